@@ -1,1 +1,1 @@
-"""Results to text and to files: facts only, nothing is judged or measured here."""
+"""Reports of results as text and files; nothing is judged or measured here."""

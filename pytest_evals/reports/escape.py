@@ -1,10 +1,9 @@
-"""Text of models, datasets and files, made safe to show on one line of a terminal.
+"""Untrusted text from models, datasets and files, escaped for one line of a terminal.
 
-Control characters, escape sequences, and characters that change the direction of
-writing come out as Python escapes: what a model says never moves the cursor. The
-joiners within words and emoji stay. Nor does it command the server of a CI whose log
-this may become: GitHub's runner obeys lines that begin with ``::error`` and lines that
-hold ``##[error]`` (actions/runner, ``ActionCommand.cs``).
+Control characters, escape sequences and bidirectional overrides become Python escapes,
+so a model's answer cannot move the cursor. Joiners within words and emoji are kept. CI
+log commands are neutralized too: GitHub's runner interprets lines that start with
+``::error`` and lines that contain ``##[error]`` (actions/runner, ``ActionCommand.cs``).
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _WORDS = {"\n": "⏎", "\r": "\\r", "\t": "\\t"}
 
 
 def one_line(text: object) -> str:
-    """The whole text on one line; line breaks as ``⏎``."""
+    """Return the text on one line; line breaks become ``⏎``."""
     raw = str(text)
     if not raw.isprintable():
         raw = "".join(
@@ -34,19 +33,19 @@ def one_line(text: object) -> str:
 
 
 def safe_lines(text: object) -> list[str]:
-    """The lines of a text, each as by :func:`one_line`."""
+    """Return the lines of a text, each escaped like :func:`one_line`."""
     return [one_line(line) for line in str(text).splitlines()]
 
 
 def near(path: Path, here: Path) -> str:
-    """A path as one would type it in a folder."""
+    """Return a path relative to a folder, as a user would type it."""
     inside = path.is_relative_to(here)
     return one_line(path.relative_to(here) if inside else path)
 
 
 def cut(text: object, most: int) -> str:
-    """The beginning of a text on one line, with ``…`` where it goes on; at most that
-    many columns of a terminal."""
+    """Return the start of a text on one line, ending with ``…`` if truncated to this
+    number of terminal columns."""
     raw = str(text)
     shown = one_line(raw[: most + 1])
     if len(raw) <= most + 1 and cells(shown) <= most:
@@ -57,14 +56,14 @@ def cut(text: object, most: int) -> str:
 
 
 def tail(text: object, most: int) -> str:
-    """The last ``most`` characters of a text on one line, after ``…`` if there are
-    more."""
+    """Return the last ``most`` characters of a text on one line, after ``…`` if
+    truncated."""
     raw = str(text)
     return one_line(raw) if len(raw) <= most else f"…{one_line(raw[-most:])}"
 
 
 def cells(text: str) -> int:
-    """Columns of a terminal that printable text takes."""
+    """Return the number of terminal columns of printable text."""
     if text.isascii():
         return len(text)
     return sum(

@@ -1,4 +1,5 @@
-"""Any value as strict JSON: what JSON cannot hold becomes text, or null with a note."""
+"""Strict JSON for any value: values that JSON cannot represent become strings, or null
+with a note."""
 
 from __future__ import annotations
 
@@ -10,11 +11,11 @@ from typing import Any
 import orjson
 
 DEEPEST = 100
-"""Levels of values within values that are written."""
+"""Maximum depth of nested values."""
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 _MOST_BITS = 14_000
-"""Python neither writes nor reads integers of more than 4,300 digits."""
+"""Python neither formats nor parses integers of more than 4,300 digits."""
 _PLAIN = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 _STRICT = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":")
@@ -22,9 +23,9 @@ _STRICT = json.JSONEncoder(
 
 
 def strict_line(value: Any) -> str:
-    """The value as one line of strict JSON.
+    """Return the value as one line of strict JSON.
 
-    The encoder knows nearly every value; what it does not know is made strict.
+    The encoder supports nearly every value; others are converted with :func:`strict`.
     """
     try:
         return orjson.dumps(value, option=_PLAIN).decode()
@@ -33,13 +34,14 @@ def strict_line(value: Any) -> str:
 
 
 def strict(value: Any, notes: list[str] | None = None, where: str = "") -> Any:
-    """The value out of dicts with text keys, lists, text, finite numbers, booleans and
-    null.
+    """Return the value as dicts with string keys, lists, strings, finite numbers,
+    booleans and null.
 
     Args:
-        value: Anything.
-        notes: Takes a line for each number that JSON has no word for; it becomes null.
-        where: What the value is called in notes.
+        value: Any value.
+        notes: Receives a line for each number that JSON cannot represent; it becomes
+            null.
+        where: Name of the value in notes.
     """
     try:
         # There and back in C: many times faster, and enough for nearly every value.
@@ -51,7 +53,8 @@ def strict(value: Any, notes: list[str] | None = None, where: str = "") -> Any:
 
 
 class _Members:
-    """Member by member, so that only what JSON cannot hold is changed."""
+    """Converts member by member, so that only values that JSON cannot represent
+    change."""
 
     def __init__(self, notes: list[str] | None) -> None:
         self._notes = notes
@@ -116,7 +119,8 @@ def _text_of(value: Any) -> str:
 
 
 def _whole(value: int) -> int | str:
-    """Python writes no integer of more than some thousand digits in decimal."""
+    """Return an integer, or a string if it is too long for Python to format in
+    decimal."""
     try:
         str(value)
     except ValueError:
@@ -125,14 +129,16 @@ def _whole(value: int) -> int | str:
 
 
 def _encodable(text: str) -> str:
-    """The text, with lone surrogates escaped: UTF-8 has no word for them."""
+    """Return the string with lone surrogates escaped, because UTF-8 cannot encode
+    them."""
     if text.isascii():
         return str(text)
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _key(key: object) -> str:
-    """A key as the encoder writes it: ``true``, ``null`` and numbers are text there."""
+    """Return a key as the encoder writes it: ``true``, ``null`` and numbers become
+    strings."""
     if isinstance(key, bool) or key is None:
         return {True: "true", False: "false", None: "null"}[key]
     return _encodable(str(key))

@@ -1,1 +1,1 @@
-"""One gate or one document as lines of text: what was found, and why."""
+"""Details of one gate or one document as text."""

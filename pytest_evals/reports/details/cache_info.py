@@ -1,4 +1,4 @@
-"""Why a document's requests are in the store or not, as lines."""
+"""Cache information of a document: why its requests are stored or not."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pytest_evals.reports.escape import cut
 
 LONGEST = 60
 AROUND = 20
-"""Characters of a prompt that are shown before the first that differs."""
+"""Characters of a prompt shown before the first difference."""
 
 
 class KeyChange(NamedTuple):
-    """One part of a key: what it is and what it was."""
+    """One part of a cache key: its current and its stored value."""
 
     part: str
     now: Any
@@ -22,14 +22,14 @@ class KeyChange(NamedTuple):
 
 
 class RequestCacheInfo(NamedTuple):
-    """One request of a document.
+    """Cache information of one request.
 
     Args:
-        stored: When the nearest stored one was stored, Unix time; ``None`` if there is
-            none.
-        differences: How that one differs, besides its prompt.
+        stored: Unix time at which the nearest stored request was stored; ``None`` if
+            there is none.
+        differences: How that one differs, except for its prompt.
         prompt: The prompt, as text.
-        before: The prompt that is stored, empty if it is the same.
+        before: The stored prompt, empty if it is the same.
     """
 
     stored: float | None
@@ -41,7 +41,7 @@ class RequestCacheInfo(NamedTuple):
 def cache_info_lines(
     nodeid: str, requests: Sequence[RequestCacheInfo]
 ) -> Iterator[str]:
-    """What became of each request, and which part of its key is another one."""
+    """Yield the state of each request, and the parts of its key that differ."""
     yield f"{nodeid}: {len(requests)} request{'s' * (len(requests) != 1)}"
     for n, one in enumerate(requests):
         if one.stored is None:

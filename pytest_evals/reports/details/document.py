@@ -1,4 +1,4 @@
-"""One document as text: why it has no score, or how it was answered."""
+"""One document as text: its error, or its answer."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pytest_evals.reports.escape import one_line
 
 
 def document_lines(record: Record) -> list[str]:
-    """The error, or that the answer is wrong, then prompt, answer and target.
+    """Yield the error or that the answer is wrong, then prompt, answer and target.
 
-    The first line stands alone in a summary. An error may have several lines; each is
-    made safe to show.
+    Summaries show only the first line. An error may have several lines; each is
+    escaped.
     """
     lines = [one_line(line) for line in record.error.splitlines()]
     if not lines:

@@ -10,17 +10,17 @@ from pytest_evals.core.result import TaskResult
 from pytest_evals.reports.escape import cut, one_line, tail
 
 _PROMPT, _ANSWER = 200, 160
-"""Characters that are shown of a prompt, and of an answer or a target."""
+"""Maximum characters shown of a prompt, and of an answer or a target."""
 
 
 def ids_by_index(result: TaskResult) -> Mapping[int, str]:
-    """Id of each document of a task by its position in the dataset."""
+    """Return the id of each document of a task by its position in the dataset."""
     rows = result.task.rows
     return dict(zip(rows.indices(), rows.ids(), strict=True))
 
 
 def example_lines(record: Record, indent: str) -> list[str]:
-    """Prompt, answer and target, as far as they were kept; each on one line."""
+    """Yield prompt, answer and target, if available; each on one line."""
     facts = {
         "prompt": tail(prompt_of(record), _PROMPT),
         "answer": cut(_answer(record), _ANSWER),
@@ -30,15 +30,14 @@ def example_lines(record: Record, indent: str) -> list[str]:
 
 
 def error_of(record: Record) -> str:
-    """Why the document has no score, on one line; empty if it has one."""
+    """Return why the document has no score, on one line; empty if it has one."""
     if record.error:
         return one_line(record.error)
     return one_line(next((s.unscored for s in record.scores if s.unscored), ""))
 
 
 def prompt_of(record: Record) -> str:
-    """The text of the first that was asked about a document; its query, if that was not
-    kept."""
+    """Return the first prompt of a document; its query, if the prompt was not kept."""
     asked_later = (one.request for one in record.exchanges)
     request = next(iter(record.requests), None) or next(asked_later, None)
     if request is None:
@@ -52,7 +51,8 @@ def prompt_of(record: Record) -> str:
 
 
 def _answer(record: Record) -> str:
-    """The extracted answer; of a generated text that gave none, the text's own end."""
+    """Return the extracted answer; if the filter extracted nothing, the end of the
+    generation."""
     for score in record.scores:
         if score.answer:
             return score.answer

@@ -1,6 +1,5 @@
-"""A gate that is not green, as text: what was claimed, what was found, how far it is
-off, which documents to look at, and what to run next. Never a traceback.
-"""
+"""Details of a gate that did not pass: its condition, the result, the distance to the
+threshold, the documents to inspect, and the next commands. Never a traceback."""
 
 from __future__ import annotations
 
@@ -32,12 +31,12 @@ _MARKS = {
 def gate_lines(
     verdict: Verdict, result: TaskResult | GroupResult, n_examples: int = _EXAMPLES
 ) -> list[str]:
-    """The text of a verdict; its first line stands alone in a summary.
+    """Yield the text of a verdict; summaries show only the first line.
 
     Args:
         verdict: The verdict.
-        result: What it was judged on.
-        n_examples: Documents of a kind that are shown, at most.
+        result: The results that it was judged on.
+        n_examples: Maximum number of documents shown of each kind.
     """
     gate = verdict.gate
     mark = _MARKS[verdict.outcome]
@@ -65,7 +64,7 @@ def gate_lines(
 
 
 def headline(verdict: Verdict) -> str:
-    """A verdict on one line, without the name of its gate."""
+    """Return a verdict on one line, without the name of its gate."""
     reason = one_line(verdict.reason)
     if verdict.outcome is Outcome.INVALID:
         return f"invalid: {reason}"
@@ -125,7 +124,7 @@ def _selected(result: TaskResult | GroupResult) -> str:
 def _chosen(
     verdict: Verdict, result: TaskResult, ids: Mapping[int, str]
 ) -> dict[str, list[Record]]:
-    """The documents that are worth a look, by what is wrong with them."""
+    """Return the documents to inspect, for this kind of failure."""
     records = result.records
     if verdict.gate.is_about_documents:
         named = {*verdict.documents}
@@ -152,7 +151,7 @@ def _chosen(
 
 
 def _is_own(verdict: Verdict, result: TaskResult) -> bool:
-    """Whether a gate is about a metric of the task, or about no metric."""
+    """Return whether a gate is about a metric of the task, or about no metric."""
     return verdict.metric is None or any(
         metric.key == verdict.metric.key for metric in result.metrics
     )
@@ -172,7 +171,7 @@ def _examples(
 def _commands(
     result: TaskResult, ids: Mapping[int, str], records: list[Record]
 ) -> list[str]:
-    """What to run next."""
+    """Yield the next commands to run."""
     task = result.task
     names = [task.name]
     if records:
@@ -181,7 +180,7 @@ def _commands(
 
 
 def _again(path: Path, names: Sequence[str]) -> list[str]:
-    """Commands for a task or group, and for a document of it in more detail."""
+    """Yield commands for a task or group, and for a document of it in more detail."""
     nodes = [_quoted(f"{Place(path)}::{name}") for name in names]
     more = [f"    pytest {node} -v" for node in nodes[1:]]
     heading = "  run again, with the same options"

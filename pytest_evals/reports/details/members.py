@@ -1,4 +1,4 @@
-"""The tasks of a group and what each of them adds to its number, as text."""
+"""Tasks of a group and their contribution to its metric, as text."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pytest_evals.gates.figures import figure
 from pytest_evals.reports.escape import one_line
 
 _SHOWN = 5
-"""Tasks that are listed."""
+"""Maximum number of tasks."""
 
 
 def member_lines(verdict: Verdict, result: GroupResult) -> list[str]:
-    """The tasks that a reader should look at first: those that lack documents, then
-    those with the worst values."""
+    """Yield the tasks to inspect first: those with missing documents, then those with
+    the worst values."""
     gate = verdict.gate
     rows = sorted(_rows(gate, verdict.metric, result), key=lambda row: row[:2])
     if not rows:
@@ -29,7 +29,7 @@ def member_lines(verdict: Verdict, result: GroupResult) -> list[str]:
 def _rows(
     gate: Gate, found: MetricResult | None, result: GroupResult
 ) -> Iterator[tuple[int, float, str]]:
-    """Documents with a score that others lack, negated; value, better ones larger;
+    """Yield the negated number of unscored documents; the value, higher is better;
     text."""
     filter_ = found.filter if found else gate.filter
     for task in result.members:

@@ -1,8 +1,8 @@
-"""The requests of a document as lines of text: what is read, what is scored, and where
-one token ends and the next begins.
+"""Requests of a document as text: the context, the scored continuation, and the token
+boundaries.
 
-``│`` stands at every boundary. Line breaks are shown as ``⏎`` and are taken, other
-control characters come out as escapes: a dataset never moves the cursor.
+Every boundary is marked with ``│``. Line breaks are shown as ``⏎`` and kept; other
+control characters are escaped, so a dataset cannot move the cursor.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _EDGE, _BREAK = "│", "⏎"
 
 
 def prompt_lines(record: Record, name: str, cutter: Cutter | None) -> Iterator[str]:
-    """The document's requests; a context that is the same as before is not repeated.
+    """Yield the document's requests; a repeated context is omitted.
 
     Args:
         record: The document with its requests.
-        name: What it is called.
-        cutter: Cuts requests into tokens; ``None`` to show texts only.
+        name: Its name.
+        cutter: Splits requests into tokens; ``None`` to show text only.
     """
     n = len(record.requests)
     yield f"{one_line(name)}: {n} request{'s' * (n != 1)}"
@@ -45,7 +45,7 @@ def prompt_lines(record: Record, name: str, cutter: Cutter | None) -> Iterator[s
 
 
 def _context(request: Request, cut: TokenTexts | None) -> list[str]:
-    """What is read only, under a heading."""
+    """Yield the context, under a heading."""
     if isinstance(request, Rolling):
         pieces = cut.context if cut else ()
         return [f"  before the text{_count(cut, 0)}:", *_block(pieces)] if cut else []
@@ -57,7 +57,7 @@ def _context(request: Request, cut: TokenTexts | None) -> list[str]:
 
 
 def _messages(prompt: Prompt) -> list[str]:
-    """A prompt without its tokens; of a chat one block a message."""
+    """Yield a prompt without its tokens; one block for each message of a chat."""
     if isinstance(prompt, str):
         return _block((prompt,))
     lines = []
@@ -67,7 +67,7 @@ def _messages(prompt: Prompt) -> list[str]:
 
 
 def _rest(request: Request, cut: TokenTexts | None, number: int) -> Iterator[str]:
-    """What is scored, or how the answer is generated."""
+    """Yield the scored continuation, or the generation settings."""
     if isinstance(request, Generate):
         stops = ", ".join(repr(text) for text in request.stop) or "the end of text"
         yield f"  answer: until {stops}; at most {request.max_tokens} tokens"
@@ -92,7 +92,7 @@ def _count(cut: TokenTexts | None, part: int) -> str:
 
 
 def _block(pieces: tuple[str, ...]) -> list[str]:
-    """Pieces between edges, indented, a line for each line."""
+    """Yield tokens between boundary marks, indented, one line for each line."""
     text = _EDGE + "".join(f"{one_line(piece)}{_EDGE}" for piece in pieces)
     lines = text.replace(_BREAK, f"{_BREAK}\n").split("\n")
     if lines[-1] == _EDGE and len(lines) > 1:

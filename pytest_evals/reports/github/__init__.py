@@ -1,1 +1,1 @@
-"""What GitHub shows: Markdown for a pull request, and marks at lines of files."""
+"""Reports for GitHub: Markdown for a pull request, and annotations of files."""

@@ -1,7 +1,7 @@
-"""Red and open gates as commands of GitHub's workflows, each at the gate's line of the
+"""Failed and inconclusive gates as GitHub workflow commands, at the gate's line of the
 task file: ``::error file=evals/arc.yaml,line=12,title=arc acc::0.70 is not >= 0.75``.
 
-The way they are escaped is that of actions/toolkit (``packages/core/src/command.ts``).
+Escaping follows actions/toolkit (``packages/core/src/command.ts``).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pytest_evals.reports.details.gate import headline
 from pytest_evals.reports.escape import one_line
 
 MOST = 10
-"""Annotations of a kind that GitHub shows for a step."""
+"""Maximum annotations of a kind that GitHub shows for a step."""
 _DATA = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 _PROPERTY = _DATA | {":": "%3A", ",": "%2C"}
 
 
 class Annotation(NamedTuple):
-    """A remark at a line of a file."""
+    """An annotation of a line of a file."""
 
     kind: Literal["error", "warning"]
     place: Place
@@ -31,7 +31,8 @@ class Annotation(NamedTuple):
 
 
 def of_verdicts(verdicts: Sequence[Verdict]) -> Iterator[Annotation]:
-    """One a gate that is red, or open and not meant to pass."""
+    """Yield an annotation for each gate that failed, or is inconclusive and must
+    pass."""
     for verdict in verdicts:
         gate = verdict.gate
         is_open = verdict.outcome is Outcome.INCONCLUSIVE and verdict.policy == "warn"
@@ -43,18 +44,19 @@ def of_verdicts(verdicts: Sequence[Verdict]) -> Iterator[Annotation]:
 
 
 def of_problems(problems: Sequence[Problem]) -> Iterator[Annotation]:
-    """One a fault of a task file."""
+    """Yield an annotation for each problem of a task file."""
     for problem in problems:
         text = f"{problem.what}\nfix: {problem.fix}" if problem.fix else problem.what
         yield Annotation("error", problem.where, "task file", text)
 
 
 def annotation_lines(found: Sequence[Annotation], root: Path) -> Iterator[str]:
-    """The commands, at most ten of a kind; the last says how many more there are.
+    """Yield the commands, at most ten of a kind; the last reports how many were
+    omitted.
 
     Args:
-        found: What there is to say.
-        root: The folder of the repository; a file outside of it is not named.
+        found: The annotations.
+        root: The repository folder; files outside it are not named.
     """
     for kind in ("error", "warning"):
         mine = [one for one in found if one.kind == kind]

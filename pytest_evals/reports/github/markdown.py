@@ -1,6 +1,5 @@
-"""GitHub's Markdown, made of text that may be anything: what a model says is shown as
-it is, and is never markup, a link, a mention or a command.
-"""
+"""GitHub Markdown with untrusted text: model output is shown literally and is never
+markup, a link, a mention or a command."""
 
 from __future__ import annotations
 
@@ -10,22 +9,24 @@ from collections.abc import Iterable, Sequence
 from pytest_evals.reports.escape import one_line
 
 _MARKUP = re.compile(r"[!-/:-@\[-`{-~]")
-"""ASCII punctuation: each of it may be given by number (CommonMark 0.31, 2.5)."""
+"""ASCII punctuation: each can be written as a numeric reference (CommonMark 0.31,
+2.5)."""
 _HARMLESS = frozenset("%(),-./;=?'\"")
-"""Of it, what means nothing inside a line, so that names stay readable."""
+"""Punctuation without a meaning inside a line, so that names stay readable."""
 _LINK = re.compile(r"(?i)\bwww(?=\.)")
 _APART = "&#8203;"
-"""A space of no width: GitHub makes no link of what it stands in, and tells nobody."""
+"""A zero-width space: GitHub does not turn text that contains it into a link or a
+mention."""
 _TICKS = re.compile(r"`+")
 
 
 def plain(text: object) -> str:
-    """Text on one line, as text."""
+    """Return text on one line, escaped."""
     return _LINK.sub(rf"\g<0>{_APART}", _MARKUP.sub(_by_number, one_line(text)))
 
 
 def code(text: object) -> str:
-    """Text on one line, as code; also in a cell of a table."""
+    """Return text on one line, as code; also valid in a table cell."""
     shown = one_line(text)
     if not shown.strip():
         return ""
@@ -35,7 +36,7 @@ def code(text: object) -> str:
 
 
 def fenced(lines: Iterable[object]) -> str:
-    """Lines as a block that is shown as it is."""
+    """Return lines as a literal block."""
     shown = "\n".join(map(one_line, lines))
     longest = max((len(run) for run in _TICKS.findall(shown)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -43,11 +44,10 @@ def fenced(lines: Iterable[object]) -> str:
 
 
 def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table.
+    """Return a table.
 
     Args:
-        heading: Titles of the columns; one that ends in a colon is aligned to the
-            right.
+        heading: Titles of the columns; one that ends in a colon is right-aligned.
         rows: Cells by :func:`plain` or :func:`code`.
     """
     titles = [title.removesuffix(":") for title in heading]
@@ -56,12 +56,12 @@ def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def details(summary: str, body: str, *, is_open: bool = False) -> str:
-    """A block that can be opened.
+    """Return a collapsible block.
 
     Args:
         summary: Its heading, by :func:`plain`.
         body: Markdown.
-        is_open: Whether it is open from the start.
+        is_open: Whether it is initially open.
     """
     tag = "<details open>" if is_open else "<details>"
     return f"{tag}\n<summary>{summary}</summary>\n\n{body}\n\n</details>"

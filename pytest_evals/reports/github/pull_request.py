@@ -1,6 +1,5 @@
-"""A run as Markdown, for people who look at a pull request: what is red first, then the
-table, then the documents that got worse.
-"""
+"""A run as Markdown for a pull request: failed gates first, then the table, then the
+documents that got worse."""
 
 from __future__ import annotations
 
@@ -20,16 +19,16 @@ from pytest_evals.reports.overview.remarks import remarks
 from pytest_evals.reports.overview.rows import run_rows, verdict_word
 
 Changes = Mapping[tuple[str, str], Sequence[DocumentChange]]
-"""Task and id of a gate → documents that were right in its baseline and are wrong."""
+"""For each task and gate id, the documents that flipped from correct to wrong."""
 
 _SHOWN = 10
-"""Documents of a kind that are shown."""
+"""Maximum number of documents of each kind."""
 _ROWS = 300
-"""Rows of the table from which on only those with a gate are shown."""
+"""Above this number of rows, the table shows only those with a gate."""
 _LONGEST = 100
-"""Characters of a prompt, an answer or a target."""
+"""Maximum characters of a prompt, an answer or a target."""
 _NOTE = 200
-"""Bytes that are kept for the remark that something was left out."""
+"""Bytes reserved for the note about omitted sections."""
 _SIGNS = {
     Outcome.PASSED: "✅",
     Outcome.FAILED: "❌",
@@ -44,12 +43,12 @@ def run_markdown(
     most: int,
     changes: Changes | None = None,
 ) -> str:
-    """The whole text, with a line break at its end.
+    """Return the Markdown, with a final line break.
 
     Args:
         result: The run.
-        most: Bytes that it may have; what does not fit is left out, the last first.
-        changes: What got worse for the gates that are not green.
+        most: Maximum bytes; sections that do not fit are omitted, the last first.
+        changes: Regressions behind the gates that did not pass.
     """
     sections = [_head(result), _table(result)]
     shown = [v for v in result.verdicts if v.is_red] + [
@@ -92,7 +91,7 @@ def _head(result: RunResult) -> str:
 
 
 def _in_order(counts: Mapping[Outcome, int]) -> Iterator[tuple[Outcome, int]]:
-    """Those that are there, the worst first."""
+    """Return the non-empty sections, the worst first."""
     bad = (Outcome.FAILED, Outcome.INVALID, Outcome.INCONCLUSIVE)
     for outcome in (*bad, Outcome.SKIPPED, Outcome.PASSED):
         if counts.get(outcome):
@@ -159,7 +158,7 @@ def _documents(title: str, found: Sequence[DocumentChange]) -> str:
 
 
 def _text(prompt: object) -> str:
-    """A prompt; of a chat its last message."""
+    """Return a prompt; for a chat its last message."""
     if isinstance(prompt, str):
         return prompt
     last = prompt[-1] if isinstance(prompt, Sequence) and prompt else {}
@@ -167,7 +166,7 @@ def _text(prompt: object) -> str:
 
 
 def _errors(result: RunResult) -> Iterator[str]:
-    """Documents without a score."""
+    """Return the documents without a score."""
     found: list[tuple[str, str]] = []
     n_all = 0
     for task in result.tasks:
@@ -205,7 +204,7 @@ def _comparison(found: Comparison) -> Iterator[str]:
 
 
 def _fitting(sections: Sequence[str], most: int) -> str:
-    """The sections that fit; and that some did not."""
+    """Return the sections that fit, and whether some did not."""
     room, kept, n_left = most - _NOTE, [], 0
     for section in filter(None, sections):
         size = len(section.encode()) + 2

@@ -1,1 +1,1 @@
-"""A stored run as a page that a browser opens from the disk."""
+"""HTML report of a stored run, which opens from disk without a server."""

@@ -1,4 +1,4 @@
-"""What documents were in a baseline, to be shown beside what they are now."""
+"""Baseline results of documents, shown next to those of the run."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ Row = Mapping[str, Any]
 
 
 class BaselineDocuments(Protocol):
-    """Whoever knows what the documents of one task were."""
+    """Baseline results of the documents of one task."""
 
     def of(self, row: Row) -> dict[str, Any] | None:
-        """What a document was: ``answer``, ``correct``, ``status``, and the responses
-        if they are known; ``None`` if it was not there.
+        """Return ``answer``, ``correct``, ``status`` and the known responses of a
+        document in the baseline; ``None`` if the baseline does not contain it.
 
-        Asked once for each document, in the order of the samples file.
+        Called once for each document, in the order of the samples file.
         """
         ...
 
 
 class NoBaseline:
-    """There is no baseline, or the task could not be compared with it."""
+    """No baseline, or a task that is not comparable with it."""
 
     def of(self, row: Row) -> dict[str, Any] | None:
-        """It was not there."""
+        """Return ``None``."""
         del row
         return None
 
 
 class PairedRun:
-    """By the hash of a document's row, else by prompt, target and choices; equal ones
-    by their order."""
+    """Documents of a stored run, paired by the hash of their row, else by prompt,
+    target and choices; equal ones in order."""
 
     def __init__(self, run: EarlierRun, task: str) -> None:
         """Read the task's documents in the baseline.
@@ -51,7 +51,7 @@ class PairedRun:
                 self._rows[key].append(number)
 
     def of(self, row: Row) -> dict[str, Any] | None:
-        """The next such document."""
+        """Return the next matching document."""
         for key in identities(row):
             waiting = self._rows.get(key)
             while waiting:
@@ -62,11 +62,11 @@ class PairedRun:
 
 
 class StoredComparison:
-    """What ``comparison.json`` says: only those that were right and are wrong, or the
-    reverse. For a baseline that is not there any more."""
+    """Changes in ``comparison.json``: only documents that flipped between correct and
+    wrong. Used if the baseline no longer exists."""
 
     def __init__(self, worse: Iterable[Row], better: Iterable[Row]) -> None:
-        """Take the changes of one task."""
+        """Store the changes of one task."""
         self._known = {
             str(one.get("id")): {
                 "answer": str(one.get("before", "")),
@@ -79,7 +79,7 @@ class StoredComparison:
         }
 
     def of(self, row: Row) -> dict[str, Any] | None:
-        """By its id."""
+        """Return the change of the document with this id."""
         return self._known.get(str(row.get("id")))
 
 

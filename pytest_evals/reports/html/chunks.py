@@ -1,8 +1,8 @@
-"""Data for the page: JSON, compressed, in base64.
+"""Data of the report: compressed JSON in base64.
 
-None of its characters means anything to a browser, so what a model wrote can neither
-end a script nor begin one. Few rows stand in the page itself, many beside it, as
-scripts: a page from the disk may load nothing else.
+Base64 has no characters with a meaning in HTML, so model output can neither end nor
+start a script. Few rows are embedded in the page; many are in separate scripts next to
+it, because a page opened from disk cannot load anything else.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 from pytest_evals.reports.strict import strict_line
 
 LARGEST = 20 * 2**20
-"""Characters of rows that may stand in the page itself."""
+"""Maximum characters of rows embedded in the page."""
 _DOCUMENTS, _CHARACTERS = 256, 2**20
-"""Of a chunk, whichever comes first."""
+"""Maximum size of a chunk, whichever is reached first."""
 _LEVEL = 4
-"""Of compression: half the time of 6, for a twentieth more."""
+"""Compression level: half the time of level 6, 5% larger."""
 
 
 def packed(value: Any) -> str:
-    """JSON values as text that is safe anywhere in a page."""
+    """Return JSON values as text that is safe anywhere in a page."""
     return _packed(strict_line(value))
 
 
@@ -33,19 +33,19 @@ def _packed(text: str) -> str:
 
 
 class Chunks:
-    """The documents of a run, many together."""
+    """The documents of a run in chunks."""
 
     def __init__(self) -> None:
-        """There is nothing yet."""
+        """Start without documents."""
         self.texts: list[str] = []
         """The chunks."""
         self.sizes: list[int] = []
-        """Documents of each chunk."""
+        """Number of documents in each chunk."""
         self._open: list[str] = []
         self._n = 0
 
     def add(self, whole: dict[str, Any]) -> None:
-        """Take a document."""
+        """Add a document."""
         line = strict_line(whole)
         self._open.append(line)
         self._n += len(line)
@@ -53,7 +53,7 @@ class Chunks:
             self.end()
 
     def end(self) -> None:
-        """Close the chunk that is open; the next document begins another one."""
+        """Close the current chunk; the next document starts a new one."""
         if self._open:
             self.texts.append(_packed(f"[{','.join(self._open)}]"))
             self.sizes.append(len(self._open))
@@ -61,11 +61,11 @@ class Chunks:
 
     @property
     def size(self) -> int:
-        """Characters of all chunks."""
+        """Return the number of characters of all chunks."""
         return sum(map(len, self.texts))
 
     def digest(self) -> str:
-        """Short, and another one for other documents."""
+        """Return a short hash of the documents."""
         found = hashlib.sha256()
         for text in self.texts:
             found.update(text.encode("ascii"))

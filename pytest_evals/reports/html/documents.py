@@ -1,7 +1,6 @@
-"""One document of a stored run, in the two forms that the page wants: a line of the
-list, and all that is known of it.
+"""Documents of a stored run, for the report: a list entry and the details of each.
 
-What models and datasets say is text here and stays text.
+Output of models and datasets is treated as text.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from pytest_evals.reports.html.prompt import FewshotExamples, is_apart, parts_of
 from pytest_evals.store.history import EarlierRun
 
 TRUNCATED, REGRESSED, IMPROVED, CUT_OFF, LINE_IS_END = 1, 2, 4, 8, 16
-"""Flags of a document: its prompt did not fit into the model; it was right before, or
-is now; an answer ended at the limit of its tokens; its line has the end of a prompt in
-which nobody can tell the question from the rest."""
+"""Flags of a document: its prompt was truncated; it flipped from correct to wrong, or
+from wrong to correct; an answer reached the token limit; its list entry shows the end
+of the prompt, because the question cannot be separated."""
 _QUESTION, _ANSWER = 160, 80
-"""Characters of a line's texts."""
+"""Maximum characters of the strings of a list entry."""
 _SAME = 12
-"""Characters that lines may have in common."""
+"""Maximum length of a common prefix of list entries."""
 _STATES = {"errored": "e", "unscored": "u"}
 
 Row = Mapping[str, Any]
@@ -36,14 +35,14 @@ class DocumentEntry(NamedTuple):
 
     Args:
         id: Its id.
-        state: ``r`` right, ``w`` wrong, ``s`` scored without right and wrong, ``e``
-            errored, ``u`` unscored, ``x`` scored and in no metric.
-        flags: The sum of what applies.
-        question: What was asked, on one line.
+        state: ``r`` correct, ``w`` wrong, ``s`` scored but neither correct nor wrong,
+            ``e`` errored, ``u`` unscored, ``x`` scored but in no metric.
+        flags: Bitwise sum of its flags.
+        question: The question, on one line.
         answer: Its first answer, on one line.
-        target: What was wanted, on one line.
-        values: Key of each metric → its number; others are left out.
-        whole: Everything, as JSON values.
+        target: The reference, on one line.
+        values: Value of each metric; other values are omitted.
+        whole: All details, as JSON values.
     """
 
     id: str
@@ -59,13 +58,13 @@ class DocumentEntry(NamedTuple):
 def documents_of(
     run: EarlierRun, task: str, shots: FewshotExamples, before: BaselineDocuments
 ) -> Iterator[DocumentEntry]:
-    """The documents of a task in the order of its samples file.
+    """Yield the documents of a task in the order of its samples file.
 
     Args:
         run: The stored run.
         task: Name of the task.
-        shots: How its prompts are put together.
-        before: What its documents were in a baseline.
+        shots: The few-shot format of its prompts.
+        before: Baseline results of its documents.
 
     Raises:
         StoreError: The file cannot be read.
@@ -75,8 +74,8 @@ def documents_of(
 
 
 def distinguishable(lines: Sequence[str]) -> list[str]:
-    """The lines of a task without the words with which all of them begin, which would
-    leave no room for what differs."""
+    """Return list entries without the common prefix of their questions, so that the
+    differing part fits."""
     if len(lines) < 2:
         return list(lines)
     ends = zip(min(lines), max(lines), strict=False)
@@ -90,7 +89,7 @@ def distinguishable(lines: Sequence[str]) -> list[str]:
 def _document(
     rows: Sequence[Row], shots: FewshotExamples, before: BaselineDocuments
 ) -> DocumentEntry:
-    """One document of its rows, one a filter."""
+    """Return one document from its rows, one for each filter."""
     row = rows[0]
     prompts, asked = _requests(row, shots)
     was = before.of(row)
@@ -155,7 +154,7 @@ def _flags(row: Row, was: Mapping[str, Any] | None) -> int:
 def _requests(
     row: Row, shots: FewshotExamples
 ) -> tuple[list[list[dict[str, str]]], list[dict[str, Any]]]:
-    """The different prompts in parts, and each request with the number of its
+    """Return the distinct prompts in parts, and each request with the index of its
     prompt."""
     arguments = row.get("arguments")
     prompts: dict[str, int] = {}
@@ -180,7 +179,7 @@ def _requests(
 
 
 def _exchange(one: Row) -> dict[str, Any]:
-    """What was asked later, of a judge say, and what came back."""
+    """Return a follow-up request, for example to a judge, and its response."""
     arguments = one.get("arguments") or {}
     return {
         "model": str(one.get("model", "")),
@@ -191,7 +190,7 @@ def _exchange(one: Row) -> dict[str, Any]:
 
 
 def _target(row: Row, asked: Sequence[Mapping[str, Any]]) -> str:
-    """What was wanted, of a choice its text: its number alone says little."""
+    """Return the reference; for a choice its text instead of its index."""
     target = str(row.get("target", ""))
     if target.isdecimal() and len(target) < len(str(len(asked))) + 1:
         at = int(target)
@@ -201,7 +200,7 @@ def _target(row: Row, asked: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _scores(row: Row) -> dict[str, Any]:
-    """What one filter has given."""
+    """Return the scores of one filter."""
     said = row.get("explanations")
     return {
         "filter": str(row.get("filter", "none")),
@@ -213,7 +212,7 @@ def _scores(row: Row) -> dict[str, Any]:
 
 
 def _metrics(row: Row) -> Iterator[tuple[str, str]]:
-    """Name of each metric, and the field that it stands in."""
+    """Return the name of each metric and the field that contains it."""
     for name in row.get("metrics") or ():
         key = f"{name},{row.get('filter')}"
         yield str(name), key if key in row else str(name)
@@ -227,7 +226,7 @@ def _numbers(row: Row) -> Iterator[tuple[str, float]]:
 
 
 def _indented(value: Any) -> str:
-    """As text: a browser has no numbers beyond 53 bits."""
+    """Return the number as a string: browsers have 53-bit integers."""
     if not value:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""The numbers of tasks and groups in the runs before."""
+"""Metrics of tasks and groups in earlier runs."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from pytest_evals.reports.html.sections import is_number, mapping, section
 from pytest_evals.store.history import EarlierRun, earlier_runs
 
 _MOST = 40
-"""Runs that are looked at, the newest first."""
+"""Maximum number of runs, the newest first."""
 
 Points = dict[str, dict[str, list[dict[str, Any]]]]
 
 
 def history_of(run: EarlierRun) -> Points:
-    """Task or group → key of a number → what it was, the oldest first, this run last.
+    """Return, for each task or group and metric, its values in earlier runs and this
+    one, oldest first.
 
     Each point has ``date`` (Unix time), ``value``, ``stderr`` or ``None``, ``model``,
-    and ``same``: whether the same was asked. Only numbers that were there before.
+    and ``same``: whether the requests were the same. Only metrics with earlier values
+    are included.
     """
     now = run.results
     date = now.get("date")
@@ -42,7 +44,7 @@ def history_of(run: EarlierRun) -> Points:
 def _points(
     results: Mapping[str, Any], now: Mapping[str, Any]
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Of one run, as far as this one has the same numbers."""
+    """Return the points of one run, for the metrics of this run."""
     mine = section(results, "results")
     for name, numbers in section(now, "results").items():
         found = mine.get(name)
@@ -67,6 +69,6 @@ def _points(
 
 
 def _asked(results: Mapping[str, Any], name: str) -> tuple[Any, Any]:
-    """What tells whether two runs were asked the same."""
+    """Return the key that is equal for runs with the same requests."""
     hashes, counts = section(results, "task_hashes"), section(results, "counts")
     return hashes.get(name), mapping(counts.get(name)).get("selected")

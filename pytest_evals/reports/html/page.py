@@ -1,7 +1,6 @@
-"""The page: one file with its style, its script and its data, and with nothing from
-elsewhere.
+"""The HTML page: one file with its style, script and data, without external resources.
 
-Its content security policy lets only this style and this script in, by their hashes.
+Its content security policy allows only this style and this script, by their hashes.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _SCRIPTS = (
     "keys",
     "main",
 )
-"""One script in the end; each builds on those before."""
+"""Concatenated into one script; each depends on the previous ones."""
 
 
 def page_html(
@@ -42,12 +41,13 @@ def page_html(
     index: Mapping[str, object],
     rows: Sequence[str],
 ) -> str:
-    """The whole file.
+    """Return the complete page.
 
     Args:
-        facts: What is said of the run.
-        index: The lines of the list of documents.
-        rows: Chunks of documents that stand in the page; empty if they lie beside it.
+        facts: Data of the run.
+        index: Entries of the list of documents.
+        rows: Chunks of documents embedded in the page; empty if they are in separate
+            files.
     """
     style, script = _style(), _script()
     title = escape(f"{facts.get('model_name') or 'evals'} · evals")
@@ -79,8 +79,8 @@ def page_html(
 
 
 def _policy(style: str, script: str) -> str:
-    """What the browser may load and run. Rows beside the page are scripts that ours
-    adds; Trusted Types see to it that nothing else becomes markup or script."""
+    """Return the content security policy. Rows next to the page are scripts added by
+    ours; Trusted Types prevent any other markup or script."""
     return "; ".join(
         (
             "default-src 'none'",

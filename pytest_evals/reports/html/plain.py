@@ -1,6 +1,6 @@
-"""What the page says where no script may run: verdict, gates and numbers, as a table.
+"""Fallback of the page without JavaScript: verdict, gates and metrics, as a table.
 
-Viewers of build artifacts often forbid scripts.
+Viewers of build artifacts often disable scripts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pytest_evals.reports.escape import one_line
 
 
 def plain_html(facts: Mapping[str, Any]) -> str:
-    """The facts as markup; all that comes from elsewhere is escaped."""
+    """Return the data of the run as HTML; all strings are escaped."""
     verdict = facts.get("verdict") or "no gates"
     lines = [
         f"<h1>{_text(facts.get('model_name') or 'evals')}: {_text(verdict)}</h1>",

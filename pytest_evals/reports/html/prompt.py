@@ -1,4 +1,4 @@
-"""A prompt in its parts: description, shots and question, or the messages of a chat."""
+"""Parts of a prompt: description, few-shot examples and question, or chat messages."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pytest_evals.reports.html.sections import mapping, section
 
 
 class FewshotExamples(NamedTuple):
-    """How the prompts of a task are put together.
+    """The few-shot format of a task's prompts.
 
     Args:
-        n: Shots of each.
-        delimiter: What stands behind each shot.
-        description: The template of what stands before them.
-        is_chat: Whether prompts are chats, as the text that a template makes of them.
+        n: Number of few-shot examples.
+        delimiter: Delimiter after each example.
+        description: Template of the text before the examples.
+        is_chat: Whether prompts are chats rendered with a chat template.
     """
 
     n: int
@@ -25,7 +25,7 @@ class FewshotExamples(NamedTuple):
 
 
 def fewshot_examples(results: Mapping[str, Any], task: str) -> FewshotExamples:
-    """What a results file says of a task's shots."""
+    """Return the few-shot format of a task from its results file."""
     n = section(results, "n-shot").get(task)
     config = mapping(section(results, "configs").get(task))
     delimiter, description = (
@@ -40,10 +40,10 @@ def fewshot_examples(results: Mapping[str, Any], task: str) -> FewshotExamples:
 
 
 def parts_of(prompt: Any, shots: FewshotExamples) -> list[dict[str, str]]:
-    """The parts with their titles; texts add up to the prompt.
+    """Return the parts with their titles; their texts add up to the prompt.
 
-    A text is cut only where its delimiters are as many as its shots, so that none of
-    them can be part of a question.
+    A prompt is split only if it contains as many delimiters as examples, so that none
+    of them can be part of a question.
     """
     if isinstance(prompt, list):
         return [_message(one) for one in prompt]
@@ -65,7 +65,7 @@ def parts_of(prompt: Any, shots: FewshotExamples) -> list[dict[str, str]]:
 
 
 def _described(text: str, shots: FewshotExamples) -> int:
-    """Characters of the description in front of a prompt; 0 if that cannot be known."""
+    """Return the length of the description at the start of a prompt; 0 if unknown."""
     description, delimiter = shots.description, shots.delimiter
     if not description or shots.is_chat:
         return 0
@@ -88,5 +88,5 @@ def _message(one: Any) -> dict[str, str]:
 
 
 def is_apart(parts: Sequence[Mapping[str, str]], shots: FewshotExamples) -> bool:
-    """Whether the last part is the question alone; else only its end is."""
+    """Return whether the last part is only the question."""
     return len(parts) > shots.n and not shots.is_chat

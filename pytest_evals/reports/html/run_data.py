@@ -1,7 +1,7 @@
-"""What ``results.json`` says of a run, in the shape of the page.
+"""Data of the report from ``results.json``.
 
-A file that lacks a field, since an older version or another program wrote it, gives a
-page that says less.
+Fields that are missing, because another version or program wrote the file, are omitted
+from the page.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COUNTED = (
     "cut_short",
 )
 _GATE = {"task": "", "claim": "", "reason": "", "outcome": "skipped", "source": ""}
-"""What each gate must have for the page to speak of it."""
+"""Required fields of a gate, with defaults."""
 _COPIED = (
     "verdict",
     "exit_code",
@@ -52,14 +52,14 @@ _SHOWN = (
     "chat_template",
     "notes",
 )
-"""What stands on the last page: all that the run was made with."""
+"""Fields of the last tab: the environment of the run."""
 
 
 def run_data(results: Results) -> dict[str, Any]:
-    """Everything but documents, comparison and history.
+    """Return the report's data without documents, comparison and history.
 
     Args:
-        results: What ``results.json`` says.
+        results: Content of ``results.json``.
     """
     told = {name: results.get(name) for name in _COPIED}
     listed = list(_listed(results))
@@ -84,8 +84,8 @@ def _list(value: Any) -> list[Any]:
 
 
 def _listed(results: Results) -> Iterator[tuple[str, int]]:
-    """Names of groups and tasks in the order of the terminal's table, with the number
-    of groups around them."""
+    """Yield names of groups and tasks in the order of the terminal's table, with their
+    depth."""
     names = section(results, "results")
     groups = {
         name: [child for child in map(str, _list(members)) if child in names]
@@ -107,7 +107,7 @@ def _below(
 
 
 def _part(name: str, results: Results) -> dict[str, Any]:
-    """A task or a group."""
+    """Return a task or a group."""
     numbers = mapping(section(results, "results").get(name))
     config = mapping(section(results, "configs").get(name))
     directions = mapping(section(results, "higher_is_better").get(name))
@@ -141,7 +141,7 @@ def _metrics(numbers: Results, directions: Results) -> Iterator[dict[str, Any]]:
 
 
 def _node(name: str, results: Results, config: Mapping[str, Any]) -> str:
-    """The node id of a task or group."""
+    """Return the node id of a task or group."""
     known = section(results, "node_ids").get(name)
     if isinstance(known, str):
         return known
@@ -150,7 +150,7 @@ def _node(name: str, results: Results, config: Mapping[str, Any]) -> str:
 
 
 def _counts(found: Any) -> dict[str, int] | None:
-    """What became of a task's documents; ``None`` if nobody says."""
+    """Return the document counts of a task; ``None`` if they are missing."""
     if not isinstance(found, dict):
         return None
     numbers = {name: found.get(name) for name in _COUNTED}
@@ -158,7 +158,7 @@ def _counts(found: Any) -> dict[str, int] | None:
 
 
 def _gate(gate: dict[str, Any], results: Results) -> dict[str, Any]:
-    """A gate as it is stored, with its node id and the direction of its metric."""
+    """Return a stored gate with its node id and the direction of its metric."""
     task = str(gate.get("task", ""))
     directions = mapping(section(results, "higher_is_better").get(task))
     node = _node(task, results, mapping(section(results, "configs").get(task)))
@@ -171,14 +171,14 @@ def _gate(gate: dict[str, Any], results: Results) -> dict[str, Any]:
 
 
 def _special(results: Results) -> list[str]:
-    """Texts of the tokenizer's special tokens."""
+    """Return the tokenizer's special tokens."""
     found = (results.get(f"tokenizer_{name}_token") for name in ("bos", "eos", "pad"))
     texts = [one[0] for one in found if isinstance(one, list) and one]
     return [*dict.fromkeys(text for text in texts if isinstance(text, str) and text)]
 
 
 def _begins(results: Results) -> str:
-    """How every prompt begins once it is tokens, for models that say it."""
+    """Return the first tokens of every prompt, for models that report them."""
     info = section(results, "model_info")
     special = {*_special(results)}
     first = [*map(str, _list(info.get("first_tokens")))]

@@ -1,5 +1,5 @@
-"""Parts of a results file, as far as they are what they should be: another program, or
-another version of this one, may have written it."""
+"""Type-checked access to a results file, which another program or version may have
+written."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 
 def section(results: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A section of the file; empty if there is none."""
+    """Return a section of the file; empty if it is missing."""
     return mapping(results.get(name))
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """The value if it is a mapping, else an empty one."""
+    """Return the value if it is a mapping, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def is_number(value: Any) -> bool:
-    """Whether JSON has it as a number."""
+    """Return whether the value is a JSON number."""
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""Makes the page of a stored run, and writes it where it is wanted."""
+"""Write the HTML report of a stored run."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ def write_html(
     option: str = "--evals-html",
     largest: int = LARGEST,
 ) -> None:
-    """Write the page of a run; it is there whole or not at all.
+    """Write the report of a run atomically.
 
     Args:
-        run: The run, as it lies on the disk.
-        path: Where to. Many rows lie beside it, in a folder called after it.
-        before: The baseline, if it is there.
-        comparison: What has changed since then, as ``comparison.json`` has it; by
-            default what the run's folder says.
-        option: The option that says where, for messages.
-        largest: Characters of rows that may stand in the page itself.
+        run: The stored run.
+        path: The file. Many rows are written to a folder of the same name next to it.
+        before: The baseline, if available.
+        comparison: The changes since then, as in ``comparison.json``; by default those
+            in the run's folder.
+        option: The option that sets the path, for messages.
+        largest: Maximum characters of rows embedded in the page.
 
     Raises:
-        StoreError: The run cannot be read, or the page not be written; an earlier one
-            is there as it was then.
+        StoreError: The run cannot be read or the report cannot be written; an existing
+            report is left unchanged.
     """
     known = _told(run) if comparison is None else comparison
     index, chunks = _read(run, known, before)
@@ -65,7 +65,7 @@ def write_html(
 
 
 def _write_beside(path: Path, key: str, chunks: Chunks, option: str) -> None:
-    """Write the rows, all of them or none."""
+    """Write the rows next to the page, all of them or none."""
     folder = _folder(path)
     make_folder(folder, option)
     known = {*folder.glob(f"{key}-*.js")}
@@ -81,14 +81,14 @@ def _write_beside(path: Path, key: str, chunks: Chunks, option: str) -> None:
 
 
 def _told(run: EarlierRun) -> Mapping[str, Any] | None:
-    """What the run's folder says of a comparison."""
+    """Return the comparison in the run's folder."""
     return read_json(run.path / "comparison.json") or None
 
 
 def _read(
     run: EarlierRun, comparison: Mapping[str, Any] | None, before: EarlierRun | None
 ) -> tuple[dict[str, Any], Chunks]:
-    """The lines of the list, task by task, and the documents in the same order."""
+    """Return the list entries of each task, and the documents in the same order."""
     chunks, tasks = Chunks(), []
     for task in run.tasks:
         columns: dict[str, Any] = {
@@ -125,7 +125,7 @@ def _read(
 def _before(
     task: str, comparison: Mapping[str, Any] | None, before: EarlierRun | None
 ) -> BaselineDocuments:
-    """What is known of a task's documents in the baseline."""
+    """Return the baseline results of a task's documents."""
     if comparison is None:
         return NoBaseline()
     metrics = comparison.get("metrics") or ()
@@ -141,12 +141,12 @@ def _before(
 
 
 def _folder(path: Path) -> Path:
-    """Where rows lie that are too many for the page."""
+    """Return the folder of the rows that do not fit into the page."""
     return path.with_name(f"{path.stem}_rows")
 
 
 def _clear(path: Path, keep: str) -> None:
-    """Take away rows of earlier pages; nothing else is ours in that folder."""
+    """Remove the rows of earlier reports; other files in the folder are kept."""
     folder = _folder(path)
     with suppress(OSError):
         for one in folder.glob("*-*.js"):

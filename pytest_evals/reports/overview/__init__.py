@@ -1,1 +1,1 @@
-"""A run as a whole, in rows and lines: what every summary says of it."""
+"""Rows and lines about a whole run, shared by all summaries."""

@@ -1,4 +1,4 @@
-"""What a run has done, a line each: documents, gates, prompts, tokens, time."""
+"""Counts of a run, one line each: documents, gates, prompts, tokens, time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_evals.reports.overview.progress import duration
 
 
 def count_lines(result: RunResult) -> Iterator[str]:
-    """The lines; one that has nothing to say is left out."""
+    """Yield the lines; empty ones are omitted."""
     for say in (_documents, _gates, _prompts, _tokens, _responses, _usage, _time):
         text = say(result)
         if text:
@@ -36,7 +36,7 @@ def _documents(result: RunResult) -> str:
 
 
 def _neither(task: TaskResult) -> int:
-    """Documents that were scored by metrics that know no right and wrong."""
+    """Return the number of documents whose metrics are neither correct nor wrong."""
     return max(
         0,
         task.n_selected
@@ -52,8 +52,8 @@ def _gates(result: RunResult) -> str:
 
 
 def _prompts(result: RunResult) -> str:
-    """How prompts begin, for models that say it: a token too many or too few there
-    changes every number."""
+    """Describe the first tokens of prompts, for models that report them: an extra or
+    missing token there changes every metric."""
     begin = " ".join(map(repr, result.model_info.get("first_tokens") or ()))
     rule = result.model_info.get("bos_rule")
     told = [f"begin {begin}"] if begin else []
@@ -70,7 +70,7 @@ def _tokens(result: RunResult) -> str:
 
 
 def _responses(result: RunResult) -> str:
-    """What came from the store; nothing where there is none."""
+    """Describe cached responses; empty if there are none."""
     reuse = result.reuse
     told = []
     if reuse.n_asked:
@@ -99,11 +99,11 @@ def _time(result: RunResult) -> str:
 
 
 def usage_line(info: Mapping[str, Any]) -> str:
-    """``server: 20 of 1,020 requests were sent again: 429 (18), timeout (2); cost …``;
-    empty if there is nothing to say.
+    """Return ``server: 20 of 1,020 requests were sent again: 429 (18), timeout (2);
+    cost …``; empty if there is nothing to report.
 
     Args:
-        info: What the model says of itself; counts stand below ``usage``.
+        info: The model's info; counts are below ``usage``.
     """
     usage = info.get("usage")
     if not isinstance(usage, Mapping):

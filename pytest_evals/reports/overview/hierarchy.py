@@ -1,7 +1,6 @@
-"""The order in which a table lists groups and tasks: lm-eval's (0.4.13,
-``utils.make_table``). Groups that no other one holds come first, each with all it holds
-below it, then the tasks of no group; and everything by name.
-"""
+"""Order of groups and tasks in a table: lm-eval's (0.4.13, ``utils.make_table``).
+Top-level groups come first, each with its members below it, then tasks without a group;
+all sorted by name."""
 
 from __future__ import annotations
 
@@ -12,14 +11,15 @@ from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 
 
 class TableEntry(NamedTuple):
-    """A task or group, and how many groups are around it."""
+    """A task or group, and its depth."""
 
     result: TaskResult | GroupResult
     depth: int
 
 
 def ordered(run: RunResult) -> Iterator[TableEntry]:
-    """All groups and tasks; a task of several groups stands below each of them."""
+    """Yield all groups and tasks; a task of several groups is listed below each of
+    them."""
     known: dict[str, TaskResult | GroupResult] = {t.task.name: t for t in run.tasks}
     known |= {one.group.name: one for one in run.groups}
     held = {child.name: None for one in run.groups for child in one.group.children}

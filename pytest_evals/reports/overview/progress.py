@@ -1,23 +1,23 @@
-"""How far inference is, on one line."""
+"""Progress of inference, on one line."""
 
 from __future__ import annotations
 
 _TELLING = 0.02
-"""Share of the documents from which on the time left can be told; the first ones wait
-for the model to warm up."""
+"""Fraction of documents after which the remaining time is estimated; the first ones
+include the model's warm-up."""
 
 
 def progress_line(
     n_answered: int, n_documents: int, n_tokens: int, elapsed_s: float, model_s: float
 ) -> str:
-    """Documents, share, speed and time left.
+    """Return documents, percentage, speed and remaining time.
 
     Args:
-        n_answered: Documents that came back from the model.
-        n_documents: Documents in all.
-        n_tokens: Tokens of their prompts and answers.
-        elapsed_s: Seconds since the first document was asked.
-        model_s: Seconds of these that were spent inside the model.
+        n_answered: Number of answered documents.
+        n_documents: Total number of documents.
+        n_tokens: Number of tokens of their prompts and answers.
+        elapsed_s: Seconds since the first request.
+        model_s: Seconds of these spent in the model.
     """
     parts = [f"evals: {n_answered}/{n_documents} documents"]
     if n_documents:
@@ -33,7 +33,7 @@ def progress_line(
 
 
 def duration(seconds: float) -> str:
-    """``4.2 s``, ``1:32`` or ``2:04:10``."""
+    """Return ``4.2 s``, ``1:32`` or ``2:04:10``."""
     if seconds < 59.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -1,4 +1,4 @@
-"""What a reader must know beyond the table of a run."""
+"""Notes below the table of a run."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pytest_evals.reports.overview.rows import COLOURS, verdict_word
 
 
 def remarks(result: RunResult) -> Iterator[tuple[str, Mapping[str, bool]]]:
-    """Text and colour of each: gates that are not plainly green, numbers that do not
-    exist, prompts that were cut."""
+    """Yield text and colour of each note: gates that did not plainly pass, metrics that
+    could not be computed, truncated prompts."""
     for verdict in result.verdicts:
         gate, outcome = verdict.gate, verdict.outcome
         is_odd = outcome is not Outcome.PASSED or verdict.early or verdict.change

@@ -1,4 +1,4 @@
-"""The rows of a run's table: one a metric and gate, under its task or group."""
+"""Rows of a run's table: one for each metric and gate, below its task or group."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ COLOURS: dict[Outcome, dict[str, bool]] = {
 
 
 def run_rows(result: RunResult) -> Iterator[TableRow]:
-    """All rows, groups before what they hold; a cell a column of ``COLUMNS``."""
+    """Yield all rows, groups before their members; one cell for each of ``COLUMNS``."""
     for entry in ordered(result):
         yield from _rows(entry.result, result.verdicts, entry.depth)
 
@@ -50,7 +50,7 @@ def run_rows(result: RunResult) -> Iterator[TableRow]:
 def _rows(
     result: TaskResult | GroupResult, verdicts: Sequence[Verdict], depth: int
 ) -> Iterator[TableRow]:
-    """A row for each metric and gate; the task or group is named in its first."""
+    """Yield a row for each metric and gate; the first names the task or group."""
     one = result.group if isinstance(result, GroupResult) else result.task
     mine = [verdict for verdict in verdicts if verdict.gate.task == one.name]
     facts: list[tuple[MetricResult | None, Verdict | None]] = []
@@ -80,15 +80,15 @@ def _rows(
 
 
 def _shots(task: Task) -> str:
-    """What the task file says of its shots, for tasks whose texts hold some; else those
-    of its prompts."""
+    """Return ``num_fewshot`` of the task file if the task's prompts contain examples,
+    else the number in its prompts."""
     metadata = task.config.get("metadata") or {}
     return one_line(str(metadata.get("num_fewshot", task.n_shots)))
 
 
 def _docs(result: TaskResult | GroupResult, metric: MetricResult | None) -> str:
-    """``1172``, ``197/200`` when some lack a score, ``200 of 1172`` under a limit; of a
-    group, over the tasks that have the metric."""
+    """Return ``1172``, ``197/200`` if some lack a score, ``200 of 1172`` under a limit;
+    for a group, over the tasks that have the metric."""
     n_scored = metric.n_scored if metric else 0
     own = metric is not None and any(m.key == metric.key for m in result.metrics)
     if metric is not None and own and isinstance(result, GroupResult):
@@ -150,7 +150,7 @@ def _claim(verdict: Verdict | None) -> str:
 
 
 def verdict_word(verdict: Verdict | None) -> str:
-    """What became of a gate, red ones in capitals; empty without one."""
+    """Return the outcome of a gate, in capitals if it failed; empty without one."""
     if verdict is None:
         return ""
     return _WORDS[verdict.outcome] + " (early)" * verdict.early

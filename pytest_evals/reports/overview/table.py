@@ -1,4 +1,4 @@
-"""Rows of text as a table that fits a terminal. It knows nothing of what they say."""
+"""Table layout that fits a terminal."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _GAP = "  "
 
 @dataclass(frozen=True, slots=True)
 class TableLine:
-    """A line, and how pytest's terminal writer may colour it: ``{"red": True}``. The
-    text says everything without the colour."""
+    """A line and its markup for pytest's terminal writer: ``{"red": True}``. The text
+    is complete without colour."""
 
     text: str
     markup: Mapping[str, bool] = field(default_factory=dict)
@@ -25,11 +25,11 @@ class TableColumn:
 
     Args:
         title: Its heading.
-        right: Whether it is aligned to the right.
-        drop: The column with the lowest number above 0 is left out first when the
-            table is too wide; 0 is never left out.
-        least: Columns of the terminal to which it may be cut when nothing more can be
-            left out; 0 is never cut.
+        right: Whether it is right-aligned.
+        drop: Columns with the lowest number above 0 are removed first if the table is
+            too wide; 0 is never removed.
+        least: Minimum width to which it is truncated if no more columns can be removed;
+            0 is never truncated.
     """
 
     title: str
@@ -40,7 +40,7 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """One cell a column."""
+    """One cell for each column."""
 
     cells: tuple[str, ...]
     markup: Mapping[str, bool] = field(default_factory=dict)
@@ -49,7 +49,8 @@ class TableRow:
 def table_lines(
     columns: Sequence[TableColumn], rows: Sequence[TableRow], width: int
 ) -> list[TableLine]:
-    """Heading and rows, none wider than the terminal. Empty columns are left out."""
+    """Yield heading and rows, none wider than the terminal. Empty columns are
+    omitted."""
     widths = _widths(columns, rows)
     droppable = sorted((columns[i].drop, i) for i in widths if columns[i].drop)
     while droppable and _total(widths) > width:
@@ -66,12 +67,12 @@ def table_lines(
 
 
 def table_width(columns: Sequence[TableColumn], rows: Sequence[TableRow]) -> int:
-    """Columns of the terminal that it takes to leave nothing out."""
+    """Return the terminal width at which nothing is omitted."""
     return _total(_widths(columns, rows))
 
 
 def _widths(columns: Sequence[TableColumn], rows: Sequence[TableRow]) -> dict[int, int]:
-    """Widest cell of each column that is not empty."""
+    """Return the width of the widest cell of each column that is not empty."""
     kept = [i for i, _ in enumerate(columns) if any(row.cells[i] for row in rows)]
     return {
         i: max(cells(columns[i].title), *(cells(row.cells[i]) for row in rows))

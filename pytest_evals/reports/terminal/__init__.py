@@ -1,1 +1,1 @@
-"""What a terminal shows, in lines that fit it: summary, comparison, plan, noise."""
+"""Terminal reports: summary, comparison, plan, repeatability."""

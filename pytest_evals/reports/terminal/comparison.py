@@ -1,4 +1,4 @@
-"""A run beside a baseline, as lines."""
+"""Comparison of a run with a baseline, as text."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pytest_evals.reports.overview.table import (
 )
 
 SHOWN = 5
-"""Documents of each kind that are shown; all are in the file."""
+"""Maximum number of documents shown of each kind; the file contains all."""
 _GREEN, _RED, _YELLOW = {"green": True}, {"red": True}, {"yellow": True}
 
 
 def comparison_lines(found: Comparison, width: int) -> list[TableLine]:
-    """What has changed, at most ``width`` columns wide but for refusals."""
+    """Yield the changes, at most ``width`` columns wide except for refusals."""
     lines: list[TableLine] = []
     if found.metrics:
         columns = (
@@ -78,7 +78,7 @@ def _documents(
 
 
 def _tail(prompt: Any, width: int) -> str:
-    """The end of a prompt, where the question is."""
+    """Return the end of a prompt, which contains the question."""
     text = prompt if isinstance(prompt, str) else str(prompt[-1].get("content", ""))
     text = one_line(text)
     return text if len(text) <= width else "…" + text[len(text) - width + 1 :]

@@ -1,4 +1,4 @@
-"""The plan of a run as text: what will be asked, and what the gates can see."""
+"""Plan of a run as text: number of requests, and the power of its gates."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _GATES = (
 
 
 def plan_lines(forecast: Forecast, width: int) -> list[TableLine]:
-    """Two tables and what is odd, at most ``width`` columns wide."""
+    """Yield two tables and warnings, at most ``width`` columns wide."""
     lines = table_lines(_TASKS, [_task(one) for one in forecast.tasks], width)
     if forecast.gates:
         lines += [TableLine("")]
@@ -56,7 +56,7 @@ def plan_lines(forecast: Forecast, width: int) -> list[TableLine]:
 
 
 def _uncomputed(forecast: Forecast) -> dict[str, list[str]]:
-    """Why nothing was computed → the gates."""
+    """Return the gates without power, by reason."""
     found: dict[str, list[str]] = {}
     for one in forecast.gates:
         if one.why:

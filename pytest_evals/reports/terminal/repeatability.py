@@ -1,4 +1,4 @@
-"""What repeated runs have shown, as text."""
+"""Run-to-run repeatability as text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_evals.reports.overview.table import (
 
 
 def repeatability_lines(found: Calibration, width: int) -> list[TableLine]:
-    """One metric: its noise, and the bars that it allows."""
+    """Yield the flip rate of one metric, and the thresholds that it allows."""
     return [
         *map(TableLine, _facts(found)),
         *(_bars(found, width) if found.bars else ()),
@@ -66,7 +66,7 @@ def _bars(found: Calibration, width: int) -> list[TableLine]:
 
 
 def _limit(value: float, is_bounded: bool) -> str:
-    """Of a share, a limit that no run can miss is none."""
+    """Return a threshold; a proportion has none if every run would meet it."""
     if not is_bounded:
         return f"{value:g}"
     return f"{value:.3f}" if 0 < value < 1 else "none"

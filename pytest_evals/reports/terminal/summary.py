@@ -1,4 +1,4 @@
-"""The summary of a run: a table of tasks, metrics and gates, remarks, counts, times."""
+"""Summary of a run: a table of tasks, metrics and gates, notes, counts, times."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from pytest_evals.reports.overview.table import (
 )
 
 _LONGEST_KEY = 24
-"""Columns of the terminal for a metric with its filter; the metric comes first."""
+"""Maximum terminal columns of a metric with its filter; the metric comes first."""
 
 
 def summary_lines(result: RunResult, width: int, path: str = "") -> list[TableLine]:
-    """The summary, at most ``width`` columns wide but for paths.
+    """Yield the summary, at most ``width`` columns wide except for paths.
 
     Args:
         result: The run.
-        width: Columns of the terminal.
-        path: Where the results were written, empty if they were not.
+        width: Number of terminal columns.
+        path: Folder of the results, empty if they were not written.
     """
     lines = []
     if result.partial:
@@ -47,8 +47,8 @@ def summary_lines(result: RunResult, width: int, path: str = "") -> list[TableLi
 
 
 def _with_filter(row: TableRow) -> TableRow:
-    """The filter behind its metric, ``exact_match,strict-match``, instead of in a
-    column of its own."""
+    """Append the filter to its metric, ``exact_match,strict-match``, instead of a
+    separate column."""
     *before, name, metric, value, error, claim, word = row.cells
     key = cut(f"{metric},{name}", _LONGEST_KEY) if name else metric
     return TableRow((*before, "", key, value, error, claim, word), row.markup)
