@@ -204,7 +204,7 @@ def _comparison(found: Comparison) -> Iterator[str]:
 
 
 def _fitting(sections: Sequence[str], most: int) -> str:
-    """Return the sections that fit, and whether some did not."""
+    """Join the sections that fit, with a note if some did not."""
     room, kept, n_left = most - _NOTE, [], 0
     for section in filter(None, sections):
         size = len(section.encode()) + 2
