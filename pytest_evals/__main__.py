@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = [*(sys.argv[1:] if arguments is None else arguments)]
     commands = {"judge": _judge, "report": report.main}
     if not given or given[0] not in commands:
-        sys.stderr.write(f"{_USAGE}\n  fix: add --help behind a command\n")
+        sys.stderr.write(f"{_USAGE}\n  fix: add --help after a command\n")
         return _WRONG_USE
     return commands[given[0]](given[1:])
 
@@ -116,7 +116,7 @@ def _metric(gate: str | Mapping[str, Any]) -> str:
         return read_expression(gate).metric
     name = str(gate.get("metric", "")).partition(",")[0]
     if not name:
-        raise OptionError('the gate names no metric\n  fix: add "metric": "acc"')
+        raise OptionError('the gate has no metric\n  fix: add "metric": "acc"')
     return name
 
 

@@ -26,20 +26,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Write the HTML report and return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m pytest_evals.report",
-        description="The HTML report of a stored run. Nothing is run.",
+        description="Write the HTML report of a stored run.",
     )
     parser.add_argument(
         "run", metavar="RUN_DIR", help="folder of a run: .evals/runs/<time>-<model>"
     )
     parser.add_argument(
-        "-o", "--output", metavar="PATH", default="report.html", help="where to"
+        "-o", "--output", metavar="PATH", default="report.html", help="output file"
     )
     parser.add_argument(
         "--compare",
         metavar="NAME|PATH",
         default="",
-        help="a baseline, or the folder of another run, to show beside it; "
-        "by default what the run itself was compared with",
+        help="a baseline, or the folder of another run, to compare with; "
+        "default: the baseline of the run",
     )
     given = parser.parse_args(arguments)
     try:
@@ -66,7 +66,7 @@ def _write(folder: Path, output: Path, compare: str) -> Path:
         if "\n  fix: " in str(error):
             raise
         raise StoreError(
-            f"{error}\n  fix: give the folder of a run, .evals/runs/<time>-<model>"
+            f"{error}\n  fix: pass the folder of a run, .evals/runs/<time>-<model>"
         ) from None
     base = run.path.resolve().parent.parent
     before = find_baseline(base, compare, Path.cwd()) if compare else None

@@ -98,7 +98,7 @@ class _Members:
     def _finite(self, value: float, where: str) -> float | None:
         if math.isfinite(value):
             return float(value)
-        self._note(f"{where}: {value} is no number in JSON; written as null")
+        self._note(f"{where}: {value} is not a JSON number; written as null")
         return None
 
     def _cut(self, where: str) -> str:

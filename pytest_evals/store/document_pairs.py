@@ -67,9 +67,7 @@ def compare(name: str, before: Side, now: Side) -> Comparison:
         before: The baseline.
         now: This run.
     """
-    refused = [
-        f"{task}: the baseline has no such task" for task in _lacking(before, now)
-    ]
+    refused = [f"{task}: not in the baseline" for task in _lacking(before, now)]
     metrics: list[MetricChange] = []
     worse: list[DocumentChange] = []
     better: list[DocumentChange] = []
@@ -368,7 +366,7 @@ def _machine_changes(before: Side, now: Side) -> Iterator[str]:
     keys = MACHINE_KEYS if new else ()  # a model may say nothing of itself
     if old.get("device_name") and new.get("device_name"):
         keys = (*keys, "device_name")
-    yield from _differing(keys, old, new, "not known")
+    yield from _differing(keys, old, new, "unknown")
     if "config" in before.results and "config" in now.results:  # not before its end
         old, new = _arguments(before), _arguments(now)
         yield from _differing(BATCH_KEYS, old, new, "automatic")
@@ -380,8 +378,8 @@ def _differing(
     for key in keys:
         if old.get(key) != new.get(key):
             known = (one.get(key) for one in (new, old))
-            told = (absent if value is None else repr(value) for value in known)
-            yield "{} is {}, in the baseline {}".format(key, *told)
+            shown = (absent if value is None else repr(value) for value in known)
+            yield "{}: {} (baseline: {})".format(key, *shown)
 
 
 def _arguments(side: Side) -> Mapping[str, Any]:

@@ -99,9 +99,9 @@ def load_run(path: Path) -> EarlierRun:
     except OSError as error:
         raise StoreError(f"cannot read {str(place)!r}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise StoreError(f"{str(place)!r} is no results file: {error}") from None
+        raise StoreError(f"{str(place)!r} is not a results file: {error}") from None
     if not isinstance(found, dict):
-        raise StoreError(f"{str(place)!r} is no results file")
+        raise StoreError(f"{str(place)!r} is not a results file")
     return EarlierRun(path=path, results=found)
 
 

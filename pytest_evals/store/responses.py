@@ -289,8 +289,8 @@ class Responses:
             if self._path.stat().st_ino == self._inode:
                 place = set_aside(self._path)
                 self.notes.append(
-                    f"{str(self._path)!r} is not to be trusted: {error}; it was moved "
-                    f"to {str(place)!r}, and a new one begun"
+                    f"{str(self._path)!r} cannot be used: {error}; it was moved "
+                    f"to {str(place)!r}, and a new one was created"
                 )
             self._connect()
         except (OSError, StoreError, sqlite3.Error) as fault:

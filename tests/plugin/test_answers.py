@@ -90,9 +90,9 @@ def test_the_second_run_asks_nothing_and_finds_the_same(counting):
     assert asked(counting) == []
     assert newest(counting, "samples_quiz.jsonl") == lines
     assert first.parseoutcomes() == second.parseoutcomes() == {"passed": 10}
-    first.stdout.fnmatch_lines(["responses: 10 asked", "time: * tokens/s)*"])
+    first.stdout.fnmatch_lines(["responses: 10 sent", "time: * tokens/s)*"])
     second.stdout.fnmatch_lines(
-        ["responses: 10 reused from the store (they had taken 20.0 s)"]
+        ["responses: 10 reused from the store (originally took 20.0 s)"]
     )
     second.stdout.no_fnmatch_line("*tokens/s*")
     assert json.loads(newest(counting, "results.json"))["n_reused"] == 10
@@ -103,7 +103,7 @@ def test_only_what_is_new_is_asked(counting):
     asked(counting)
     result = run(counting)
     assert asked(counting) == QUIZ[4:]
-    result.stdout.fnmatch_lines(["responses: 6 asked, 4 reused from the store (*"])
+    result.stdout.fnmatch_lines(["responses: 6 sent, 4 reused from the store (*"])
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_model_without_fingerprint_is_not_stored_and_that_is_said(counting):
     result = run(counting)
     assert asked(counting) == QUIZ
     result.stdout.fnmatch_lines(
-        ["responses: none stored, since counting has no fingerprint"]
+        ["responses: none stored, because counting has no fingerprint"]
     )
     assert not (counting.pytester.path / ".evals" / "responses.sqlite").exists()
 
@@ -262,7 +262,7 @@ def test_a_damaged_store_is_told_and_the_run_goes_on(counting):
     result = run(counting)
     assert asked(counting) == QUIZ
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["warning: *is not to be trusted: file is not a data*"])
+    result.stdout.fnmatch_lines(["warning: *cannot be used: file is not a data*"])
 
 
 def test_a_folder_in_the_place_of_the_store_is_refused_before_anything_is_asked(
@@ -280,7 +280,7 @@ def test_workers_share_one_store(counting):
     assert sorted(asked(counting)) == QUIZ
     second = run(counting, "-n2")
     assert asked(counting) == []
-    first.stdout.fnmatch_lines(["responses: 10 asked"])
+    first.stdout.fnmatch_lines(["responses: 10 sent"])
     second.stdout.fnmatch_lines(["responses: 10 reused from the store (*20.0 s)"])
 
 
@@ -306,9 +306,9 @@ def test_a_model_of_hugging_face_is_opened_only_if_something_is_missing(
     first = suite.run("evals", model=spec)
     again = suite.pytester.runpytest_subprocess("evals", f"--model={spec}", "-s")
     other = suite.run("evals", model=f"{spec},dtype=bfloat16")
-    first.stdout.fnmatch_lines(["responses: 10 asked"])
+    first.stdout.fnmatch_lines(["responses: 10 sent"])
     again.stdout.fnmatch_lines(["heavy: set()", "responses: 10 reused from the store*"])
-    other.stdout.fnmatch_lines(["responses: 10 asked"])
+    other.stdout.fnmatch_lines(["responses: 10 sent"])
 
 
 def explain(suite, name="quiz[q3]"):
@@ -323,7 +323,7 @@ def test_explaining_asks_nothing_and_leaves_no_run(counting):
     result.stdout.fnmatch_lines(
         [
             "evals/quiz.yaml::quiz[[]q3[]]: 1 request",
-            "request 0: not in the store, and nothing like it",
+            "request 0: not in the store; no similar request is stored",
         ]
     )
 

@@ -178,7 +178,7 @@ def test_another_machine_is_told_and_the_same_one_is_not(gated, now, is_told):
     assert gated.run("evals", "--evals-save-baseline=main", model=None).ret == 0
     gated.pytester.makeconftest(model.format(device=now))
     result = gated.run("evals", model=None)
-    told = "device is 'cuda:0', in the baseline 'cpu'" in result.stdout.str()
+    told = "device: 'cuda:0' (baseline: 'cpu')" in result.stdout.str()
     assert told == is_told
     assert "device is" not in result.stdout.str() or is_told
 

@@ -49,7 +49,7 @@ def test_noise_is_measured_recorded_and_used_by_gates(suite):
             "*= calibration =*",
             "quiz: exact_match,none, 4 runs of 10 documents: mean 0.8500, *6.7% of *",
             "  sampling error of the documents themselves: 0.1129 *",
-            "*limit  false alarm  catches a drop of 1 pt / 2 pt / 3 pt",
+            "*threshold  false positive  detects a drop of 1 pt / 2 pt / 3 pt",
             "written to *baselines/main (noise)",
         ]
     )
@@ -116,7 +116,7 @@ def test_a_mean_of_other_numbers_is_calibrated_and_its_noise_used_by_gates(suite
     done.stdout.fnmatch_lines(
         [
             "quiz: length,none, 4 runs of 10 documents: mean 14.6000, *change by 0.516",
-            "*limit  false alarm  catches a rise of *",
+            "*threshold  false positive  detects a rise of *",
             "written to *baselines/main (noise)",
         ]
     )
@@ -165,7 +165,7 @@ def test_part_of_a_run_is_not_repeated(suite):
     assert done.ret == 0
     done.stdout.fnmatch_lines(
         [
-            "  no answer has turned: *",
+            "  no answer flipped: *",
             "the noise is not recorded: give --evals-save-baseline*",
         ]
     )

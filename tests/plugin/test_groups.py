@@ -106,7 +106,7 @@ def test_a_row_of_a_group_counts_the_documents_that_have_its_metric(mixed):
     result = mixed.run("evals/all.yaml", "--evals-markdown=run.md")
     result.stdout.fnmatch_lines(
         [
-            "E   documents: 8 right, 2 wrong; 10 in all.",
+            "E   documents: 8 correct, 2 wrong; 10 in all.",
             "all *20 *exact_match *0.800 *>= 0.1 *passed",
             " *10 *acc *0.800 *>= 0.95*FAILED",
         ]

@@ -105,7 +105,7 @@ def test_what_was_refused_is_not_stored_and_sent_again(suite):
     )
     result = suite.run("evals", model=None)
     result.assert_outcomes(passed=10)
-    result.stdout.fnmatch_lines(["responses: 1 asked, 9 reused from the store*"])
+    result.stdout.fnmatch_lines(["responses: 1 sent, 9 reused from the store*"])
 
 
 def test_an_invalid_response_in_an_older_store_is_sent_again(suite):
@@ -127,7 +127,7 @@ def test_an_invalid_response_in_an_older_store_is_sent_again(suite):
     responses.close()
     result = suite.run("evals", model=None)
     result.assert_outcomes(passed=10)
-    result.stdout.fnmatch_lines(["responses: 1 asked, 9 reused from the store*"])
+    result.stdout.fnmatch_lines(["responses: 1 sent, 9 reused from the store*"])
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -370,7 +370,7 @@ def test_documents_are_right_or_wrong_whatever_function_averages_their_scores(ev
     averaged(evals)
     run = evals.runpytest_inprocess("evals", *RUN, "-v")
     # Three of four: the deviation of 1, 1, 1, 0 is a half, and the root of 4 is 2.
-    run.stdout.fnmatch_lines(["*quiz*share*0.750*± 0.250*", "*3 right, 1 wrong*"])
+    run.stdout.fnmatch_lines(["*quiz*share*0.750*± 0.250*", "*3 correct, 1 wrong*"])
     assert "quiz[3] WRONG" in run.stdout.str()
     assert results(evals)["quiz"]["share_stderr,none"] == 0.25
 
@@ -387,5 +387,5 @@ def test_the_report_says_why_no_document_is_right_or_wrong(evals):
     averaged(evals, long=True)
     run = evals.runpytest_inprocess("evals", *RUN)
     assert run.parseoutcomes() == {"passed": 4}
-    what = "quiz: length,none: no document is right or wrong: no value is 0 or 1"
+    what = "quiz: length,none: no document is correct or wrong: no value is 0 or 1"
     run.stdout.fnmatch_lines([what])

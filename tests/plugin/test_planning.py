@@ -14,9 +14,9 @@ def test_plan_runs_nothing_and_says_what_gates_can_see(suite):
         [
             "task  docs  requests * stored *time",
             "quiz    10        10  ~20 tokens       ?  ~0.0 s",
-            "gate * detects*  false red *",
+            "gate * detects*  false positive *",
             "quiz::exact_match *0.800 * 4.2 pt      50.0%*",
-            "* reckoned from *.evals/runs/*",
+            "* computed from *.evals/runs/*",
             "warning: quiz::exact_match: the threshold 0.8 is near the last number*",
         ]
     )
@@ -28,7 +28,7 @@ def test_plan_without_an_earlier_run_counts_characters(suite):
     done = suite.run("evals", "--evals-plan", "--evals-stop=auto", model=None)
     assert done.ret == 0
     done.stdout.fnmatch_lines(
-        ["quiz    10        10  70 characters*", "*zoo: 1 document cannot be asked"]
+        ["quiz    10        10  70 characters*", "*zoo: 1 document cannot be prompted"]
     )
 
 

@@ -290,9 +290,9 @@ def test_a_new_key_uses_the_same_responses_and_another_argument_does_not(suite, 
         said = start(suite, "evals", model, "--evals-max-errors=100%")
         return next(line for line in said.splitlines() if line.startswith("responses:"))
 
-    assert asked("PLANTED-old-31") == "responses: 10 asked"
-    assert asked("PLANTED-new-32").startswith("responses: 1 asked, 9 reused")
-    assert asked("PLANTED-new-32", n=2) == "responses: 10 asked"
+    assert asked("PLANTED-old-31") == "responses: 10 sent"
+    assert asked("PLANTED-new-32").startswith("responses: 1 sent, 9 reused")
+    assert asked("PLANTED-new-32", n=2) == "responses: 10 sent"
     assert leaks(suite.pytester.path) == {}
 
 

@@ -61,6 +61,6 @@ def test_each_number_that_json_cannot_hold_is_null_with_a_note():
     value = {"a": {"x,none": float("nan")}, "b": [1.0, float("-inf")]}
     assert strict(value, notes) == {"a": {"x,none": None}, "b": [1.0, None]}
     assert notes == [
-        "a.x,none: nan is no number in JSON; written as null",
-        "b[1]: -inf is no number in JSON; written as null",
+        "a.x,none: nan is not a JSON number; written as null",
+        "b[1]: -inf is not a JSON number; written as null",
     ]

@@ -112,7 +112,7 @@ def test_a_byte_that_is_no_text_any_more_is_not_taken_for_a_question_mark(
     found, _, notes = use(tmp_path)
     assert found == {}
     assert notes == [
-        f"12 responses in '{tmp_path / NAME}' were damaged and are asked again"
+        f"12 responses in '{tmp_path / NAME}' were damaged and are sent again"
     ]
     assert use(tmp_path)[0] == dict(zip(KEYS, RIGHT, strict=True))
 
@@ -181,7 +181,7 @@ def test_a_damaged_schema_is_set_aside(tmp_path, whole, old, flip):
     (aside,) = tmp_path.glob("responses-set-aside-*.sqlite")
     assert aside.read_bytes() == raw
     (note,) = notes
-    assert note.startswith(f"'{tmp_path / NAME}' is not to be trusted: ")
+    assert note.startswith(f"'{tmp_path / NAME}' cannot be used: ")
     assert use(tmp_path)[0] == dict(zip(KEYS, RIGHT, strict=True))
 
 

@@ -18,29 +18,29 @@ def side(arguments=None, **info):
     ("before", "now", "told"),
     [
         (side(), side(), []),
-        (side(), side(device="cpu"), ["device is 'cpu', in the baseline 'cuda:0'"]),
+        (side(), side(device="cpu"), ["device: 'cpu' (baseline: 'cuda:0')"]),
         (
             side(),
             side(torch_version="2.13.0"),
-            ["torch_version is '2.13.0', in the baseline '2.9.0'"],
+            ["torch_version: '2.13.0' (baseline: '2.9.0')"],
         ),
         (
             side(),
             side(dtype="bfloat16"),
-            ["dtype is 'bfloat16', in the baseline 'float32'"],
+            ["dtype: 'bfloat16' (baseline: 'float32')"],
         ),
         (
             side({"batch_size": "8"}),
             side({"batch_tokens": 64}),
             [
-                "batch_size is automatic, in the baseline '8'",
+                "batch_size: automatic (baseline: '8')",
                 "batch_tokens is 64, in the baseline automatic",
             ],
         ),
         (
             side(device_name="NVIDIA A100"),
             side(device_name="NVIDIA H100"),
-            ["device_name is 'NVIDIA H100', in the baseline 'NVIDIA A100'"],
+            ["device_name: 'NVIDIA H100' (baseline: 'NVIDIA A100')"],
         ),
         # A baseline of an earlier version says nothing of it.
         (side(), side(device_name="NVIDIA H100"), []),

@@ -225,8 +225,8 @@ def test_a_file_that_cannot_be_trusted_is_set_aside(tmp_path, damage, why):
     (aside,) = tmp_path.glob("responses-set-aside-*.sqlite")
     assert aside.read_bytes() == before
     (note,) = responses.notes
-    assert note.startswith(f"'{path}' is not to be trusted: {why}")
-    assert note.endswith(f"it was moved to '{aside}', and a new one begun")
+    assert note.startswith(f"'{path}' cannot be used: {why}")
+    assert note.endswith(f"it was moved to '{aside}', and a new one was created")
 
 
 def test_a_file_of_another_version_stays_and_has_one_beside_it(tmp_path):

@@ -45,7 +45,7 @@ def cache_info_lines(
     yield f"{nodeid}: {len(requests)} request{'s' * (len(requests) != 1)}"
     for n, one in enumerate(requests):
         if one.stored is None:
-            yield f"request {n}: not in the store, and nothing like it"
+            yield f"request {n}: not in the store; no similar request is stored"
             continue
         when = f"{datetime.fromtimestamp(one.stored, UTC):%Y-%m-%d %H:%M:%S} UTC"
         if not one.differences and not one.before:

@@ -35,7 +35,7 @@ def prompt_lines(record: Record, name: str, cutter: Cutter | None) -> Iterator[s
         try:
             cut = cutter.cut(request) if cutter is not None else None
         except DocumentError as error:
-            yield f"  request {number} cannot be asked: {one_line(error)}"
+            yield f"  request {number} cannot be sent: {one_line(error)}"
             cut = None
         context = _context(request, cut)
         if context != before:

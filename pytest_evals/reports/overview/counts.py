@@ -24,7 +24,7 @@ def _documents(result: RunResult) -> str:
     # Documents may be answered by then.
     missing = "not scored" if result.partial == "interrupted" else "not run"
     for task in result.tasks:
-        counts["right"] += task.n_correct
+        counts["correct"] += task.n_correct
         counts["wrong"] += task.n_wrong
         counts["scored"] += _neither(task)
         counts["errored"] += task.n_errored
@@ -74,12 +74,12 @@ def _responses(result: RunResult) -> str:
     reuse = result.reuse
     told = []
     if reuse.n_asked:
-        told.append(f"{reuse.n_asked:,} asked")
+        told.append(f"{reuse.n_asked:,} sent")
     if reuse.n_reused:
-        took = f" (they had taken {duration(reuse.elapsed_s)})"
+        took = f" (originally took {duration(reuse.elapsed_s)})"
         told.append(f"{reuse.n_reused:,} reused from the store{took}")
     if reuse.note:
-        told.append(f"none stored, since {reuse.note}")
+        told.append(f"none stored, because {reuse.note}")
     return f"responses: {', '.join(told)}" if told else ""
 
 

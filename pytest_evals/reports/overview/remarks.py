@@ -66,4 +66,4 @@ def _undecided(
     for metric in metrics:
         if metric.estimate is not None and metric.estimate.undecided:
             why = metric.estimate.undecided
-            yield f"{name}: {metric.key}: no document is right or wrong: {why}", {}
+            yield f"{name}: {metric.key}: no document is correct or wrong: {why}", {}

@@ -28,7 +28,7 @@ _GATES = (
     TableColumn(title="claim", least=10, drop=1),
     TableColumn(title="last", right=True, drop=3),
     TableColumn(title="detects*", right=True),
-    TableColumn(title="false red", right=True),
+    TableColumn(title="false positive", right=True),
     TableColumn(title="needs", right=True, drop=4),
     TableColumn(title="reads", right=True, drop=2),
 )
@@ -50,7 +50,7 @@ def plan_lines(forecast: Forecast, width: int) -> list[TableLine]:
     for task in forecast.tasks:
         if task.n_faults:
             noun = "document" + "s" * (task.n_faults > 1)
-            what = f"{task.name}: {task.n_faults} {noun} cannot be asked"
+            what = f"{task.name}: {task.n_faults} {noun} cannot be prompted"
             lines += _warning(what, width)
     return lines
 
@@ -108,14 +108,14 @@ def _gate(one: GateForecast) -> TableRow:
 
 def _remarks(forecast: Forecast) -> Iterator[str]:
     yield (
-        "* a drop that is seen with 80% power, if "
-        f"{_percent(forecast.flips)} of answers turn between two runs;"
+        "* smallest drop detected at 80% power if "
+        f"{_percent(forecast.flips)} of answers flip between two runs;"
     )
-    yield "  false red: chance to fail though nothing has changed"
+    yield "  false positive: probability of failing although nothing has changed"
     if forecast.source:
-        yield f"  reckoned from {one_line(forecast.source)}"
+        yield f"  computed from {one_line(forecast.source)}"
     else:
-        yield "  no earlier run: nothing is known of the numbers"
+        yield "  no earlier run: the numbers are unknown"
 
 
 def _percent(share: float) -> str:

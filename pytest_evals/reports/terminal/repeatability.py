@@ -27,19 +27,19 @@ def _facts(found: Calibration) -> Iterator[str]:
     yield (
         f"{one_line(found.task)}: {one_line(found.key)}, {found.n_runs} runs of "
         f"{found.n:,} documents: mean {found.mean:.4f}, run-to-run sd "
-        f"{found.stderr:.4f}, {_turns(found)}"
+        f"{found.stderr:.4f}, {_flips(found)}"
     )
     yield (
         f"  sampling error of the documents themselves: {found.sampling:.4f} (matters "
         "only beyond these)"
     )
     if not found.flip_rate:
-        yield "  no answer has turned: this model repeats itself, on this machine"
+        yield "  no answer flipped: this model is repeatable on this machine"
 
 
-def _turns(found: Calibration) -> str:
+def _flips(found: Calibration) -> str:
     if found.is_share:
-        return f"{100 * found.flip_rate:.1f}% of answers turn"
+        return f"{100 * found.flip_rate:.1f}% of answers flip"
     return f"documents change by {math.sqrt(found.flip_rate):.3g}"
 
 
@@ -48,9 +48,9 @@ def _bars(found: Calibration, width: int) -> list[TableLine]:
     drops = [f"{scale * drop:.3g}{unit}" for drop, _ in found.bars[0].catches]
     way = "rise" if found.is_lower_better else "drop"
     columns = (
-        TableColumn(title="  limit", right=True),
-        TableColumn(title="false alarm", right=True),
-        TableColumn(title=f"catches a {way} of {' / '.join(drops)}"),
+        TableColumn(title="  threshold", right=True),
+        TableColumn(title="false positive", right=True),
+        TableColumn(title=f"detects a {way} of {' / '.join(drops)}"),
     )
     rows = [
         TableRow(

@@ -39,7 +39,7 @@ evals/gsm8k.yaml:31:
 
 E   It is 0.500 beyond the threshold; 2 more correct answers would have passed.
 E   acc,none: standard error 0.250 (analytic) over 4 documents.
-E   documents: 1 right, 3 wrong; 4 of 1172 were selected.
+E   documents: 1 correct, 3 wrong; 4 of 1172 were selected.
 
   wrong
     gsm8k[c]
@@ -74,7 +74,7 @@ evals/gsm8k.yaml:31:
 
     - acc >= 0.75
 
-!   The gate could not be evaluated; this says nothing about the model.
+!   The gate could not be evaluated; this is not a statement about the model.
 !   documents: 4 errored; 4 in all.
 
   without a score (3 of 4)
@@ -117,7 +117,7 @@ evals/gsm8k.yaml:31:
     pytest evals/gsm8k.yaml::gsm8k
     pytest 'evals/gsm8k.yaml::gsm8k[b]' -v"""
     )
-    assert "E   documents: 1 right, 2 wrong; 3 in all." in text(verdict, result)
+    assert "E   documents: 1 correct, 2 wrong; 3 in all." in text(verdict, result)
 
 
 def test_nothing_of_a_hostile_task_or_document_reaches_the_terminal(make):

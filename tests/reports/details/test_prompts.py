@@ -90,6 +90,6 @@ def test_control_characters_are_escaped(make):
 
 def test_what_cannot_be_asked_or_rendered_is_said(make):
     found = lines(make, Loglikelihood("a", ""), cutter=Words())
-    assert "  request 1 cannot be asked: the continuation is empty" in found
+    assert "  request 1 cannot be sent: the continuation is empty" in found
     found = lines(make, error="no such column")
     assert found == ["t[0]: 0 requests", "  error: no such column"]

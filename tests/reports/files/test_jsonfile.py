@@ -58,7 +58,7 @@ def test_it_is_strict_json_and_notes_what_became_null(run):
     found = results_json(run)
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     assert found["notes"] == [
-        "results.gsm8k.ppl,none: nan is no number in JSON; written as null"
+        "results.gsm8k.ppl,none: nan is not a JSON number; written as null"
     ]
 
 

@@ -193,7 +193,7 @@ def test_command_compares_with_any_stored_run(write, tmp_path, capsys):
         (
             ["nowhere"],
             "error: cannot read 'nowhere/results.json': No such file or directory\n"
-            "  fix: give the folder of a run, .evals/runs/<time>-<model>\n",
+            "  fix: pass the folder of a run, .evals/runs/<time>-<model>\n",
         ),
         ([".", "-o", "."], "error: '.' is a folder\n  fix: name a file with -o"),
     ],

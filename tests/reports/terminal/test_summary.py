@@ -68,7 +68,7 @@ def test_a_wide_terminal_shows_everything(run):
         "gsm8k::exact_match FAILED: 0.7500 is not >= 0.7501",
         "refusals::refused INVALID: 3 of 200 …",
         "gsm8k: 2 of 200 documents did not fit into the model; their prompts were cut",
-        "documents: 345 right, 52 wrong, 3 errored",
+        "documents: 345 correct, 52 wrong, 3 errored",
         "gates: 1 passed, 1 failed, 1 invalid",
         "tokens: 1,300,000 in prompts, 41,000 scored or generated; 399 requests",
         "time: 10.0 s in the model (134,100 tokens/s), 1:32 in all",

@@ -1,8 +1,8 @@
-// This run beside its baseline: numbers, and the documents that turned.
+// This run and its baseline: metrics, and the documents that flipped.
 
 function changesView() {
   const found = run.facts.comparison;
-  if (!found) return h("div.page", h("h1", "Changes"), h("p.soft", "This run was compared with nothing."));
+  if (!found) return h("div.page", h("h1", "Changes"), h("p.soft", "This run was not compared with a baseline."));
   return h(
     "div.page",
     h("p.over", "beside the baseline"),
@@ -11,15 +11,15 @@ function changesView() {
     noticesOf({ ...run.facts, partial: "" }),
     flipsOf(found),
     found.metrics.length ? h("section", h("h2", "Numbers"), changesTable(found)) : null,
-    turned("regressed", "Right before, wrong now"),
-    turned("improved", "Wrong before, right now"),
+    turned("regressed", "Correct before, wrong now"),
+    turned("improved", "Wrong before, correct now"),
   );
 }
 
 function flipsOf(found) {
   const same = Math.max(0, found.n_paired - found.worse.length - found.better.length);
   const counts = { improved: found.better.length, same, regressed: found.worse.length };
-  return found.n_paired ? h("div", stack(counts), h("ul.legend", Object.entries(counts).map(([word, n]) => h("li", h(`span.swatch.is-${word}`), `${count(n)} ${word === "same" ? "turned neither way" : word}`)))) : null;
+  return found.n_paired ? h("div", stack(counts), h("ul.legend", Object.entries(counts).map(([word, n]) => h("li", h(`span.swatch.is-${word}`), `${count(n)} ${word === "same" ? "unchanged" : word}`)))) : null;
 }
 
 function changesTable(found) {

@@ -122,7 +122,7 @@ function histogram(values, shownKey) {
   const low = found.reduce((a, b) => Math.min(a, b), Infinity);
   const high = found.reduce((a, b) => Math.max(a, b), -Infinity);
   if (found.length < 2 || low === high) return "";
-  if (new Set(found).size <= 2) return ""; // the bar of right and wrong says it
+  if (new Set(found).size <= 2) return ""; // the bar of correct and wrong shows it
   const n = 24;
   const bins = new Array(n).fill(0);
   for (const v of found) bins[Math.min(n - 1, Math.floor(((v - low) / (high - low)) * n))] += 1;
@@ -143,7 +143,7 @@ function histogram(values, shownKey) {
   });
 }
 
-/** A number over the stored runs; hollow points were asked something else. */
+/** A number over the stored runs; hollow points had different requests. */
 function timeline(points) {
   const lows = points.map((p) => p.value - REACH * (p.stderr ?? 0));
   const highs = points.map((p) => p.value + REACH * (p.stderr ?? 0));
@@ -163,7 +163,7 @@ function timeline(points) {
       if (p.stderr) parts.push(line(x(i), y(p.value - REACH * p.stderr), x(i), y(p.value + REACH * p.stderr), "error"));
       const last = i === points.length - 1;
       const point = dot(x(i), y(p.value), last ? 5 : 3.5, p.same ? "point" : "point.hollow");
-      point.append(s("title", `${figure(p.value)} · ${p.model} · ${moment(p.date)}${p.same ? "" : " · asked something else"}`));
+      point.append(s("title", `${figure(p.value)} · ${p.model} · ${moment(p.date)}${p.same ? "" : " · different requests"}`));
       parts.push(point);
     });
     parts.push(label(left, floor + 20, moment(points[0].date).slice(0, 10), "start"));

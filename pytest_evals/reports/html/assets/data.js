@@ -73,7 +73,7 @@ function hay(doc) {
 
 function matchesShow(doc, show) {
   switch (show) {
-    case "right": return doc.state === "r";
+    case "correct": return doc.state === "r";
     case "wrong": return doc.state === "w";
     case "scored": return doc.state === "s";
     case "errored": return doc.state === "e";

@@ -111,7 +111,7 @@ function beforeOf(whole) {
   const texts = [textAnswer(was.answers), textAnswer(whole.answers)];
   // A baseline keeps what was read out of a text, which says nothing beside a text.
   const [then, now] = texts.includes(null) ? [was.answer, whole.scores[0]?.answer ?? ""] : texts;
-  const word = (one) => ({ true: "right", false: "wrong" })[String(one.correct)] ?? one.status;
+  const word = (one) => ({ true: "correct", false: "wrong" })[String(one.correct)] ?? one.status;
   const titles = [`${name}: ${word(was)}`, `this run: ${word(whole)}`];
   if (then === now) return h("section", h("h3", `Beside ${name}`), h("p", `The same answer. ${titles.join("; ")}.`));
   return h("section", h("h3", `Beside ${name}`), sideBySide(then, now, titles));

@@ -1,6 +1,6 @@
 // All documents: choose, search, sort, and read one beside the list.
 
-const SHOWS = ["", "wrong", "regressed", "improved", "errored", "unscored", "truncated", "right", "scored", "excluded"];
+const SHOWS = ["", "wrong", "regressed", "improved", "errored", "unscored", "truncated", "correct", "scored", "excluded"];
 const SORTS = { "": "in order", id: "by id", low: "lowest first", high: "highest first" };
 
 let documents = null; // the view, once it was opened

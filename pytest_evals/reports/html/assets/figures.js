@@ -11,7 +11,7 @@ const OUTCOMES = {
 };
 
 const STATES = {
-  r: { sign: "✓", word: "right", kind: "right" },
+  r: { sign: "✓", word: "correct", kind: "correct" },
   w: { sign: "✕", word: "wrong", kind: "wrong" },
   s: { sign: "•", word: "scored", kind: "scored" },
   e: { sign: "!", word: "errored", kind: "errored" },

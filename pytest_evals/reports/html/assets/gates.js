@@ -48,7 +48,7 @@ function decides(gate) {
   const told = [];
   if (gate.outcome === "failed" && gate.short > 0) told.push(`It is ${figure(gate.short)} beyond the threshold.`);
   if (gate.n_short) told.push(`${plural(gate.n_short, "more correct answer")} would have passed it.`);
-  if (gate.outcome === "invalid") told.push("The gate could not be evaluated; this says nothing about the model.");
+  if (gate.outcome === "invalid") told.push("The gate could not be evaluated; this is not a statement about the model.");
   for (const note of gate.notes ?? []) told.push(`${note}.`);
   return told.length ? h("ul.decides", told.map((text) => h("li", text))) : null;
 }

@@ -51,7 +51,7 @@ function verdictWords(facts) {
 const rankOf = (outcome) => OUTCOMES[outcome]?.rank ?? 9;
 
 function totals(facts) {
-  const sum = { right: 0, wrong: 0, scored: 0, errored: 0, unscored: 0, excluded: 0, "not run": 0 };
+  const sum = { correct: 0, wrong: 0, scored: 0, errored: 0, unscored: 0, excluded: 0, "not run": 0 };
   for (const part of Object.values(facts.parts)) {
     if (part.counts) for (const [word, n] of Object.entries(wordedCounts(part.counts))) sum[word] += n;
   }
@@ -62,7 +62,7 @@ function totals(facts) {
 function wordedCounts(counts) {
   const known = counts.correct + counts.wrong + counts.errored + counts.unscored + counts.missing + (counts.excluded ?? 0);
   return {
-    right: counts.correct,
+    correct: counts.correct,
     wrong: counts.wrong,
     scored: Math.max(0, counts.selected - known),
     errored: counts.errored,

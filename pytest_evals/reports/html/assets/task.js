@@ -19,7 +19,7 @@ function taskView(parameters) {
     gates.length ? h("section", h("h2", "Gates"), gates.map(gateCard)) : null,
     docs ? spreads(docs) : null,
     pastOf(name),
-    h("section", h("h2", "How it was asked"), askedFacts(part), part.config && Object.keys(part.config).length ? h("details", h("summary", "whole configuration"), block(JSON.stringify(part.config, null, 2), "code")) : null),
+    h("section", h("h2", "Prompts and settings"), askedFacts(part), part.config && Object.keys(part.config).length ? h("details", h("summary", "whole configuration"), block(JSON.stringify(part.config, null, 2), "code")) : null),
   );
 }
 
@@ -50,7 +50,7 @@ function pastOf(name) {
   if (!known.length) return null;
   return h("section", h("h2", "Over the stored runs"), known.map(([key, points]) => h(
     "figure",
-    h("figcaption", keyName(key), points.every((p) => p.same) ? "" : h("span.soft", "  hollow: asked something else")),
+    h("figcaption", keyName(key), points.every((p) => p.same) ? "" : h("span.soft", "  hollow: different requests")),
     timeline(points),
   )));
 }

@@ -52,7 +52,7 @@ def test_documents_are_filtered_sorted_and_counted(tab, story):
     assert tab.rows() == ["d0", "d1", "d2", "d3", "d4"]
     told = " ".join(page.locator(".shows").inner_text().split())
     assert told == (
-        "all 5 wrong 3 regressed 1 improved 1 errored 1 truncated 1 right 1"
+        "all 5 wrong 3 regressed 1 improved 1 errored 1 truncated 1 correct 1"
     )
     for show, ids in {
         "wrong": ["d0", "d1", "d4"],
@@ -127,7 +127,7 @@ def test_two_runs_stand_side_by_side_with_the_words_that_differ(tab, story):
     page.get_by_text("quiz · d1").click()
     pair = page.locator(".pair")
     sync_api.expect(pair).to_be_visible()
-    assert pair.locator("h4").all_inner_texts() == ["main: right", "this run: wrong"]
+    assert pair.locator("h4").all_inner_texts() == ["main: correct", "this run: wrong"]
     assert pair.locator("pre").all_inner_texts() == [
         "the dog sat on a mat",
         "the cat sat on the mat",
