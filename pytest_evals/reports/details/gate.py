@@ -80,7 +80,9 @@ def _facts(verdict: Verdict, result: TaskResult | GroupResult) -> Iterator[str]:
     elif verdict.outcome is Outcome.FAILED and verdict.short > 0:
         yield f"It is {figure(verdict.short)} beyond the threshold{_answers(verdict)}."
     elif verdict.outcome is Outcome.INVALID:
-        yield "The gate could not be evaluated; this is not a statement about the model."
+        yield (
+            "The gate could not be evaluated; this is not a statement about the model."
+        )
     if verdict.metric is not None and verdict.interval is None:
         yield from _numbers(verdict.metric)
     if isinstance(result, GroupResult) and verdict.gate.metric:
