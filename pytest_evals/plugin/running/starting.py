@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_evals.plugin.modes.cache_info import CacheInfoMode
 from pytest_evals.plugin.modes.comparing import Comparing
-from pytest_evals.plugin.modes.explaining import Explaining
-from pytest_evals.plugin.modes.selecting import Selecting
+from pytest_evals.plugin.modes.only import OnlyMode
 from pytest_evals.plugin.running.hooks import Running
 from pytest_evals.plugin.running.last_failed import LastFailed
 from pytest_evals.plugin.running.loop import Loop
@@ -78,10 +78,10 @@ def _change(session: EvalSession, plugins: pytest.PytestPluginManager) -> None:
 
         plugins.register(Planning(session), "evals-planning")
     if options.repeatability:
-        from pytest_evals.plugin.modes.calibrating import Calibrating
+        from pytest_evals.plugin.modes.repeatability import RepeatabilityMode
 
-        plugins.register(Calibrating(session), "evals-calibrating")
+        plugins.register(RepeatabilityMode(session), "evals-repeatability")
     if options.cache_info:
-        plugins.register(Explaining(session), "evals-explaining")
+        plugins.register(CacheInfoMode(session), "evals-cache-info")
     if options.only:
-        plugins.register(Selecting(session), "evals-selecting")
+        plugins.register(OnlyMode(session), "evals-only")

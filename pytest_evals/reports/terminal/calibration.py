@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from pytest_evals.core.calibration import Calibration
+from pytest_evals.core.repeatability import MetricRepeatability
 from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.overview.table import Column, Line, Row, table_lines
 
 
-def calibration_lines(found: Calibration, width: int) -> list[Line]:
+def calibration_lines(found: MetricRepeatability, width: int) -> list[Line]:
     """One metric: its noise, and the bars that it allows."""
     return [*map(Line, _facts(found)), *(_bars(found, width) if found.bars else ())]
 
 
-def _facts(found: Calibration) -> Iterator[str]:
+def _facts(found: MetricRepeatability) -> Iterator[str]:
     yield (
         f"{one_line(found.task)}: {one_line(found.key)}, {found.n_runs} runs of "
         f"{found.n:,} documents: mean {found.mean:.4f}, run-to-run sd "
@@ -29,13 +29,13 @@ def _facts(found: Calibration) -> Iterator[str]:
         yield "  no answer has turned: this model repeats itself, on this machine"
 
 
-def _turns(found: Calibration) -> str:
+def _turns(found: MetricRepeatability) -> str:
     if found.is_share:
         return f"{100 * found.flip_rate:.1f}% of answers turn"
     return f"documents change by {math.sqrt(found.flip_rate):.3g}"
 
 
-def _bars(found: Calibration, width: int) -> list[Line]:
+def _bars(found: MetricRepeatability, width: int) -> list[Line]:
     scale, unit = (100, " pt") if found.is_bounded else (1, "")
     drops = [f"{scale * drop:.3g}{unit}" for drop, _ in found.bars[0].catches]
     way = "rise" if found.is_lower_better else "drop"
