@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from pytest_evals.core.calibration import Bar, Calibration
 from pytest_evals.core.metric import Metric
+from pytest_evals.core.repeatability import Bar, MetricRepeatability
 from pytest_evals.stats.averages import mean, mean_stderr
 from pytest_evals.stats.power import chance_below
 from pytest_evals.stats.repeatability import Repeatability, repeatability
@@ -21,12 +21,12 @@ _STEPS = 1000
 tenth of the standard deviation has."""
 
 
-def calibrate(
+def measure_repeatability(
     task: str,
     key: str,
     runs: Sequence[Mapping[int, object]],
     metric: Metric | None = None,
-) -> Calibration | None:
+) -> MetricRepeatability | None:
     """What runs of the same documents say of a mean over documents.
 
     Args:
@@ -53,7 +53,7 @@ def calibrate(
     is_bounded = all(0 <= value <= 1 for value in values)
     is_lower_better = metric is not None and metric.higher_is_better is False
     sign = -1 if is_lower_better else 1
-    return Calibration(
+    return MetricRepeatability(
         task=task,
         key=key,
         n_runs=len(runs),

@@ -50,7 +50,7 @@ SHARES = ("lm_eval",) * 4 + ("latticeflow",) * 2 + ("lighteval",) * 2 + ("task_f
 UNKNOWN = "nobody/acc >= 0.0199"
 """A gate of a task that is not there."""
 
-# Replicas on a cluster cost seconds each, and calibration runs everything K times.
+# Replicas on a cluster cost seconds each, and repeatability runs everything K times.
 LEFT_OUT = {"ray", "repeatability", "allow-unsafe-code"}
 
 

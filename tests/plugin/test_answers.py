@@ -315,7 +315,7 @@ def explain(suite, name="quiz[q3]"):
     return run(suite, f"--evals-cache-info=evals/quiz.yaml::{name}")
 
 
-def test_explaining_asks_nothing_and_leaves_no_run(counting):
+def test_cache_info_sends_nothing_and_leaves_no_run(counting):
     result = explain(counting)
     assert result.ret == 0
     assert asked(counting) == []
@@ -328,7 +328,7 @@ def test_explaining_asks_nothing_and_leaves_no_run(counting):
     )
 
 
-def test_explaining_a_stored_document_says_since_when(counting):
+def test_cache_info_of_a_stored_document_says_since_when(counting):
     run(counting)
     result = explain(counting)
     result.stdout.fnmatch_lines(["request 0: in the store since 2*-*-* *:*:* UTC"])
@@ -348,7 +348,7 @@ def test_explaining_a_stored_document_says_since_when(counting):
         ({"generation_kwargs": {"until": ["x"]}}, "stop is [[]'x'], was *"),
     ],
 )
-def test_explaining_names_what_has_changed_in_the_request(counting, change, why):
+def test_cache_info_names_what_has_changed_in_the_request(counting, change, why):
     run(counting)
     counting.task("quiz", **change)
     explain(counting).stdout.fnmatch_lines(
@@ -356,7 +356,7 @@ def test_explaining_names_what_has_changed_in_the_request(counting, change, why)
     )
 
 
-def test_explaining_names_what_has_changed_in_the_model(counting):
+def test_cache_info_names_what_has_changed_in_the_model(counting):
     run(counting)
     model(counting, "fingerprint = {'version': 1, 'files': {'a.bin': 'ff'}}")
     run(counting)
@@ -369,7 +369,7 @@ def test_explaining_names_what_has_changed_in_the_model(counting):
     )
 
 
-def test_explaining_a_document_that_does_not_exist_names_the_nearest(counting):
+def test_cache_info_of_a_document_that_does_not_exist_names_the_nearest(counting):
     result = explain(counting, "quizz[q3]")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(

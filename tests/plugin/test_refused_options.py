@@ -7,7 +7,7 @@ import pytest
     ("given", "told"),
     [
         ("--evals-tasks=,", "--evals-tasks=,: there is no name in it"),
-        ("--evals-only=,", "--evals-only=,: a word is wanted, of wrong, error, *"),
+        ("--evals-only=,", "--evals-only=,: expected one or more of wrong, error, *"),
         (
             "--evals-latticeflow-allow-code=nosuch",
             "--evals-latticeflow-allow-code: */nosuch is not a folder",

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 
 from pytest_evals.core.metric import Estimate, Metric
-from pytest_evals.run.repeatability import calibrate
+from pytest_evals.run.repeatability import measure_repeatability
 
 
 def mean_of(name, **facts):
@@ -15,7 +15,7 @@ def mean_of(name, **facts):
 def test_bars_lie_two_and_three_deviations_below_and_know_their_risk():
     right = dict.fromkeys(range(900), 1.0) | dict.fromkeys(range(900, 1000), 0.0)
     other = right | dict.fromkeys(range(20), 0.0) | dict.fromkeys(range(900, 920), 1.0)
-    found = calibrate("arc", "acc,none", [right, other])
+    found = measure_repeatability("arc", "acc,none", [right, other])
     assert (found.n, found.n_runs, found.mean) == (1000, 2, 0.9)
     assert found.flip_rate == pytest.approx(0.04)
     stderr = (0.04 / 2000) ** 0.5
@@ -30,18 +30,18 @@ def test_bars_lie_two_and_three_deviations_below_and_know_their_risk():
 
 
 def test_no_bar_is_proposed_where_nothing_has_turned():
-    found = calibrate("arc", "acc", [{0: 1, 1: 0}, {0: 1, 1: 0}])
+    found = measure_repeatability("arc", "acc", [{0: 1, 1: 0}, {0: 1, 1: 0}])
     assert (found.flip_rate, found.stderr, found.bars) == (0, 0, ())
 
 
 def test_documents_without_a_value_in_each_run_are_left_out():
-    found = calibrate("arc", "acc", [{0: 1, 1: 0, 2: 1}, {1: 1, 2: 1}])
+    found = measure_repeatability("arc", "acc", [{0: 1, 1: 0, 2: 1}, {1: 1, 2: 1}])
     assert (found.n, found.flip_rate) == (2, 0.5)
 
 
 @pytest.mark.parametrize("runs", [[{0: 0.5}, {0: 1}], [{0: 1}, {1: 1}], [{}, {}]])
-def test_what_is_no_share_of_right_answers_is_not_calibrated(runs):
-    assert calibrate("arc", "f1", runs) is None
+def test_what_is_no_share_of_right_answers_has_no_repeatability(runs):
+    assert measure_repeatability("arc", "f1", runs) is None
 
 
 def test_means_of_other_numbers_have_their_noise_too():
@@ -51,7 +51,7 @@ def test_means_of_other_numbers_have_their_noise_too():
     base = rng.uniform(0.2, 0.8, 400)
     runs = [base + rng.normal(0, 0.05, 400) for _ in range(3)]
     tables = [dict(enumerate(run.tolist())) for run in runs]
-    found = calibrate("qa", "rouge,none", tables, mean_of("rouge"))
+    found = measure_repeatability("qa", "rouge,none", tables, mean_of("rouge"))
     pairs = [(a - b) ** 2 for a, b in [(0, 1), (0, 2), (1, 2)] for a, b in
              [(runs[a], runs[b])]]  # fmt: skip
     assert found.flip_rate == pytest.approx(np.mean(pairs))
@@ -65,7 +65,9 @@ def test_means_of_other_numbers_have_their_noise_too():
 
 def test_bars_of_what_is_better_when_lower_lie_above():
     runs = [{i: 40.0 + i % 3 for i in range(90)}, {i: 40.5 + i % 4 for i in range(90)}]
-    found = calibrate("mt", "edits", runs, mean_of("edits", higher_is_better=False))
+    found = measure_repeatability(
+        "mt", "edits", runs, mean_of("edits", higher_is_better=False)
+    )
     sd = found.stderr * 1.5**0.5
     assert found.is_lower_better
     assert not found.is_bounded
@@ -78,11 +80,11 @@ def test_bars_of_what_is_better_when_lower_lie_above():
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), None, "x", (1, 2)])
-def test_what_is_no_finite_number_is_not_calibrated(bad):
+def test_what_is_no_finite_number_has_no_repeatability(bad):
     runs = [{0: 0.5, 1: 0.25}, {0: bad, 1: 0.5}]
-    assert calibrate("qa", "rouge", runs, mean_of("rouge")) is None
+    assert measure_repeatability("qa", "rouge", runs, mean_of("rouge")) is None
 
 
-def test_what_is_no_mean_is_not_calibrated_though_its_values_are_0_and_1():
+def test_what_is_no_mean_has_no_repeatability_though_its_values_are_0_and_1():
     median = Metric(name="median", aggregate=lambda values: Estimate(0.0))
-    assert calibrate("qa", "median", [{0: 1, 1: 0}] * 2, median) is None
+    assert measure_repeatability("qa", "median", [{0: 1, 1: 0}] * 2, median) is None

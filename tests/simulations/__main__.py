@@ -17,7 +17,7 @@ from tests.simulations.answers import changes, clusters, families, proportions
 from tests.simulations.cells import Cell, printed
 from tests.simulations.means import means, paired, repeats, unbounded
 from tests.simulations.power import power_rows
-from tests.simulations.reruns import calibration_rows, point_rows
+from tests.simulations.reruns import point_rows, repeatability_rows
 from tests.simulations.widths import width_rows
 
 CELLS: dict[str, Callable[..., Iterator[Cell]]] = {
@@ -34,7 +34,7 @@ CELLS: dict[str, Callable[..., Iterator[Cell]]] = {
 ROWS: dict[str, Callable[[int], Iterator[str]]] = {
     "widths": lambda n_samples: width_rows(n_samples // 2),
     "point": lambda _: point_rows(),
-    "calibrate": calibration_rows,
+    "repeatability": repeatability_rows,
     "power": lambda _: power_rows(),
 }
 """Other tables."""

@@ -18,11 +18,11 @@ from pytest_evals.stats.paired_proportions import PairedProportions
 from pytest_evals.stats.repeatability import repeatability
 
 __all__ = [
-    "calibration_rows",
     "false_alarms",
     "floor_failures",
     "point_failures",
     "point_rows",
+    "repeatability_rows",
 ]
 
 ALPHA = 0.05
@@ -117,8 +117,8 @@ def point_rows() -> Iterator[str]:
             )
 
 
-def calibration_rows(n_samples: int) -> Iterator[str]:
-    """The table of limits that calibration proposes."""
+def repeatability_rows(n_samples: int) -> Iterator[str]:
+    """The table of limits that ``--evals-repeatability`` proposes."""
     yield "limit of K runs: another run falls below it (%)"
     yield f"{'K':>3} {'sd':>4} {'stated':>7} {'without':>8} {'sqrt(1+1/K)':>12}"
     for k in (2, 4, 10):

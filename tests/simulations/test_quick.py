@@ -154,7 +154,7 @@ def test_more_gates_that_pass_never_turn_a_failure_into_exit_code_0():
     ("arguments", "code", "shown"),
     [
         (["proportions"], 0, "0 cells above the stated rate"),
-        (["calibrate", "--quick"], 0, "sqrt(1+1/K)"),
+        (["repeatability", "--quick"], 0, "sqrt(1+1/K)"),
         (["proportion"], 2, "no table 'proportion'; tables: proportions, means"),
     ],
 )

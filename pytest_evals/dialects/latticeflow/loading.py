@@ -237,7 +237,7 @@ class _Specified:
     def _use(self, one: Specification) -> Use:
         if one.n_runs > 1:
             what = "repeatability: a session does not compare several runs of a task"
-            fix = "--evals-repeatability=K asks all K times, and tells how much varies"
+            fix = "--evals-repeatability=K runs everything K times"
             raise TaskFileError([Problem(what, one.place, fix)])
         return Use(
             name=one.key,

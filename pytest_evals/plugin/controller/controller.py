@@ -88,7 +88,7 @@ class Controller:
         options = self._config.stash[OPTIONS]
         if not options.only:
             return ""
-        from pytest_evals.plugin.modes.selecting import run_to_select_from
+        from pytest_evals.plugin.modes.only import run_to_select_from
 
         run = run_to_select_from(options)
         return str(run.path) if run else ""

@@ -10,9 +10,9 @@ from pytest_evals.plugin.execution.last_failed import LastFailed
 from pytest_evals.plugin.execution.loop import ItemLoop
 from pytest_evals.plugin.execution.short_summary import ShortSummary
 from pytest_evals.plugin.execution.sigterm import Terminating
+from pytest_evals.plugin.modes.cache_info import CacheInfoMode
 from pytest_evals.plugin.modes.comparison import Comparing
-from pytest_evals.plugin.modes.explaining import Explaining
-from pytest_evals.plugin.modes.selecting import Selecting
+from pytest_evals.plugin.modes.only import OnlyMode
 from pytest_evals.plugin.reporting.annotations import Faults
 from pytest_evals.plugin.reporting.document_details import Details
 from pytest_evals.plugin.reporting.html import Html
@@ -78,10 +78,10 @@ def _change(session: EvalSession, plugins: pytest.PytestPluginManager) -> None:
 
         plugins.register(Planning(session), "evals-planning")
     if options.repeatability:
-        from pytest_evals.plugin.modes.calibrating import Calibrating
+        from pytest_evals.plugin.modes.repeatability import RepeatabilityMode
 
-        plugins.register(Calibrating(session), "evals-calibrating")
+        plugins.register(RepeatabilityMode(session), "evals-repeatability")
     if options.cache_info:
-        plugins.register(Explaining(session), "evals-explaining")
+        plugins.register(CacheInfoMode(session), "evals-cache-info")
     if options.only:
-        plugins.register(Selecting(session), "evals-selecting")
+        plugins.register(OnlyMode(session), "evals-only")

@@ -181,9 +181,9 @@ def statuses(text: str) -> tuple[str, ...]:
             from pytest_evals.errors import did_you_mean
 
             known = did_you_mean(word, STATUSES) or f"; known: {', '.join(STATUSES)}"
-            raise ValueError(f"a document is never {word!r}{known}")
+            raise ValueError(f"unknown value {word!r}{known}")
     if not words:
-        raise ValueError(f"a word is wanted, of {', '.join(STATUSES)}")
+        raise ValueError(f"expected one or more of {', '.join(STATUSES)}")
     return words
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from pytest_evals.core.calibration import Calibration
+from pytest_evals.core.repeatability import MetricRepeatability
 from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.overview.table import (
     TableColumn,
@@ -15,7 +15,7 @@ from pytest_evals.reports.overview.table import (
 )
 
 
-def repeatability_lines(found: Calibration, width: int) -> list[TableLine]:
+def repeatability_lines(found: MetricRepeatability, width: int) -> list[TableLine]:
     """Yield the flip rate of one metric, and the thresholds that it allows."""
     return [
         *map(TableLine, _facts(found)),
@@ -23,7 +23,7 @@ def repeatability_lines(found: Calibration, width: int) -> list[TableLine]:
     ]
 
 
-def _facts(found: Calibration) -> Iterator[str]:
+def _facts(found: MetricRepeatability) -> Iterator[str]:
     yield (
         f"{one_line(found.task)}: {one_line(found.key)}, {found.n_runs} runs of "
         f"{found.n:,} documents: mean {found.mean:.4f}, run-to-run sd "
@@ -37,13 +37,13 @@ def _facts(found: Calibration) -> Iterator[str]:
         yield "  no answer flipped: this model is repeatable on this machine"
 
 
-def _flips(found: Calibration) -> str:
+def _flips(found: MetricRepeatability) -> str:
     if found.is_share:
         return f"{100 * found.flip_rate:.1f}% of answers flip"
     return f"documents change by {math.sqrt(found.flip_rate):.3g}"
 
 
-def _bars(found: Calibration, width: int) -> list[TableLine]:
+def _bars(found: MetricRepeatability, width: int) -> list[TableLine]:
     scale, unit = (100, " pt") if found.is_bounded else (1, "")
     drops = [f"{scale * drop:.3g}{unit}" for drop, _ in found.bars[0].catches]
     way = "rise" if found.is_lower_better else "drop"

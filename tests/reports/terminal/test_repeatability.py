@@ -1,6 +1,6 @@
 """What repeated runs have shown, as text."""
 
-from pytest_evals.core.calibration import Bar, Calibration
+from pytest_evals.core.repeatability import Bar, MetricRepeatability
 from pytest_evals.reports.terminal.repeatability import repeatability_lines
 
 
@@ -9,7 +9,7 @@ def test_a_share_that_no_run_can_miss_is_no_limit():
         Bar(value=0.05, false_alarm=0.02, catches=((0.01, 0.03),)),
         Bar(value=-0.07, false_alarm=0.001, catches=((0.01, 0.002),)),
     )
-    found = Calibration(
+    found = MetricRepeatability(
         task="quiz",
         key="acc,none",
         n_runs=4,

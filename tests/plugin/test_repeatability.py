@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pytest_evals.core.request import Generate, Loglikelihood, Response
-from pytest_evals.plugin.modes.repeating import Again
+from pytest_evals.plugin.modes.repeated_runs import Again
 
 MODEL = """
 import pytest
@@ -46,7 +46,7 @@ def test_noise_is_measured_recorded_and_used_by_gates(suite):
     assert done.parseoutcomes()["passed"] == 10  # items are those of one run
     done.stdout.fnmatch_lines(
         [
-            "*= calibration =*",
+            "*= repeatability =*",
             "quiz: exact_match,none, 4 runs of 10 documents: mean 0.8500, *6.7% of *",
             "  sampling error of the documents themselves: 0.1129 *",
             "*threshold  false positive  detects a drop of 1 pt / 2 pt / 3 pt",
@@ -94,7 +94,7 @@ def process_results(doc, results):
 """
 
 
-def test_a_mean_of_other_numbers_is_calibrated_and_its_noise_used_by_gates(suite):
+def test_a_mean_of_other_numbers_is_measured_and_its_noise_used_by_gates(suite):
     """One of ten documents changes by 2 between runs of which two of four are alike:
     mean square 4 * (4 / 6) / 10, whose root is 0.516."""
     suite.pytester.makeconftest(LENGTHS)
@@ -135,7 +135,7 @@ def test_a_mean_of_other_numbers_is_calibrated_and_its_noise_used_by_gates(suite
         (["--evals-repeatability=1"], "it takes 2 runs or more"),
     ],
 )
-def test_what_cannot_be_calibrated_is_a_usage_error(suite, arguments, why):
+def test_what_cannot_be_repeated_is_a_usage_error(suite, arguments, why):
     done = suite.run("evals", *arguments)
     assert done.ret == pytest.ExitCode.USAGE_ERROR
     done.stderr.fnmatch_lines([f"*{why}*"])
@@ -189,7 +189,9 @@ def test_sampled_copies_are_refused(suite):
     suite.task("quiz", generation_kwargs={"do_sample": True, "temperature": 0.7})
     done = suite.run("evals", "--evals-repeatability=3")
     assert done.ret == 1
-    done.stdout.fnmatch_lines(["the model gives the same texts however often*"])
+    done.stdout.fnmatch_lines(
+        ["the generations are sampled, but identical in every run*"]
+    )
 
 
 def test_each_run_asks_for_repeats_of_its_own_and_passes_the_store_by():

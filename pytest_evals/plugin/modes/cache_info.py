@@ -1,6 +1,6 @@
-"""``--evals-cache-info``: why a document's responses are in the store, or are not.
+"""``--evals-cache-info``: report whether a document's responses are stored.
 
-The document is collected and set up as for a run; nothing is asked, and the model is
+The document is collected and set up as for a run; nothing is sent, and the model is
 not opened.
 """
 
@@ -33,21 +33,21 @@ MOST_COMPARED = 2000
 """Ids that a mistyped one is compared with."""
 
 
-class Explained(DocItem):
-    """The document, which is explained instead of run."""
+class CacheInfoItem(DocItem):
+    """The document; its cache information is reported instead of running it."""
 
-    explaining: Explaining
+    mode: CacheInfoMode
 
     def runtest(self) -> None:
         """Keep the lines for the summary."""
-        self.explaining.explain(self)
+        self.mode.explain(self)
 
 
-class Explaining:
+class CacheInfoMode:
     """The hooks of such a session, as a pytest plugin."""
 
     def __init__(self, session: EvalSession) -> None:
-        """Nothing is explained yet."""
+        """Read the node id from the options."""
         self._session = session
         self._wanted = session.options.cache_info
         self._lines: list[str] = []
@@ -56,10 +56,10 @@ class Explaining:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        """Leave that document only.
+        """Deselect all other items.
 
         Raises:
-            pytest.UsageError: There is none of that id.
+            pytest.UsageError: No document has that node id.
         """
         documents = {i.nodeid: i for i in items if isinstance(i, DocItem)}
         found = documents.get(self._wanted)
@@ -68,10 +68,10 @@ class Explaining:
             raise pytest.UsageError(
                 f"--evals-cache-info: no document {self._wanted!r}{near}"
             )
-        item = Explained.from_parent(
+        item = CacheInfoItem.from_parent(
             found.parent, name=found.name, nodeid=found.nodeid, job=found.job, marks=[]
         )
-        item.explaining = self
+        item.mode = self
         config.hook.pytest_deselected(items=[i for i in items if i is not found])
         items[:] = [item]
 
@@ -123,7 +123,7 @@ class Explaining:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> None:
-        """Say it."""
+        """Show the information."""
         if self._lines:
             terminalreporter.write_sep("=", "the store")
             for line in self._lines:

@@ -21,7 +21,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration:
+class MetricRepeatability:
     """What repeated runs say of one metric.
 
     Args:

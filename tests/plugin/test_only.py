@@ -141,7 +141,7 @@ def test_a_word_that_means_nothing_is_refused(suite):
     result = select(suite, "wrng")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["*--evals-only=wrng: a document is never 'wrng'; did you mean 'wrong'?"]
+        ["*--evals-only=wrng: unknown value 'wrng'; did you mean 'wrong'?"]
     )
 
 

@@ -1,8 +1,7 @@
-"""``--evals-repeatability K``: the same documents several times, to know how much of a
-number is chance.
+"""``--evals-repeatability K``: measure how much numbers vary over K runs.
 
-The run itself is the first of them; the others follow it, without items
-(:mod:`pytest_evals.plugin.modes.repeating`).
+The session's own run is the first; the others follow it, without items
+(:mod:`pytest_evals.plugin.modes.repeated_runs`).
 """
 
 from __future__ import annotations
@@ -11,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_evals.core.calibration import Calibration
 from pytest_evals.core.metric import Metric
+from pytest_evals.core.repeatability import MetricRepeatability
 from pytest_evals.errors import StoreError
 from pytest_evals.plugin.messages import write_text
-from pytest_evals.plugin.modes.repeating import repeat
+from pytest_evals.plugin.modes.repeated_runs import repeat
 from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.plugin.repeats import scores_of
 from pytest_evals.reports.escape import near
 from pytest_evals.reports.terminal.repeatability import repeatability_lines
-from pytest_evals.run.repeatability import calibrate
+from pytest_evals.run.repeatability import measure_repeatability
 from pytest_evals.store.flip_rates import save_flip_rates
 
 if TYPE_CHECKING:
@@ -30,13 +29,13 @@ FEW = 10
 """Documents with sampled texts below which equal texts may be chance."""
 
 
-class Calibrating:
+class RepeatabilityMode:
     """The hooks of such a session, as a pytest plugin."""
 
     def __init__(self, session: EvalSession) -> None:
-        """Nothing is run yet."""
+        """Keep the session; the other runs start after its last document."""
         self._session = session
-        self._found: list[Calibration] = []
+        self._found: list[MetricRepeatability] = []
         self._told: list[tuple[str, bool]] = []
 
     @pytest.hookimpl(tryfirst=True)
@@ -67,7 +66,7 @@ class Calibrating:
         first = scores_of(records)
         for task, key in first:
             parts = [run.get((task, key), {}) for run in (first, *repeats.runs)]
-            found = calibrate(task, key, parts, self._metric(task, key))
+            found = measure_repeatability(task, key, parts, self._metric(task, key))
             if found is not None:
                 self._found.append(found)
         if not self._found:
@@ -125,7 +124,7 @@ class Calibrating:
     ) -> None:
         """Noise, bars, and where they were written."""
         if self._found or self._told:
-            terminalreporter.write_sep("=", "calibration")
+            terminalreporter.write_sep("=", "repeatability")
         width = terminalreporter._tw.fullwidth
         for one in self._found:
             for line in repeatability_lines(one, width):
@@ -135,7 +134,7 @@ class Calibrating:
 
 
 _COPIES = (
-    "the model gives the same texts however often it is asked, though they are "
-    "sampled: copies say nothing of noise\n"
-    "  fix: let each repeat have a seed of its own, or the server's cache be off"
+    "the generations are sampled, but identical in every run: the runs are copies, so "
+    "they do not show how much numbers vary\n"
+    "  fix: use a different seed for each repeat, or turn off the server's cache"
 )

@@ -1,5 +1,5 @@
-"""``--evals-only``: only the documents that were wrong, or had an error, or were not
-run, in the last run of this model.
+"""``--evals-only``: run documents that were wrong, errored, missing or regressed in the
+last run of this model.
 
 Every process reads the same files and chooses alike.
 """
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 
 
-class Selecting:
+class OnlyMode:
     """The hooks of such a session, as a pytest plugin."""
 
     def __init__(self, session: EvalSession) -> None:
-        """Nothing is chosen yet."""
+        """Keep the session; documents are selected after collection."""
         self._session = session
         self._lines: list[str] = []
 
