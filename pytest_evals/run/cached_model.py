@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.model import NO_FINGERPRINT, Model
+from pytest_evals.core.request import Render
 from pytest_evals.core.response_contract import as_model, described
 from pytest_evals.core.result import Reuse
 from pytest_evals.errors import EvalsError, ModelError, OptionError
@@ -24,7 +25,7 @@ from pytest_evals.models.registry import (
 from pytest_evals.models.spec import ModelSpec
 from pytest_evals.store.hashes import FileHashes
 from pytest_evals.store.responses import Responses
-from pytest_evals.store.stored import Render, StoredModel
+from pytest_evals.store.stored import StoredModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

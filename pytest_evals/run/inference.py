@@ -16,7 +16,7 @@ from typing import Any
 from pytest_evals.core.dialogue import JUDGE, ModelSource
 from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Request, Response
+from pytest_evals.core.request import Render, Request, Response
 from pytest_evals.core.result import Reuse
 from pytest_evals.core.task import Task
 from pytest_evals.errors import ModelError
@@ -24,7 +24,7 @@ from pytest_evals.gates.check import machine_of
 from pytest_evals.run.cached_model import Answers
 from pytest_evals.run.plan import WINDOW, Job, Plan
 from pytest_evals.run.usage import with_usage
-from pytest_evals.store.stored import Render, StoredModel
+from pytest_evals.store.stored import StoredModel
 
 Given = str | Model
 """A model's spec, or a model that is open."""
