@@ -350,16 +350,17 @@ class _Remote:
     machine: Mapping[str, tuple[str, ...]] | None = None
 
 
-FEWEST = 20
-"""Documents that are asked in any case."""
-BASE = 100
-"""The share is of so many documents at least: a few odd ones at the start of a long run
-are not the model's fault."""
+_BUDGET_FROM = 20
+"""Documents that are sent before the error budget can stop the run."""
+_BUDGET_BASE = 100
+"""The fraction is of at least this many documents: a few odd ones at the start of a
+long run are not the model's fault."""
 
 
 @dataclass(slots=True)
 class ErrorBudget:
-    """Documents of one model; ``most`` is the fraction that may fail."""
+    """Stop if a model fails on too many documents; ``most`` is the fraction that may
+    fail."""
 
     most: float
     n_asked: int = 0
@@ -380,7 +381,8 @@ class ErrorBudget:
         if not any(one.error for one in (*record.responses, *later)):
             return
         self.n_lost += 1
-        if self.n_asked >= FEWEST and self.n_lost > self.most * max(self.n_asked, BASE):
+        allowed = self.most * max(self.n_asked, _BUDGET_BASE)
+        if self.n_asked >= _BUDGET_FROM and self.n_lost > allowed:
             raise ModelError(
                 f"the run stops: the model could not answer {self.n_lost} of "
                 f"{self.n_asked} documents, more than --evals-max-errors="
