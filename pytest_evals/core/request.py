@@ -6,6 +6,7 @@ are asked once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -47,6 +48,9 @@ Prompt = str | tuple[Message, ...]
 """Plain text, or a chat that the model renders with its own template. When the last
 message of a chat is the assistant's, the model goes on with that message instead of
 opening a new one."""
+Render = Callable[[Prompt], Prompt]
+"""A chat to the text that a model's template makes of it; ``DocumentError`` if the
+template refuses the chat."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Rows of one split, their ids, and which of them are run.
+"""Rows of one split, their ids and sizes, and which of them are run.
 
 Rows are turned into Python objects block by block when they are first looked at; ids
 are read from their column alone. So the cost of a session grows with what is run, not
@@ -10,12 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_evals.core.node_names import document_id
 from pytest_evals.core.response_contract import described
-from pytest_evals.data.sizes import arrow_sizes, row_sizes
 from pytest_evals.errors import DocumentError, EvalsError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Sizes = NDArray[np.int64]
+    """(N,) bytes of text."""
 
 _BLOCK = 512
 """Rows that become Python objects at once."""
@@ -227,3 +233,54 @@ def _clean(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         return ""
     return document_id(str(value))
+
+
+def row_sizes(rows: Iterable[Mapping[str, Any]]) -> list[int]:
+    """Bytes of text in each row, however deep."""
+    return [_bytes(row) for row in rows]
+
+
+def _bytes(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value.encode("utf-8", "surrogatepass"))
+    if isinstance(value, Mapping):
+        return sum(map(_bytes, value.values()))
+    if isinstance(value, list | tuple):
+        return sum(map(_bytes, value))
+    return 0
+
+
+def arrow_sizes(table: Any) -> list[int]:
+    """Bytes of text in each row of a ``pyarrow.Table``, without making Python
+    objects of them."""
+    import numpy as np
+
+    total = np.zeros(table.num_rows, dtype=np.int64)
+    for column in table.columns:
+        start = 0
+        for chunk in column.chunks:
+            total[start : start + len(chunk)] += _lengths(chunk)
+            start += len(chunk)
+    sizes: list[int] = total.tolist()
+    return sizes
+
+
+def _lengths(array: Any) -> Sizes:
+    """Bytes of text in each value of an arrow array; what they are is not looked at."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = array.type
+    none = np.zeros(len(array), dtype=np.int64)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        found = pc.fill_null(pc.binary_length(array), 0)
+        lengths: Sizes = found.to_numpy(zero_copy_only=False).astype(np.int64)
+        return lengths
+    if pa.types.is_struct(kind):
+        return sum(map(_lengths, array.flatten()), start=none)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        parents = pc.list_parent_indices(array).to_numpy(zero_copy_only=False)
+        below = _lengths(pc.list_flatten(array))
+        return np.bincount(parents, below, minlength=len(array)).astype(np.int64)
+    return none

@@ -33,13 +33,7 @@ from jinja2.runtime import Context
 from jinja2.sandbox import SandboxedEnvironment
 
 from pytest_evals.data.calls import ColumnError, FieldError, call
-from pytest_evals.data.nulls import (
-    NOT_COMPILED,
-    SPOT,
-    marked,
-    not_compiled,
-    nulls_in,
-)
+from pytest_evals.data.nulls import NOT_COMPILED, SPOT, marked, not_compiled, nulls_in
 from pytest_evals.errors import EvalsError, Place, did_you_mean
 from pytest_evals.limits.budget import begin
 from pytest_evals.limits.patterns import compiled

@@ -17,12 +17,12 @@ from pytest_evals.core.task import Task
 from pytest_evals.errors import StoreError
 from pytest_evals.masking.values import masked_text
 from pytest_evals.models.registry import KINDS
-from pytest_evals.reports.files.hashes import TaskHashes
 from pytest_evals.reports.files.jsonfile import version_of
 from pytest_evals.reports.files.model import judged_by
 from pytest_evals.reports.files.samples import sample_of
 from pytest_evals.reports.strict import strict
 from pytest_evals.run.config import RunConfig
+from pytest_evals.run.run_writer import TaskHashes
 from pytest_evals.run.suite import Suite
 from pytest_evals.store.baselines import find_baseline
 from pytest_evals.store.document_pairs import Side, identities, refer

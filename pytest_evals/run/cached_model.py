@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from pytest_evals.core.model import NO_FINGERPRINT, Model
+from pytest_evals.core.request import Render
 from pytest_evals.core.response_contract import as_model, described
 from pytest_evals.core.result import Reuse
 from pytest_evals.errors import EvalsError, ModelError, OptionError
@@ -22,7 +23,7 @@ from pytest_evals.models.registry import (
 )
 from pytest_evals.models.spec import ModelSpec
 from pytest_evals.store.hashes import FileHashes
-from pytest_evals.store.model import Render, StoredModel
+from pytest_evals.store.model import StoredModel
 from pytest_evals.store.responses import Responses
 
 Cache: TypeAlias = Literal["use", "refresh", "off", "only"]

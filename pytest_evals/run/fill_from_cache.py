@@ -13,8 +13,8 @@ from contextlib import ExitStack
 from typing import Any
 
 from pytest_evals.core.record import Record
+from pytest_evals.core.request import Render
 from pytest_evals.core.task import Task
-from pytest_evals.reports.files.rendered import Render
 from pytest_evals.run.inference import Inference
 from pytest_evals.run.plan import Job, Plan
 from pytest_evals.run.suite import Suite, TaskRun

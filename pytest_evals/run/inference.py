@@ -16,7 +16,7 @@ from typing import Any
 from pytest_evals.core.dialogue import JUDGE, ModelSource
 from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Request, Response
+from pytest_evals.core.request import Render, Request, Response
 from pytest_evals.core.result import Reuse
 from pytest_evals.core.task import Task
 from pytest_evals.errors import ModelError
@@ -24,7 +24,7 @@ from pytest_evals.gates.check import machine_of
 from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.plan import WINDOW, Job, Plan
 from pytest_evals.run.usage import with_usage
-from pytest_evals.store.model import Render, StoredModel
+from pytest_evals.store.model import StoredModel
 
 Given = str | Model
 """A model's spec, or a model that is open."""
@@ -350,16 +350,17 @@ class _Remote:
     machine: Mapping[str, tuple[str, ...]] | None = None
 
 
-FEWEST = 20
-"""Documents that are asked in any case."""
-BASE = 100
-"""The share is of so many documents at least: a few odd ones at the start of a long run
-are not the model's fault."""
+_BUDGET_FROM = 20
+"""Documents that are sent before the error budget can stop the run."""
+_BUDGET_BASE = 100
+"""The fraction is of at least this many documents: a few odd ones at the start of a
+long run are not the model's fault."""
 
 
 @dataclass(slots=True)
 class ErrorBudget:
-    """Documents of one model; ``most`` is the fraction that may fail."""
+    """Stop if a model fails on too many documents; ``most`` is the fraction that may
+    fail."""
 
     most: float
     n_asked: int = 0
@@ -380,7 +381,8 @@ class ErrorBudget:
         if not any(one.error for one in (*record.responses, *later)):
             return
         self.n_lost += 1
-        if self.n_asked >= FEWEST and self.n_lost > self.most * max(self.n_asked, BASE):
+        allowed = self.most * max(self.n_asked, _BUDGET_BASE)
+        if self.n_asked >= _BUDGET_FROM and self.n_lost > allowed:
             raise ModelError(
                 f"the run stops: the model could not answer {self.n_lost} of "
                 f"{self.n_asked} documents, more than --evals-max-errors="

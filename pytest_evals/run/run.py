@@ -13,13 +13,13 @@ from typing import Any
 
 from pytest_evals.core.gate import Gate, Verdict
 from pytest_evals.core.record import Record
+from pytest_evals.core.request import Render
 from pytest_evals.core.result import GroupResult, RunResult, TaskResult, lacking
 from pytest_evals.core.task import Task
 from pytest_evals.errors import StoreError
 from pytest_evals.gates.check import ungated
 from pytest_evals.gates.documents import Required, with_required
-from pytest_evals.reports.files.rendered import Render, rendered
-from pytest_evals.reports.files.samples import Sample, sample_of
+from pytest_evals.reports.files.samples import Sample, rendered, sample_of
 from pytest_evals.run.baselines import Baselines, EarlierOutcomes
 from pytest_evals.run.comparison import (
     anchor_lines,

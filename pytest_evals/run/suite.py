@@ -14,12 +14,7 @@ from pathlib import Path
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.group import Group
 from pytest_evals.core.metric import MetricResult
-from pytest_evals.core.node_names import (
-    document_id,
-    file_id,
-    is_node_name,
-    unfit_id,
-)
+from pytest_evals.core.node_names import document_id, file_id, is_node_name, unfit_id
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import TaskResult
 from pytest_evals.core.task import Task

@@ -17,7 +17,7 @@ from pytest_evals.errors import DocumentError
 from pytest_evals.scorers.measured import Measured
 
 NO_CHOICE = -100
-"""The gold index of a right answer that is not among the choices."""
+"""The gold index of a correct answer that is not a choice (lm-eval's value)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

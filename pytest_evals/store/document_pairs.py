@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.core.comparison import Comparison, DocumentChange, MetricChange
+from pytest_evals.core.doc import field_faults, reads_of
 from pytest_evals.core.reference import Answers, Compared, Reference, logprobs_in
-from pytest_evals.core.scored_fields import field_faults, reads_of
 from pytest_evals.core.top_logprobs import compact
 from pytest_evals.errors import did_you_mean
 

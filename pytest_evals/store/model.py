@@ -7,12 +7,11 @@ from typing import Any
 
 from pytest_evals.core.key import RequestKey, request_keys
 from pytest_evals.core.model import Model
-from pytest_evals.core.request import Prompt, Request, Response
+from pytest_evals.core.request import Prompt, Render, Request, Response
 from pytest_evals.core.response_contract import checked_response, responses_of
 from pytest_evals.core.result import Reuse
 from pytest_evals.store.responses import Responses
 
-Render = Callable[[Prompt], Prompt]
 _Keys = list[RequestKey | None]
 _Found = dict[RequestKey, Response]
 _OF_A_RUN = ("first_tokens", "usage")

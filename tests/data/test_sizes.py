@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_evals.data.rows import Table
-from pytest_evals.data.sizes import arrow_sizes
+from pytest_evals.data.rows import Table, arrow_sizes
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 ROWS = st.lists(

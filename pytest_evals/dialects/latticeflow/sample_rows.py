@@ -8,8 +8,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.data.rows import Table, document_ids, selection
-from pytest_evals.data.sizes import row_sizes
+from pytest_evals.data.rows import Table, document_ids, row_sizes, selection
 from pytest_evals.dialects.latticeflow.samples import ID, Rows
 
 SEED = 1234

@@ -6,6 +6,7 @@ reported at once. Rows are read when they are first looked at.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,21 +15,26 @@ from typing import Any
 from pytest_evals.core.group import Group
 from pytest_evals.core.node_names import is_node_name
 from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.dialects.detect import TASK_KEYS
 from pytest_evals.dialects.gates_section.entries import (
     metadata_of,
     metadata_warnings,
     own_gates,
 )
-from pytest_evals.dialects.lm_eval.config_dump import dumped
+from pytest_evals.dialects.json_values import as_json
 from pytest_evals.dialects.lm_eval.functions import missing, resolve
 from pytest_evals.dialects.lm_eval.prompt_keys import read_recipe
 from pytest_evals.dialects.lm_eval.prompts.documents import Documents
+from pytest_evals.dialects.lm_eval.prompts.recipe import Recipe
 from pytest_evals.dialects.lm_eval.scoring.repeats import Repeats
 from pytest_evals.dialects.lm_eval.scoring_keys import read_scoring
+from pytest_evals.dialects.own_metadata import without_own
 from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile, resolved
 from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.masking.values import masked
+from pytest_evals.prompts.generation import GREEDY
 
 
 def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
@@ -139,7 +145,7 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
         version=version if isinstance(version, str | int | float) else None,
         n_shots=recipe.shots.n,
         repeats=recipe.repeats,
-        config=dumped({**top.values, "task": name}, recipe, metadata),
+        config=_dumped({**top.values, "task": name}, recipe, metadata),
         warnings=lambda: (*at_once, *documents.warnings, *scorer.warnings),
     )
 
@@ -243,3 +249,61 @@ def _function(ref: FunctionRef, problems: list[Problem], key: Any) -> Any:
         problems.append(Problem(what, ref.place))
         return missing
     return found
+
+
+def _dumped(
+    values: Mapping[str, Any], recipe: Recipe, metadata: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The configuration, without secrets.
+
+    Args:
+        values: Keys of the task file with its includes; functions are functions.
+        recipe: What became of them.
+        metadata: The metadata, always a mapping.
+    """
+    known = {
+        **values,
+        "unsafe_code": bool(values.get("unsafe_code")),
+        "description": values.get("description") or "",
+        "target_delimiter": recipe.fields.target_delimiter,
+        "fewshot_delimiter": recipe.fields.fewshot_delimiter,
+        "fewshot_config": _shots(values, recipe),
+        "num_fewshot": recipe.shots.n,
+        "output_type": recipe.output_type,
+        "repeats": recipe.repeats,
+        "should_decontaminate": bool(values.get("should_decontaminate")),
+        "metadata": without_own(metadata) or None,
+    }
+    if recipe.output_type == "generate_until":
+        known["generation_kwargs"] = _generation(values, recipe)
+    found = {k: as_json(known[k]) for k in TASK_KEYS if known.get(k) is not None}
+    return masked(found)
+
+
+def _shots(values: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
+    shots, fields = recipe.shots, recipe.shots.fields
+    typed = values.get("fewshot_config") or {}
+    return {
+        "sampler": shots.sampler,
+        "split": recipe.splits.fewshot,
+        "process_docs": shots.process_docs and shots.process_docs.spec,
+        "fewshot_indices": typed.get("fewshot_indices"),
+        "samples": shots.samples,
+        "doc_to_text": fields.text.spec,
+        "doc_to_choice": fields.choices and fields.choices.spec,
+        "doc_to_target": fields.target.spec,
+        "gen_prefix": fields.prefix and fields.prefix.spec,
+        "fewshot_delimiter": fields.fewshot_delimiter,
+        "target_delimiter": fields.target_delimiter,
+    }
+
+
+def _generation(values: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
+    """As typed, with lm-eval's defaults and the overrides of the command line; what it
+    means is in the requests of the samples."""
+    given = values.get("generation_kwargs")
+    typed = dict(GREEDY if given is None else given)
+    if typed.get("temperature") is not None:
+        typed["temperature"] = float(typed["temperature"])
+    typed.setdefault("until", [recipe.fields.fewshot_delimiter])
+    return {**typed, **recipe.options.gen_kwargs}

@@ -16,10 +16,10 @@ from _pytest.fixtures import TopRequest
 from pytest_evals.core.dialogue import JUDGE
 from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
+from pytest_evals.core.request import Render
 from pytest_evals.core.task import Task
 from pytest_evals.errors import EvalsError
 from pytest_evals.plugin.models.definitions import Definition, DocumentItem
-from pytest_evals.reports.files.rendered import Render
 from pytest_evals.run.inference import NO_MODEL, Inference
 from pytest_evals.run.plan import Job, ask
 from pytest_evals.run.user_hooks import prepared

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -29,11 +30,13 @@ from pytest_evals.core.request import (
     Generate,
     Loglikelihood,
     Prompt,
+    Render,
     Request,
     Response,
 )
 from pytest_evals.core.task import Task
 from pytest_evals.core.top_logprobs import shown_top_logprobs
+from pytest_evals.errors import DocumentError
 from pytest_evals.reports.strict import strict, strict_line
 
 HASHES = ("doc_hash", "prompt_hash", "target_hash", "choices_hash")
@@ -359,3 +362,22 @@ def _bytes(text: str) -> bytes:
 
 def _sha(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+def rendered(record: Record, render: Render) -> Record:
+    """The record with chats rendered to text, as in lm-eval's samples; a chat that its
+    template refuses stays a chat."""
+    return replace(
+        record, requests=tuple(_rendered(q, render) for q in record.requests)
+    )
+
+
+def _rendered(request: Request, render: Render) -> Request:
+    try:
+        if isinstance(request, Loglikelihood):
+            return replace(request, context=render(request.context))
+        if isinstance(request, Generate):
+            return replace(request, prompt=render(request.prompt))
+    except DocumentError:
+        pass
+    return request

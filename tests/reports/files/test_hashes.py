@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from pytest_evals.core.record import Score
-from pytest_evals.reports.files.hashes import TaskHashes
 from pytest_evals.reports.files.samples import sample_of
+from pytest_evals.run.run_writer import TaskHashes
 
 
 @pytest.fixture

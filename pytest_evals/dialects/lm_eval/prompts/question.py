@@ -21,9 +21,7 @@ from pytest_evals.prompts.fields import (
     target_of_text,
     text_itself,
 )
-
-NO_CHOICE = -100
-"""Position of a right answer that is not among the choices (lm-eval's value)."""
+from pytest_evals.scorers.choices import NO_CHOICE
 
 
 class Question(NamedTuple):
