@@ -102,7 +102,7 @@ class MissingExtraError(EvalsError):
     def __init__(self, what: str, library: str, extra: str) -> None:
         """Say what needs which library, and how to get it."""
         super().__init__(
-            f"{what} needs {library}; install pytest-evals-suites[{extra}]"
+            f"{what} needs {library}: pip install 'pytest-model-evals[{extra}]'"
         )
 
 
