@@ -5,7 +5,8 @@ import pytest
 CLASH = (
     "pytest-evals and pytest-model-evals both install the package pytest_evals and "
     "overwrite each other\n"
-    "  fix: pip uninstall pytest-evals pytest-model-evals, then install the one you want"
+    "  fix: pip uninstall pytest-evals pytest-model-evals, then install the one you "
+    "want"
 )
 
 

@@ -13,7 +13,8 @@ import pytest_evals.plugin
 MESSAGE = [
     "ERROR: pytest-evals and pytest-model-evals both install the package pytest_evals "
     "and overwrite each other",
-    "  fix: pip uninstall pytest-evals pytest-model-evals, then install the one you want",
+    "  fix: pip uninstall pytest-evals pytest-model-evals, then install the one you "
+    "want",
 ]
 # Its files in version 0.3.4, as far as they matter here.
 METADATA = "Metadata-Version: 2.4\nName: pytest-evals\nVersion: 0.3.4\n"
