@@ -104,7 +104,7 @@ class MissingExtraError(EvalsError):
     def __init__(self, what: str, library: str, extra: str) -> None:
         """Build the message from the feature, the library and the extra."""
         super().__init__(
-            f"{what} needs {library}; install pytest-evals-suites[{extra}]"
+            f"{what} needs {library}: pip install 'pytest-model-evals[{extra}]'"
         )
 
 

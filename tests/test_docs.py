@@ -34,7 +34,7 @@ from pytest_evals.scorers.metrics import METRICS
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-TEXTS = [*PAGES, ROOT / "README.md"]
+TEXTS = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 
 TASK_KEYS = (
     "task",

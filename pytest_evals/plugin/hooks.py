@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_evals import hookspecs
-from pytest_evals.plugin import secrets
+from pytest_evals.plugin import CLASH, secrets
 from pytest_evals.plugin.fixtures import eval_judge, eval_model, eval_results
 from pytest_evals.plugin.settings.adding import add_options, offer_model_alias
 from pytest_evals.plugin.settings.options import OPTIONS, Options
@@ -86,12 +86,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Controller(config), "evals-controller")
     for _, distribution in config.pluginmanager.list_plugin_distinfo():
         if distribution.project_name == "pytest-evals":
-            raise pytest.UsageError(
-                "pytest-evals and pytest-evals-suites both install the package "
-                "pytest_evals and overwrite each other\n"
-                "  fix: pip uninstall pytest-evals pytest-evals-suites, then install "
-                "the one you want"
-            )
+            raise pytest.UsageError(CLASH)
 
 
 @pytest.hookimpl(wrapper=True)

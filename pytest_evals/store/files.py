@@ -20,7 +20,7 @@ from pytest_evals.errors import StoreError
 from pytest_evals.masking.registry import hidden
 
 _IGNORE = """\
-# Results of pytest-evals-suites. Baselines are meant to be committed, the rest is not.
+# Results of pytest-model-evals. Baselines are meant to be committed, the rest is not.
 *
 !/baselines/
 !/baselines/**

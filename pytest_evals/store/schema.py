@@ -48,12 +48,12 @@ def schema_fault(kind: Kind, found: object, path: Path) -> str:
     reads = (
         f"version {current}" if oldest == current else f"versions {oldest} to {current}"
     )
-    ours = f"this version of pytest-evals-suites reads {reads}"
+    ours = f"this version of pytest-model-evals reads {reads}"
     if type(found) is not int:
         return f"{str(path)!r} has the schema version {found!r}, not a number; {ours}"
     fix = (
-        "update pytest-evals-suites"
+        "update pytest-model-evals"
         if found > current
-        else "write it again, with this version of pytest-evals-suites"
+        else "write it again, with this version of pytest-model-evals"
     )
     return f"{str(path)!r} has schema version {found}; {ours}\n  fix: {fix}"

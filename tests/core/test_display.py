@@ -113,5 +113,5 @@ def test_pandas_is_named_where_it_is_missing(run, monkeypatch):
     with pytest.raises(MissingExtraError) as found:
         run.to_pandas()
     assert str(found.value) == (
-        "to_pandas() needs pandas; install pytest-evals-suites[pandas]"
+        "to_pandas() needs pandas: pip install 'pytest-model-evals[pandas]'"
     )

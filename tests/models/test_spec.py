@@ -221,7 +221,7 @@ def test_a_missing_library_names_the_extra(here, monkeypatch):
     with pytest.raises(MissingExtraError) as caught:
         open_model(parse_spec("hf:suites/tiny"))
     assert str(caught.value) == (
-        "the hf model needs torch; install pytest-evals-suites[hf]"
+        "the hf model needs torch: pip install 'pytest-model-evals[hf]'"
     )
 
 

@@ -92,21 +92,21 @@ def test_a_map_of_devices_gives_the_same_numbers(saved_model, opened, ask):
 @pytest.mark.parametrize(
     ("argument", "library", "message"),
     [
-        ("peft=someone/adapter", "peft", "peft needs peft; install {}[peft]"),
+        ("peft=someone/adapter", "peft", "peft needs peft: pip install '{}[peft]'"),
         (
             "load_in_8bit=true",
             "bitsandbytes",
-            "load_in_8bit needs bitsandbytes; install {}[quantized]",
+            "load_in_8bit needs bitsandbytes: pip install '{}[quantized]'",
         ),
         (
             "load_in_4bit=true",
             "accelerate",
-            "quantised loading needs accelerate; install {}[quantized]",
+            "quantised loading needs accelerate: pip install '{}[quantized]'",
         ),
         (
             "device_map=auto",
             "accelerate",
-            "device_map needs accelerate; install {}[accelerate]",
+            "device_map needs accelerate: pip install '{}[accelerate]'",
         ),
     ],
 )
@@ -121,7 +121,7 @@ def test_a_missing_library_is_named_with_its_extra(
     )
     with pytest.raises(MissingExtraError) as caught:
         open_model(parse_spec(f"hf:{saved_model('gpt2')},{argument}"))
-    wanted = message.format("pytest-evals-suites")
+    wanted = message.format("pytest-model-evals")
     assert str(caught.value) == f"the hf model's {wanted}"
 
 

@@ -63,7 +63,7 @@ def test_a_library_that_is_not_installed_is_refused(suite, workers):
     spec = "openai:gpt,base_url=http://127.0.0.1:9/v1"
     options = ("evals", f"--model={spec}", *workers)
     result = suite.pytester.runpytest_subprocess(*options)
-    told = "the openai model needs openai; install pytest-evals-suites[openai]"
+    told = "the openai model needs openai: pip install 'pytest-model-evals[openai]'"
     check_refused(suite, result, told)
 
 

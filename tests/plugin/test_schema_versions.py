@@ -10,7 +10,7 @@ from pytest_evals.store.schema import SCHEMAS
 
 NEWER = SCHEMAS["results"].current + 1
 WHY = f"*results.json' has schema version {NEWER}; this version of *reads version*"
-FIX = "*update pytest-evals-suites*"
+FIX = "*update pytest-model-evals*"
 
 
 @pytest.fixture

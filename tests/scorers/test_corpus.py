@@ -118,5 +118,5 @@ def test_a_missing_library_is_told_when_the_metric_is_made(monkeypatch):
     with pytest.raises(MissingExtraError) as caught:
         metric(MetricSpec(name="bleu"), "none", "generate_until", declared=False)
     assert str(caught.value) == (
-        "aggregation 'bleu' needs sacrebleu; install pytest-evals-suites[metrics]"
+        "aggregation 'bleu' needs sacrebleu: pip install 'pytest-model-evals[metrics]'"
     )

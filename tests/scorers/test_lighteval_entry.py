@@ -229,7 +229,7 @@ def test_missing_library_is_told_before_any_document(load, monkeypatch):
         "pytest_evals.scorers.lighteval.computed.find_spec", lambda name: None
     )
     said = told(load, TEXT, "metric: lighteval:expr_gold_metric")
-    assert "math-verify; install pytest-evals-suites[metrics]" in said
+    assert "math-verify: pip install 'pytest-model-evals[metrics]'" in said
 
 
 def polite(doc, response):

@@ -246,7 +246,7 @@ def test_a_file_of_another_version_stays_and_has_one_beside_it(tmp_path):
         own = tmp_path / f"responses-schema-{ours}.sqlite"
         assert note == (
             f"'{path}' has schema version {other}; this version of "
-            f"pytest-evals-suites reads version {ours}; it is not changed, and "
+            f"pytest-model-evals reads version {ours}; it is not changed, and "
             f"responses are in '{own}'"
         )
     assert path.read_bytes() == before

@@ -15,7 +15,7 @@ from pytest_evals.store.schema import SCHEMAS, schema_fault
 from pytest_evals.store.writable import check_base
 
 NEWER = SCHEMAS["results"].current + 1
-OURS = f"this version of pytest-evals-suites reads version {SCHEMAS['results'].current}"
+OURS = f"this version of pytest-model-evals reads version {SCHEMAS['results'].current}"
 
 
 def write_run(folder: Path, version: object, date: float = 1.0) -> Path:
@@ -45,7 +45,7 @@ def test_a_newer_run_is_refused_with_both_versions_and_the_fix(tmp_path):
         find_baseline(tmp_path / ".evals", "main", tmp_path)
     assert str(caught.value) == (
         f"'{path / 'results.json'}' has schema version {NEWER}; {OURS}\n"
-        "  fix: update pytest-evals-suites"
+        "  fix: update pytest-model-evals"
     )
 
 
@@ -57,8 +57,8 @@ def test_an_older_file_is_refused_once_its_version_is_no_longer_read(monkeypatch
     for found, shown in ((2, 2), (None, 1)):
         assert schema_fault("results", found, path) == (
             f"'results.json' has schema version {shown}; this version of "
-            "pytest-evals-suites reads versions 3 to 4\n"
-            "  fix: write it again, with this version of pytest-evals-suites"
+            "pytest-model-evals reads versions 3 to 4\n"
+            "  fix: write it again, with this version of pytest-model-evals"
         )
 
 

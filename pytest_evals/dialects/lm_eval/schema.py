@@ -50,7 +50,7 @@ def schema() -> Schema:
     """The schema of a file: a group if it has the key ``group``, else a task."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "A task or a group of pytest-evals-suites, in lm-eval's dialect",
+        "title": "A task or a group of pytest-model-evals, in lm-eval's dialect",
         "type": "object",
         "if": {"required": ["group"]},
         "then": {"$ref": "#/$defs/group"},

@@ -24,13 +24,13 @@ def environment() -> dict[str, Any]:
     Nothing is imported for it: versions come from the installed distributions.
     """
     versions = {name: _version(name) for name in _LIBRARIES}
-    own = _version("pytest-evals-suites")
+    own = _version("pytest-model-evals")
     return {
         "git_hash": _git("describe", "--always"),
         "pretty_env_info": _pretty(versions, own),
         "transformers_version": versions["transformers"] or "N/A",
         # The local part says who wrote the file; readers that compare versions can.
-        "lm_eval_version": f"{SCHEMA}+pytest.evals.suites.{own}",
+        "lm_eval_version": f"{SCHEMA}+pytest.model.evals.{own}",
         "upper_git_hash": _upper_commit(),
         "pytest_evals_version": own,
         "python_version": platform.python_version(),
@@ -48,7 +48,7 @@ def _pretty(versions: Mapping[str, str | None], own: str | None) -> str:
     """A text to read, in the form of lm-eval's; torch's own collector runs programs for
     seconds, and says what the machine is called."""
     facts = {
-        "pytest-evals-suites version": own,
+        "pytest-model-evals version": own,
         "PyTorch version": versions["torch"],
         "Python version": platform.python_version(),
         "Python platform": platform.platform(),

@@ -176,8 +176,8 @@ def test_arguments_of_a_metric_that_takes_none_do_nothing(load):
 def test_a_missing_library_is_one_problem_of_the_file(load, monkeypatch):
     monkeypatch.setattr(corpus, "find_spec", lambda name: None)
     assert told(load, TEXT + metrics("metric: exact_match", "metric: ter")) == (
-        "toy.yaml:6: aggregation 'ter' needs sacrebleu; "
-        "install pytest-evals-suites[metrics]"
+        "toy.yaml:6: aggregation 'ter' needs sacrebleu: "
+        "pip install 'pytest-model-evals[metrics]'"
     )
 
 

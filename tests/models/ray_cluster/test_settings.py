@@ -88,5 +88,5 @@ def test_without_the_extra_there_is_one_clear_error(monkeypatch):
     with pytest.raises(MissingExtraError) as caught:
         kind.RAY.open(parse_spec("ray:scripted:first"))
     assert str(caught.value) == (
-        "a model on a Ray cluster needs ray; install pytest-evals-suites[ray]"
+        "a model on a Ray cluster needs ray: pip install 'pytest-model-evals[ray]'"
     )

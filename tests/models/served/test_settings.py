@@ -220,7 +220,7 @@ def test_without_the_library_the_extra_is_named(monkeypatch):
     with pytest.raises(MissingExtraError) as caught:
         open_model(parse_spec("openai:m,base_url=http://h/v1"))
     assert str(caught.value) == (
-        "the openai model needs openai; install pytest-evals-suites[openai]"
+        "the openai model needs openai: pip install 'pytest-model-evals[openai]'"
     )
 
 

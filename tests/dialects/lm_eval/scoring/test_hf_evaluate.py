@@ -104,5 +104,5 @@ def test_a_missing_library_is_told(monkeypatch, tmp_path):
     with pytest.raises(MissingExtraError) as caught:
         find_metric("wer", [tmp_path])
     assert str(caught.value) == (
-        "metric 'wer' needs evaluate; install pytest-evals-suites[metrics]"
+        "metric 'wer' needs evaluate: pip install 'pytest-model-evals[metrics]'"
     )
