@@ -250,7 +250,7 @@ def test_closing_a_model_stops_what_it_is_at(saved_model):
     ("kind", "argument", "rule", "first"),
     [
         ("llama", "", "added", ["<s>", "the", " c", "at"]),
-        ("llama", ",add_bos_token=false", "not added, as add_bos_token=False says", 0),
+        ("llama", ",add_bos_token=false", "not added, by add_bos_token=False", 0),
         ("gpt2", "", "not added", ["the", " cat"]),
     ],
 )

@@ -16,7 +16,7 @@ import pytest
             "--evals-cache=never",
             "--evals-cache=never: expected use, refresh, off or only",
         ),
-        ("--evals-judge=gpt", "--evals-judge: 'gpt' has no model kind *"),
+        ("--evals-judge=gpt", "--evals-judge: 'gpt' has no model kind*"),
         ("--evals-metadata={a", "--evals-metadata={a: this is no JSON: *"),
         (
             "--evals-limit=2 --evals-sample=2",

@@ -104,7 +104,7 @@ def test_waves_are_dealt_to_workers_and_decided_on_the_controller(big):
     assert done.ret == 1
     done.stdout.fnmatch_lines(
         [
-            "E * documents: * right, * wrong, * not run; 600 in all.",
+            "E * documents: * correct, * wrong, * not run; 600 in all.",
             "one::exact_match FAILED (early): does not hold, decided after *",
         ]
     )

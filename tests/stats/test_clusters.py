@@ -42,5 +42,5 @@ def test_copies_of_a_document_count_once():
 
 
 def test_one_cluster_says_nothing():
-    with pytest.raises(ValueError, match="one cluster"):
+    with pytest.raises(ValueError, match="at least 2 clusters"):
         clustered_stderr([0.5, -0.5], ["a", "a"])

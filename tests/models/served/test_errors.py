@@ -137,11 +137,11 @@ def test_a_fault_that_goes_away_costs_no_answer(served, model_of, ask, fault, st
         ({"body": body(text=None)}, "the answer is null (finish_reason None)"),
         (
             {"body": {"error": {"message": "upstream", "code": 502}}},
-            "said 502: 'upstream'",
+            "returned 502: 'upstream'",
         ),
         (
             {"body": body(text="half") | {"error": {"message": "upstream"}}},
-            "said 500: 'upstream'",
+            "returned 500: 'upstream'",
         ),
         ({"body": "[" * 100_000}, "the reply is not JSON: '[[["),
         ({"status": 500, "body": "[" * 100_000}, "the server returned 500: '[[["),
