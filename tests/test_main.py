@@ -48,7 +48,7 @@ def test_baseline_and_clusters_are_read_too(scores, tmp_path, capsys):
         ([{"acc": 7}], "acc >= 0.9", "scores[0] is 7, outside of range"),
         ([{"acc": 1}], "acc => 0.9", "did you mean '>='"),
         ([{"acc": 1}], '{"metric": "acc", "mn": 1}', "no key 'mn'"),
-        ([{"acc": 1}], '{"min": 1}', "names no metric"),
+        ([{"acc": 1}], '{"min": 1}', "the gate has no metric"),
     ],
 )
 def test_a_fault_is_named_with_its_place(scores, capsys, rows, gate, told):

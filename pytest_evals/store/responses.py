@@ -156,7 +156,7 @@ class Responses:
         if n:
             what = "response" if n == 1 else "responses"
             was = "was damaged and is" if n == 1 else "were damaged and are"
-            self.notes.append(f"{n} {what} in {str(self._path)!r} {was} asked again")
+            self.notes.append(f"{n} {what} in {str(self._path)!r} {was} sent again")
 
     def _found(
         self, connection: sqlite3.Connection, wanted: Mapping[bytes, RequestKey]

@@ -149,7 +149,7 @@ def test_a_row_with_a_changed_value_is_not_used(tmp_path, whole, column, value):
     assert changed(found) == []
     assert len(found) == 11
     if column != "key":
-        assert notes == [f"1 response in '{path}' was damaged and is asked again"]
+        assert notes == [f"1 response in '{path}' was damaged and is sent again"]
     assert use(tmp_path)[0] == dict(zip(KEYS, RIGHT, strict=True))
 
 

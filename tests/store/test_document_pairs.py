@@ -34,7 +34,7 @@ def side(arguments=None, **info):
             side({"batch_tokens": 64}),
             [
                 "batch_size: automatic (baseline: '8')",
-                "batch_tokens is 64, in the baseline automatic",
+                "batch_tokens: 64 (baseline: automatic)",
             ],
         ),
         (

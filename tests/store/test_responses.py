@@ -282,7 +282,7 @@ def test_a_changed_row_is_asked_again(tmp_path):
     responses = Responses(tmp_path, MODEL)
     assert list(responses.read(keys(2))) == keys(2)[1:]
     responses.close()
-    assert responses.notes == [f"1 response in '{path}' was damaged and is asked again"]
+    assert responses.notes == [f"1 response in '{path}' was damaged and is sent again"]
 
 
 @pytest.fixture
