@@ -37,7 +37,7 @@ from pytest_evals.plugin.stopping import Stopping
 from pytest_evals.plugin.suite.claims import Claims
 from pytest_evals.plugin.suite.library import library_of
 from pytest_evals.plugin.suite.user_metrics import hooks_of
-from pytest_evals.plugin.workers.collection_report import Told
+from pytest_evals.plugin.workers.collection_report import CollectionReport
 from pytest_evals.plugin.workers.serialization import pack, unpack
 from pytest_evals.run.baselines import measured_rate
 from pytest_evals.run.inference import Inference
@@ -103,7 +103,7 @@ class EvalSession:
             self.stopping = Stopping(self.run, self.orders)
         self.notices = Notices(config, self.run)
         self.repeats = FurtherRuns()
-        self.news: Told | None = None
+        self.news: CollectionReport | None = None
         """What a worker has still to report of its collection."""
         self._heard: set[str] = set()
         """Files of groups that workers have reported."""
@@ -173,7 +173,7 @@ class EvalSession:
         self.run.inference.arrived(record, told.machine if told else None)
         self.run.keep(record, sample)
 
-    def _hear(self, told: Told) -> None:
+    def _hear(self, told: CollectionReport) -> None:
         """Add the groups that a worker has collected, its order of tasks, and the marks
         of its gates."""
         self.excuses |= told.excuses

@@ -221,7 +221,7 @@ def _doc(task: Task, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Baselines:
-    """The baselines of a run's gates; each is read once."""
+    """Caches the baselines of a run's gates."""
 
     def __init__(
         self,

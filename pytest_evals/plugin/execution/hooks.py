@@ -52,7 +52,7 @@ from pytest_evals.plugin.settings.profile import profile_line
 from pytest_evals.plugin.settings.run_options import check_places
 from pytest_evals.plugin.suite.entities import check_parameters
 from pytest_evals.plugin.suite.uncollected_files import lost_gates
-from pytest_evals.plugin.workers.collection_report import told
+from pytest_evals.plugin.workers.collection_report import report_collection
 from pytest_evals.plugin.workers.compact_reports import earlier_than
 from pytest_evals.plugin.workers.sharding import deal
 from pytest_evals.store.writable import remove_made
@@ -106,7 +106,8 @@ class Running:
         if self._session.stopping is not None:
             self._session.stopping.arrange(items)
         if self._session.orders is not None:
-            self._session.news = told(self._session.suite, excuses_of(items))
+            marks = excuses_of(items)
+            self._session.news = report_collection(self._session.suite, marks)
 
     def _sort(self, items: list[pytest.Item]) -> None:
         is_worker = self._session.orders is not None

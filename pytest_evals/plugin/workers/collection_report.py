@@ -35,7 +35,7 @@ class Excuse(NamedTuple):
     fails: bool = False
 
 
-class Told(NamedTuple):
+class CollectionReport(NamedTuple):
     """Ids of files with groups, names of tasks in the order of results, and the fields
     of gates' excuses by node id; and the model and machine that conditions of gates
     are compared with."""
@@ -46,9 +46,9 @@ class Told(NamedTuple):
     machine: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - never changed
 
 
-def told(known: Suite, excuses: Mapping[str, Excuse]) -> Told:
+def report_collection(known: Suite, excuses: Mapping[str, Excuse]) -> CollectionReport:
     """What this worker has collected."""
     groups = (run for run in known.groups.values() if not run.changed)
     files = dict.fromkeys(run.nodeid.partition("::")[0] for run in groups)
     said = {nodeid: tuple(excuse) for nodeid, excuse in excuses.items()}
-    return Told(list(files), list(known.tasks), said)
+    return CollectionReport(list(files), list(known.tasks), said)

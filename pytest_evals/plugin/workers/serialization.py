@@ -26,7 +26,7 @@ from pytest_evals.core.request import (
     Rolling,
 )
 from pytest_evals.errors import DocumentError
-from pytest_evals.plugin.workers.collection_report import Told
+from pytest_evals.plugin.workers.collection_report import CollectionReport
 from pytest_evals.reports.files.samples import Sample
 
 _REQUESTS: dict[str, type[Request]] = {
@@ -50,11 +50,11 @@ class Arrived(NamedTuple):
     record: Record
     sample: Sample
     """What results files say of it."""
-    told: Told | None
+    told: CollectionReport | None
     """What the worker says of its collection, with its first document."""
 
 
-def pack(record: Record, sample: Sample, told: Told | None = None) -> bytes:
+def pack(record: Record, sample: Sample, told: CollectionReport | None = None) -> bytes:
     """A record as bytes: whole, or as ``slim`` has left it.
 
     Args:
@@ -112,7 +112,7 @@ def unpack(data: bytes) -> Arrived:
         compared=compared and Compared(*compared),
         facts=facts,
     )
-    return Arrived(record, Sample(*sample), told and Told(*told))
+    return Arrived(record, Sample(*sample), told and CollectionReport(*told))
 
 
 def _of_request(request: Request) -> tuple[Any, ...]:
