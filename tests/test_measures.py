@@ -23,5 +23,5 @@ def test_measures_trace_a_document_and_a_gate_through_their_modules() -> None:
     ).stdout
     document, _, gate = printed.partition("first gate")
     assert "-> prompts." in document
-    assert "-> core.score" in document
+    assert "-> core.record" in document
     assert "-> gates." in gate
