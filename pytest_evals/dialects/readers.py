@@ -19,7 +19,7 @@ Reader = Callable[[Path, TaskOptions], Sequence[Task | Group]]
 READERS: Registry[Reader] = Registry(
     "dialect",
     {
-        "latticeflow": "pytest_evals.dialects.latticeflow.loading:load_tasks",
+        "latticeflow": "pytest_evals.dialects.latticeflow.loader:load_tasks",
         "lm_eval": "pytest_evals.dialects.lm_eval.task:load_tasks",
         "lighteval": "pytest_evals.dialects.lighteval.tasks:load_tasks",
     },
@@ -127,7 +127,7 @@ def _is_taken(path: Path, folder: Path) -> bool:
     for."""
     name = _dialect(path)
     if name == "latticeflow":
-        from pytest_evals.dialects.latticeflow.loading import is_left_to_a_run
+        from pytest_evals.dialects.latticeflow.loader import is_left_to_a_run
 
         return not is_left_to_a_run(path, folder)
     return bool(name) and (path.suffix != ".py" or _is_named_like_one(path))

@@ -33,7 +33,7 @@ class Notices:
         options = config.stash[OPTIONS]
         texts = [*self._run.warnings(plans=options.plan), *self.unsendable]
         if self.of_workers:
-            from pytest_evals.prompts.notes import merged, uncounted
+            from pytest_evals.prompts.document_warnings import merged, uncounted
 
             by_slot = [self.of_workers[slot] for slot in sorted(self.of_workers)]
             known = {*map(uncounted, texts)}

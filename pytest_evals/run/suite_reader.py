@@ -11,7 +11,7 @@ from pathlib import Path
 from pytest_evals.core.group import Group
 from pytest_evals.core.node_names import file_id
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.dialects.gates_section.near_groups import near_group_faults
+from pytest_evals.dialects.gates_section.nearby_groups import near_group_faults
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
 from pytest_evals.dialects.readers import (
     is_passed_by,
@@ -20,8 +20,8 @@ from pytest_evals.dialects.readers import (
     load_group,
     lost_files,
 )
-from pytest_evals.dialects.task_index.library import TaskLibrary
-from pytest_evals.dialects.task_index.names import Scanner
+from pytest_evals.dialects.task_index.index import Scanner
+from pytest_evals.dialects.task_index.lookup import TaskLibrary
 from pytest_evals.dialects.task_index.suite_names import SuiteNames
 from pytest_evals.errors import OptionError, Problem, TaskFileError
 from pytest_evals.run.selection import Selection

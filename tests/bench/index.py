@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from pytest_evals.dialects.task_index.names import Scanner
+from pytest_evals.dialects.task_index.index import Scanner
 
 TASK = """\
 include: _default_yaml

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_evals.dialects.task_index import scan as task_scan
-from pytest_evals.dialects.task_index.library import TaskLibrary
-from pytest_evals.dialects.task_index.names import LEAST, Scanner
+from pytest_evals.dialects.task_index.index import LEAST, Scanner
+from pytest_evals.dialects.task_index.lookup import TaskLibrary
 
 LINES = r"""
 task: a~tag: [x, y]~tag:~- one~  - 'two'~include: ../b.yaml~group: g~task:~  - task: c
@@ -89,7 +89,9 @@ def large(tmp_path):
 
 
 def settled(monkeypatch):
-    monkeypatch.setattr("pytest_evals.dialects.task_index.kept.SETTLED_S", -3600.0)
+    monkeypatch.setattr(
+        "pytest_evals.dialects.task_index.index_file.SETTLED_S", -3600.0
+    )
 
 
 def test_a_kept_index_is_used_and_followed_when_a_file_changes(

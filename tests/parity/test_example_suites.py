@@ -19,7 +19,7 @@ from pytest_evals.core.request import Generate, Response, Rolling
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.gates_section.gates_file import load_gates
-from pytest_evals.dialects.task_index.library import TaskLibrary
+from pytest_evals.dialects.task_index.lookup import TaskLibrary
 from pytest_evals.gates.judge import judge
 from pytest_evals.models.registry import open_model, parse_spec
 

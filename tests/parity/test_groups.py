@@ -15,7 +15,7 @@ import pytest
 
 from pytest_evals import evaluate
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.dialects.task_index.library import TaskLibrary
+from pytest_evals.dialects.task_index.lookup import TaskLibrary
 from pytest_evals.models.registry import open_model, parse_spec
 from pytest_evals.reports.files.jsonfile import results_json
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.dialects.gates_section.anchors import read_gates
-from pytest_evals.dialects.own_metadata import misspelt
+from pytest_evals.dialects.metadata_keys import misspelt
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import Step
 from pytest_evals.errors import Problem, TaskFileError

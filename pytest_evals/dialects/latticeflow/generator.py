@@ -24,7 +24,7 @@ from pytest_evals.dialects.latticeflow.prompts.templates import (
     compile_template,
 )
 from pytest_evals.dialects.latticeflow.samples import Rows
-from pytest_evals.dialects.latticeflow.snippets.returned import as_json
+from pytest_evals.dialects.latticeflow.snippets.return_values import as_json
 from pytest_evals.dialects.latticeflow.snippets.snippet import (
     SnippetFunction,
     snippet_of,

@@ -23,7 +23,7 @@ from pytest_evals.core.model import Model, ModelOpener
 from pytest_evals.dialects.latticeflow.entities import Entity
 from pytest_evals.dialects.latticeflow.header import read_header
 from pytest_evals.dialects.latticeflow.snippets.snippet import snippet_of
-from pytest_evals.dialects.latticeflow.solvers.fields import required_text
+from pytest_evals.dialects.latticeflow.solvers.template_fields import required_text
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import EvalsError, MissingExtraError, Problem, TaskFileError
 from pytest_evals.masking.values import masked, masked_text

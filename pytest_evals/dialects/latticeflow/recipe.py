@@ -23,16 +23,16 @@ from pytest_evals.core.doc import Doc, like, read_all
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.task import Asked
 from pytest_evals.dialects.latticeflow.actions import Action, excluding
-from pytest_evals.dialects.latticeflow.later_rows import EarlierTask, later_row
-from pytest_evals.dialects.latticeflow.numbers import NOTHING, Number
-from pytest_evals.dialects.latticeflow.prompts.parts import plain
+from pytest_evals.dialects.latticeflow.prompts.message_types import plain
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.templates import NullFieldError
 from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer, Trials
 from pytest_evals.dialects.latticeflow.solvers.coroutines import restarted
-from pytest_evals.dialects.latticeflow.solvers.fields import Lines
 from pytest_evals.dialects.latticeflow.solvers.python import Row
 from pytest_evals.dialects.latticeflow.solvers.reader import SolverParts
+from pytest_evals.dialects.latticeflow.solvers.template_fields import Lines
+from pytest_evals.dialects.latticeflow.task_metrics import NOTHING, Number
+from pytest_evals.dialects.latticeflow.task_result_rows import EarlierTask, later_row
 from pytest_evals.errors import DocumentError
 
 KEPT = "scores."

@@ -22,8 +22,8 @@ from pytest_evals.dialects.latticeflow.dataset_file import (
     UrlSource,
 )
 from pytest_evals.dialects.latticeflow.filters import kept
+from pytest_evals.dialects.latticeflow.prompts.csv_files import read_csv
 from pytest_evals.dialects.latticeflow.prompts.text_files import read_folder
-from pytest_evals.dialects.latticeflow.prompts.typed_csv import read_csv
 from pytest_evals.errors import (
     DocumentError,
     Place,

@@ -11,7 +11,7 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import Estimate, Metric
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.task import Asked
-from pytest_evals.dialects.latticeflow.snippets.returned import as_json
+from pytest_evals.dialects.latticeflow.snippets.return_values import as_json
 from pytest_evals.dialects.latticeflow.snippets.snippet import (
     SnippetFunction,
     snippet_of,

@@ -27,7 +27,11 @@ from pytest_evals.dialects.lighteval.prompt import prompt_of
 from pytest_evals.dialects.lighteval.shots import Pool, ShotSampler, sampler_of
 from pytest_evals.errors import DocumentError, EvalsError, Problem, TaskFileError
 from pytest_evals.prompts.generation import Sampling, read_sampling
-from pytest_evals.prompts.identical import ALLOWED, IdenticalPrompts, are_allowed
+from pytest_evals.prompts.identical_prompts import (
+    ALLOWED,
+    IdenticalPrompts,
+    are_allowed,
+)
 from pytest_evals.prompts.images import data_url, without_images
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
 

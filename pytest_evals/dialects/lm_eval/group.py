@@ -27,7 +27,7 @@ from pytest_evals.dialects.lm_eval.members import (
     is_name,
     only,
 )
-from pytest_evals.dialects.task_index.library import TaskLibrary
+from pytest_evals.dialects.task_index.lookup import TaskLibrary
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile, laid_over, resolved
 from pytest_evals.errors import Problem, TaskFileError, did_you_mean

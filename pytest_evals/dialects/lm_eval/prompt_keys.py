@@ -15,14 +15,14 @@ from pytest_evals.data.sources import Source
 from pytest_evals.dialects.lm_eval.collection import Prompt, read_prompt
 from pytest_evals.dialects.lm_eval.prompts.question import BUILDERS
 from pytest_evals.dialects.lm_eval.prompts.recipe import Fields, Recipe, Shots, Splits
-from pytest_evals.dialects.own_metadata import without_own
+from pytest_evals.dialects.metadata_keys import without_own
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import EvalsError, Problem
 from pytest_evals.prompts.arguments import argument_faults
 from pytest_evals.prompts.fewshot import SAMPLERS
 from pytest_evals.prompts.fields import Field, compile_template
 from pytest_evals.prompts.generation import Sampling, check_overrides, read_sampling
-from pytest_evals.prompts.identical import are_allowed
+from pytest_evals.prompts.identical_prompts import are_allowed
 
 _TEXT_KINDS = (str, int, Callable)
 _TARGET_KINDS = (str, int, list, Callable)

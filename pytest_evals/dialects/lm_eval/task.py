@@ -28,7 +28,7 @@ from pytest_evals.dialects.lm_eval.prompts.documents import Documents
 from pytest_evals.dialects.lm_eval.prompts.recipe import Recipe
 from pytest_evals.dialects.lm_eval.scoring.repeats import Repeats
 from pytest_evals.dialects.lm_eval.scoring_keys import read_scoring
-from pytest_evals.dialects.own_metadata import without_own
+from pytest_evals.dialects.metadata_keys import without_own
 from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile, resolved

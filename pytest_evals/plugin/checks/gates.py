@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_evals.dialects.gates_section.gate_faults import GateFaults
-from pytest_evals.dialects.gates_section.near_groups import near_group_faults
+from pytest_evals.dialects.gates_section.nearby_groups import near_group_faults
 from pytest_evals.dialects.readers import load_group
 from pytest_evals.dialects.task_index.suite_names import SuiteNames
 from pytest_evals.errors import Problem

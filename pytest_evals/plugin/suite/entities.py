@@ -30,7 +30,7 @@ def load_tasks_near(
         TaskFileError: It cannot be used.
     """
     from pytest_evals.dialects.latticeflow.entities import Entities
-    from pytest_evals.dialects.latticeflow.loading import load_tasks
+    from pytest_evals.dialects.latticeflow.loader import load_tasks
 
     if ENTITIES not in config.stash:
         config.stash[ENTITIES] = Entities(

@@ -18,7 +18,7 @@ from pytest_evals.run.selection import Selection
 from pytest_evals.run.selection import names_of as patterns_of
 
 if TYPE_CHECKING:
-    from pytest_evals.dialects.task_index.library import TaskLibrary
+    from pytest_evals.dialects.task_index.lookup import TaskLibrary
 
 LIBRARY: pytest.StashKey[TaskLibrary] = pytest.StashKey()
 """Where the library hangs on ``config.stash``."""
@@ -27,8 +27,8 @@ LIBRARY: pytest.StashKey[TaskLibrary] = pytest.StashKey()
 def library_of(config: pytest.Config) -> TaskLibrary:
     """The library of the session; nothing is read before it is asked."""
     if LIBRARY not in config.stash:
-        from pytest_evals.dialects.task_index.library import TaskLibrary
-        from pytest_evals.dialects.task_index.names import Scanner
+        from pytest_evals.dialects.task_index.index import Scanner
+        from pytest_evals.dialects.task_index.lookup import TaskLibrary
 
         options = config.stash[OPTIONS]
         scanner = Scanner(cache=options.dir, skips=skips_of(config))

@@ -11,7 +11,7 @@ import pytest
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.latticeflow.entities import Entities
 from pytest_evals.dialects.latticeflow.generator import _evenly
-from pytest_evals.dialects.latticeflow.loading import load_tasks
+from pytest_evals.dialects.latticeflow.loader import load_tasks
 from pytest_evals.dialects.latticeflow.suite import EntitySuite
 from pytest_evals.errors import Place, TaskFileError
 

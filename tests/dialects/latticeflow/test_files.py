@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.dialects.latticeflow.loading import entities_of, load_tasks
+from pytest_evals.dialects.latticeflow.loader import entities_of, load_tasks
 from pytest_evals.dialects.latticeflow.suite import EntitySuite
 from pytest_evals.dialects.readers import eval_files
 from pytest_evals.errors import TaskFileError

@@ -11,7 +11,7 @@ from pytest_evals.dialects.latticeflow.adapter_file import read_adapter
 from pytest_evals.dialects.latticeflow.entities import entities_in
 from pytest_evals.dialects.latticeflow.model_file import read_model
 from pytest_evals.dialects.latticeflow.reader import read_entity_file
-from pytest_evals.dialects.latticeflow.solvers.line import SolverChain
+from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain
 from pytest_evals.errors import DocumentError, TaskFileError
 from pytest_evals.models.latticeflow.adapters import BUILT_IN, ModelInfo
 

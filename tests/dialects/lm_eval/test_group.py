@@ -10,7 +10,7 @@ import pytest
 from pytest_evals.core.group import Group
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.lm_eval.task import load_tasks
-from pytest_evals.dialects.task_index.library import TaskLibrary
+from pytest_evals.dialects.task_index.lookup import TaskLibrary
 from pytest_evals.errors import TaskFileError
 
 TASK = """\

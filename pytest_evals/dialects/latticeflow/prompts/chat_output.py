@@ -14,7 +14,7 @@ from copy import deepcopy
 from typing import Any, ClassVar, NoReturn
 
 from pytest_evals.dialects.latticeflow.prompts.items import text_of
-from pytest_evals.dialects.latticeflow.prompts.parts import Part, wrapped
+from pytest_evals.dialects.latticeflow.prompts.message_types import Part, wrapped
 from pytest_evals.dialects.latticeflow.prompts.trace import Trace
 from pytest_evals.errors import DocumentError
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pytest_evals.dialects.latticeflow.prompts.parts import (
+from pytest_evals.dialects.latticeflow.prompts.message_types import (
     CustomTaskInputMessage,
     CustomTaskOutputMessage,
     FunctionCall,

@@ -16,14 +16,14 @@ from pytest_evals.dialects.latticeflow.prompts.chat_output import (
     saying,
 )
 from pytest_evals.dialects.latticeflow.prompts.items import items_of, of_reply, text_of
-from pytest_evals.dialects.latticeflow.prompts.parts import (
+from pytest_evals.dialects.latticeflow.prompts.message_types import (
     CustomTaskInputMessage,
     CustomTaskOutputMessage,
     Message,
     Part,
     plain,
 )
-from pytest_evals.dialects.latticeflow.prompts.structured import Structured
+from pytest_evals.dialects.latticeflow.prompts.text_objects import Structured
 from pytest_evals.dialects.latticeflow.prompts.trace import Trace, trace_of
 from pytest_evals.errors import DocumentError
 

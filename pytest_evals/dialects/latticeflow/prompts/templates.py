@@ -38,7 +38,7 @@ from pytest_evals.data.nulls import (
     not_compiled,
     nulls_in,
 )
-from pytest_evals.dialects.latticeflow.prompts.columns_in_text import (
+from pytest_evals.dialects.latticeflow.prompts.column_templates import (
     Pieces,
     filled,
     pieces_of,

@@ -12,8 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from pytest_evals.dialects.latticeflow.prompts.items import items_of, text_of
-from pytest_evals.dialects.latticeflow.prompts.parts import Part, plain, wrapped
-from pytest_evals.dialects.latticeflow.prompts.structured import Structured, refuse_text
+from pytest_evals.dialects.latticeflow.prompts.message_types import Part, plain, wrapped
+from pytest_evals.dialects.latticeflow.prompts.text_objects import (
+    Structured,
+    refuse_text,
+)
 from pytest_evals.errors import DocumentError
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.core.metric import Span
-from pytest_evals.dialects.latticeflow.metrics.verdicts import (
+from pytest_evals.dialects.latticeflow.metrics.judge_replies import (
     JudgeLabel,
     read_grade,
     read_label,
@@ -24,14 +24,14 @@ from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts, variables_of
-from pytest_evals.dialects.latticeflow.solvers.fields import (
+from pytest_evals.dialects.latticeflow.solvers.solver import Sample
+from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain
+from pytest_evals.dialects.latticeflow.solvers.template_fields import (
     Lines,
     line_to,
     template,
     text_template,
 )
-from pytest_evals.dialects.latticeflow.solvers.line import SolverChain
-from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 
 _JUDGE = "You judge the work of another model, carefully and fairly."

@@ -9,12 +9,12 @@ from typing import Any
 
 from pytest_evals.core.metric import SHARE, Estimate
 from pytest_evals.dialects.latticeflow.header import check_key
-from pytest_evals.dialects.latticeflow.metrics.classes import (
+from pytest_evals.dialects.latticeflow.metrics.classification import (
     binary,
     multiclass,
     of_counts,
 )
-from pytest_evals.dialects.latticeflow.metrics.metrics import (
+from pytest_evals.dialects.latticeflow.metrics.measures import (
     Measure,
     extreme_of,
     frequency_of,
@@ -24,13 +24,13 @@ from pytest_evals.dialects.latticeflow.metrics.metrics import (
     weighted_of,
 )
 from pytest_evals.dialects.latticeflow.metrics.rows import flat, number_of
-from pytest_evals.dialects.latticeflow.numbers import NOTHING, Number
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.snippets.snippet import (
     SnippetFunction,
     snippet_of,
 )
-from pytest_evals.dialects.latticeflow.solvers.fields import required_text
+from pytest_evals.dialects.latticeflow.solvers.template_fields import required_text
+from pytest_evals.dialects.latticeflow.task_metrics import NOTHING, Number
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.scorers.measured import plain
 

@@ -10,13 +10,13 @@ from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts
-from pytest_evals.dialects.latticeflow.snippets.returned import as_json
+from pytest_evals.dialects.latticeflow.snippets.return_values import as_json
 from pytest_evals.dialects.latticeflow.snippets.snippet import (
     SnippetFunction,
     snippet_of,
 )
-from pytest_evals.dialects.latticeflow.solvers.fields import Lines
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
+from pytest_evals.dialects.latticeflow.solvers.template_fields import Lines
 from pytest_evals.dialects.yaml_reader.section import Section
 
 _SNIPPET, _FUNCTION = "compute_scores_snippet", "compute_scores"

@@ -8,11 +8,14 @@ from typing import Any, Literal
 
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.core.metric import Span
-from pytest_evals.dialects.latticeflow.metrics.trials import Aggregator, aggregated
-from pytest_evals.dialects.latticeflow.numbers import Number
+from pytest_evals.dialects.latticeflow.metrics.trial_aggregation import (
+    Aggregator,
+    aggregated,
+)
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
+from pytest_evals.dialects.latticeflow.task_metrics import Number
 
 Purpose = Literal["score", "qa"]
 Scoring = Callable[[Sample, SolverOutput | None], Dialogue[SampleScore]]

@@ -20,8 +20,8 @@ from pytest_evals.dialects.latticeflow.prompts.templates import (
     compile_template,
 )
 from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts, Target
-from pytest_evals.dialects.latticeflow.solvers.fields import Lines, template
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
+from pytest_evals.dialects.latticeflow.solvers.template_fields import Lines, template
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import MissingExtraError
 from pytest_evals.scorers.corpus import check_library

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from pytest_evals.dialects.latticeflow.metrics.trials import FUNCTIONS, Aggregator
+from pytest_evals.dialects.latticeflow.metrics.trial_aggregation import (
+    FUNCTIONS,
+    Aggregator,
+)
 from pytest_evals.dialects.latticeflow.scoring.scorer import Trials
-from pytest_evals.dialects.latticeflow.solvers.fields import required_text
+from pytest_evals.dialects.latticeflow.solvers.template_fields import required_text
 from pytest_evals.dialects.yaml_reader.section import Section
 
 

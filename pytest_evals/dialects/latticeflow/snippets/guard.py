@@ -14,7 +14,7 @@ from types import CodeType, TracebackType
 from typing import NoReturn, cast
 
 from pytest_evals.data.calls import FieldError, fault_of
-from pytest_evals.dialects.latticeflow.snippets.running_loop import no_running_loop
+from pytest_evals.dialects.latticeflow.snippets.event_loop import no_running_loop
 from pytest_evals.dialects.latticeflow.snippets.time_limit import (
     OvertimeError,
     time_limit,

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.latticeflow.snippets.guard import guarded
-from pytest_evals.dialects.latticeflow.snippets.stand_ins import builtins_of_snippets
+from pytest_evals.dialects.latticeflow.snippets.shims import builtins_of_snippets
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 

@@ -13,12 +13,12 @@ from typing import Any, Protocol
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.latticeflow.prompts.items import text_of
+from pytest_evals.dialects.latticeflow.prompts.message_types import Message, Part
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
-from pytest_evals.dialects.latticeflow.prompts.parts import Message, Part
 from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
-from pytest_evals.dialects.latticeflow.solvers.line import SolverChain, input_of
 from pytest_evals.dialects.latticeflow.solvers.pass_through import TraceColumn
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
+from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain, input_of
 from pytest_evals.errors import Place
 
 

@@ -18,15 +18,15 @@ from pytest_evals.dialects.latticeflow.solvers.builders import (
     Loop,
     run,
 )
-from pytest_evals.dialects.latticeflow.solvers.fields import (
+from pytest_evals.dialects.latticeflow.solvers.pass_through import read_trace_column
+from pytest_evals.dialects.latticeflow.solvers.solver import Sample
+from pytest_evals.dialects.latticeflow.solvers.template_fields import (
     Lines,
     chat_role,
     line_to,
     required_text,
     template,
 )
-from pytest_evals.dialects.latticeflow.solvers.pass_through import read_trace_column
-from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 
 

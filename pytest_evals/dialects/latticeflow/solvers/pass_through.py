@@ -8,8 +8,8 @@ from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.data.calls import ColumnError, FieldError
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.trace import Trace, trace_of
-from pytest_evals.dialects.latticeflow.solvers.fields import required_text
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
+from pytest_evals.dialects.latticeflow.solvers.template_fields import required_text
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, Place, did_you_mean
 

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pytest_evals.core.dialogue import Ask, Dialogue
+from pytest_evals.dialects.latticeflow.prompts.message_types import plain
 from pytest_evals.dialects.latticeflow.prompts.output import (
     ModelResponse,
     SolverOutput,
     SolverTrace,
 )
-from pytest_evals.dialects.latticeflow.prompts.parts import plain
 from pytest_evals.dialects.latticeflow.prompts.trace import Trace
 from pytest_evals.dialects.latticeflow.snippets.snippet import (
     SnippetFunction,
@@ -33,9 +33,9 @@ from pytest_evals.dialects.latticeflow.solvers.coroutines import (
     Asking,
     driven,
 )
-from pytest_evals.dialects.latticeflow.solvers.fields import Lines
-from pytest_evals.dialects.latticeflow.solvers.line import SolverChain, input_of
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
+from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain, input_of
+from pytest_evals.dialects.latticeflow.solvers.template_fields import Lines
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError
 

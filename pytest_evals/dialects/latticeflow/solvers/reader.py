@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from pytest_evals.dialects.latticeflow.solvers.fields import Lines
-from pytest_evals.dialects.latticeflow.solvers.line import SolverChain
 from pytest_evals.dialects.latticeflow.solvers.multi_turn import read_multi_turn
 from pytest_evals.dialects.latticeflow.solvers.pass_through import read_pass_through
 from pytest_evals.dialects.latticeflow.solvers.python import (
@@ -19,6 +17,8 @@ from pytest_evals.dialects.latticeflow.solvers.single_turn import (
     read_single_turn,
 )
 from pytest_evals.dialects.latticeflow.solvers.solver import Solver
+from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain
+from pytest_evals.dialects.latticeflow.solvers.template_fields import Lines
 from pytest_evals.dialects.yaml_reader.section import Section
 
 _FORMATS = ("latticeflow", "open_responses")

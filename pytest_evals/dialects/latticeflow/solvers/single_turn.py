@@ -10,17 +10,20 @@ from typing import Any, Protocol
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.latticeflow.prompts.items import items_of
+from pytest_evals.dialects.latticeflow.prompts.message_types import (
+    CustomTaskInputMessage,
+    Part,
+)
 from pytest_evals.dialects.latticeflow.prompts.output import ModelResponse, SolverOutput
-from pytest_evals.dialects.latticeflow.prompts.parts import CustomTaskInputMessage, Part
 from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
-from pytest_evals.dialects.latticeflow.solvers.fields import (
+from pytest_evals.dialects.latticeflow.solvers.solver import Sample
+from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain
+from pytest_evals.dialects.latticeflow.solvers.template_fields import (
     Lines,
     chat_role,
     required_text,
     template,
 )
-from pytest_evals.dialects.latticeflow.solvers.line import SolverChain
-from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 
 _BUILDERS = ("chat_completion", "generic")

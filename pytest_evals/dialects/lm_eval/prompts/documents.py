@@ -36,10 +36,10 @@ from pytest_evals.dialects.lm_eval.prompts.shots import ShotTurns
 from pytest_evals.dialects.lm_eval.prompts.tables import Tables, load_tables
 from pytest_evals.errors import Problem, TaskFileError, did_you_mean
 from pytest_evals.prompts.chat import Turn, joined
+from pytest_evals.prompts.document_warnings import Notes
 from pytest_evals.prompts.fields import Field, Row, number_or_text
-from pytest_evals.prompts.identical import IdenticalPrompts, noted
+from pytest_evals.prompts.identical_prompts import IdenticalPrompts, noted
 from pytest_evals.prompts.images import image_reader, without_images
-from pytest_evals.prompts.notes import Notes
 
 
 class Documents:

@@ -15,8 +15,8 @@ from pytest_evals.dialects.lm_eval.prompts.recipe import Recipe
 from pytest_evals.dialects.lm_eval.prompts.tables import Tables
 from pytest_evals.errors import EvalsError, Problem, TaskFileError
 from pytest_evals.prompts.chat import Turn, shot_turns
+from pytest_evals.prompts.document_warnings import Notes
 from pytest_evals.prompts.fewshot import SAMPLERS, Sampler
-from pytest_evals.prompts.notes import Notes
 
 
 class ShotTurns:

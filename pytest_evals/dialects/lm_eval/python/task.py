@@ -25,11 +25,11 @@ from pytest_evals.dialects.lm_eval.python.documents import PythonDocuments
 from pytest_evals.dialects.lm_eval.python.metrics import ComputedMetrics, entries_apart
 from pytest_evals.dialects.lm_eval.python.metrics import made as computed_metrics
 from pytest_evals.dialects.lm_eval.python.task_object import PythonObject
-from pytest_evals.dialects.own_metadata import without_own
+from pytest_evals.dialects.metadata_keys import without_own
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, TaskFileError
 from pytest_evals.prompts.generation import check_overrides
-from pytest_evals.prompts.identical import are_allowed, noted
+from pytest_evals.prompts.identical_prompts import are_allowed, noted
 from pytest_evals.scorers.metrics import MetricSpec
 
 _STRUCTURE = ("tag", "group", "task_list", "gates")

@@ -7,16 +7,16 @@ from copy import deepcopy
 import pytest
 
 from pytest_evals.dialects.latticeflow.prompts.items import messages_of
-from pytest_evals.dialects.latticeflow.prompts.output import (
-    ModelResponse,
-    SolverOutput,
-    SolverTrace,
-)
-from pytest_evals.dialects.latticeflow.prompts.parts import (
+from pytest_evals.dialects.latticeflow.prompts.message_types import (
     FunctionCall,
     Message,
     OutputTextContent,
     plain,
+)
+from pytest_evals.dialects.latticeflow.prompts.output import (
+    ModelResponse,
+    SolverOutput,
+    SolverTrace,
 )
 from pytest_evals.dialects.latticeflow.prompts.trace import Trace, trace_of
 from pytest_evals.errors import DocumentError

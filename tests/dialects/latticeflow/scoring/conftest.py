@@ -6,12 +6,12 @@ import pytest
 
 from pytest_evals.core.dialogue import Exchange, replayed
 from pytest_evals.core.request import Response
-from pytest_evals.dialects.latticeflow.numbers import NOTHING
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.reader import read_entity_file
-from pytest_evals.dialects.latticeflow.scoring.reading import read_scorers
+from pytest_evals.dialects.latticeflow.scoring.reader import read_scorers
 from pytest_evals.dialects.latticeflow.scoring.trials import read_trials
-from pytest_evals.dialects.latticeflow.solvers.line import SolverChain
+from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain
+from pytest_evals.dialects.latticeflow.task_metrics import NOTHING
 from pytest_evals.dialects.yaml_reader.section import Section
 
 

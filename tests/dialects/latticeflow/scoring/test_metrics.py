@@ -7,7 +7,7 @@ import math
 import pytest
 
 from pytest_evals.core.metric import ANYTHING, SHARE
-from pytest_evals.dialects.latticeflow.metrics.metrics import mean_of
+from pytest_evals.dialects.latticeflow.metrics.measures import mean_of
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.errors import DocumentError, EvalsError
 

@@ -7,8 +7,8 @@ import pytest
 from pytest_evals.core.dialogue import Exchange, replayed
 from pytest_evals.core.request import Response
 from pytest_evals.dialects.latticeflow.reader import read_entity_file
-from pytest_evals.dialects.latticeflow.solvers.line import SolverChain
 from pytest_evals.dialects.latticeflow.solvers.reader import read_solver
+from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain
 from pytest_evals.dialects.yaml_reader.section import Section
 
 

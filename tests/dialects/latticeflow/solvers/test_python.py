@@ -99,7 +99,7 @@ async def run_solver(sample, model, trace):
 
 def test_the_same_question_twice_is_two_questions_to_a_model_that_draws(read):
 
-    from pytest_evals.dialects.latticeflow.solvers.line import SolverChain
+    from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain
 
     code = """
 import asyncio

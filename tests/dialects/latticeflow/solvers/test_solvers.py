@@ -7,7 +7,7 @@ import pytest
 
 from pytest_evals.core.dialogue import Exchange, replayed
 from pytest_evals.core.request import FITTING, Response
-from pytest_evals.dialects.latticeflow.solvers.line import SolverChain
+from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain
 from pytest_evals.errors import DocumentError
 
 CHAT = """

@@ -20,8 +20,8 @@ from pytest_evals.dialects.latticeflow.prompts.items import (
     messages_of,
     text_of,
 )
+from pytest_evals.dialects.latticeflow.prompts.message_types import plain
 from pytest_evals.dialects.latticeflow.prompts.output import ModelResponse
-from pytest_evals.dialects.latticeflow.prompts.parts import plain
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.models.latticeflow.messages import INPUT, KWARGS, SAMPLE
 from pytest_evals.prompts.generation import Sampling, read_sampling

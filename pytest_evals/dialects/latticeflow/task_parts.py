@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pytest_evals.core.dialogue import ModelSource
 from pytest_evals.core.task import Task
 from pytest_evals.dialects.latticeflow.actions import Action
-from pytest_evals.dialects.latticeflow.asked_models import AskedModels
 from pytest_evals.dialects.latticeflow.parameters import Given
 from pytest_evals.dialects.latticeflow.policies import PolicySubject
 from pytest_evals.dialects.latticeflow.recipe import SampleRecipe
 from pytest_evals.dialects.latticeflow.sample_rows import SampleRows, Subsample
 from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer, Trials
 from pytest_evals.dialects.latticeflow.solvers.reader import SolverParts
+from pytest_evals.dialects.latticeflow.task_models import AskedModels
 from pytest_evals.errors import Place, Problem, TaskFileError
 
 

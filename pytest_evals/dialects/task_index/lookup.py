@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_evals.core.library import Entry
-from pytest_evals.dialects.task_index.names import Scanner, TaskIndex
+from pytest_evals.dialects.task_index.index import Scanner, TaskIndex
 
 
 class TaskLibrary:

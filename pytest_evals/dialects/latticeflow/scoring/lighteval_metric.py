@@ -14,9 +14,8 @@ from pytest_evals.core.dialogue import Ask, Dialogue
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.request import Response
-from pytest_evals.dialects.latticeflow.metrics.metrics import lacking, mean_measure
+from pytest_evals.dialects.latticeflow.metrics.measures import lacking, mean_measure
 from pytest_evals.dialects.latticeflow.metrics.rows import flat
-from pytest_evals.dialects.latticeflow.numbers import NOTHING, Number
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
@@ -26,14 +25,15 @@ from pytest_evals.dialects.latticeflow.scoring.strings import (
     needs_answer,
     rendered,
 )
-from pytest_evals.dialects.latticeflow.solvers.fields import (
+from pytest_evals.dialects.latticeflow.solvers.solver import Sample
+from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain
+from pytest_evals.dialects.latticeflow.solvers.template_fields import (
     Lines,
     line_to,
     required_text,
     template,
 )
-from pytest_evals.dialects.latticeflow.solvers.line import SolverChain
-from pytest_evals.dialects.latticeflow.solvers.solver import Sample
+from pytest_evals.dialects.latticeflow.task_metrics import NOTHING, Number
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.lighteval.computed import Computed

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_evals.dialects.latticeflow.prompts.columns_in_text import filled
+from pytest_evals.dialects.latticeflow.prompts.column_templates import filled
 from pytest_evals.dialects.latticeflow.prompts.templates import compile_template
 from pytest_evals.errors import DocumentError, Place
 

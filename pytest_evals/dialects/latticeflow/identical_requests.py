@@ -11,7 +11,7 @@ from pytest_evals.core.task import Asked
 from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.latticeflow.recipe import SampleRecipe
 from pytest_evals.errors import DocumentError, Place
-from pytest_evals.prompts.identical import ALLOWED, IdenticalPrompts
+from pytest_evals.prompts.identical_prompts import ALLOWED, IdenticalPrompts
 
 _MOST_ROUNDS = 20
 _REPLY = Response(

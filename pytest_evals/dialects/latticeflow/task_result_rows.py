@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.core.dialogue import Dialogue
+from pytest_evals.dialects.latticeflow.prompts.message_types import wrapped
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
-from pytest_evals.dialects.latticeflow.prompts.parts import wrapped
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.errors import DocumentError
 

@@ -9,21 +9,17 @@ from typing import Any
 from pytest_evals.core.metric import Estimate, Metric
 from pytest_evals.core.task import Asked, Task
 from pytest_evals.dialects.latticeflow.actions import read_actions
-from pytest_evals.dialects.latticeflow.asked_models import AskedModels
+from pytest_evals.dialects.latticeflow.all_samples import seen_together
 from pytest_evals.dialects.latticeflow.evaluation import JUDGE_KEY
-from pytest_evals.dialects.latticeflow.identical import refusing_identical
-from pytest_evals.dialects.latticeflow.later_rows import COLUMNS, EarlierTask
-from pytest_evals.dialects.latticeflow.numbers import FinalName, Number, final_names
-from pytest_evals.dialects.latticeflow.over_all import seen_together
+from pytest_evals.dialects.latticeflow.identical_requests import refusing_identical
 from pytest_evals.dialects.latticeflow.parameters import Parameter, values_of
-from pytest_evals.dialects.latticeflow.parts import Assembled, Parts, Use
 from pytest_evals.dialects.latticeflow.policies import PolicySubject
 from pytest_evals.dialects.latticeflow.recipe import NamedNumber, SampleRecipe
 from pytest_evals.dialects.latticeflow.sample_rows import (
     SampleRows,
     Samples,
 )
-from pytest_evals.dialects.latticeflow.scoring.reading import read_scorers
+from pytest_evals.dialects.latticeflow.scoring.reader import read_scorers
 from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer, Trials
 from pytest_evals.dialects.latticeflow.scoring.trials import read_trials
 from pytest_evals.dialects.latticeflow.solvers.reader import read_solver
@@ -42,9 +38,17 @@ from pytest_evals.dialects.latticeflow.task_dataset import (
     read_task_dataset,
 )
 from pytest_evals.dialects.latticeflow.task_file import DATASET_KEY, TaskEntity
+from pytest_evals.dialects.latticeflow.task_metrics import (
+    FinalName,
+    Number,
+    final_names,
+)
+from pytest_evals.dialects.latticeflow.task_models import AskedModels
+from pytest_evals.dialects.latticeflow.task_parts import Assembled, Parts, Use
+from pytest_evals.dialects.latticeflow.task_result_rows import COLUMNS, EarlierTask
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Problem, TaskFileError, did_you_mean
-from pytest_evals.prompts.identical import ALLOWED, are_allowed
+from pytest_evals.prompts.identical_prompts import ALLOWED, are_allowed
 
 
 def assembled(task: TaskEntity, use: Use, suite: EntitySuite) -> Assembled:

@@ -8,18 +8,17 @@ from typing import NamedTuple
 
 from pytest_evals.core.metric import SHARE
 from pytest_evals.dialects.latticeflow.header import check_key
-from pytest_evals.dialects.latticeflow.numbers import Number
-from pytest_evals.dialects.latticeflow.scoring.calls import read_coverage
+from pytest_evals.dialects.latticeflow.scoring.function_calls import read_coverage
 from pytest_evals.dialects.latticeflow.scoring.judges import (
     read_classifier,
     read_grader,
     read_labeler,
 )
+from pytest_evals.dialects.latticeflow.scoring.lighteval_metric import read_named
 from pytest_evals.dialects.latticeflow.scoring.metrics import (
     default_numbers,
     read_metrics,
 )
-from pytest_evals.dialects.latticeflow.scoring.named import read_named
 from pytest_evals.dialects.latticeflow.scoring.python import (
     read_all_samples,
     read_python_scorer,
@@ -35,8 +34,9 @@ from pytest_evals.dialects.latticeflow.scoring.strings import (
     read_equals,
     read_mcqa,
 )
-from pytest_evals.dialects.latticeflow.solvers.fields import Lines
-from pytest_evals.dialects.latticeflow.solvers.line import SolverChain
+from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain
+from pytest_evals.dialects.latticeflow.solvers.template_fields import Lines
+from pytest_evals.dialects.latticeflow.task_metrics import Number
 from pytest_evals.dialects.yaml_reader.section import Section
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.lm_eval.task import load_tasks
-from pytest_evals.dialects.own_metadata import OWN_METADATA, misspelt, without_own
+from pytest_evals.dialects.metadata_keys import OWN_METADATA, misspelt, without_own
 from pytest_evals.errors import TaskFileError
 
 CLAIM = ["acc >= 0.5"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.dialects.latticeflow.assembling import assembled
+from pytest_evals.dialects.latticeflow.assembly import assembled
 from pytest_evals.dialects.latticeflow.entities import Entities, Entity
 from pytest_evals.dialects.latticeflow.evaluation import (
     Evaluation,
@@ -16,10 +16,10 @@ from pytest_evals.dialects.latticeflow.evaluation import (
     read_run,
 )
 from pytest_evals.dialects.latticeflow.parameters import Given, Parameter
-from pytest_evals.dialects.latticeflow.parts import Assembled, Use
 from pytest_evals.dialects.latticeflow.policies import PolicyRule, gates_of, read_policy
 from pytest_evals.dialects.latticeflow.suite import EntitySuite
 from pytest_evals.dialects.latticeflow.task_file import TaskEntity, marker, read_task
+from pytest_evals.dialects.latticeflow.task_parts import Assembled, Use
 from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 

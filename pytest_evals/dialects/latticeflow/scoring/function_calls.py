@@ -8,15 +8,15 @@ from typing import Any
 
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.data.calls import FieldError
-from pytest_evals.dialects.latticeflow.metrics.coverage import SCORES, Call, cover
+from pytest_evals.dialects.latticeflow.metrics.call_coverage import SCORES, Call, cover
+from pytest_evals.dialects.latticeflow.prompts.message_types import plain
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
-from pytest_evals.dialects.latticeflow.prompts.parts import plain
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts
 from pytest_evals.dialects.latticeflow.scoring.strings import listed, rendered
-from pytest_evals.dialects.latticeflow.solvers.fields import Lines, template
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
+from pytest_evals.dialects.latticeflow.solvers.template_fields import Lines, template
 from pytest_evals.dialects.yaml_reader.section import Section
 
 _MODES = ("any_order", "in_order")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from pytest_evals.core.dialogue import JUDGE, ModelSource
-from pytest_evals.dialects.latticeflow.solvers.line import SolverChain
+from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain
 from pytest_evals.dialects.latticeflow.suite import EntitySuite
 from pytest_evals.errors import Place
 

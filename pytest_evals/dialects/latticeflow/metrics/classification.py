@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pytest_evals.core.metric import SHARE, Estimate, Ratio
-from pytest_evals.dialects.latticeflow.metrics.metrics import (
+from pytest_evals.dialects.latticeflow.metrics.measures import (
     Measure,
     lacking,
     mean_measure,

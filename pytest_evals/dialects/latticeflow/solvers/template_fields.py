@@ -9,7 +9,7 @@ from pytest_evals.dialects.latticeflow.prompts.templates import (
     SampleTemplate,
     compile_template,
 )
-from pytest_evals.dialects.latticeflow.solvers.line import SolverChain
+from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import TaskFileError
 

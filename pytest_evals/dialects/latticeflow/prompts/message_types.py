@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, ClassVar
 
-from pytest_evals.dialects.latticeflow.prompts.structured import refuse_text
+from pytest_evals.dialects.latticeflow.prompts.text_objects import refuse_text
 from pytest_evals.errors import did_you_mean
 
 __all__ = [

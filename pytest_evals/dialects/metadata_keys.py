@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_evals.prompts.identical import ALLOWED
+from pytest_evals.prompts.identical_prompts import ALLOWED
 
 OWN_METADATA: Mapping[str, tuple[type, ...]] = {
     "gates": (list, dict, str),

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from pytest_evals.core.library import Entry
 from pytest_evals.dialects.detect import YAML_SUFFIXES
-from pytest_evals.dialects.task_index.kept import (
+from pytest_evals.dialects.task_index.index_file import (
     Stamp,
     StoredIndex,
     is_settled,

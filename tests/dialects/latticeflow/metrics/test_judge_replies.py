@@ -3,7 +3,7 @@ the labels or the range is an error of the sample, and no wrong answer."""
 
 import pytest
 
-from pytest_evals.dialects.latticeflow.metrics.verdicts import (
+from pytest_evals.dialects.latticeflow.metrics.judge_replies import (
     read_grade,
     read_json,
     read_label,

@@ -10,9 +10,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pytest_evals.dialects.latticeflow.prompts.parts import Message
+from pytest_evals.dialects.latticeflow.prompts.message_types import Message
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
-from pytest_evals.dialects.latticeflow.snippets.returned import as_json
+from pytest_evals.dialects.latticeflow.snippets.return_values import as_json
 
 
 class Colour(StrEnum):

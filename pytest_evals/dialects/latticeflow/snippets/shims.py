@@ -14,13 +14,14 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from pytest_evals.dialects.latticeflow.prompts import chat_output, parts
+from pytest_evals.dialects.latticeflow.prompts import chat_output
+from pytest_evals.dialects.latticeflow.prompts import message_types as parts
+from pytest_evals.dialects.latticeflow.prompts.message_types import Part
 from pytest_evals.dialects.latticeflow.prompts.output import (
     ModelResponse,
     SolverOutput,
     SolverTrace,
 )
-from pytest_evals.dialects.latticeflow.prompts.parts import Part
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.trace import Trace, TraceTurn
 from pytest_evals.dialects.module_loader import Import, StandInImports
