@@ -29,7 +29,7 @@ from pytest_evals.prompts.fewshot import SAMPLERS
 from pytest_evals.scorers.aggregations import AGGREGATIONS
 from pytest_evals.scorers.filters import FILTERS
 from pytest_evals.scorers.lighteval.catalogue.names import CATALOGUE
-from pytest_evals.scorers.lighteval.texts.normalizers import NORMALIZERS
+from pytest_evals.scorers.lighteval.text.normalizers import NORMALIZERS
 from pytest_evals.scorers.metrics import METRICS
 
 ROOT = Path(__file__).parent.parent

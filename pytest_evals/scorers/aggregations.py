@@ -31,7 +31,7 @@ from pytest_evals.scorers.corpus import (
     Corpus,
     check_library,
 )
-from pytest_evals.scorers.measured import plain
+from pytest_evals.scorers.metric_value import plain
 from pytest_evals.scorers.user_code import UserCode
 from pytest_evals.stats import agreement, averages, bootstrap, resampling
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError
-from pytest_evals.scorers.measured import Measured
+from pytest_evals.scorers.metric_value import Measured
 
 NO_CHOICE = -100
 """The gold index of a correct answer that is not a choice (lm-eval's value)."""

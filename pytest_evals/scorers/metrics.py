@@ -34,7 +34,7 @@ from pytest_evals.scorers.aggregations import (
 from pytest_evals.scorers.user_aggregation import Decides, PrefersOnes
 
 if TYPE_CHECKING:
-    from pytest_evals.scorers.lighteval.computed import Computed
+    from pytest_evals.scorers.lighteval.task_metric import Computed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

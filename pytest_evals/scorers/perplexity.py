@@ -13,7 +13,7 @@ from typing import Any
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError
 from pytest_evals.scorers.choices import check_pair
-from pytest_evals.scorers.measured import Measured
+from pytest_evals.scorers.metric_value import Measured
 
 CONTINUATION_METRICS: Mapping[str, Callable[[float, bool], float | int]] = {
     "acc": lambda logprob, greedy: int(greedy),

@@ -18,7 +18,7 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, did_you_mean
 from pytest_evals.limits.patterns import BoundedPattern
 from pytest_evals.scorers.extraction import compiled
-from pytest_evals.scorers.measured import Measured
+from pytest_evals.scorers.metric_value import Measured
 from pytest_evals.scorers.metrics import METRICS, MetricSpec, known_metrics
 from pytest_evals.scorers.user_code import UserCode
 

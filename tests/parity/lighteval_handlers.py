@@ -14,29 +14,27 @@ import numpy as np
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.dialects.lighteval import dynamic_metrics
-from pytest_evals.dialects.lighteval.names import NAMES
+from pytest_evals.dialects.lighteval.shims import NAMES
 from pytest_evals.scorers.lighteval.catalogue.names import PUBLISHED
-from pytest_evals.scorers.lighteval.corpus import (
-    labels,
-    perplexities,
-    prepared,
-    translation,
-)
-from pytest_evals.scorers.lighteval.executing.programs import extract_code
-from pytest_evals.scorers.lighteval.extraction import extractive, letters
-from pytest_evals.scorers.lighteval.extraction.maths import (
+from pytest_evals.scorers.lighteval.code_execution.programs import extract_code
+from pytest_evals.scorers.lighteval.corpus import labels, perplexities, translation
+from pytest_evals.scorers.lighteval.corpus import preparators as prepared
+from pytest_evals.scorers.lighteval.extraction import extractive_match as extractive
+from pytest_evals.scorers.lighteval.extraction import letters
+from pytest_evals.scorers.lighteval.extraction.math import (
     ExprExtractionConfig,
     LatexExtractionConfig,
 )
 from pytest_evals.scorers.lighteval.judges import calibration
 from pytest_evals.scorers.lighteval.judges import prompts as judge_texts
 from pytest_evals.scorers.lighteval.likelihoods import choices, logprobs
-from pytest_evals.scorers.lighteval.matching import distance, matches, rouge
 from pytest_evals.scorers.lighteval.metric import CorpusLevelComputation, Metric
 from pytest_evals.scorers.lighteval.repeats import of_k, of_n
 from pytest_evals.scorers.lighteval.response import ModelResponse
-from pytest_evals.scorers.lighteval.texts import languages, normalizers, reasoning
-from pytest_evals.scorers.lighteval.texts.math_text import math_normalizer
+from pytest_evals.scorers.lighteval.similarity import distance, matches, rouge
+from pytest_evals.scorers.lighteval.text import languages, normalizers
+from pytest_evals.scorers.lighteval.text import reasoning_tags as reasoning
+from pytest_evals.scorers.lighteval.text.math_text import math_normalizer
 from pytest_evals.stats.averages import mean_stderr
 from pytest_evals.stats.bootstrap import bootstrap_stderr
 

@@ -26,12 +26,10 @@ from pytest_evals.dialects.lighteval.data import pool_split
 from pytest_evals.dialects.lighteval.prompt import chat, plain
 from pytest_evals.dialects.lighteval.shots import Pool, sampler_of
 from pytest_evals.dialects.lighteval.tasks import load_tasks
-from pytest_evals.dialects.lighteval.templates import (
-    choosing,
-    continuing,
-    entailing,
-    formulation,
-)
+from pytest_evals.dialects.lighteval.templates import continuation as continuing
+from pytest_evals.dialects.lighteval.templates import formulation
+from pytest_evals.dialects.lighteval.templates import multiple_choice as choosing
+from pytest_evals.dialects.lighteval.templates import nli as entailing
 from pytest_evals.run.plan import Job, Plan
 from pytest_evals.run.records import score
 from pytest_evals.run.selection import Selection

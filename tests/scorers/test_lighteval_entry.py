@@ -12,8 +12,8 @@ from pytest_evals.errors import TaskFileError
 from pytest_evals.run.plan import ask
 from pytest_evals.run.records import score
 from pytest_evals.scorers.lighteval.catalogue.names import CATALOGUE, PUBLISHED
-from pytest_evals.scorers.lighteval.entry import lighteval_metric
 from pytest_evals.scorers.lighteval.metric import CorpusLevelMetric, SamplingMethod
+from pytest_evals.scorers.lighteval.metric_entry import lighteval_metric
 from pytest_evals.scorers.summary import summarise
 
 VALID = Path(__file__).parents[1] / "task_files" / "valid"
@@ -226,7 +226,7 @@ def test_two_metrics_with_one_number_are_told_apart_by_the_error(load):
 
 def test_missing_library_is_told_before_any_document(load, monkeypatch):
     monkeypatch.setattr(
-        "pytest_evals.scorers.lighteval.computed.find_spec", lambda name: None
+        "pytest_evals.scorers.lighteval.task_metric.find_spec", lambda name: None
     )
     said = told(load, TEXT, "metric: lighteval:expr_gold_metric")
     assert "math-verify: pip install 'pytest-model-evals[metrics]'" in said

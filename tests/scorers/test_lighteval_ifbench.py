@@ -10,9 +10,14 @@ import pytest
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError
-from pytest_evals.scorers.lighteval.following.ifbench.sentences import sentences
-from pytest_evals.scorers.lighteval.following.ifeval import IFBENCH, IFBenchMetrics
-from pytest_evals.scorers.lighteval.following.instructions import followed
+from pytest_evals.scorers.lighteval.instruction_following.ifbench.sentences import (
+    sentences,
+)
+from pytest_evals.scorers.lighteval.instruction_following.ifeval import (
+    IFBENCH,
+    IFBenchMetrics,
+)
+from pytest_evals.scorers.lighteval.instruction_following.instructions import followed
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
 CITIES = "ID,Country,City,Year,Count\n" + "1,a,b,2,3\n" * 7

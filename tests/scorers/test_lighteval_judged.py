@@ -10,7 +10,6 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.errors import DocumentError
 from pytest_evals.scorers.lighteval.catalogue.names import CATALOGUE
-from pytest_evals.scorers.lighteval.computed import Computed
 from pytest_evals.scorers.lighteval.judge_adapter import (
     JudgedMetric,
     judge_models,
@@ -42,6 +41,7 @@ from pytest_evals.scorers.lighteval.metric import (
     SamplingMethod,
 )
 from pytest_evals.scorers.lighteval.response import ModelResponse
+from pytest_evals.scorers.lighteval.task_metric import Computed
 
 DOC = Doc("Who wrote Emma?", ["Jane Austen"], 0)
 ANSWER = ModelResponse(text=["Austen did."])

@@ -16,12 +16,12 @@ from transformers import (
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, ModelError
 from pytest_evals.models.hf.metric_models import PairClassifier, TokenEncoder
-from pytest_evals.scorers.lighteval.matching.neural import (
+from pytest_evals.scorers.lighteval.response import ModelResponse
+from pytest_evals.scorers.lighteval.similarity.neural import (
     BLEURT,
     BertScore,
     Faithfulness,
 )
-from pytest_evals.scorers.lighteval.response import ModelResponse
 
 TEXT = "[PAD] [UNK] [CLS] [SEP] the cat sat on mat a dog ran far away today ."
 WORDS = TEXT.split()

@@ -4,10 +4,10 @@ arguments of its earlier releases. The values are those that the definitions giv
 import pytest
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.dialects.lighteval.named_metrics import MajAtK
+from pytest_evals.dialects.lighteval.metrics_enum import MajAtK
 from pytest_evals.errors import DocumentError
-from pytest_evals.scorers.lighteval.corpus.prepared import GenerativePreparator
-from pytest_evals.scorers.lighteval.extraction.extractive import (
+from pytest_evals.scorers.lighteval.corpus.preparators import GenerativePreparator
+from pytest_evals.scorers.lighteval.extraction.extractive_match import (
     MultilingualExtractiveMatchMetric,
 )
 from pytest_evals.scorers.lighteval.likelihoods.choices import (
@@ -18,11 +18,6 @@ from pytest_evals.scorers.lighteval.likelihoods.choices import (
     Probability,
     Recall,
 )
-from pytest_evals.scorers.lighteval.matching.distance import StringDistance
-from pytest_evals.scorers.lighteval.matching.fragments import Extractiveness
-from pytest_evals.scorers.lighteval.matching.matches import ExactMatches, F1_score
-from pytest_evals.scorers.lighteval.matching.neural import BLEURT, BertScore
-from pytest_evals.scorers.lighteval.matching.rouge import BLEU, ROUGE
 from pytest_evals.scorers.lighteval.metric import (
     Metric,
     SampleLevelComputation,
@@ -31,6 +26,11 @@ from pytest_evals.scorers.lighteval.metric import (
 from pytest_evals.scorers.lighteval.repeats.of_k import GPassAtK, PassAtK
 from pytest_evals.scorers.lighteval.repeats.of_n import AvgAtN, MajAtN
 from pytest_evals.scorers.lighteval.response import ModelResponse
+from pytest_evals.scorers.lighteval.similarity.distance import StringDistance
+from pytest_evals.scorers.lighteval.similarity.fragments import Extractiveness
+from pytest_evals.scorers.lighteval.similarity.matches import ExactMatches, F1_score
+from pytest_evals.scorers.lighteval.similarity.neural import BLEURT, BertScore
+from pytest_evals.scorers.lighteval.similarity.rouge import BLEU, ROUGE
 
 TEXTS = {"golds": ["the cat"], "predictions": ["the dog"]}
 CHOICES = {"choices_logprob": [-1.0, -2.0], "gold_ixs": [1]}

@@ -14,14 +14,14 @@ from pytest_evals.scorers.lighteval.corpus.labels import CorpusLevelF1Score, Fla
 from pytest_evals.scorers.lighteval.corpus.translation import (
     CorpusLevelTranslationMetric,
 )
-from pytest_evals.scorers.lighteval.extraction.extractive import (
+from pytest_evals.scorers.lighteval.extraction.extractive_match import (
     MultilingualExtractiveMatchMetric,
 )
-from pytest_evals.scorers.lighteval.following.instructions import followed
-from pytest_evals.scorers.lighteval.matching.fragments import fragment_lengths
+from pytest_evals.scorers.lighteval.instruction_following.instructions import followed
 from pytest_evals.scorers.lighteval.repeats.of_k import g_pass_at_k, pass_at_k
 from pytest_evals.scorers.lighteval.response import ModelResponse
-from pytest_evals.scorers.lighteval.texts.normalizers import (
+from pytest_evals.scorers.lighteval.similarity.fragments import fragment_lengths
+from pytest_evals.scorers.lighteval.text.normalizers import (
     helm_normalizer,
     helm_normalizer_published,
 )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pytest_evals.errors import DocumentError, EvalsError
-from pytest_evals.scorers.measured import plain
+from pytest_evals.scorers.metric_value import plain
 from pytest_evals.scorers.user_code import UserCode
 
 

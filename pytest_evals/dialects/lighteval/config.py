@@ -1,6 +1,6 @@
 """A task as a module of lighteval's describes it: ``LightevalTaskConfig`` (0.13.0,
 ``tasks/lighteval_task.py``), with the fields of earlier releases that public modules
-still use. Data only; :mod:`.checking` looks at the values."""
+still use. Data only; :mod:`.validation` looks at the values."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_evals.scorers.lighteval.averaging import Reduction, mean
 from pytest_evals.scorers.lighteval.likelihoods.choices import (
     LoglikelihoodAcc,
     NormalizedMultiChoiceProbability,
@@ -15,12 +14,13 @@ from pytest_evals.scorers.lighteval.likelihoods.logprobs import (
     LogProbNormalization,
     normalization,
 )
-from pytest_evals.scorers.lighteval.matching.matches import (
+from pytest_evals.scorers.lighteval.metric import SampleLevelMetric, SamplingMethod
+from pytest_evals.scorers.lighteval.reductions import Reduction, mean
+from pytest_evals.scorers.lighteval.similarity.matches import (
     ExactMatches,
     F1_score,
 )
-from pytest_evals.scorers.lighteval.metric import SampleLevelMetric, SamplingMethod
-from pytest_evals.scorers.lighteval.texts.languages import (
+from pytest_evals.scorers.lighteval.text.languages import (
     code_of,
     get_multilingual_normalizer,
 )

@@ -9,10 +9,10 @@ from typing import Any
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.json_values import as_json
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
-from pytest_evals.scorers.lighteval.computed import Computed
-from pytest_evals.scorers.lighteval.entry import lighteval_metric
 from pytest_evals.scorers.lighteval.metric import Metric, SamplingMethod
+from pytest_evals.scorers.lighteval.metric_entry import lighteval_metric
 from pytest_evals.scorers.lighteval.metric_fields import check_fields
+from pytest_evals.scorers.lighteval.task_metric import Computed
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from types import ModuleType
 from typing import Any
 
 from pytest_evals.data.calls import fault_of
-from pytest_evals.dialects.lighteval.inert import Inert
-from pytest_evals.dialects.lighteval.names import NAMES, named_elsewhere
+from pytest_evals.dialects.lighteval.placeholders import Inert
+from pytest_evals.dialects.lighteval.shims import NAMES, named_elsewhere
 from pytest_evals.dialects.module_loader import StandIn, StandInImports, loaded
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 

@@ -13,7 +13,6 @@ from pytest_evals.core.record import Record, Score
 from pytest_evals.core.request import Generate, Loglikelihood, Request, Response
 from pytest_evals.dialects.lighteval.chat_turns import later_turns
 from pytest_evals.errors import DocumentError
-from pytest_evals.scorers.lighteval.computed import Computed
 from pytest_evals.scorers.lighteval.judge_adapter import (
     JudgedMetric,
     judge_models,
@@ -21,7 +20,8 @@ from pytest_evals.scorers.lighteval.judge_adapter import (
 )
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
 from pytest_evals.scorers.lighteval.response import ModelResponse
-from pytest_evals.scorers.measured import score_of
+from pytest_evals.scorers.lighteval.task_metric import Computed
+from pytest_evals.scorers.metric_value import score_of
 from pytest_evals.scorers.user_aggregation import Decides
 
 FILTER = "none"

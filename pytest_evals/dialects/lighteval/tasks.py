@@ -15,13 +15,13 @@ from pytest_evals.core.group import Aggregate, Group
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.core.variant import Variant
 from pytest_evals.dialects.json_values import as_json
-from pytest_evals.dialects.lighteval.checking import faults_of, is_config
 from pytest_evals.dialects.lighteval.config import line_of
 from pytest_evals.dialects.lighteval.data import Data
 from pytest_evals.dialects.lighteval.documents import TaskDocuments, Wants
 from pytest_evals.dialects.lighteval.metrics import Measuring, metrics_of
 from pytest_evals.dialects.lighteval.modules import executes_answers, load_task_module
 from pytest_evals.dialects.lighteval.scoring import FILTER, MetricScorer
+from pytest_evals.dialects.lighteval.validation import faults_of, is_config
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.masking.values import masked
 from pytest_evals.prompts.generation import check_overrides

@@ -68,7 +68,7 @@ def missing(*_arguments: object) -> None:
 
 
 def _fix(error: BaseException) -> str:
-    from pytest_evals.dialects.lm_eval.shims.lacking import INSTALL
+    from pytest_evals.dialects.lm_eval.shims.unsupported import INSTALL
 
     missing = error.name if isinstance(error, ImportError) else None
     return INSTALL if _is_part("lm_eval", missing or "") else ""

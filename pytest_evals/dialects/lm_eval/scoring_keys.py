@@ -31,7 +31,7 @@ from pytest_evals.scorers.metrics import (
 )
 
 if TYPE_CHECKING:
-    from pytest_evals.scorers.lighteval.computed import Computed
+    from pytest_evals.scorers.lighteval.task_metric import Computed
 
 _OWN_KEYS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")
 

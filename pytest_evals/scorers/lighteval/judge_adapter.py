@@ -14,9 +14,9 @@ from typing import NamedTuple
 from pytest_evals.core.dialogue import JUDGE, Ask, Dialogue, ModelSource, together
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.request import Response
-from pytest_evals.scorers.lighteval.computed import Computed
 from pytest_evals.scorers.lighteval.judges.judge_lm import JudgeQuestion
 from pytest_evals.scorers.lighteval.response import ModelResponse
+from pytest_evals.scorers.lighteval.task_metric import Computed
 
 _SESSIONS = "judge"
 """The name of the session's judge in ``Ask.model``."""

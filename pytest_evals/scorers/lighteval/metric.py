@@ -15,7 +15,7 @@ from typing import Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, did_you_mean
-from pytest_evals.scorers.lighteval.old_arguments import described, old_arguments
+from pytest_evals.scorers.lighteval.legacy_arguments import described, old_arguments
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
 __all__ = [

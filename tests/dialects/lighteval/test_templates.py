@@ -5,18 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pytest_evals.dialects.lighteval.language import Language
-from pytest_evals.dialects.lighteval.templates.choosing import (
-    get_mcq_prompt_function,
-    get_qa_prompt_function,
-)
-from pytest_evals.dialects.lighteval.templates.continuing import (
+from pytest_evals.dialects.lighteval.templates.continuation import (
     get_continuation_prompt_function,
     get_copa_prompt_function,
     get_hellaswag_prompt_function,
     get_translation_prompt_function,
-)
-from pytest_evals.dialects.lighteval.templates.entailing import (
-    get_nli_prompt_function,
 )
 from pytest_evals.dialects.lighteval.templates.formulation import (
     CFFormulation,
@@ -24,9 +17,16 @@ from pytest_evals.dialects.lighteval.templates.formulation import (
     MCFFormulation,
     get_metrics_for_formulation,
 )
-from pytest_evals.dialects.lighteval.templates.wording import (
+from pytest_evals.dialects.lighteval.templates.literals import (
     TRANSLATION_LITERALS,
     TranslationLiterals,
+)
+from pytest_evals.dialects.lighteval.templates.multiple_choice import (
+    get_mcq_prompt_function,
+    get_qa_prompt_function,
+)
+from pytest_evals.dialects.lighteval.templates.nli import (
+    get_nli_prompt_function,
 )
 from pytest_evals.errors import EvalsError
 

@@ -36,13 +36,13 @@ from pytest_evals.dialects.latticeflow.solvers.template_fields import (
 from pytest_evals.dialects.latticeflow.task_metrics import NOTHING, Number
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, EvalsError
-from pytest_evals.scorers.lighteval.computed import Computed
-from pytest_evals.scorers.lighteval.entry import lighteval_metric
 from pytest_evals.scorers.lighteval.judge_adapter import JudgedMetric, judged
 from pytest_evals.scorers.lighteval.judges.judge_lm import JudgeQuestion
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
+from pytest_evals.scorers.lighteval.metric_entry import lighteval_metric
 from pytest_evals.scorers.lighteval.response import ModelResponse
-from pytest_evals.scorers.measured import plain
+from pytest_evals.scorers.lighteval.task_metric import Computed
+from pytest_evals.scorers.metric_value import plain
 
 
 def read_named(section: Section, lines: Lines, has_solver: bool) -> ScorerParts:

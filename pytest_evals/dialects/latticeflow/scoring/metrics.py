@@ -32,7 +32,7 @@ from pytest_evals.dialects.latticeflow.snippets.snippet import (
 from pytest_evals.dialects.latticeflow.solvers.template_fields import required_text
 from pytest_evals.dialects.latticeflow.task_metrics import NOTHING, Number
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.scorers.measured import plain
+from pytest_evals.scorers.metric_value import plain
 
 _CORRECT = frozenset({"all_required_calls_made", "correct", "is_correct"})
 """Scores that tell right from wrong."""

@@ -61,7 +61,7 @@ class Shots:
     Args:
         n: How many.
         sampler: ``default``, ``first_n``, or what makes a sampler
-            (:class:`~pytest_evals.dialects.lm_eval.prompts.own_sampler.OwnSampler`).
+            (:class:`~pytest_evals.dialects.lm_eval.prompts.custom_sampler.OwnSampler`).
         samples: The pool, or a function that gives it, if it is no split.
         process_docs: What the rows of the split ``Splits.fewshot`` go through.
         fields: How they become questions and answers.

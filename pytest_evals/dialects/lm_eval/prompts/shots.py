@@ -94,7 +94,7 @@ def _sampler_of(recipe: Recipe, tables: Tables, excluded: bool) -> Sampler:
     if isinstance(shots.sampler, str):
         asked = tables.asked if excluded else None
         return SAMPLERS[shots.sampler](tables.pool, shots.n, seed, asked)
-    from pytest_evals.dialects.lm_eval.prompts.own_sampler import OwnSampler
+    from pytest_evals.dialects.lm_eval.prompts.custom_sampler import OwnSampler
 
     others = tables.asked if excluded else ()
     return OwnSampler(shots.sampler, tables.pool, shots.n, seed, others)

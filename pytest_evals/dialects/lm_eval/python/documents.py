@@ -28,11 +28,11 @@ from pytest_evals.dialects.lm_eval.python.requests import (
 )
 from pytest_evals.dialects.lm_eval.python.shots import ShotStream
 from pytest_evals.dialects.lm_eval.python.task_object import PythonObject
-from pytest_evals.dialects.lm_eval.scoring.neighbours import LOOKS_BEYOND, Neighbours
+from pytest_evals.dialects.lm_eval.scoring.filter_scope import LOOKS_BEYOND, Neighbours
 from pytest_evals.errors import DocumentError
 from pytest_evals.prompts.identical_prompts import IdenticalPrompts
 from pytest_evals.prompts.images import without_images
-from pytest_evals.scorers.measured import plain
+from pytest_evals.scorers.metric_value import plain
 from pytest_evals.scorers.metrics import MetricSpec, is_accuracy
 from pytest_evals.scorers.text import shown
 from pytest_evals.scorers.user_code import UserCode

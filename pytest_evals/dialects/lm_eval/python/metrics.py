@@ -17,14 +17,14 @@ from pytest_evals.dialects.lm_eval.python.requests import repeats_of
 from pytest_evals.dialects.lm_eval.scoring.metric_names import LIGHTEVAL, MetricNames
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
-from pytest_evals.scorers.lighteval.computed import Computed
 from pytest_evals.scorers.lighteval.judge_adapter import (
     JudgedMetric,
     judge_models,
     judged_together,
 )
 from pytest_evals.scorers.lighteval.response import ModelResponse, response_of
-from pytest_evals.scorers.measured import score_of
+from pytest_evals.scorers.lighteval.task_metric import Computed
+from pytest_evals.scorers.metric_value import score_of
 from pytest_evals.scorers.user_aggregation import Decides
 
 _UNFILTERED = "none"

@@ -12,7 +12,7 @@ from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.metrics import METRICS
 
 if TYPE_CHECKING:
-    from pytest_evals.scorers.lighteval.computed import Computed
+    from pytest_evals.scorers.lighteval.task_metric import Computed
 
 LIGHTEVAL = "lighteval:"
 """Prefix of the names of lighteval's metrics in task files."""
@@ -51,7 +51,7 @@ class MetricNames:
         if not isinstance(given, str):
             return self._own(name_of(given), given, arguments)
         if given.startswith(LIGHTEVAL):
-            from pytest_evals.scorers.lighteval.entry import lighteval_metric
+            from pytest_evals.scorers.lighteval.metric_entry import lighteval_metric
 
             return lighteval_metric(given, arguments)
         found = self._registered(given)
@@ -68,7 +68,7 @@ class MetricNames:
     def _own(
         self, name: str, found: Any, arguments: Mapping[str, Any]
     ) -> Computed | None:
-        from pytest_evals.scorers.lighteval.entry import own_metric
+        from pytest_evals.scorers.lighteval.metric_entry import own_metric
 
         return own_metric(name, found, self.output_type, arguments)
 

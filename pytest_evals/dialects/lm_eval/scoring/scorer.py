@@ -19,11 +19,11 @@ from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.registry import Registry
 from pytest_evals.core.request import Response
-from pytest_evals.dialects.lm_eval.scoring.neighbours import LOOKS_BEYOND, Neighbours
+from pytest_evals.dialects.lm_eval.scoring.filter_scope import LOOKS_BEYOND, Neighbours
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.choices import measure_choices
 from pytest_evals.scorers.filters import TAKE_FIRST, Pipeline
-from pytest_evals.scorers.measured import Measured, plain, score_of
+from pytest_evals.scorers.metric_value import Measured, plain, score_of
 from pytest_evals.scorers.metrics import (
     MetricSpec,
     is_accuracy,
@@ -37,8 +37,8 @@ from pytest_evals.scorers.user_aggregation import Decides
 from pytest_evals.scorers.user_code import UserCode
 
 if TYPE_CHECKING:
-    from pytest_evals.scorers.lighteval.computed import Computed
     from pytest_evals.scorers.lighteval.response import ModelResponse
+    from pytest_evals.scorers.lighteval.task_metric import Computed
 
 ProcessResults = Callable[[dict[str, Any], list[Any]], Mapping[str, Any]]
 """A task's own scoring: row and filtered responses, one a request, to values by

@@ -32,7 +32,7 @@ from pytest_evals.dialects.lm_eval.shims.samplers import (
     FirstNSampler,
 )
 from pytest_evals.dialects.lm_eval.shims.task import Task
-from pytest_evals.dialects.lm_eval.shims.texts import (
+from pytest_evals.dialects.lm_eval.shims.utils import (
     general_detokenize,
     handle_non_serializable,
     make_table,

@@ -11,13 +11,13 @@ from random import Random
 from typing import Any
 
 from pytest_evals.dialects.lm_eval.shims.config import TaskConfig
-from pytest_evals.dialects.lm_eval.shims.lacking import (
+from pytest_evals.dialects.lm_eval.shims.scoring import Ensemble, ensembles
+from pytest_evals.dialects.lm_eval.shims.unsupported import (
     LACKING,
     LATER,
     needs_lm_eval,
     of_later_lm_eval,
 )
-from pytest_evals.dialects.lm_eval.shims.scoring import Ensemble, ensembles
 
 
 class Task:

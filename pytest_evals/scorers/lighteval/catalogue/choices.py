@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_evals.scorers.lighteval.catalogue.making import (
+from pytest_evals.scorers.lighteval.catalogue.builders import (
     CHOICES,
     Maker,
     corpus,
@@ -18,7 +18,7 @@ from pytest_evals.scorers.lighteval.corpus.labels import (
 from pytest_evals.scorers.lighteval.corpus.perplexities import (
     CorpusLevelPerplexityMetric,
 )
-from pytest_evals.scorers.lighteval.corpus.prepared import (
+from pytest_evals.scorers.lighteval.corpus.preparators import (
     LoglikelihoodPreparator,
     TargetPerplexityPreparator,
 )

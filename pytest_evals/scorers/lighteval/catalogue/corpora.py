@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_evals.scorers.lighteval.catalogue.making import ROLLING, TEXT, Maker, corpus
+from pytest_evals.scorers.lighteval.catalogue.builders import (
+    ROLLING,
+    TEXT,
+    Maker,
+    corpus,
+)
 from pytest_evals.scorers.lighteval.corpus.labels import CorpusLevelF1Score
 from pytest_evals.scorers.lighteval.corpus.perplexities import (
     CorpusLevelPerplexityMetric,
 )
-from pytest_evals.scorers.lighteval.corpus.prepared import (
+from pytest_evals.scorers.lighteval.corpus.preparators import (
     GenerativePreparator,
     PerplexityPreparator,
 )

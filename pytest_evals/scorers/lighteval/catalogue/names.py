@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pytest_evals.scorers.lighteval.catalogue.bug_compatibility import PUBLISHED_METRICS
+from pytest_evals.scorers.lighteval.catalogue.builders import Maker
 from pytest_evals.scorers.lighteval.catalogue.choices import CHOICE_METRICS
 from pytest_evals.scorers.lighteval.catalogue.corpora import CORPUS_METRICS
-from pytest_evals.scorers.lighteval.catalogue.earlier import EARLIER
-from pytest_evals.scorers.lighteval.catalogue.making import Maker
-from pytest_evals.scorers.lighteval.catalogue.published import PUBLISHED_METRICS
+from pytest_evals.scorers.lighteval.catalogue.legacy_names import EARLIER
 from pytest_evals.scorers.lighteval.catalogue.texts import TEXTS
 
 CATALOGUE: Mapping[str, Maker] = {

@@ -6,43 +6,43 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from pytest_evals.scorers.lighteval.averaging import mean
-from pytest_evals.scorers.lighteval.catalogue.making import TEXT, Maker, group, sample
+from pytest_evals.scorers.lighteval.catalogue.builders import TEXT, Maker, group, sample
+from pytest_evals.scorers.lighteval.code_execution.codegen import CodegenMetric
 from pytest_evals.scorers.lighteval.corpus.labels import FlatMean
-from pytest_evals.scorers.lighteval.executing.codegen import CodegenMetric
-from pytest_evals.scorers.lighteval.extraction.extractive import (
+from pytest_evals.scorers.lighteval.extraction.extractive_match import (
     MultilingualExtractiveMatchMetric,
 )
 from pytest_evals.scorers.lighteval.extraction.letters import IndicesExtractionConfig
-from pytest_evals.scorers.lighteval.extraction.maths import (
+from pytest_evals.scorers.lighteval.extraction.math import (
     ExprExtractionConfig,
     LatexExtractionConfig,
 )
-from pytest_evals.scorers.lighteval.following.ifeval import (
+from pytest_evals.scorers.lighteval.instruction_following.ifeval import (
     IFEVAL_NAMES,
     IFBenchMetrics,
     IFEvalMetrics,
 )
 from pytest_evals.scorers.lighteval.judges.calibration import CorpusLevelHLE
 from pytest_evals.scorers.lighteval.judges.metrics import JudgeLLMHLE, JudgeLLMSimpleQA
-from pytest_evals.scorers.lighteval.matching.distance import StringDistance
-from pytest_evals.scorers.lighteval.matching.drop import DropMetrics
-from pytest_evals.scorers.lighteval.matching.fragments import Extractiveness
-from pytest_evals.scorers.lighteval.matching.matches import ExactMatches, F1_score
-from pytest_evals.scorers.lighteval.matching.neural import (
-    BLEURT,
-    BertScore,
-    Faithfulness,
-)
-from pytest_evals.scorers.lighteval.matching.rouge import BLEU, ROUGE
 from pytest_evals.scorers.lighteval.metric import (
     CorpusLevelMetricGrouping,
     Metric,
     SampleLevelMetricGrouping,
 )
+from pytest_evals.scorers.lighteval.reductions import mean
 from pytest_evals.scorers.lighteval.repeats.of_k import GPassAtK, PassAtK
 from pytest_evals.scorers.lighteval.repeats.of_n import AvgAtN, MajAtN
-from pytest_evals.scorers.lighteval.texts.normalizers import (
+from pytest_evals.scorers.lighteval.similarity.distance import StringDistance
+from pytest_evals.scorers.lighteval.similarity.drop import DropMetrics
+from pytest_evals.scorers.lighteval.similarity.fragments import Extractiveness
+from pytest_evals.scorers.lighteval.similarity.matches import ExactMatches, F1_score
+from pytest_evals.scorers.lighteval.similarity.neural import (
+    BLEURT,
+    BertScore,
+    Faithfulness,
+)
+from pytest_evals.scorers.lighteval.similarity.rouge import BLEU, ROUGE
+from pytest_evals.scorers.lighteval.text.normalizers import (
     remove_braces,
     remove_braces_and_strip,
 )

@@ -13,7 +13,7 @@ from pytest_evals.core.metric import SHARE, Totals
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers import totals
 from pytest_evals.scorers.aggregations import AGGREGATIONS, Aggregation
-from pytest_evals.scorers.lighteval.corpus.added import Added, check_known
+from pytest_evals.scorers.lighteval.corpus.corpus_metric import Added, check_known
 from pytest_evals.stats import agreement
 from pytest_evals.stats.resampling import resampled_matthews, resampled_scores
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.aggregations import AGGREGATIONS, Aggregation
-from pytest_evals.scorers.lighteval.corpus.added import Added, check_known
+from pytest_evals.scorers.lighteval.corpus.corpus_metric import Added, check_known
 from pytest_evals.stats.resampling import resampled_perplexity, resampled_scores
 
 __all__ = ["CorpusLevelPerplexityMetric"]

@@ -9,7 +9,7 @@ from typing import Any
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.aggregations import Aggregation
 from pytest_evals.scorers.corpus import CORPUS_METRICS, SPANS, Corpus
-from pytest_evals.scorers.lighteval.corpus.added import Added, check_known
+from pytest_evals.scorers.lighteval.corpus.corpus_metric import Added, check_known
 from pytest_evals.scorers.lighteval.metric import Libraries
 
 __all__ = ["CorpusLevelTranslationMetric"]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from pytest_evals.errors import EvalsError
 from pytest_evals.limits.patterns import BoundedPattern, compiled
-from pytest_evals.scorers.lighteval.texts.literals import Literals, literals_of
+from pytest_evals.scorers.lighteval.text.literals import Literals, literals_of
 
 __all__ = ["IndicesExtractionConfig", "found_labels", "labels_of"]
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_evals.scorers.lighteval.averaging import mean
+from pytest_evals.scorers.lighteval.reductions import mean
 
 
 def simpleqa_score(reply: str) -> float | None:

@@ -9,7 +9,6 @@ from typing import ClassVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError
-from pytest_evals.scorers.lighteval.averaging import Reduction, reduction
 from pytest_evals.scorers.lighteval.likelihoods.logprobs import (
     LogProbNormalization,
     LogProbPMINorm,
@@ -18,6 +17,7 @@ from pytest_evals.scorers.lighteval.likelihoods.logprobs import (
     of_choices,
 )
 from pytest_evals.scorers.lighteval.metric import SampleLevelComputation
+from pytest_evals.scorers.lighteval.reductions import Reduction, reduction
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
 __all__ = [

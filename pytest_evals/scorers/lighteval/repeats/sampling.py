@@ -11,7 +11,6 @@ from typing import Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError
-from pytest_evals.scorers.lighteval.matching.matches import match_type, matches
 from pytest_evals.scorers.lighteval.metric import (
     Libraries,
     SampleLevelComputation,
@@ -19,7 +18,8 @@ from pytest_evals.scorers.lighteval.metric import (
 )
 from pytest_evals.scorers.lighteval.references import references
 from pytest_evals.scorers.lighteval.response import ModelResponse
-from pytest_evals.scorers.lighteval.texts.normalizers import Normalizer, resolved
+from pytest_evals.scorers.lighteval.similarity.matches import match_type, matches
+from pytest_evals.scorers.lighteval.text.normalizers import Normalizer, resolved
 
 __all__ = ["SamplingMetric", "check_whole", "number_of_answers", "one_gold"]
 

@@ -1,0 +1,243 @@
+"""Which modules of lighteval (0.13.0) have a stand-in, and what is in them: what task
+modules import. :mod:`.modules` decides who gets them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from string import ascii_uppercase
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+from pytest_evals.core.doc import Doc, as_list
+from pytest_evals.dialects.lighteval import dynamic_metrics
+from pytest_evals.dialects.lighteval.config import LightevalTaskConfig
+from pytest_evals.dialects.lighteval.grammar import TextGenerationInputGrammarType
+from pytest_evals.dialects.lighteval.language import (
+    Language,
+    manage_duplicate_language_codes,
+    standardize_tag,
+)
+from pytest_evals.dialects.lighteval.metrics_enum import (
+    MajAtK,
+    NamedMetrics,
+    extend_enum,
+)
+from pytest_evals.dialects.lighteval.placeholders import Inert
+from pytest_evals.dialects.lighteval.templates.formulation import (
+    get_metrics_for_formulation,
+    normalize_subset,
+)
+from pytest_evals.dialects.lighteval.templates.modules import TEMPLATES
+from pytest_evals.scorers.lighteval import metric, response
+from pytest_evals.scorers.lighteval.corpus import labels, perplexities, translation
+from pytest_evals.scorers.lighteval.corpus import preparators as prepared
+from pytest_evals.scorers.lighteval.extraction import extractive_match as extractive
+from pytest_evals.scorers.lighteval.extraction import letters
+from pytest_evals.scorers.lighteval.extraction import math as maths
+from pytest_evals.scorers.lighteval.judges import judge_lm
+from pytest_evals.scorers.lighteval.judges import metrics as judged
+from pytest_evals.scorers.lighteval.likelihoods import choices, logprobs
+from pytest_evals.scorers.lighteval.repeats import of_k, of_n, sampling
+from pytest_evals.scorers.lighteval.similarity import (
+    distance,
+    drop,
+    fragments,
+    matches,
+    neural,
+    rouge,
+)
+from pytest_evals.scorers.lighteval.text import languages, math_text, normalizers
+from pytest_evals.scorers.lighteval.text import reasoning_tags as reasoning
+
+T = TypeVar("T")
+
+METRICS = NamedMetrics()
+"""What modules of this process see as ``Metrics``; lighteval has one enumeration for
+all of them as well."""
+
+
+def safe_divide(numerator: Any, denominator: float, default_value: float = 0.0) -> Any:
+    """An array over a number; the default for all of it where that is 0."""
+    import numpy as np
+
+    if denominator == 0:
+        return np.full_like(numerator, default_value, dtype=float)
+    return numerator / denominator
+
+
+def is_package_available(package: Any) -> bool:
+    """Whether a library is installed; of an extra of lighteval's, always."""
+    return not isinstance(package, str) or find_spec(package) is not None
+
+
+def requires(*packages: Any) -> Callable[[T], T]:
+    """A decorator that does nothing: what is missing tells itself when it is used."""
+    return lambda made: made
+
+
+_CLASSES = {
+    name: found
+    for name in metric.__all__
+    if isinstance(found := getattr(metric, name), type)
+}
+_OLD_CATEGORIES = SimpleNamespace(
+    GENERATIVE=metric.SamplingMethod.GENERATIVE,
+    GENERATIVE_LOGPROB=metric.SamplingMethod.GENERATIVE,
+    GENERATIVE_SAMPLING=metric.SamplingMethod.GENERATIVE,
+    LLM_AS_JUDGE=metric.SamplingMethod.GENERATIVE,
+    LLM_AS_JUDGE_MULTI_TURN=metric.SamplingMethod.GENERATIVE,
+    MULTICHOICE=metric.SamplingMethod.LOGPROBS,
+    MULTICHOICE_ONE_TOKEN=metric.SamplingMethod.LOGPROBS,
+    MULTICHOICE_PMI=metric.SamplingMethod.LOGPROBS,
+    PERPLEXITY=metric.SamplingMethod.PERPLEXITY,
+    TARGET_PERPLEXITY=metric.SamplingMethod.LOGPROBS,
+)
+"""``MetricCategory`` of earlier releases."""
+
+
+class _AnyName:
+    """``MetricUseCase`` of earlier releases, and ``Extra``: names without meaning."""
+
+    def __getattr__(self, name: str) -> str:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return name
+
+
+_METRIC_CLASSES = {
+    **_CLASSES,
+    "MetricCategory": _OLD_CATEGORIES,
+    "MetricUseCase": _AnyName(),
+}
+_SAMPLE = {
+    name: getattr(module, name)
+    for module in (choices, distance, drop, fragments, judged, matches, neural, rouge)
+    for name in module.__all__
+} | {
+    "AvgAtN": of_n.AvgAtN,
+    "GPassAtK": of_k.GPassAtK,
+    "MajAtK": MajAtK,
+    "MajAtN": of_n.MajAtN,
+    "PassAtK": of_k.PassAtK,
+    "SamplingMetric": sampling.SamplingMetric,
+    "JudgeLM": judge_lm.JudgeLM,
+    "SampleLevelComputation": metric.SampleLevelComputation,
+    "Doc": Doc,
+    "ModelResponse": response.ModelResponse,
+}
+_CORPUS = {
+    name: getattr(module, name)
+    for module in (labels, perplexities, translation)
+    for name in module.__all__
+} | {
+    "CorpusLevelComputation": metric.CorpusLevelComputation,
+}
+_PREPARED = {name: getattr(prepared, name) for name in prepared.__all__} | {
+    "GenerativeCorpusMetricInput": prepared.Prepared,
+    "LogprobCorpusMetricInput": prepared.Prepared,
+    "PerplexityCorpusMetricInput": prepared.Weighed,
+    "Preparator": metric.Preparator,
+}
+_NORMALIZERS = {
+    **{name: normalizers.NORMALIZERS[name] for name in normalizers.NORMALIZERS},
+    "LogProbCharNorm": logprobs.LogProbCharNorm,
+    "LogProbNormalization": logprobs.LogProbNormalization,
+    "LogProbPMINorm": logprobs.LogProbPMINorm,
+    "LogProbTokenNorm": logprobs.LogProbTokenNorm,
+    "get_multilingual_normalizer": languages.get_multilingual_normalizer,
+    "math_normalizer": math_text.math_normalizer,
+    "normalize_log_probs": logprobs.normalize_log_probs,
+    "remove_articles": languages.remove_articles,
+    "remove_punc": normalizers.remove_punc,
+}
+_DYNAMIC = {
+    **{name: getattr(dynamic_metrics, name) for name in dynamic_metrics.__all__},
+    "ExprExtractionConfig": maths.ExprExtractionConfig,
+    "IndicesExtractionConfig": letters.IndicesExtractionConfig,
+    "LatexExtractionConfig": maths.LatexExtractionConfig,
+    "MultilingualExtractiveMatchMetric": extractive.MultilingualExtractiveMatchMetric,
+    "SampleLevelMetric": metric.SampleLevelMetric,
+}
+_JUDGES = {
+    "JudgeLM": judge_lm.JudgeLM,
+    "dict_of_lists_to_list_of_dicts": judge_lm.dict_of_lists_to_list_of_dicts,
+}
+_TASK = {
+    "LightevalTaskConfig": LightevalTaskConfig,
+    "TextGenerationInputGrammarType": TextGenerationInputGrammarType,
+}
+_REQUESTS = {"Doc": Doc, "SamplingMethod": metric.SamplingMethod}
+
+NAMES: Mapping[str, Mapping[str, Any]] = {
+    "aenum": {"extend_enum": extend_enum},
+    "langcodes": {"standardize_tag": standardize_tag},
+    "lighteval": {},
+    "lighteval.logging": {},
+    "lighteval.logging.hierarchical_logger": {"hlog": logging.info},
+    "lighteval.metrics": {},
+    "lighteval.metrics.dynamic_metrics": _DYNAMIC,
+    "lighteval.metrics.llm_as_judge": _JUDGES,
+    "lighteval.metrics.metrics": {
+        "Metrics": METRICS,
+        **_METRIC_CLASSES,
+        **_SAMPLE,
+        **_CORPUS,
+        **_DYNAMIC,
+        # Scorers of inspect-ai, which have no effect here.
+        "math_scorer": Inert(),
+        "multichoice_scorer": Inert(),
+    },
+    "lighteval.metrics.metrics_corpus": _CORPUS,
+    "lighteval.metrics.metrics_sample": _SAMPLE,
+    "lighteval.metrics.normalizations": _NORMALIZERS,
+    "lighteval.metrics.sample_preparator": _PREPARED,
+    "lighteval.metrics.utils": {},
+    "lighteval.metrics.utils.extractive_match_utils": _DYNAMIC,
+    "lighteval.metrics.utils.llm_as_judge": _JUDGES,
+    "lighteval.metrics.utils.metric_utils": _METRIC_CLASSES,
+    "lighteval.models": {},
+    "lighteval.models.model_output": {"ModelResponse": response.ModelResponse},
+    "lighteval.tasks": {},
+    "lighteval.tasks.default_prompts": {"LETTER_INDICES": list(ascii_uppercase)},
+    "lighteval.tasks.lighteval_task": {**_TASK, **_REQUESTS},
+    "lighteval.tasks.requests": _REQUESTS,
+    "lighteval.tasks.multilingual": {},
+    "lighteval.tasks.multilingual.utils": {},
+    "lighteval.tasks.multilingual.utils.task_utils": {
+        "get_metrics_for_formulation": get_metrics_for_formulation,
+        "normalize_subset": normalize_subset,
+    },
+    "lighteval.tasks.tasks": {},
+    **TEMPLATES,
+    "lighteval.utils": {},
+    "lighteval.utils.imports": {
+        "Extra": _AnyName(),
+        "is_package_available": is_package_available,
+        "requires": requires,
+    },
+    "lighteval.utils.language": {
+        "Language": Language,
+        "manage_duplicate_language_codes": manage_duplicate_language_codes,
+    },
+    "lighteval.utils.utils": {
+        "ListLike": Sequence,
+        "as_list": as_list,
+        "remove_reasoning_tags": reasoning.remove_reasoning_tags,
+        "safe_divide": safe_divide,
+    },
+}
+"""Module → its names."""
+
+
+def named_elsewhere(module: str, name: str) -> Any:
+    """What a name means in a module that does not define it: what another module of
+    that package defines. lighteval's modules import names from each other, and task
+    modules import them from any of these. ``None`` if no module defines it.
+    """
+    package, _, _ = module.partition(".")
+    if module not in NAMES:
+        return None
+    homes = (NAMES[home] for home in NAMES if home.partition(".")[0] == package)
+    return next((home[name] for home in homes if name in home), None)

@@ -1,0 +1,63 @@
+"""How a metric aggregates the values of all documents: by the mean, by one of our
+classes, or by a function of a task module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_evals.scorers.aggregations import AGGREGATIONS, Aggregation, own
+from pytest_evals.scorers.lighteval.corpus.preparators import Kept
+from pytest_evals.scorers.lighteval.metric import CorpusLevelComputation, Metric
+from pytest_evals.scorers.lighteval.reductions import mean
+
+
+def aggregations_of(metric: Metric) -> Iterator[tuple[str, Aggregation]]:
+    """How each number of a metric is made, by name."""
+    for name, how in metric.get_corpus_aggregations().items():
+        yield name, _aggregation(metric, name, how)
+
+
+def _aggregation(metric: Metric, name: str, how: Any) -> Aggregation:
+    home = getattr(how, "__self__", None)  # earlier releases name the object's method
+    how = home if isinstance(home, CorpusLevelComputation) else how
+    made = getattr(how, "aggregation", None)
+    if callable(made):
+        found: Aggregation = made()
+        return found
+    if how is mean or _is_library_mean(how):
+        return AGGREGATIONS["mean"]
+    return AGGREGATIONS[how] if isinstance(how, str) else own(_named(metric, name, how))
+
+
+def _is_library_mean(how: Any) -> bool:
+    """Whether a function is known to be the mean before there are values to try."""
+    module = getattr(how, "__module__", "").partition(".")[0]
+    named = getattr(how, "__name__", "")
+    return (module, named) in (
+        ("numpy", "mean"),
+        ("statistics", "mean"),
+        ("statistics", "fmean"),
+    )
+
+
+def _named(metric: Metric, name: str, how: Any) -> Callable[[Sequence[Any]], Any]:
+    """The function of a task module; what a preparator kept has the names that
+    lighteval gives its parts, also after it was sent between processes."""
+    is_object = callable(getattr(how, "compute_corpus", None))
+    function = how.compute_corpus if is_object else how
+    prepare = metric.sample_level_fn
+    keeps = hasattr(prepare, "prepare") or getattr(prepare, "__name__", "") == "prepare"
+
+    def aggregate(values: Sequence[Any]) -> Any:
+        found = function([*map(_kept, values)] if keeps else values)
+        return found[name] if is_object and isinstance(found, Mapping) else found
+
+    aggregate.__name__ = getattr(how, "__name__", type(how).__name__)
+    aggregate.__module__ = getattr(how, "__module__", aggregate.__module__)
+    return aggregate
+
+
+def _kept(value: Any) -> Any:
+    is_pair = isinstance(value, list | tuple) and len(value) == 2
+    return Kept(*value) if is_pair else value

@@ -1,0 +1,149 @@
+"""Answers found in a text and compared with the reference: letters, numbers and
+formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.errors import EvalsError
+from pytest_evals.scorers.lighteval.extraction.letters import (
+    IndicesExtractionConfig,
+    found_labels,
+    labels_of,
+)
+from pytest_evals.scorers.lighteval.extraction.math import (
+    ExprExtractionConfig,
+    LatexExtractionConfig,
+    equal,
+    extracted,
+)
+from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
+from pytest_evals.scorers.lighteval.reductions import Reduction, reduced, reduction
+from pytest_evals.scorers.lighteval.references import references
+from pytest_evals.scorers.lighteval.response import ModelResponse
+from pytest_evals.scorers.lighteval.text.languages import code_of
+
+__all__ = ["MultilingualExtractiveMatchMetric", "Target"]
+
+Target = ExprExtractionConfig | LatexExtractionConfig | IndicesExtractionConfig
+"""What is looked for in a text."""
+
+_NAMES: dict[str, Target] = {
+    "expr": ExprExtractionConfig(),
+    "latex": LatexExtractionConfig(),
+    "letters": IndicesExtractionConfig("NativeLetters"),
+    "numbers": IndicesExtractionConfig("Numbers"),
+}
+
+
+def _targets(given: Any) -> tuple[Target, ...]:
+    listed = given if isinstance(given, list | tuple) else (given,)
+    found = []
+    for one in listed:
+        target = _NAMES.get(one) if isinstance(one, str) else one
+        if not isinstance(target, Target):
+            known = ", ".join(_NAMES)
+            raise EvalsError(f"an extraction target is one of {known}, not {one!r}")
+        found.append(target)
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class MultilingualExtractiveMatchMetric(SampleLevelComputation):
+    """1 if what an answer says equals what a reference says.
+
+    Args:
+        language: ISO 639-3 code; it decides the word for "answer" and the letters of
+            choices. Formulas are found by their English surroundings only.
+        gold_extraction_target: What is looked for in references: objects, or their
+            names expr, latex, letters and numbers.
+        pred_extraction_target: What is looked for in answers.
+        aggregation_function: Over several answers.
+        fallback_mode: ``first_match`` keeps the first match also as a text.
+        extraction_mode: ``first_match`` looks at no match behind the first.
+        precision: Decimals to which numbers with a decimal point are rounded.
+        timeout_seconds: After which an answer counts as not read.
+    """
+
+    language: Any = "eng"
+    gold_extraction_target: Any = (ExprExtractionConfig(),)
+    pred_extraction_target: Any = (ExprExtractionConfig(), LatexExtractionConfig())
+    aggregation_function: Reduction | str = max
+    fallback_mode: Literal["no_fallback", "first_match"] = "first_match"
+    extraction_mode: Literal["first_match", "any_match"] = "any_match"
+    precision: int = 6
+    timeout_seconds: int = 5
+    _gold: tuple[Target, ...] = field(init=False, repr=False, compare=False)
+    _pred: tuple[Target, ...] = field(init=False, repr=False, compare=False)
+    _reduce: Reduction = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Look up what is given by name.
+
+        Raises:
+            EvalsError: There is nothing of that name.
+        """
+        if self.fallback_mode not in ("no_fallback", "first_match"):
+            raise EvalsError(f"no fallback_mode called {self.fallback_mode!r}")
+        if self.extraction_mode not in ("first_match", "any_match"):
+            raise EvalsError(f"no extraction_mode called {self.extraction_mode!r}")
+        object.__setattr__(self, "_gold", _targets(self.gold_extraction_target))
+        object.__setattr__(self, "_pred", _targets(self.pred_extraction_target))
+        object.__setattr__(self, "_reduce", reduction(self.aggregation_function))
+        for target in (*self._gold, *self._pred):
+            if isinstance(target, IndicesExtractionConfig):
+                labels_of(target.prefix_for_extraction, code_of(self.language))
+
+    @property
+    def libraries(self) -> Libraries:
+        """What has to be installed: math-verify, unless only letters are looked for."""
+        targets = (*self._gold, *self._pred)
+        if all(isinstance(target, IndicesExtractionConfig) for target in targets):
+            return ()
+        return (("math_verify", "math-verify", "metrics"),)
+
+    def measure(self, doc: Doc, model_response: ModelResponse) -> float:
+        """0 or 1.
+
+        Raises:
+            DocumentError: There is no answer or no reference.
+            MissingExtraError: math-verify is not installed.
+        """
+        golds, preds = references(doc), model_response.final_text
+        n = len(doc.choices)
+        right = [self._read(gold, self._gold, n) for gold in golds]
+        if not all(right):
+            right = [[gold] for gold in golds]
+        values = [
+            float(any(self._equal(gold, said) for gold in right))
+            for said in (self._read(pred, self._pred, n) for pred in preds)
+        ]
+        return float(reduced(self._reduce, values, "answers"))
+
+    def _read(self, text: str, targets: Sequence[Target], n_choices: int) -> list[Any]:
+        """What a text says, in all readings."""
+        for target in targets:
+            if isinstance(target, IndicesExtractionConfig):
+                code = code_of(self.language)
+                labels = found_labels(text, target, n_choices, code)
+                if labels:
+                    return labels[:1]
+        maths = [t for t in targets if not isinstance(t, IndicesExtractionConfig)]
+        if not maths:
+            return []
+        return extracted(
+            text, maths, self.fallback_mode, self.extraction_mode, self.timeout_seconds
+        )
+
+    def _equal(self, gold: list[Any], said: list[Any]) -> bool:
+        if not said:
+            return False
+        texts = [x.strip() for x in gold if isinstance(x, str) and x.strip()]
+        if any(isinstance(x, str) and x.strip() in texts for x in said):
+            return True
+        if all(isinstance(x, str) for x in (*gold, *said)):
+            return False
+        return equal(gold, said, self.precision, self.timeout_seconds)

@@ -1,0 +1,107 @@
+"""IFEval and IFBench: how many of a prompt's instructions an answer follows, strictly
+and with forgiveness for what models write around their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.errors import DocumentError
+from pytest_evals.scorers.lighteval.instruction_following.ifbench.counts import COUNTS
+from pytest_evals.scorers.lighteval.instruction_following.ifbench.custom import OUTPUTS
+from pytest_evals.scorers.lighteval.instruction_following.ifbench.formats import FORMS
+from pytest_evals.scorers.lighteval.instruction_following.ifbench.words import WORDINGS
+from pytest_evals.scorers.lighteval.instruction_following.instructions import (
+    INSTRUCTIONS,
+    Check,
+    followed,
+)
+from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
+from pytest_evals.scorers.lighteval.response import ModelResponse
+
+IFEVAL_NAMES = (
+    "prompt_level_strict_acc",
+    "inst_level_strict_acc",
+    "prompt_level_loose_acc",
+    "inst_level_loose_acc",
+)
+"""Whether all instructions of a prompt are followed, and which of them are."""
+
+IFBENCH: Mapping[str, Check] = {**COUNTS, **FORMS, **OUTPUTS, **WORDINGS}
+"""IFBench's instructions: id → check."""
+
+
+@dataclass(frozen=True)
+class IFEvalMetrics(SampleLevelComputation):
+    """The four numbers of the first answer.
+
+    The instructions stand in ``doc.specific``: the first of ``columns`` that is there,
+    and ``kwargs``, a mapping for each.
+    """
+
+    checks: ClassVar[Mapping[str, Check]] = INSTRUCTIONS
+    columns: ClassVar[tuple[str, str]] = ("instructions_id_list", "instruction_id_list")
+    libraries: ClassVar[Libraries] = (
+        ("langdetect", "langdetect", "metrics"),
+        ("nltk", "nltk", "metrics"),
+    )
+
+    def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, Any]:
+        """The numbers by name.
+
+        Raises:
+            DocumentError: There are no instructions, or one of them means nothing.
+        """
+        answers = model_response.final_text
+        if not answers:
+            raise DocumentError("there is no answer")
+        instructions = list(_instructions(doc, self.columns))
+        forms = list(_forms(answers[0]))
+        strict, loose = [], []
+        for name, kwargs in instructions:
+            right = [followed(form, name, kwargs, self.checks) for form in forms]
+            strict.append(right[0])
+            loose.append(any(right))
+        values = (int(all(strict)), strict, int(all(loose)), loose)
+        return dict(zip(IFEVAL_NAMES, values, strict=True))
+
+
+@dataclass(frozen=True)
+class IFBenchMetrics(IFEvalMetrics):
+    """The same for the instructions of IFBench."""
+
+    checks = IFBENCH
+    columns = ("instruction_id_list", "instructions_id_list")
+    libraries = (
+        ("emoji", "emoji", "metrics"),
+        ("nltk", "nltk", "metrics"),
+        ("syllapy", "syllapy", "metrics"),
+    )
+
+
+def _instructions(
+    doc: Doc, columns: tuple[str, str]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    specific = doc.specific or {}
+    names = specific.get(columns[0], specific.get(columns[1]))
+    kwargs = specific.get("kwargs")
+    if not names or not isinstance(kwargs, list | tuple) or len(names) != len(kwargs):
+        raise DocumentError(
+            f"it needs a list {columns[0]}, and in kwargs a mapping for each of "
+            "these, as columns of the row or in doc.specific"
+        )
+    for name, given in zip(names, kwargs, strict=True):
+        yield name, given or {}
+
+
+def _forms(text: str) -> Iterator[str]:
+    """The answer, without its first line, without its last, without both; and these
+    without stars."""
+    lines = text.split("\n")
+    forms = [text]
+    forms += ["\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1])]
+    yield from forms
+    for form in forms:
+        yield form.replace("*", "")

@@ -1,0 +1,104 @@
+"""How much of a reference an answer repeats: words in common from the start, and edits
+(Lee et al. 2021, arXiv 2107.06499)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import ClassVar
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.errors import EvalsError, MissingExtraError, did_you_mean
+from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
+from pytest_evals.scorers.lighteval.reductions import Reduction, reduced
+from pytest_evals.scorers.lighteval.references import references
+from pytest_evals.scorers.lighteval.response import ModelResponse
+from pytest_evals.scorers.lighteval.text.words import treebank_words
+
+__all__ = ["StringDistance"]
+
+
+def _prefix(gold: Sequence[str], pred: Sequence[str]) -> float:
+    pairs = zip(gold, pred, strict=False)
+    return float(sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)))
+
+
+def _edits(gold: Sequence[str], pred: Sequence[str]) -> float:
+    try:
+        from rapidfuzz.distance import Levenshtein
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("StringDistance", "rapidfuzz", "metrics") from error
+    return float(Levenshtein.distance(gold, pred))
+
+
+def _similarity(gold: Sequence[str], pred: Sequence[str]) -> float:
+    if not gold or not pred:
+        return 0.0
+    return 1.0 - _edits(gold, pred) / max(len(gold), len(pred))
+
+
+_TYPES: Mapping[
+    str, tuple[Callable[[Sequence[str], Sequence[str]], float], Reduction]
+] = {
+    "longest_common_prefix_length": (_prefix, max),
+    "edit_distance": (_edits, min),
+    "edit_similarity": (_similarity, max),
+}
+"""Name → how two lists of words compare, and which of several answers counts."""
+
+
+@dataclass(frozen=True)
+class StringDistance(SampleLevelComputation):
+    """Answers against the first reference, cut to the answer's length in characters.
+
+    Args:
+        metric_types: ``longest_common_prefix_length`` and ``edit_distance`` in words,
+            ``edit_similarity`` from 0 to 1; one or several.
+        strip_prediction: Whether white space at the answer's ends is cut off.
+    """
+
+    libraries: ClassVar[Libraries] = (
+        ("nltk", "nltk", "metrics"),
+        ("rapidfuzz", "rapidfuzz", "metrics"),
+    )
+
+    metric_types: str | Sequence[str]
+    strip_prediction: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the names.
+
+        Raises:
+            EvalsError: There is nothing of that name.
+        """
+        for name in self._names:
+            if name not in _TYPES:
+                hint = (
+                    did_you_mean(name, list(_TYPES)) or f"; known: {', '.join(_TYPES)}"
+                )
+                raise EvalsError(f"no string distance called {name!r}{hint}")
+
+    @property
+    def _names(self) -> list[str]:
+        given = self.metric_types
+        return [given] if isinstance(given, str) else list(given)
+
+    def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, float]:
+        """The distances by name.
+
+        Raises:
+            MissingExtraError: NLTK or RapidFuzz is not installed.
+        """
+        gold = references(doc)[0]
+        pairs = [self._words(gold, pred) for pred in model_response.final_text]
+        return {
+            name: reduced(
+                _TYPES[name][1], [_TYPES[name][0](*pair) for pair in pairs], "answers"
+            )
+            for name in self._names
+        }
+
+    def _words(self, gold: str, pred: str) -> tuple[list[str], list[str]]:
+        pred = pred.strip() if self.strip_prediction else pred
+        return treebank_words(gold[: len(pred)]), treebank_words(pred)

@@ -1,0 +1,300 @@
+"""A metric as a task uses it: it says what it needs, measures one document, and says
+how its values add up; :mod:`pytest_evals.dialects.lm_eval.scoring.scorer` calls it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+from pytest_evals.core.doc import Doc, WatchedRow
+from pytest_evals.core.metric import Metric as HouseMetric
+from pytest_evals.core.metric import Span
+from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
+from pytest_evals.scorers.aggregations import (
+    AGGREGATIONS,
+    Aggregation,
+    estimate,
+    number_of,
+    statistic_of,
+    totals_of,
+)
+from pytest_evals.scorers.lighteval.corpus_aggregation import aggregations_of
+from pytest_evals.scorers.lighteval.judges.judge_lm import (
+    Hearing,
+    JudgeLM,
+    JudgeQuestion,
+    NoScoreError,
+    Unanswered,
+    judges_in,
+)
+from pytest_evals.scorers.lighteval.metric import Metric, SamplingMethod
+from pytest_evals.scorers.lighteval.response import ModelResponse
+from pytest_evals.scorers.lighteval.text.reasoning_tags import remove_reasoning_tags
+from pytest_evals.scorers.lighteval.value_ranges import span_of
+from pytest_evals.scorers.metric_value import Measured
+from pytest_evals.scorers.user_aggregation import Decides, PrefersOnes, estimate_user
+from pytest_evals.scorers.user_code import UserCode
+
+ITERATIONS = 1000
+"""Replicates of the bootstrap, lighteval's default."""
+
+
+FITTING = {
+    "generate_until": SamplingMethod.GENERATIVE,
+    "loglikelihood": SamplingMethod.LOGPROBS,
+    "loglikelihood_rolling": SamplingMethod.PERPLEXITY,
+    "multiple_choice": SamplingMethod.LOGPROBS,
+}
+
+
+_FIX = {
+    SamplingMethod.GENERATIVE: "generate_until",
+    SamplingMethod.LOGPROBS: "multiple_choice",
+    SamplingMethod.PERPLEXITY: "loglikelihood_rolling",
+}
+
+
+_UNSAFE = "--evals-allow-unsafe-code runs it, on this machine and with your rights"
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A metric as a task uses it.
+
+    Args:
+        metric: The metric.
+        reasoning_tags: Start and end tags; what is between them is removed from the
+            answers.
+        unconditioned_query: What stands for the question where choices are also asked
+            without it.
+    """
+
+    metric: Metric
+    reasoning_tags: tuple[tuple[str, str], ...] = ()
+    unconditioned_query: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its numbers."""
+        return self.metric.names
+
+    @property
+    def needs_unconditioned(self) -> bool:
+        """Whether choices are also asked without the question."""
+        return bool(getattr(self.metric.sample_level_fn, "needs_unconditioned", False))
+
+    def adding_up(
+        self,
+        aggregation: str | Callable[[Any], Any] | None,
+        higher_is_better: bool | None,
+    ) -> Computed:
+        """The same with another way to add up, or another direction; only a plain
+        function has none of its own.
+
+        Args:
+            aggregation: Name or function; ``None`` to leave it.
+            higher_is_better: Direction; ``None`` to leave it.
+
+        Raises:
+            EvalsError: The metric says itself how its values add up.
+        """
+        metric = self.metric
+        if not inspect.isroutine(metric.sample_level_fn) or type(metric) is not Metric:
+            raise EvalsError(
+                f"metric {self.names[0]!r} says itself how its values add up"
+            )
+        if aggregation is not None:
+            metric = replace(metric, corpus_level_fn=aggregation)
+        if higher_is_better is not None:
+            metric = replace(metric, higher_is_better=higher_is_better)
+        return replace(self, metric=metric)
+
+    def check(self, output_type: str, repeats: int, *, may_execute: bool) -> None:
+        """Make sure that it can measure the documents of a task.
+
+        Args:
+            output_type: The task's.
+            repeats: Answers to each prompt.
+            may_execute: As in :meth:`check_made`.
+
+        Raises:
+            EvalsError: It measures something else, needs more answers, or an argument
+                that it has not.
+            MissingExtraError: It needs a library that is not installed.
+        """
+        metric, shown = self.metric, repr(self.names[0])
+        if metric.category != FITTING.get(output_type):
+            raise EvalsError(
+                f"metric {shown} cannot be measured with output_type {output_type}\n"
+                f"  fix: output_type: {_FIX[metric.category]}"
+            )
+        wanted = metric.num_samples()
+        if wanted is not None and wanted > repeats:
+            raise EvalsError(
+                f"metric {shown} needs {wanted} answers to each prompt, and repeats is "
+                f"{repeats}\n  fix: repeats: {wanted}"
+            )
+        self.check_made(may_execute=may_execute)
+
+    def check_made(self, *, may_execute: bool) -> None:
+        """Make sure that it lacks nothing, whatever it is to measure.
+
+        Args:
+            may_execute: Whether the user allows that answers are executed.
+
+        Raises:
+            EvalsError: An argument that it has not, or it executes answers.
+            MissingExtraError: It needs a library that is not installed.
+        """
+        metric, shown = self.metric, repr(self.names[0])
+        for name in getattr(metric.sample_level_fn, "required", ()):
+            if getattr(metric.sample_level_fn, name) is None:
+                raise EvalsError(f"metric {shown} needs {name!r}\n  fix: {name}: 4")
+        executes = getattr(metric.sample_level_fn, "executes_answers", False)
+        if executes and not may_execute:
+            what = f"metric {shown} executes what the model writes"
+            raise EvalsError(f"{what}\n  fix: {_UNSAFE}")
+        for part in (metric.sample_level_fn, metric.corpus_level_fn):
+            for module, library, extra in getattr(part, "libraries", ()):
+                if find_spec(module) is None:
+                    raise MissingExtraError(f"metric {shown}", library, extra)
+
+    def measure(self, doc: Doc, response: ModelResponse) -> list[Measured]:
+        """What it says of a document; columns of the row stand for
+        ``doc.specific`` where the document has none.
+
+        Raises:
+            DocumentError: It cannot be measured, and why.
+        """
+        try:
+            return self._measured(doc, response)
+        except Unanswered as missing:
+            raise DocumentError(
+                f"metric {self.names[0]!r}: {len(missing.questions)} questions to a "
+                "judge were not asked"
+            ) from None
+
+    def _measured(self, doc: Doc, response: ModelResponse) -> list[Measured]:
+        if doc.specific is None:
+            row = doc.row
+            specific = row.copy() if isinstance(row, WatchedRow) else dict(row)
+            doc = replace(doc, specific=specific)
+        response = _parted(doc, response)
+        if self.reasoning_tags:
+            tags = self.reasoning_tags
+            texts = [remove_reasoning_tags(text, tags) for text in response.text]
+            response = replace(response, text_post_processed=texts)
+        answer, known = _shown(doc, response), self.names
+        replies = response.judged.get(known[0], ())
+        said = "\n".join(replies)
+        with ExitStack() as stack:
+            hearing = Hearing(replies)
+            for judge in self.judges:
+                stack.enter_context(judge.hearing(hearing))
+            with UserCode(f"metric {known[0]!r}"):
+                values = self._values(doc, response)
+        if isinstance(values, NoScoreError):
+            why = str(values)
+            return [Measured(n, None, answer, said, why) for n in known]
+        return [Measured(n, v, answer, said) for n, v in values.items() if n in known]
+
+    def _values(
+        self, doc: Doc, response: ModelResponse
+    ) -> Mapping[str, Any] | NoScoreError:
+        try:
+            return self.metric.compute_sample(doc, response)
+        except NoScoreError as error:
+            return error
+
+    @property
+    def judges(self) -> list[JudgeLM]:
+        """The judges that it asks."""
+        return judges_in(self.metric.sample_level_fn)
+
+    def wants(self, doc: Doc, response: ModelResponse) -> tuple[JudgeQuestion, ...]:
+        """What it wants to ask its judges next, beyond what ``response`` says they have
+        replied; empty if it can measure.
+
+        Raises:
+            DocumentError: It cannot be measured, and why.
+        """
+        if not self.judges:
+            return ()
+        try:
+            self._measured(doc, response)
+        except Unanswered as missing:
+            return missing.questions
+        return ()
+
+    def metrics(
+        self,
+        filter: str,  # noqa: A002
+        iterations: int = ITERATIONS,
+    ) -> Iterator[HouseMetric]:
+        """How its values add up, one a name.
+
+        Args:
+            filter: Name of the filter pipeline.
+            iterations: Replicates of a bootstrap, at most as many as in lighteval.
+        """
+        n, decides = min(iterations, ITERATIONS), self.accuracies()
+        for name, added in aggregations_of(self.metric):
+            yield HouseMetric(
+                name=name,
+                filter=filter,
+                aggregate=partial(estimate, added, name, n)
+                if added.several is None
+                else partial(estimate_user, added, name, decides[name], n),
+                higher_is_better=self.metric.direction(name),
+                is_mean=added is AGGREGATIONS["mean"],
+                totals=totals_of(added),
+                number=number_of(added),
+                statistic=statistic_of(added),
+                span=self._span(added),
+                closed=added.several is None,
+            )
+
+    def _span(self, added: Aggregation) -> Span:
+        is_mean = added is AGGREGATIONS["mean"]
+        return span_of(self.metric.sample_level_fn) if is_mean else added.span
+
+    def accuracies(self) -> dict[str, Decides]:
+        """Of each name, whether 1 means right and 0 wrong, however it adds up."""
+        found: dict[str, Decides] = {}
+        for name, added in aggregations_of(self.metric):
+            better = self.metric.direction(name) is True
+            by_user = better and added.several is not None
+            found[name] = PrefersOnes(added.value) if by_user else better
+        return found
+
+
+def _parted(doc: Doc, response: ModelResponse) -> ModelResponse:
+    """With the log-probabilities of choices without the question, which come last,
+    where metrics look for them."""
+    n = len(doc.choices)
+    if not n or len(response.logprobs) != 2 * n:
+        return response
+    return replace(
+        response,
+        logprobs=response.logprobs[:n],
+        argmax_logits_eq_gold=response.argmax_logits_eq_gold[:n],
+        output_tokens=response.output_tokens[:n],
+        unconditioned_logprobs=response.logprobs[n:],
+    )
+
+
+def _shown(doc: Doc, response: ModelResponse) -> str:
+    """The answer as a person would read it."""
+    if response.text:
+        return ", ".join(response.final_text)
+    logprobs = response.logprobs[: len(doc.choices)]
+    if not logprobs or len(doc.choices) < 2:
+        return ""
+    best = max(range(len(logprobs)), key=logprobs.__getitem__)
+    return str(doc.choices[best])
