@@ -17,10 +17,13 @@ from pytest_evals.dialects.lighteval import dynamic_metrics
 from pytest_evals.dialects.lighteval.shims import NAMES
 from pytest_evals.scorers.lighteval.catalogue.names import PUBLISHED
 from pytest_evals.scorers.lighteval.code_execution.programs import extract_code
-from pytest_evals.scorers.lighteval.corpus import labels, perplexities, translation
-from pytest_evals.scorers.lighteval.corpus import preparators as prepared
-from pytest_evals.scorers.lighteval.extraction import extractive_match as extractive
-from pytest_evals.scorers.lighteval.extraction import letters
+from pytest_evals.scorers.lighteval.corpus import (
+    labels,
+    perplexities,
+    preparators,
+    translation,
+)
+from pytest_evals.scorers.lighteval.extraction import extractive_match, letters
 from pytest_evals.scorers.lighteval.extraction.math import (
     ExprExtractionConfig,
     LatexExtractionConfig,
@@ -32,8 +35,7 @@ from pytest_evals.scorers.lighteval.metric import CorpusLevelComputation, Metric
 from pytest_evals.scorers.lighteval.repeats import of_k, of_n
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.similarity import distance, matches, rouge
-from pytest_evals.scorers.lighteval.text import languages, normalizers
-from pytest_evals.scorers.lighteval.text import reasoning_tags as reasoning
+from pytest_evals.scorers.lighteval.text import languages, normalizers, reasoning_tags
 from pytest_evals.scorers.lighteval.text.math_text import math_normalizer
 from pytest_evals.stats.averages import mean_stderr
 from pytest_evals.stats.bootstrap import bootstrap_stderr
@@ -186,7 +188,7 @@ def extract(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
         return extract_letters(params, given)
     kinds = {"expr": ExprExtractionConfig(), "latex": LatexExtractionConfig()}
     rest = {key: v for key, v in params.items() if key not in ("gold", "pred")}
-    how = extractive.MultilingualExtractiveMatchMetric(
+    how = extractive_match.MultilingualExtractiveMatchMetric(
         gold_extraction_target=[kinds[name] for name in params["gold"].split("+")],
         pred_extraction_target=[kinds[name] for name in params["pred"].split("+")],
         **rest,
@@ -198,7 +200,7 @@ def extract_letters(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
     kind = params["target"].split("/")[1]
     labels = letters.labels_of(kind, params["language"])[:4]
     target = letters.IndicesExtractionConfig(kind)
-    how = extractive.MultilingualExtractiveMatchMetric(
+    how = extractive_match.MultilingualExtractiveMatchMetric(
         language=params["language"],
         gold_extraction_target=target,
         pred_extraction_target=target,
@@ -309,7 +311,7 @@ EXACT: dict[str, Handler] = {
     ),
     "PassAtK": of_class(partial(of_k.PassAtK, published=True)),
     "PassAtK.pass_at_k": pass_at_k,
-    "PerplexityPreparator.count_units": lambda params, given: prepared.count_units(
+    "PerplexityPreparator.count_units": lambda params, given: preparators.count_units(
         given["text"], params["units_type"]
     ),
     "Probability": of_class(partial(choices.Probability, published=True)),
@@ -357,7 +359,7 @@ EXACT: dict[str, Handler] = {
         "safe_divide"
     ](np.array(given["numerator"]), given["denominator"]).tolist(),
     "utils.remove_reasoning_tags": lambda params, given: (
-        reasoning.remove_reasoning_tags(given["text"], params["tag_pairs"])
+        reasoning_tags.remove_reasoning_tags(given["text"], params["tag_pairs"])
     ),
     **{
         f"normalizations.{name}": normalizer(NORMALIZERS[name])

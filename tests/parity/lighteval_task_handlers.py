@@ -26,10 +26,12 @@ from pytest_evals.dialects.lighteval.data import pool_split
 from pytest_evals.dialects.lighteval.prompt import chat, plain
 from pytest_evals.dialects.lighteval.shots import Pool, sampler_of
 from pytest_evals.dialects.lighteval.tasks import load_tasks
-from pytest_evals.dialects.lighteval.templates import continuation as continuing
-from pytest_evals.dialects.lighteval.templates import formulation
-from pytest_evals.dialects.lighteval.templates import multiple_choice as choosing
-from pytest_evals.dialects.lighteval.templates import nli as entailing
+from pytest_evals.dialects.lighteval.templates import (
+    continuation,
+    formulation,
+    multiple_choice,
+    nli,
+)
 from pytest_evals.run.plan import Job, Plan
 from pytest_evals.run.records import score
 from pytest_evals.run.selection import Selection
@@ -240,14 +242,14 @@ FORMULATIONS = {
     "MCF/Numbers": formulation.MCFFormulation("Numbers"),
 }
 TEMPLATES = {
-    "boolq": choosing.get_boolq_prompt_function,
-    "continuation": continuing.get_continuation_prompt_function,
-    "copa": continuing.get_copa_prompt_function,
-    "hellaswag": continuing.get_hellaswag_prompt_function,
-    "mcq": choosing.get_mcq_prompt_function,
-    "nli": entailing.get_nli_prompt_function,
-    "qa": choosing.get_qa_prompt_function,
-    "translation": continuing.get_translation_prompt_function,
+    "boolq": multiple_choice.get_boolq_prompt_function,
+    "continuation": continuation.get_continuation_prompt_function,
+    "copa": continuation.get_copa_prompt_function,
+    "hellaswag": continuation.get_hellaswag_prompt_function,
+    "mcq": multiple_choice.get_mcq_prompt_function,
+    "nli": nli.get_nli_prompt_function,
+    "qa": multiple_choice.get_qa_prompt_function,
+    "translation": continuation.get_translation_prompt_function,
 }
 DOC_FIELDS = (
     "query",

@@ -31,11 +31,13 @@ from pytest_evals.dialects.lighteval.templates.formulation import (
 )
 from pytest_evals.dialects.lighteval.templates.modules import TEMPLATES
 from pytest_evals.scorers.lighteval import metric, response
-from pytest_evals.scorers.lighteval.corpus import labels, perplexities, translation
-from pytest_evals.scorers.lighteval.corpus import preparators as prepared
-from pytest_evals.scorers.lighteval.extraction import extractive_match as extractive
-from pytest_evals.scorers.lighteval.extraction import letters
-from pytest_evals.scorers.lighteval.extraction import math as maths
+from pytest_evals.scorers.lighteval.corpus import (
+    labels,
+    perplexities,
+    preparators,
+    translation,
+)
+from pytest_evals.scorers.lighteval.extraction import extractive_match, letters, math
 from pytest_evals.scorers.lighteval.judges import judge_lm
 from pytest_evals.scorers.lighteval.judges import metrics as judged
 from pytest_evals.scorers.lighteval.likelihoods import choices, logprobs
@@ -48,8 +50,12 @@ from pytest_evals.scorers.lighteval.similarity import (
     neural,
     rouge,
 )
-from pytest_evals.scorers.lighteval.text import languages, math_text, normalizers
-from pytest_evals.scorers.lighteval.text import reasoning_tags as reasoning
+from pytest_evals.scorers.lighteval.text import (
+    languages,
+    math_text,
+    normalizers,
+    reasoning_tags,
+)
 
 T = TypeVar("T")
 
@@ -134,10 +140,10 @@ _CORPUS = {
 } | {
     "CorpusLevelComputation": metric.CorpusLevelComputation,
 }
-_PREPARED = {name: getattr(prepared, name) for name in prepared.__all__} | {
-    "GenerativeCorpusMetricInput": prepared.Prepared,
-    "LogprobCorpusMetricInput": prepared.Prepared,
-    "PerplexityCorpusMetricInput": prepared.Weighed,
+_PREPARED = {name: getattr(preparators, name) for name in preparators.__all__} | {
+    "GenerativeCorpusMetricInput": preparators.Prepared,
+    "LogprobCorpusMetricInput": preparators.Prepared,
+    "PerplexityCorpusMetricInput": preparators.Weighed,
     "Preparator": metric.Preparator,
 }
 _NORMALIZERS = {
@@ -154,10 +160,12 @@ _NORMALIZERS = {
 }
 _DYNAMIC = {
     **{name: getattr(dynamic_metrics, name) for name in dynamic_metrics.__all__},
-    "ExprExtractionConfig": maths.ExprExtractionConfig,
+    "ExprExtractionConfig": math.ExprExtractionConfig,
     "IndicesExtractionConfig": letters.IndicesExtractionConfig,
-    "LatexExtractionConfig": maths.LatexExtractionConfig,
-    "MultilingualExtractiveMatchMetric": extractive.MultilingualExtractiveMatchMetric,
+    "LatexExtractionConfig": math.LatexExtractionConfig,
+    "MultilingualExtractiveMatchMetric": (
+        extractive_match.MultilingualExtractiveMatchMetric
+    ),
     "SampleLevelMetric": metric.SampleLevelMetric,
 }
 _JUDGES = {
@@ -224,7 +232,7 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
     "lighteval.utils.utils": {
         "ListLike": Sequence,
         "as_list": as_list,
-        "remove_reasoning_tags": reasoning.remove_reasoning_tags,
+        "remove_reasoning_tags": reasoning_tags.remove_reasoning_tags,
         "safe_divide": safe_divide,
     },
 }
