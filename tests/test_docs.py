@@ -18,7 +18,7 @@ from pytest_evals.dialects.lm_eval.members import GROUP_KEYS
 from pytest_evals.dialects.lm_eval.prompts.question import BUILDERS
 from pytest_evals.dialects.lm_eval.task import load_tasks
 from pytest_evals.errors import TaskFileError
-from pytest_evals.gates.read.keys import PARSERS
+from pytest_evals.gates.read.keys import KEYS
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.openai.sampling_params import OPTIONS
 from pytest_evals.models.openai.settings import OpenAISettings
@@ -151,7 +151,7 @@ def test_task_key_is_documented(key):
     assert any(key in re.split(r"\W+", word) for word in words_in_code(page("lm_eval")))
 
 
-@pytest.mark.parametrize("key", [*GROUP_KEYS, *PARSERS, "anchor"])
+@pytest.mark.parametrize("key", [*GROUP_KEYS, *KEYS, "anchor"])
 def test_keys_of_groups_and_gates_are_documented(key):
     texts = words_in_code(page("lm_eval")) | words_in_code(page("gates"))
     texts |= set(blocks(page("gates"), "yaml"))

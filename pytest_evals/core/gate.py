@@ -21,6 +21,9 @@ Weights = Literal["", "size", "equal"] | tuple[tuple[str, Decimal], ...]
 """How much each task of a group counts: as the group's own number has it, by its
 documents, all alike, or as said by name."""
 
+DOCUMENT_KEYS = ("must_pass", "every")
+"""Keys of conditions on documents; each is a field of :class:`Gate`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Bound:
@@ -177,7 +180,12 @@ class Gate:
     @property
     def is_about_documents(self) -> bool:
         """Whether it checks single documents and not a metric."""
-        return bool(self.must_pass) or self.every is not None
+        return bool(self.document_key)
+
+    @property
+    def document_key(self) -> str:
+        """The key of its condition on documents; empty for a gate on a metric."""
+        return next((key for key in DOCUMENT_KEYS if getattr(self, key)), "")
 
     @property
     def ci(self) -> str:

@@ -11,12 +11,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any, get_args
+from typing import Any
 
-from pytest_evals.core.gate import Policy, Scope
 from pytest_evals.dialects.lm_eval.prompts.question import BUILDERS
-from pytest_evals.gates.check import CONDITIONS
-from pytest_evals.gates.read.keys import PROTOCOL_KEYS
+from pytest_evals.gates.read.keys import KEYS, MARGIN_KEYS
 from pytest_evals.prompts.fewshot import SAMPLERS
 from pytest_evals.scorers.aggregations import AGGREGATIONS
 from pytest_evals.scorers.filters import FILTERS
@@ -34,12 +32,6 @@ _FUNCTION: Schema = {
 }
 _LIST_OF_TEXT: Schema = {
     "anyOf": [_TEXT, {"type": "array", "items": {"type": "string"}}]
-}
-_PATTERNS: Schema = {
-    "anyOf": [
-        {"type": "string"},
-        {"type": "array", "items": {"type": "string"}, "minItems": 1},
-    ]
 }
 _COUNT: Schema = {"type": ["integer", "null"], "minimum": 0}
 _TAGGED = {"type": "string", "pattern": r"^(!function )?[\w.]+\.\w+$"}
@@ -235,68 +227,19 @@ def _gates() -> Schema:
 
 
 def _gate() -> Schema:
-    """A claim as text, or as a mapping."""
-    number = {"type": ["number", "string"]}
-    name = {"type": ["string", "integer"]}
-    margin = {"max_drop": number, "max_rise": number}
-    alarm = {"type": "object", "properties": {**margin, "only": {}}}
-    anchored = {"baseline": name, **margin, "recovery": number}
-    anchor = {"type": "object", "properties": anchored, "required": ["baseline"]}
-    ids = {"type": "array", "items": name, "minItems": 1}
-    shared = {"type": "object", "properties": {"ids": ids, "share": number}}
-    documents = {"anyOf": [ids, {**shared, "additionalProperties": False}]}
-    keys_of_protocol: Schema = {key: {} for key in PROTOCOL_KEYS}
-    protocol = {
+    """A gate as text, or as a mapping."""
+    keys = {name: _described(key.schema, key.about) for name, key in KEYS.items()}
+    margins = {key: KEYS[key].schema for key in MARGIN_KEYS}
+    name = KEYS["baseline"].schema
+    anchor = {
         "type": "object",
-        "properties": keys_of_protocol,
-        "additionalProperties": False,
+        "properties": {"baseline": name, **margins},
+        "required": ["baseline"],
     }
-    told: dict[str, tuple[Schema, str]] = {
-        "metric": (name, "Name of the metric: acc, or exact_match,strict."),
-        "min": (number, "The number is at least this."),
-        "max": (number, "The number is at most this."),
-        "over": ({"enum": [*get_args(Scope)]}, "What the claim is about."),
-        "confidence": (number, "Of its interval, 0.95 by default."),
-        "noise": (
-            {"type": ["number", "string"]},
-            "Share of answers that turn between two runs; auto, none.",
-        ),
-        "inconclusive": ({"enum": [*get_args(Policy)]}, "When noise leaves it open."),
-        "baseline": (name, "Name of a stored run, or a model to run as reference."),
-        "anchor": (
-            {"anyOf": [name, anchor]},
-            "A second baseline: v1, or {baseline: v1, max_drop: 0.05}.",
-        ),
-        "max_drop": (number, "Most that is lost since the baseline: 0.02 or 2%."),
-        "max_rise": (number, "Most that is added since the baseline."),
-        "recovery": (number, "Share of the baseline's number that is kept."),
-        "each": (alarm, "An alarm for each task of a group."),
-        "cluster": (name, "Field of documents that belong together."),
-        "weights": (
-            {"type": ["string", "object"]},
-            "size, equal, or a weight for each task.",
-        ),
-        "family": ({"type": ["string", "null"]}, "Gates that are corrected together."),
-        "reducer": ({"type": "string"}, "Several answers to one number: pass@k, …"),
-        "when": (
-            {
-                "type": "object",
-                "properties": dict.fromkeys(CONDITIONS, _PATTERNS),
-                "additionalProperties": False,
-                "minProperties": 1,
-            },
-            "On which model and machine it is judged: {dtype: bfloat16}.",
-        ),
-        "reference": (number, "A published number that max_drop is relative to."),
-        "reference_n": ({"type": "integer"}, "Documents behind the reference."),
-        "reference_protocol": (protocol, "How the reference was measured."),
-        "must_pass": (documents, "Ids of documents that must be correct."),
-        "every": (name, "8 of 10: answers to each document that must be correct."),
-        "id": (name, "Its name in node ids."),
-        "task": (name, "The task, in gates.yaml."),
-        "group": (name, "The group, in gates.yaml."),
-    }
-    keys = {key: _described(one, text) for key, (one, text) in told.items()}
+    keys["anchor"] = _described(
+        {"anyOf": [name, anchor]},
+        "A second baseline: v1, or {baseline: v1, max_drop: 0.05}.",
+    )
     short = {
         "type": "string",
         "description": "METRIC[,FILTER] >= NUMBER",

@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from pytest_evals.core.gate import Bound, Gate, Margin, Published, Scope
+from pytest_evals.core.gate import (
+    DOCUMENT_KEYS,
+    Bound,
+    Gate,
+    Margin,
+    Published,
+    Scope,
+)
 from pytest_evals.errors import (
     OptionError,
     Place,
@@ -20,12 +26,7 @@ from pytest_evals.errors import (
     TaskFileError,
     did_you_mean,
 )
-from pytest_evals.gates.read.keys import (
-    DOCUMENT_KEYS,
-    MARGIN_KEYS,
-    PARSERS,
-    MustPass,
-)
+from pytest_evals.gates.read.keys import KEYS, MARGIN_KEYS
 from pytest_evals.gates.read.text import (
     ConditionError,
     MissingKeyError,
@@ -40,11 +41,10 @@ COMPARED = ("agreement", "flips", "kl")
 DEFAULTS = ("confidence", "inconclusive", "family")
 """Keys that a file of gates may set for all of its gates."""
 NO_DEFAULTS: Mapping[object, object] = {}
-USUAL = 0.95
 _OWN_KEYS = ("id", "task", "group", "when")
 _NOISE_KEYS = ("confidence", "noise", "inconclusive")
 _PUBLISHED_KEYS = ("reference", "reference_n", "reference_protocol")
-_COMPARE_KEYS = ("baseline", *MARGIN_KEYS, "each")
+_CONDITIONS = tuple(name for name, key in KEYS.items() if key.is_condition)
 _FIXES = {
     "filter": "metric: exact_match,strict-match",
     "op": "min: 0.75",
@@ -53,7 +53,7 @@ _FIXES = {
 }
 _OPTION = Place(Path("--evals-gate"))
 _EXAMPLE = "{metric: acc, baseline: main, max_drop: 0.02}"
-_NAMES = (*PARSERS, "anchor")
+_NAMES = (*KEYS, "anchor")
 Parsed = dict[str, Any]
 
 
@@ -117,7 +117,7 @@ def read_defaults(
             problems.append(Problem(f"defaults has no key {key!r}{hint}", source(key)))
             continue
         try:
-            PARSERS[str(key)](str(key), value)
+            KEYS[str(key)].parse(str(key), value)
         except ConditionError as error:
             problems.append(Problem(error.what, source(key), error.fix))
     if problems:
@@ -163,7 +163,7 @@ def _with(
 ) -> Mapping[object, object]:
     """The entry with the defaults that have a meaning for it."""
     try:
-        over = _over({key: entry[key] for key in entry if key in PARSERS})
+        over = _over({key: entry[key] for key in entry if key in KEYS})
     except ConditionError:  # reported when the entry is read
         return entry
     return {**defaults, **entry} if over != "run" else entry
@@ -178,13 +178,15 @@ def _of_mapping(entry: Mapping[object, object], task: str) -> Parsed:
     errors = [*_key_errors(entry)]
     parsed: Parsed = {}
     for key, value in entry.items():
-        if isinstance(key, str) and key in PARSERS:
+        if isinstance(key, str) and key in KEYS:
             try:
-                parsed[key] = PARSERS[key](key, value)
+                parsed[key] = KEYS[key].parse(key, value)
             except ConditionError as error:
                 errors.append(error)
-    fields: Parsed = {}
-    for combine in (_subject, _bounds, _compared, _noise, _sample):
+    fields: Parsed = {
+        KEYS[key].field: value for key, value in parsed.items() if KEYS[key].field
+    }
+    for combine in (_subject, _bounds, _compared, _noise):
         try:
             # A key with an invalid value is there, so that it is not reported missing.
             fields.update(combine({**dict.fromkeys(map(str, entry)), **parsed}, task))
@@ -210,10 +212,10 @@ def _subject(given: Parsed, task: str) -> Parsed:
         key = "task" if "task" in given else "group"
         raise ConditionError(what, f"leave {key!r} out")
     fields: Parsed = {"task": own or task, "id": given.get("id") or ""}
-    if "must_pass" in given or "every" in given:
-        documents = given.get("must_pass") or MustPass((), Decimal(1))
-        fields["must_pass"], fields["must_pass_share"] = documents
-        return {**fields, "every": given.get("every")}
+    if any(key in given for key in DOCUMENT_KEYS):
+        if documents := given.get("must_pass"):
+            fields["must_pass"], fields["must_pass_share"] = documents
+        return fields
     metric = given.get("metric")
     if not metric:
         if "metric" in given and metric is None:  # reported by its parser
@@ -235,12 +237,12 @@ def _named(metric: str, own: str, task: str) -> Subject:
 
 def _bounds(given: Parsed, _: str) -> Parsed:
     """``min`` and ``max``."""
-    asked = {"must_pass", "every", "reference", *_COMPARE_KEYS} & given.keys()
-    if not asked and not {"min", "max"} & given.keys():
+    conditions = ("min", "max", *_CONDITIONS)
+    if not any(key in given for key in conditions):
         raise MissingKeyError(
             "the gate has no condition: neither min nor max",
             "min: 0.75",
-            ["min", "max", "must_pass", "every", "reference", *_COMPARE_KEYS],
+            conditions,
         )
     bounds: list[Bound] = [b for b in (given.get("min"), given.get("max")) if b]
     if len(bounds) == 2 and bounds[0].value > bounds[1].value:
@@ -306,7 +308,7 @@ def _over(given: Mapping[Any, Any]) -> Scope:
     alone mean another run on the same documents; a baseline, a published number and a
     cluster mean other documents."""
     if given.get("over") is not None:
-        over: Scope = PARSERS["over"]("over", given["over"])
+        over: Scope = KEYS["over"].parse("over", given["over"])
         return over
     compared = {"baseline", "reference"} & given.keys()
     clustered = given.get("cluster") not in (None, "", "none")
@@ -334,36 +336,28 @@ def _noise(given: Parsed, _: str) -> Parsed:
     noise = given.get("noise", "auto")
     return {
         "over": over,
-        "confidence": given.get("confidence") or USUAL,
         "flip_rate": None if noise in ("auto", "none") else noise,
         "measured": noise == "auto",
         "names_target": bool({"over", "noise"} & given.keys()),
-        "inconclusive": given.get("inconclusive") or "",
     }
-
-
-def _sample(given: Parsed, _: str) -> Parsed:
-    """``cluster``, ``weights``, ``family``, ``reducer`` and ``when``."""
-    keys = ("cluster", "weights", "family", "reducer")
-    return {"when": given.get("when") or (), **{k: given.get(k) or "" for k in keys}}
 
 
 def _misspelt(entry: Mapping[object, object], keys: Sequence[str]) -> bool:
     """Whether an unknown key is nearest to one of some keys."""
     meant = {did_you_mean(key, [key]) for key in keys}
-    return any(did_you_mean(str(k), _NAMES) in meant for k in entry if k not in PARSERS)
+    return any(did_you_mean(str(k), _NAMES) in meant for k in entry if k not in KEYS)
 
 
 def _key_errors(entry: Mapping[object, object]) -> Iterator[ConditionError]:
     """Unknown keys, and keys that a gate on documents cannot have."""
     names = [key if isinstance(key, str) else repr(key) for key in entry]
     for name in names:
-        if name not in PARSERS:
-            hint = did_you_mean(name, _NAMES) or f"; known: {', '.join(PARSERS)}"
+        if name not in KEYS:
+            hint = did_you_mean(name, _NAMES) or f"; known: {', '.join(KEYS)}"
             what = f"a gate has no key {name!r}{hint}"
             yield ConditionError(what, _FIXES.get(name, ""))
     own = [name for name in names if name in DOCUMENT_KEYS]
-    others = {*names} & {*PARSERS} - {*DOCUMENT_KEYS, *_OWN_KEYS}
+    others = {*names} & {*KEYS} - {*DOCUMENT_KEYS, *_OWN_KEYS}
     if own and (others or len(own) > 1):
         what = f"{own[0]} is a gate of its own; other conditions belong to another gate"
         yield ConditionError(what, "write two entries")

@@ -1,4 +1,4 @@
-"""Parse the values of a gate's keys. One table: key → parser of its value.
+"""The keys of a gate: one table with the parser, the schema and the field of each.
 
 Rules that involve several keys are in :mod:`pytest_evals.gates.read.entry`.
 """
@@ -22,7 +22,6 @@ from pytest_evals.gates.read.text import (
 )
 
 MARGIN_KEYS = ("max_drop", "max_rise", "recovery")
-DOCUMENT_KEYS = ("must_pass", "every")
 PROTOCOL_KEYS = ("num_fewshot", "limit", "chat_template", "template", "filter")
 """Keys of ``reference_protocol``: how a published number was measured."""
 _EACH_KEYS = ("max_drop", "max_rise", "only")
@@ -281,32 +280,143 @@ def _known(
             raise ConditionError(f"{key} has no key {name!r}{hint}", example)
 
 
-PARSERS: Mapping[str, Callable[[str, object], Any]] = {
-    "metric": _text,
-    "min": _minimum,
-    "max": _maximum,
-    "over": _scope,
-    "confidence": _confidence,
-    "noise": _flip_rate,
-    "inconclusive": _policy,
-    "baseline": _baseline,
-    "max_drop": _margin,
-    "max_rise": _margin,
-    "recovery": _margin,
-    "each": _each,
-    "reference": _reference,
-    "reference_n": _reference_n,
-    "reference_protocol": _protocol,
-    "cluster": _cluster,
-    "weights": _weights,
-    "family": _family,
-    "reducer": _reducer,
-    "when": _when,
-    "must_pass": _must_pass,
-    "every": _every,
-    "id": _id,
-    "task": _text,
-    "group": _text,
+class GateKey(NamedTuple):
+    """A key of a gate.
+
+    Args:
+        parse: Takes the key and its value, returns the parsed value. Raises
+            :class:`~pytest_evals.gates.read.text.ConditionError`.
+        schema: JSON schema of the value.
+        about: Description for editors.
+        field: The field of the gate with the parsed value; empty if
+            :mod:`pytest_evals.gates.read.entry` combines it with other keys.
+        is_condition: Whether a gate with this key needs neither ``min`` nor ``max``.
+    """
+
+    parse: Callable[[str, object], Any]
+    schema: Mapping[str, Any]
+    about: str
+    field: str = ""
+    is_condition: bool = False
+
+
+_NUMBER = {"type": ["number", "string"]}
+_NAME = {"type": ["string", "integer"]}
+_STRING = {"type": "string"}
+
+
+def _object(properties: Mapping[str, Any], **further: Any) -> Mapping[str, Any]:
+    schema = {"type": "object", "properties": properties}
+    return {**schema, "additionalProperties": False, **further}
+
+
+_DOCUMENT_IDS = {"type": "array", "items": _NAME, "minItems": 1}
+_PATTERN = {
+    "anyOf": [_STRING, {"type": "array", "items": _STRING, "minItems": 1}],
 }
-"""Key of a gate → parser: takes the key and its value, returns the parsed value, and
-raises :class:`~pytest_evals.gates.read.text.ConditionError`."""
+
+KEYS: Mapping[str, GateKey] = {
+    "metric": GateKey(_text, _NAME, "Name of the metric: acc, or exact_match,strict."),
+    "min": GateKey(_minimum, _NUMBER, "Smallest value that passes."),
+    "max": GateKey(_maximum, _NUMBER, "Largest value that passes."),
+    "over": GateKey(_scope, {"enum": [*get_args(Scope)]}, "Inference target."),
+    "confidence": GateKey(
+        _confidence, _NUMBER, "Of each confidence limit; default 0.95.", "confidence"
+    ),
+    "noise": GateKey(
+        _flip_rate, _NUMBER, "Flip rate between two runs: a share, auto or none."
+    ),
+    "inconclusive": GateKey(
+        _policy,
+        {"enum": [*get_args(Policy)]},
+        "Meaning of an inconclusive verdict.",
+        "inconclusive",
+    ),
+    "baseline": GateKey(
+        _baseline,
+        _NAME,
+        "Name of a stored run, or a model to run as reference.",
+        is_condition=True,
+    ),
+    "max_drop": GateKey(
+        _margin,
+        _NUMBER,
+        "Largest drop since the baseline: 0.02 or 2%.",
+        is_condition=True,
+    ),
+    "max_rise": GateKey(
+        _margin, _NUMBER, "Largest rise since the baseline.", is_condition=True
+    ),
+    "recovery": GateKey(
+        _margin,
+        _NUMBER,
+        "Smallest share of the baseline's value: 0.95 or 95%.",
+        is_condition=True,
+    ),
+    "each": GateKey(
+        _each,
+        _object({"max_drop": _NUMBER, "max_rise": _NUMBER, "only": {}}),
+        "Margin of each task of a group.",
+        is_condition=True,
+    ),
+    "reference": GateKey(
+        _reference,
+        _NUMBER,
+        "A published number that max_drop is relative to.",
+        is_condition=True,
+    ),
+    "reference_n": GateKey(
+        _reference_n, {"type": "integer"}, "Documents behind the reference."
+    ),
+    "reference_protocol": GateKey(
+        _protocol,
+        _object({key: {} for key in PROTOCOL_KEYS}),
+        "How the reference was measured.",
+    ),
+    "cluster": GateKey(
+        _cluster, _NAME, "Field of the rows that clusters documents.", "cluster"
+    ),
+    "weights": GateKey(
+        _weights,
+        {"type": ["string", "object"]},
+        "size, equal, or a weight for each task.",
+        "weights",
+    ),
+    "family": GateKey(
+        _family,
+        {"type": ["string", "null"]},
+        "Gates that are corrected together for their number.",
+        "family",
+    ),
+    "reducer": GateKey(
+        _reducer, _STRING, "Several answers to one number: pass@k, …", "reducer"
+    ),
+    "when": GateKey(
+        _when,
+        _object(dict.fromkeys(CONDITIONS, _PATTERN), minProperties=1),
+        "Model and machine on which it is judged: {dtype: bfloat16}.",
+        "when",
+    ),
+    "must_pass": GateKey(
+        _must_pass,
+        {
+            "anyOf": [
+                _DOCUMENT_IDS,
+                _object({"ids": _DOCUMENT_IDS, "share": _NUMBER}),
+            ]
+        },
+        "Ids of documents that must be correct.",
+        is_condition=True,
+    ),
+    "every": GateKey(
+        _every,
+        _NAME,
+        "8 of 10: answers to each document that must be correct.",
+        "every",
+        is_condition=True,
+    ),
+    "id": GateKey(_id, _NAME, "Last part of its node id."),
+    "task": GateKey(_text, _NAME, "The task, in gates.yaml."),
+    "group": GateKey(_text, _NAME, "The group, in gates.yaml."),
+}
+"""The keys of a gate, for the reader and for the schema of task files."""

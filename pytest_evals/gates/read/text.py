@@ -215,7 +215,7 @@ def default_id(gate: Gate) -> str:
     """The id of a gate without an ``id``: ``acc``, ``exact_match,strict-match``,
     ``acc-vs-main``, ``acc-vs-reference``, ``must-pass`` or ``every``."""
     if gate.is_about_documents:
-        return "must-pass" if gate.must_pass else "every"
+        return gate.document_key.replace("_", "-")
     name = f"{gate.metric},{gate.filter}" if gate.filter else gate.metric
     if gate.baseline:
         # Of a folder of a run, its last part says enough; of a model, that of its name

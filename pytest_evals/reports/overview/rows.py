@@ -113,9 +113,7 @@ def _claimed(verdict: Verdict | None) -> str:
     if verdict is None:
         return ""
     gate = verdict.gate
-    if gate.every is not None:
-        return "every"
-    return "must pass" if gate.must_pass else gate.metric
+    return gate.document_key.replace("_", " ") or gate.metric
 
 
 def _value(metric: MetricResult | None, verdict: Verdict | None) -> str:
@@ -136,11 +134,11 @@ def _claim(verdict: Verdict | None) -> str:
     if verdict is None:
         return ""
     gate = verdict.gate
-    if gate.every is not None:
-        return str(gate.every)
     if gate.must_pass:
         n = len(gate.must_pass)
         return f"{n} document{'s' * (n > 1)}"
+    if gate.is_about_documents:
+        return str(getattr(gate, gate.document_key))
     if gate.margin is not None:
         name = gate.baseline
         if gate.published is not None:

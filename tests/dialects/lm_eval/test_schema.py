@@ -10,7 +10,7 @@ import yaml
 from pytest_evals.dialects.detect import TASK_KEYS, dialect
 from pytest_evals.dialects.lm_eval.members import GROUP_KEYS
 from pytest_evals.dialects.lm_eval.schema import schema, schema_text
-from pytest_evals.gates.read.keys import PARSERS
+from pytest_evals.gates.read.keys import KEYS
 
 ROOT = Path(__file__).parents[3]
 FILES = ROOT / "tests" / "task_files"
@@ -76,4 +76,4 @@ def test_all_keys_are_there():
     ours = {"include", "class", "gates", "task_list"}
     assert set(known["task"]["properties"]) == {*TASK_KEYS, *ours}
     assert set(known["group"]["properties"]) == {*TASK_KEYS, *ours, *GROUP_KEYS}
-    assert set(known["gate"]["anyOf"][1]["properties"]) == {*PARSERS, "anchor"}
+    assert set(known["gate"]["anyOf"][1]["properties"]) == {*KEYS, "anchor"}
