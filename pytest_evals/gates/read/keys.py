@@ -105,19 +105,15 @@ def _every(key: str, value: object) -> Every:
     return Every(least, n)
 
 
-def _scope(key: str, value: object) -> Scope:
-    return cast("Scope", _chosen(key, value, get_args(Scope)))
+def _one_of(names: tuple[str, ...]) -> Callable[[str, object], str]:
+    def parse(key: str, value: object) -> str:
+        if value in names:
+            return str(value)
+        hint = did_you_mean(str(value), names) or f"; known: {', '.join(names)}"
+        what = f"{key} cannot be {value!r}{hint}"
+        raise ConditionError(what, f"{key}: {names[-1]}")
 
-
-def _policy(key: str, value: object) -> Policy:
-    return cast("Policy", _chosen(key, value, get_args(Policy)))
-
-
-def _chosen(key: str, value: object, names: tuple[str, ...]) -> str:
-    if value in names:
-        return str(value)
-    hint = did_you_mean(str(value), names) or f"; known: {', '.join(names)}"
-    raise ConditionError(f"{key} cannot be {value!r}{hint}", f"{key}: {names[-1]}")
+    return parse
 
 
 def _confidence(key: str, value: object) -> float:
@@ -319,7 +315,9 @@ KEYS: Mapping[str, GateKey] = {
     "metric": GateKey(_text, _NAME, "Name of the metric: acc, or exact_match,strict."),
     "min": GateKey(_minimum, _NUMBER, "Smallest value that passes."),
     "max": GateKey(_maximum, _NUMBER, "Largest value that passes."),
-    "over": GateKey(_scope, {"enum": [*get_args(Scope)]}, "Inference target."),
+    "over": GateKey(
+        _one_of(get_args(Scope)), {"enum": [*get_args(Scope)]}, "Inference target."
+    ),
     "confidence": GateKey(
         _confidence, _NUMBER, "Of each confidence limit; default 0.95.", "confidence"
     ),
@@ -327,7 +325,7 @@ KEYS: Mapping[str, GateKey] = {
         _flip_rate, _NUMBER, "Flip rate between two runs: a share, auto or none."
     ),
     "inconclusive": GateKey(
-        _policy,
+        _one_of(get_args(Policy)),
         {"enum": [*get_args(Policy)]},
         "Meaning of an inconclusive verdict.",
         "inconclusive",
