@@ -271,7 +271,7 @@ def test_identical_prompts_of_a_lighteval_task_are_errors(suite):
     done.stdout.fnmatch_lines(
         [
             "evals/eval_quiz.py:*: all 10 documents send the same prompt; *",
-            "  fix: correct the prompt function; if it is meant: "
+            "  fix: correct the prompt function; if this is intended, pass "
             "--evals-metadata=identical_prompts=true",
         ]
     )

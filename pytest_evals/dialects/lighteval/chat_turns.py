@@ -1,8 +1,8 @@
-"""Documents with several user turns, which judges grade: the model is sent one turn
-after the other, each with the chat so far.
+"""Multi-turn documents: the user's turns are sent one after the other, each with the
+chat history so far.
 
-The user's turns are in ``doc.specific["multi_turn_queries"]``, as in lighteval's
-MT-Bench; the first one is the document's query.
+The turns are in ``doc.specific["multi_turn_queries"]``, as in lighteval's MT-Bench; the
+first turn is the document's query. Judges grade the answers.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ TURNS = "multi_turn_queries"
 
 
 def later_turns(record: Record) -> Dialogue[list[str]]:
-    """Send the turns after the first one; the result is their answers.
+    """Send the second and later turns; return the model's answers to them.
 
     Raises:
-        DocumentError: The model gave no answer to one of them.
+        DocumentError: A response contains an error.
     """
     queries = (record.doc.specific or {}).get(TURNS)
     request = next((r for r in record.requests if isinstance(r, Generate)), None)
     answers: list[str] = []
     if not isinstance(queries, list | tuple) or request is None:
         return answers
-    said = record.responses[0].text
+    answer = record.responses[0].text
     for query in queries[1:]:
         messages = (
             *_messages(request.prompt),
-            Message("assistant", said),
+            Message("assistant", answer),
             Message("user", str(query)),
         )
         request = replace(request, prompt=messages)
         (response,) = yield [Ask("", request)]
-        said = response.raise_for_error().text
-        answers.append(said)
+        answer = response.raise_for_error().text
+        answers.append(answer)
     return answers
 
 

@@ -1,6 +1,6 @@
-"""A task as a module of lighteval's describes it: ``LightevalTaskConfig`` (0.13.0,
-``tasks/lighteval_task.py``), with the fields of earlier releases that public modules
-still use. Data only; :mod:`.validation` looks at the values."""
+"""``LightevalTaskConfig`` (lighteval 0.13.0, ``tasks/lighteval_task.py``), with the
+fields of earlier releases that public modules still use. Data only; :mod:`.validation`
+checks the values."""
 
 from __future__ import annotations
 
@@ -10,46 +10,46 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _DEPTH = 40
-"""Frames that are remembered: a table may be built by functions and classes."""
+"""Stack frames to keep: a table may be built by nested functions and classes."""
 
 
 @dataclass
 class LightevalTaskConfig:
-    """One task; modules derive classes from it.
+    """Configuration of one task; modules may subclass it.
 
     Args:
-        name: The task's name; ``family:part`` belongs to a family.
+        name: Name of the task; ``family:part`` belongs to the group ``family``.
         prompt_function: Row and name of the task → document, or ``None`` to skip it.
         hf_repo: A dataset of the Hub, a folder, or a builder such as ``json``.
-        hf_subset: Its configuration.
-        metrics: What is measured.
-        solver: inspect-ai's; without effect here, as the next four.
+        hf_subset: Configuration of the dataset.
+        metrics: Metrics to compute.
+        solver: For inspect-ai; ignored, like the next four.
         scorer: See ``solver``.
         sample_fields: See ``solver``.
         sample_to_fewshot: See ``solver``.
         filter: See ``solver``.
         hf_revision: Revision of the dataset.
-        hf_filter: Which rows are used, of every split.
-        hf_avail_splits: Splits among which the pool of shots is looked for.
-        evaluation_splits: Splits that are run, in order.
-        few_shots_split: The pool of shots; ``None`` to look for one.
-        few_shots_select: How shots are chosen; ``None`` for ``balanced``.
-        generation_size: Most new tokens of an answer.
-        generation_grammar: What an answer must look like.
-        stop_sequence: Texts that end an answer.
-        num_samples: Answers to each prompt, at least; a list for its largest number.
-        original_num_docs: Without effect, as in lighteval.
-        effective_num_docs: Without effect, as in lighteval.
-        must_remove_duplicate_docs: Whether equal documents count once.
-        num_fewshots: Shots, where nobody asks for another number.
+        hf_filter: Keeps a row of any split if it returns true.
+        hf_avail_splits: Splits to search for few-shot examples.
+        evaluation_splits: Splits to evaluate, in order.
+        few_shots_split: Split of few-shot examples; ``None`` to search for one.
+        few_shots_select: Selection of few-shot examples; ``None`` for ``balanced``.
+        generation_size: Maximum number of new tokens of an answer.
+        generation_grammar: JSON schema or regular expression that constrains answers.
+        stop_sequence: Strings that end an answer.
+        num_samples: Minimum number of answers to each prompt; the maximum of a list.
+        original_num_docs: Ignored, as in lighteval.
+        effective_num_docs: Ignored, as in lighteval.
+        must_remove_duplicate_docs: Whether to drop duplicate documents.
+        num_fewshots: Default number of few-shot examples.
         version: Shown in results.
-        hf_data_files: Files of the dataset: a name, a list, or either by split; of a
-            development version, and no field of 0.13.0.
-        metric: The name of ``metrics`` in earlier releases.
-        suite: Of earlier releases; means nothing.
-        trust_dataset: Of earlier releases; means nothing.
-        limited_num_docs: Of earlier releases; means nothing.
-        frames: Where the call stands: file and line, the innermost first.
+        hf_data_files: Files of the dataset: a name, a list, or either by split. From a
+            development version; 0.13.0 does not have this field.
+        metric: Name of ``metrics`` in earlier releases.
+        suite: From earlier releases; ignored.
+        trust_dataset: From earlier releases; ignored.
+        limited_num_docs: From earlier releases; ignored.
+        frames: File and line of each stack frame of the call, innermost first.
     """
 
     name: str
@@ -87,27 +87,26 @@ class LightevalTaskConfig:
     )
 
     def __post_init__(self) -> None:
-        """Take the old name of a field, and remember the place."""
+        """Resolve the former name of a field and record the call stack."""
         self.metrics = self.metrics or self.metric
         pool: Any = self.few_shots_split
         if isinstance(pool, list | tuple) and len(pool) == 1:
-            self.few_shots_split = pool[0]  # as some of lighteval's own tasks have it
-        frame, found = sys._getframe(1), []
+            self.few_shots_split = pool[0]  # some of lighteval's tasks pass a list
+        frame, frames = sys._getframe(1), []
         for _ in range(_DEPTH):
-            found.append((frame.f_code.co_filename, frame.f_lineno))
+            frames.append((frame.f_code.co_filename, frame.f_lineno))
             if frame.f_back is None:
                 break
             frame = frame.f_back
-        self.frames = tuple(found)
+        self.frames = tuple(frames)
 
     @property
     def full_name(self) -> str:
-        """Name and number of shots: ``gsm8k|5``."""
+        """Name and number of few-shot examples: ``gsm8k|5``."""
         return f"{self.name}|{self.num_fewshots}"
 
 
 def line_of(config: Any, file: str) -> int:
-    """The line of a module that makes a task: the outermost one that is in it; 0 if
-    that is not known."""
+    """Line of the module that creates the task (its outermost frame); 0 if unknown."""
     lines = [line for name, line in getattr(config, "frames", ()) if name == file]
     return lines[-1] if lines else 0

@@ -1,5 +1,4 @@
-"""The rows of a task of a module: its splits, as far as they are used, and the
-documents that the prompt function makes of them."""
+"""Rows of a task's splits, and the documents that its prompt function builds."""
 
 from __future__ import annotations
 
@@ -17,17 +16,17 @@ from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 
 _FILE_BUILDERS = ("arrow", "csv", "json", "parquet", "text")
 _POOLS = ("train", "dev", "valid", "default")
-"""What the name of a pool of shots holds, the best one first."""
+"""Substrings of the names of few-shot splits, in order of preference."""
 
 
-class Made(NamedTuple):
-    """What the prompt function made of a row.
+class BuiltDocument(NamedTuple):
+    """The result of the prompt function for one row.
 
     Args:
         split: The row's split.
-        number: Its position there, after ``hf_filter``.
+        number: Its position in the split, after ``hf_filter``.
         row: The row.
-        doc: The document; the fault if the function failed.
+        doc: The document, or the error if the function failed.
     """
 
     split: str
@@ -42,8 +41,8 @@ class Data:
 
     Args:
         config: The task.
-        place: Where it stands.
-        base: Folder that relative paths are tried from after the module's own.
+        place: File and line of the task.
+        base: Second folder for relative paths, after the module's own folder.
     """
 
     config: Any
@@ -52,7 +51,7 @@ class Data:
 
     @property
     def source(self) -> Source:
-        """Where rows come from."""
+        """Location of the rows."""
         config = self.config
         arguments: dict[str, Any] = {}
         if getattr(config, "hf_data_files", None) is not None:
@@ -78,16 +77,19 @@ class Data:
         """
         return load(self.source, plain=True)
 
-    def made(self, splits: Mapping[str, Any], split: str, shot: bool) -> list[Made]:
-        """What the prompt function makes of a split; rows that it skips are left out.
+    def build(
+        self, splits: Mapping[str, Any], split: str, shot: bool
+    ) -> list[BuiltDocument]:
+        """Call the prompt function for each row of a split; skipped rows are left out.
 
         Args:
             splits: All splits.
             split: Name of the split.
-            shot: Whether the documents are to be shots.
+            shot: Whether the documents are few-shot examples.
 
         Raises:
-            TaskFileError: There is no such split, or a row cannot be read or filtered.
+            TaskFileError: The split does not exist, or a row cannot be read or
+                filtered.
         """
         if split not in splits:
             names = [str(name) for name in splits]
@@ -100,8 +102,8 @@ class Data:
             raise not_utf8(self.source) from error
         except FieldError as error:
             raise TaskFileError([error.problem]) from error
-        found = (self._made(split, index, row, shot) for index, row in enumerate(rows))
-        return [one for one in found if one is not None]
+        built = (self._build(split, index, row, shot) for index, row in enumerate(rows))
+        return [document for document in built if document is not None]
 
     def _filtered(self, rows: Table) -> Iterator[Mapping[str, Any]]:
         keep = self.config.hf_filter
@@ -109,64 +111,69 @@ class Data:
             if keep is None or call(keep, (_copied(row),), "hf_filter", self.place):
                 yield row
 
-    def _made(
+    def _build(
         self, split: str, index: int, row: Mapping[str, Any], shot: bool
-    ) -> Made | None:
-        given = {**_copied(row), "__few_shots": shot, "__index": index}
+    ) -> BuiltDocument | None:
+        line = {**_copied(row), "__few_shots": shot, "__index": index}
         function, name = self.config.prompt_function, self.config.name
         try:
-            doc = call(function, (given, name), "prompt_function", self.place)
+            doc = call(function, (line, name), "prompt_function", self.place)
             if doc is None or doc == []:
                 return None
-            return Made(split, index, row, self._checked(doc))
+            return BuiltDocument(split, index, row, self._checked(doc))
         except FieldError as error:
-            return Made(split, index, row, error)
+            return BuiltDocument(split, index, row, error)
 
     def _checked(self, doc: Any) -> Doc:
-        """The document as ours, of which an installed lighteval has a class too.
+        """Validate a document and convert it if it is of an installed lighteval's
+        class.
 
         Raises:
-            FieldError: It is none, or has a field of a kind that nobody can use.
+            FieldError: It is not a document, or a field has an invalid type.
         """
         if not isinstance(doc, Doc):
             names = [name for name in Doc.__dataclass_fields__ if hasattr(doc, name)]
             if not {"query", "choices", "gold_index"} <= set(names):
-                raise self._fault(f"gave {doc!r:.80}, not a Doc")
+                raise self._fault(f"returned {doc!r:.80}, not a Doc")
             doc = Doc(**{name: getattr(doc, name) for name in names})
         if not isinstance(doc.query, str):
-            raise self._fault(f"gave a query that is no text: {doc.query!r:.80}")
-        # Texts that are scored as a whole have neither (lighteval's wikitext.py).
+            raise self._fault(
+                f"returned a query that is not a string: {doc.query!r:.80}"
+            )
+        # Documents scored as a whole have neither (lighteval's wikitext.py).
         doc.choices = [] if doc.choices is None else doc.choices
         doc.gold_index = [] if doc.gold_index is None else doc.gold_index
         if not isinstance(doc.choices, list | tuple):
-            raise self._fault(f"gave choices that are no list: {doc.choices!r:.80}")
+            raise self._fault(
+                f"returned choices that are not a list: {doc.choices!r:.80}"
+            )
         if not all(map(_is_position, as_list(doc.gold_index))):
-            what = f"gave a gold_index that is no position: {doc.gold_index!r:.80}"
+            what = f"returned a gold_index that is not an index: {doc.gold_index!r:.80}"
             raise self._fault(what)
-        for key, (kinds, wanted) in _FIELDS.items():
+        for key, (kinds, expected) in _FIELDS.items():
             value = getattr(doc, key)
             if value is not None and not isinstance(value, kinds):
                 raise self._fault(
-                    f"gave {key}={value!r:.80}; expected {wanted} or None"
+                    f"returned {key}={value!r:.80}; expected {expected} or None"
                 )
         if not all(isinstance(one, str) for one in doc.stop_sequences or ()):
-            what = f"gave stop_sequences={doc.stop_sequences!r:.80}"
-            raise self._fault(f"{what}; expected a list of texts")
+            what = f"returned stop_sequences={doc.stop_sequences!r:.80}"
+            raise self._fault(f"{what}; expected a list of strings")
         doc.fewshot_samples = [self._checked(one) for one in doc.fewshot_samples or ()]
         doc.choices = list(doc.choices)
-        made: Doc = doc
-        return made
+        checked: Doc = doc
+        return checked
 
     def _fault(self, what: str) -> FieldError:
         return FieldError(f"prompt_function {what}", self.place)
 
 
 def pool_split(config: Any, splits: Sequence[str] | None = None) -> str | None:
-    """The split that shots come from; ``None`` if only those that are run are there.
+    """Name of the split with few-shot examples; ``None`` if all splits are evaluated.
 
     Args:
         config: The task.
-        splits: What the dataset has; ``None`` to believe the task.
+        splits: Splits of the dataset; ``None`` to rely on the task's list.
     """
     if config.few_shots_split:
         return str(config.few_shots_split)
@@ -183,20 +190,20 @@ def pool_split(config: Any, splits: Sequence[str] | None = None) -> str | None:
 
 
 _FIELDS: Mapping[str, tuple[Any, str]] = {
-    "instruction": (str, "a text"),
+    "instruction": (str, "a string"),
     "images": (list | tuple, "a list of images"),
     "specific": (Mapping, "a mapping"),
-    "unconditioned_query": (str, "a text"),
+    "unconditioned_query": (str, "a string"),
     "fewshot_samples": (list | tuple, "a list of Docs"),
-    "fewshot_sorting_class": (str | int | float | list | tuple, "a text"),
+    "fewshot_sorting_class": (str | int | float | list | tuple, "a string"),
     "generation_size": (int, "a number of tokens"),
-    "stop_sequences": (list | tuple, "a list of texts"),
+    "stop_sequences": (list | tuple, "a list of strings"),
 }
-"""Optional fields of documents that are used: their types, and what is expected."""
+"""Optional fields of documents: types and description."""
 
 
 def _is_position(value: Any) -> bool:
-    """Whether a list can be indexed by it; NumPy's integers can, too."""
+    """Whether the value can index a list; NumPy integers can, too."""
     try:
         index(value)
     except TypeError:
@@ -213,8 +220,7 @@ def _plain(given: Any) -> Any:
 
 
 def _copied(value: Any) -> Any:
-    """The value with lists and mappings of its own, so that nobody changes a row that
-    others see."""
+    """A deep copy, so that user functions cannot change a row that others read."""
     if isinstance(value, Mapping):
         return {key: _copied(inner) for key, inner in value.items()}
     return [_copied(inner) for inner in value] if isinstance(value, list) else value

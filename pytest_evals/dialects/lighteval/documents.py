@@ -1,10 +1,9 @@
-"""The documents of a task of a module: in lighteval's order, with their shots, and what
-the model is asked about each.
+"""Documents of a task: lighteval's order, few-shot examples, and requests.
 
-The order and the draw of shots equal lighteval 0.13.0, ``tasks/lighteval_task.py``:
-documents are shuffled by one generator, which then draws the shots of each. Unlike in
-other dialects the prompt function sees every row when the task is collected, since it
-may skip some.
+The order and the random choice of few-shot examples equal lighteval 0.13.0,
+``tasks/lighteval_task.py``: one generator shuffles the documents and then draws the
+examples of each. Unlike in other dialects, the prompt function runs on every row when
+the task is collected, because it may skip rows.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from pytest_evals.core.task import Asked, TaskOptions
 from pytest_evals.data.calls import FieldError
 from pytest_evals.data.rows import Table, document_ids, selection
 from pytest_evals.dialects.lighteval.chat_turns import TURNS
-from pytest_evals.dialects.lighteval.data import Data, Made, pool_split
+from pytest_evals.dialects.lighteval.data import BuiltDocument, Data, pool_split
 from pytest_evals.dialects.lighteval.grammar import grammar_text
 from pytest_evals.dialects.lighteval.prompt import prompt_of
 from pytest_evals.dialects.lighteval.shots import Pool, ShotSampler, sampler_of
@@ -36,20 +35,20 @@ from pytest_evals.prompts.images import data_url, without_images
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
 
 _ORDER = 42
-"""lighteval's seed of the order."""
-_MEANT = f"--evals-metadata={ALLOWED}=true"
+"""lighteval's seed for the order of documents."""
+_ALLOW = f"--evals-metadata={ALLOWED}=true"
 _SIZE = 256
-"""Most new tokens where neither the task nor the document says a number."""
+"""Maximum number of new tokens if neither the task nor the document sets it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wants:
-    """What the metrics of a task want to know of the model.
+class RequiredRequests:
+    """The requests that a task's metrics need.
 
     Args:
         methods: Kinds of requests, in the order of the metrics.
         n_samples: Answers to each prompt.
-        unconditioned: Whether choices are also asked without the question.
+        unconditioned: Whether to score choices without the question, too.
     """
 
     methods: tuple[SamplingMethod, ...]
@@ -62,16 +61,16 @@ class TaskDocuments:
     ``Task.ask``)."""
 
     def __init__(
-        self, data: Data, wants: Wants, n_shots: int, options: TaskOptions
+        self, data: Data, required: RequiredRequests, n_shots: int, options: TaskOptions
     ) -> None:
-        """Nothing is read yet."""
-        self._data, self._wants = data, wants
+        # The dataset is read on first use.
+        self._data, self._required = data, required
         self._n_shots, self._options = n_shots, options
         self._notes: dict[str, None] = {}
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is odd about the documents that were looked at so far."""
+        """Warnings about the documents that were built so far."""
         return tuple(self._notes)
 
     def ids(self) -> Sequence[str]:
@@ -79,9 +78,9 @@ class TaskDocuments:
 
         Raises:
             TaskFileError: The dataset or a split does not exist, the first document
-                cannot be built, or the pool of shots is too small.
+                cannot be built, or too few few-shot examples are available.
         """
-        everything = self._loaded.ids
+        everything = self._dataset.ids
         return [everything[i] for i in self.indices()]
 
     def indices(self) -> Sequence[int]:
@@ -91,23 +90,23 @@ class TaskDocuments:
 
     def total(self) -> int:
         """Number of documents before limit or sample."""
-        return len(self._loaded.made)
+        return len(self._dataset.built)
 
     def sizes(self) -> Sequence[int]:
-        """About how much text each of these documents has."""
-        made = self._loaded.made
-        return [_size(made[i].doc) for i in self.indices()]
+        """Approximate length of each of these documents, in characters."""
+        built = self._dataset.built
+        return [_size(built[i].doc) for i in self.indices()]
 
     def ask(self, index: int) -> Asked:
-        """The document at a position, and its requests.
+        """The document at a position, with its requests.
 
         Raises:
-            DocumentError: It cannot be built, or lacks what a metric needs.
+            DocumentError: It cannot be built, or lacks a value that a metric needs.
             TaskFileError: As for :meth:`ids`.
         """
         asked = self._ask(index)
         if not are_allowed(self._options.metadata) and self._identical.n:
-            fix = f"correct the prompt function; if it is meant: {_MEANT}"
+            fix = f"correct the prompt function; if this is intended, pass {_ALLOW}"
             raise FieldError(self._identical.text, self._data.place, fix)
         return asked
 
@@ -116,39 +115,42 @@ class TaskDocuments:
         return IdenticalPrompts(self._sent, self.total)
 
     def _sent(self, index: int) -> Any:
-        """What is sent about a document, without its shots; and what is sent later."""
-        doc = self._loaded.made[index].doc
+        """The prompt and follow-up turns of a document, without few-shot examples."""
+        doc = self._dataset.built[index].doc
         if isinstance(doc, FieldError):
             raise doc
         alone = replace(doc, fewshot_samples=[], **_limits(self._data.config, doc))
         return self._requests(alone), (doc.specific or {}).get(TURNS)
 
     def _ask(self, index: int) -> Asked:
-        loaded = self._loaded
-        made, config = loaded.made[index], self._data.config
-        if isinstance(made.doc, FieldError):
-            raise made.doc
+        loaded = self._dataset
+        built, config = loaded.built[index], self._data.config
+        if isinstance(built.doc, FieldError):
+            raise built.doc
         try:
             shots = loaded.shots_of(index)
             doc = replace(
-                made.doc,
+                built.doc,
                 id=loaded.ids[index],
                 task_name=f"{config.name}|{self._n_shots}",
-                specific=None if made.doc.specific is None else {**made.doc.specific},
-                fewshot_samples=shots or made.doc.fewshot_samples,
-                sampling_methods=list(self._wants.methods),
-                num_samples=self._wants.n_samples,
-                row=without_images(made.row),
-                **_limits(config, made.doc),
+                specific=None if built.doc.specific is None else {**built.doc.specific},
+                fewshot_samples=shots or built.doc.fewshot_samples,
+                sampling_methods=list(self._required.methods),
+                num_samples=self._required.n_samples,
+                row=without_images(built.row),
+                **_limits(config, built.doc),
             )
             doc.target = _target(doc)
             return Asked(doc, self._requests(doc))
         except IndexError:
-            what = "gold_index is beyond the choices of the document, or of a shot"
+            what = (
+                "gold_index is out of range of the choices of the document, or of "
+                "a shot"
+            )
             raise FieldError(what, self._data.place) from None
 
     def _requests(self, doc: Doc) -> tuple[Request, ...]:
-        wants, options = self._wants, self._options
+        required, options = self._required, self._options
         prompt = prompt_of(
             doc,
             options.system_instruction or None,
@@ -156,95 +158,102 @@ class TaskDocuments:
             multiturn=options.fewshot_as_multiturn,
         )
         requests: list[Request] = []
-        if doc.images and wants.methods != (SamplingMethod.GENERATIVE,):
-            raise DocumentError("only generated answers can be asked about images")
-        if SamplingMethod.GENERATIVE in wants.methods:
+        if doc.images and required.methods != (SamplingMethod.GENERATIVE,):
+            raise DocumentError(
+                "documents with images support generation only; "
+                "log-likelihoods are not available"
+            )
+        if SamplingMethod.GENERATIVE in required.methods:
             sampling = self._sampling(doc)
-            given = tuple(sorted((*sampling.options, *_besides(doc))))
-            sampling = replace(sampling, options=given)
-            requests += sampling.requests(prompt, wants.n_samples)
-        if SamplingMethod.LOGPROBS in wants.methods:
+            merged = tuple(sorted((*sampling.options, *_request_options(doc))))
+            sampling = replace(sampling, options=merged)
+            requests += sampling.requests(prompt, required.n_samples)
+        if SamplingMethod.LOGPROBS in required.methods:
             choices = _choices(doc)
             requests += [Loglikelihood(prompt, choice) for choice in choices]
-            if wants.unconditioned:
-                alone = _alone(doc)
-                requests += [Loglikelihood(alone, choice) for choice in choices]
-        if SamplingMethod.PERPLEXITY in wants.methods:
+            if required.unconditioned:
+                query = _unconditioned_query(doc)
+                requests += [Loglikelihood(query, choice) for choice in choices]
+        if SamplingMethod.PERPLEXITY in required.methods:
             requests.append(Rolling(doc.query))
         return tuple(requests)
 
     def _sampling(self, doc: Doc) -> Sampling:
-        given: dict[str, Any] = {"until": list(doc.stop_sequences or ())}
-        given["max_gen_toks"] = doc.generation_size or _SIZE
+        arguments: dict[str, Any] = {"until": list(doc.stop_sequences or ())}
+        arguments["max_gen_toks"] = doc.generation_size or _SIZE
         try:
-            made, warnings = read_sampling(given, self._options.gen_kwargs, "")
+            sampling, warnings = read_sampling(arguments, self._options.gen_kwargs, "")
         except EvalsError as error:
             raise DocumentError(str(error)) from None
         self._notes.update(dict.fromkeys(warnings))
-        if self._wants.n_samples > 1 and made.temperature == 0:
+        if self._required.n_samples > 1 and sampling.temperature == 0:
             self._notes.setdefault(
-                f"all {self._wants.n_samples} answers to a prompt are the same greedy "
-                "one; sample them: --evals-gen-kwargs temperature=0.8"
+                f"all {self._required.n_samples} answers to a prompt are "
+                "identical: decoding "
+                "is greedy; set --evals-gen-kwargs temperature=0.8 to sample"
             )
-        return made
+        return sampling
 
     @cached_property
-    def _loaded(self) -> _Loaded:
-        loaded = _Loaded(self._data, self._n_shots, self._options, self._notes)
-        first = loaded.made[0]
-        self.__dict__["_loaded"] = loaded
+    def _dataset(self) -> _LoadedDataset:
+        loaded = _LoadedDataset(self._data, self._n_shots, self._options, self._notes)
+        first = loaded.built[0]
+        self.__dict__["_dataset"] = loaded
         try:
             self._ask(0)
         except DocumentError as error:
-            del self.__dict__["_loaded"]
+            del self.__dict__["_dataset"]
             place = self._data.place
-            found = getattr(error, "problem", None) or Problem(str(error), place)
-            what = f"{found.what} ({_row(first)})"
-            raise TaskFileError([Problem(what, found.where, found.fix)]) from error
+            problem = getattr(error, "problem", None) or Problem(str(error), place)
+            what = f"{problem.what} ({_row(first)})"
+            raise TaskFileError([Problem(what, problem.where, problem.fix)]) from error
         return loaded
 
 
-class _Loaded:
-    """The documents after their rows were read."""
+class _LoadedDataset:
+    """Documents and few-shot examples of a task whose dataset has been read."""
 
     def __init__(
         self, data: Data, n_shots: int, options: TaskOptions, notes: dict[str, None]
     ) -> None:
         self._data, self._notes = data, notes
         config, splits = data.config, data.splits()
-        made = [
+        built = [
             one
             for split in config.evaluation_splits
-            for one in data.made(splits, split, False)
+            for one in data.build(splits, split, False)
         ]
         if config.must_remove_duplicate_docs:
-            made = _distinct(made)
-        if not made:
-            what = "there are no documents: the splits are empty, or all rows skipped"
+            built = _distinct(built)
+        if not built:
+            what = (
+                "no documents: the splits are empty, or the prompt function skips "
+                "all rows"
+            )
             raise TaskFileError([Problem(what, data.place)])
-        ids = self._ids(made)
+        ids = self._ids(built)
         random = Random(_ORDER)
-        order = list(range(len(made)))
+        order = list(range(len(built)))
         random.shuffle(order)
-        self.made = [made[i] for i in order]
+        self.built = [built[i] for i in order]
         self.ids = [ids[i] for i in order]
         self._sampler: ShotSampler | None = None
         if n_shots:
             self._sampler = self._sampler_of(splits, n_shots, options, random)
 
     def shots_of(self, index: int) -> list[Doc]:
-        """The shots of the document at a position."""
+        """Few-shot examples of the document at a position."""
         if self._sampler is None:
             return []
         return [self._pool.docs[at] for at in self._sampler.shots(index)]
 
-    def _ids(self, made: Sequence[Made]) -> list[str]:
-        found = document_ids(Table([one.row for one in made]))
+    def _ids(self, built: Sequence[BuiltDocument]) -> list[str]:
+        found = document_ids(Table([one.row for one in built]))
         self._notes.update(dict.fromkeys(found.warnings))
-        if found.ids != [str(i) for i in range(len(made))]:
+        if found.ids != [str(i) for i in range(len(built))]:
             return found.ids
         several = len(self._data.config.evaluation_splits) > 1
-        return [f"{m.split}-{m.number}" if several else str(m.number) for m in made]
+        return [f"{b.split}-{b.number}" if several else str(b.number) for b in built]
 
     def _sampler_of(
         self,
@@ -256,45 +265,45 @@ class _Loaded:
         self._pool = self._pool_of(splits)
         place = self._data.place
         try:
-            chosen = self._data.config.few_shots_select
+            method = self._data.config.few_shots_select
             seed = options.typed_seed or 0
-            sampler = sampler_of(chosen, self._pool, n, seed, random)
+            sampler = sampler_of(method, self._pool, n, seed, random)
         except EvalsError as error:
-            fix = "ask for fewer shots or name a larger few_shots_split"
+            fix = "lower num_fewshots or set few_shots_split to a larger split"
             raise TaskFileError([Problem(str(error), place, fix)]) from None
         if len(self._pool.docs) - bool(self._pool.own) < n:
-            self._notes[f"the pool has fewer than {n} shots; all of them are used"] = (
-                None
-            )
+            self._notes[
+                f"fewer than {n} few-shot examples are available; all of them are used"
+            ] = None
         return sampler
 
     def _pool_of(self, splits: Mapping[str, Any]) -> Pool:
         config, data = self._data.config, self._data
         split = pool_split(config, [str(name) for name in splits])
         if split is None:
-            self._notes["shots come from the documents that are run"] = None
+            self._notes["few-shot examples come from the evaluated documents"] = None
         names = [split] if split is not None else list(config.evaluation_splits)
-        made = [one for name in names for one in data.made(splits, name, True)]
+        built = [one for name in names for one in data.build(splits, name, True)]
         docs: list[Doc] = []
-        for one in made:
+        for one in built:
             if isinstance(one.doc, FieldError):
                 what = (
                     f"{one.doc.problem.what} (row {one.number} of split {one.split!r})"
                 )
                 raise TaskFileError([Problem(what, data.place)])
             docs.append(one.doc)
-        at = {(one.split, one.number): i for i, one in enumerate(made)}
-        keys = ((one.split, one.number) for one in self.made)
+        at = {(one.split, one.number): i for i, one in enumerate(built)}
+        keys = ((one.split, one.number) for one in self.built)
         own = {i: at[key] for i, key in enumerate(keys) if key in at}
         return Pool(docs, own)
 
 
-def _row(made: Made) -> str:
-    return f"row {made.number} of split {made.split!r}"
+def _row(document: BuiltDocument) -> str:
+    return f"row {document.number} of split {document.split!r}"
 
 
-def _besides(doc: Doc) -> Iterator[tuple[str, Any]]:
-    """Options of a request that are the document's own."""
+def _request_options(doc: Doc) -> Iterator[tuple[str, Any]]:
+    """Options of a request that come from the document."""
     if doc.images:
         yield IMAGES, tuple(map(data_url, doc.images))
     if doc.generation_grammar is not None:
@@ -305,7 +314,7 @@ def _besides(doc: Doc) -> Iterator[tuple[str, Any]]:
 
 
 def _limits(config: Any, doc: Doc) -> dict[str, Any]:
-    """What ends an answer: as the task says, else as its document does."""
+    """Length limit, stop sequences and grammar of an answer; the task's come first."""
     size = config.generation_size
     return {
         "generation_size": doc.generation_size if size in (None, -1) else size,
@@ -315,7 +324,7 @@ def _limits(config: Any, doc: Doc) -> dict[str, Any]:
 
 
 def _target(doc: Doc) -> Any:
-    """What a report shows as the right answer."""
+    """The reference answer that reports show."""
     if not doc.choices:
         return None
     golds = doc.get_golds()
@@ -324,18 +333,18 @@ def _target(doc: Doc) -> Any:
 
 def _choices(doc: Doc) -> list[str]:
     if not doc.choices:
-        raise DocumentError("it has no choices whose log-probability could be asked")
+        raise DocumentError("the document has no choices to score by log-probability")
     for choice in doc.choices:
         if not isinstance(choice, str):
-            raise DocumentError(f"a choice is a text, not {choice!r:.80}")
+            raise DocumentError(f"choices must be strings, not {choice!r:.80}")
     return doc.choices
 
 
-def _alone(doc: Doc) -> str:
+def _unconditioned_query(doc: Doc) -> str:
     if doc.unconditioned_query is None:
         raise DocumentError(
-            "PMI compares with the choices alone: set unconditioned_query of the Doc, "
-            'such as "Answer:"'
+            "PMI normalization scores the choices without the question; set "
+            'unconditioned_query of the Doc, such as "Answer:"'
         )
     return doc.unconditioned_query
 
@@ -346,10 +355,10 @@ def _size(doc: Doc | FieldError) -> int:
     return len(doc.query) + sum(len(str(choice)) for choice in doc.choices)
 
 
-def _distinct(made: Sequence[Made]) -> list[Made]:
-    """One of each content; lighteval compares ids too and so removes nothing."""
-    first: dict[str, Made] = {}
-    for one in made:
+def _distinct(documents: Sequence[BuiltDocument]) -> list[BuiltDocument]:
+    # lighteval compares ids, too, and so never removes a duplicate.
+    first: dict[str, BuiltDocument] = {}
+    for one in documents:
         key = repr(one.doc) if isinstance(one.doc, Doc) else f"{one.split}{one.number}"
         first.setdefault(key, one)
     return list(first.values())

@@ -1,4 +1,4 @@
-"""Metrics that are made with their arguments and named after them (lighteval 0.13.0,
+"""Metrics that are created with arguments and named after them (lighteval 0.13.0,
 ``metrics/dynamic_metrics.py``)."""
 
 from __future__ import annotations
@@ -36,54 +36,62 @@ __all__ = [
 _Norm = LogProbNormalization | str | None
 
 
-def _made(name: str, computation: Any, category: SamplingMethod) -> SampleLevelMetric:
+def _sample_metric(
+    name: str, computation: Any, category: SamplingMethod
+) -> SampleLevelMetric:
     return SampleLevelMetric(name, True, category, computation, mean)
 
 
-def _named(name: str, given: _Norm) -> str:
+def _name_with(name: str, given: _Norm) -> str:
     norm = normalization(given)
     return name if norm is None else f"{name}_{norm.name}"
 
 
 def LogLikelihoodAccMetric(normalization: _Norm = None) -> SampleLevelMetric:
-    """Whether the most likely choice is right: ``acc``, ``acc_norm`` …"""
+    """Whether the most likely choice is correct: ``acc``, ``acc_norm`` …"""
     computation = LoglikelihoodAcc(normalization)
-    return _made(_named("acc", normalization), computation, SamplingMethod.LOGPROBS)
+    return _sample_metric(
+        _name_with("acc", normalization), computation, SamplingMethod.LOGPROBS
+    )
 
 
 def NormalizedMultiChoiceProbMetric(
     normalization: _Norm = None, aggregation_function: Reduction | str = max
 ) -> SampleLevelMetric:
-    """The right choice's share of the probability: ``normalized_mc_prob`` …"""
+    """Normalized probability of the correct choice: ``normalized_mc_prob`` …"""
     computation = NormalizedMultiChoiceProbability(normalization, aggregation_function)
-    name = _named("normalized_mc_prob", normalization)
-    return _made(name, computation, SamplingMethod.LOGPROBS)
+    name = _name_with("normalized_mc_prob", normalization)
+    return _sample_metric(name, computation, SamplingMethod.LOGPROBS)
 
 
 def ProbabilityMetric(
     normalization: _Norm = None, aggregation_function: Reduction | str = max
 ) -> SampleLevelMetric:
-    """The probability of the right choice: ``prob`` …"""
+    """Probability of the correct choice: ``prob`` …"""
     computation = Probability(normalization, aggregation_function)
-    return _made(_named("prob", normalization), computation, SamplingMethod.LOGPROBS)
+    return _sample_metric(
+        _name_with("prob", normalization), computation, SamplingMethod.LOGPROBS
+    )
 
 
 def MultilingualQuasiF1ScoreMetric(
     language: Any, aggregation_function: Reduction | str = max
 ) -> SampleLevelMetric:
-    """F1 of the words of a language: ``f1_eng``."""
+    """Token F1 with a language's normalization: ``f1_eng``."""
     normalize = get_multilingual_normalizer(language)
     computation = F1_score(aggregation_function, normalize, normalize)
-    return _made(f"f1_{code_of(language)}", computation, SamplingMethod.GENERATIVE)
+    return _sample_metric(
+        f"f1_{code_of(language)}", computation, SamplingMethod.GENERATIVE
+    )
 
 
 def MultilingualQuasiExactMatchMetric(
     language: Any, match_type: str = "full", aggregation_function: Reduction | str = max
 ) -> SampleLevelMetric:
-    """Exact match of the words of a language: ``exact_match_eng_full``."""
+    """Exact match with a language's normalization: ``exact_match_eng_full``."""
     normalize = get_multilingual_normalizer(language)
     computation = ExactMatches(
         aggregation_function, normalize, normalize, type_exact_match=match_type
     )
     name = f"exact_match_{code_of(language)}_{match_type}"
-    return _made(name, computation, SamplingMethod.GENERATIVE)
+    return _sample_metric(name, computation, SamplingMethod.GENERATIVE)

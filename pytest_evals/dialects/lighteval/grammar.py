@@ -1,5 +1,5 @@
-"""What an answer is held to by ``generation_grammar``: a JSON schema or a regular
-expression, written as for huggingface_hub."""
+"""``generation_grammar``: a JSON schema or regular expression that constrains answers,
+in huggingface_hub's format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class TextGenerationInputGrammarType:
 
     Args:
         type: ``json``, ``json_schema`` or ``regex``.
-        value: A schema, or an expression.
+        value: A schema or a regular expression.
     """
 
     type: str
@@ -26,7 +26,7 @@ class TextGenerationInputGrammarType:
 
 
 def grammar_text(given: Any) -> str:
-    """A grammar as the option ``GRAMMAR`` of a request has it.
+    """A grammar serialized for the request option ``GRAMMAR``.
 
     Args:
         given: An object with ``type`` and ``value``, or a mapping of both.
@@ -34,8 +34,8 @@ def grammar_text(given: Any) -> str:
     Raises:
         EvalsError: It is neither a JSON schema nor a regular expression.
     """
-    said = given if isinstance(given, Mapping) else getattr(given, "__dict__", {})
-    kind, value = said.get("type"), said.get("value")
+    fields = given if isinstance(given, Mapping) else getattr(given, "__dict__", {})
+    kind, value = fields.get("type"), fields.get("value")
     if kind in ("json", "json_schema") and isinstance(value, str):
         value = _read(value)
     if kind in ("json", "json_schema") and isinstance(value, Mapping):
@@ -43,8 +43,9 @@ def grammar_text(given: Any) -> str:
     if kind == "regex" and isinstance(value, str):
         return json.dumps({"type": "regex", "value": _compiled(value)})
     raise EvalsError(
-        "generation_grammar has a type, json or regex, and a value, the schema or the "
-        f"expression: not {given!r:.120}"
+        "generation_grammar must have a type (json or regex) and a value (the "
+        "schema or "
+        f"the expression), not {given!r:.120}"
     )
 
 
@@ -52,7 +53,9 @@ def _read(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise EvalsError(f"generation_grammar is no JSON: {text!r:.120}") from None
+        raise EvalsError(
+            f"generation_grammar is not valid JSON: {text!r:.120}"
+        ) from None
 
 
 def _compiled(text: str) -> str:
@@ -60,6 +63,6 @@ def _compiled(text: str) -> str:
         re.compile(text)
     except re.error as error:
         raise EvalsError(
-            f"generation_grammar is no regular expression ({error}): {text!r:.120}"
+            f"invalid regular expression in generation_grammar ({error}): {text!r:.120}"
         ) from None
     return text

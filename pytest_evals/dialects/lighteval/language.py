@@ -1,5 +1,5 @@
-"""``Language`` as task modules see it: names of languages with their ISO 639-3 codes
-(lighteval 0.13.0, ``utils/language.py``)."""
+"""``Language``: names of languages and their ISO 639-3 codes (lighteval 0.13.0,
+``utils/language.py``)."""
 
 from __future__ import annotations
 
@@ -49,24 +49,24 @@ URDU:urd:ur UYGHUR:uig:ug UZBEK:uzb:uz VENETIAN:vec VIETNAMESE:vie:vi WAR:war
 WELSH:cym:cy WESTERN_FRISIAN:fry:fy WESTERN_PERSIAN:pes WEST_CENTRAL_OROMO:gaz
 WOLOF:wol:wo XHOSA:xho:xh YIDDISH:yid:yi YORUBA:yor:yo YUE_CHINESE:yue ZULU:zul:zu
 """
-"""Name, code, and the standard tag where that is another."""
+"""Name, code, and the standard tag if it differs from the code."""
 _PARTS = [entry.split(":") for entry in _NAMED.split()]
 _SECOND_NAMES = {"KYRGYZ": "kir", "PUNJABI": "pan", "SORANI": "ckb", "WARAY": "war"}
 
-Language = Enum(  # type: ignore[misc]  # its members stand in the text above
+Language = Enum(  # type: ignore[misc]  # members come from the table above
     "Language", {name: code for name, code, *_ in _PARTS} | _SECOND_NAMES
 )
 """A language; its value is its code."""
 
 TAGS: Mapping[str, str] = {code: tag[0] for _, code, *tag in _PARTS if tag}
-"""Code → standard tag, mostly of two letters."""
+"""Code → standard tag, usually two letters."""
 
 
 def standardize_tag(code: str) -> str:
-    """The standard tag of a language, as the library langcodes has it."""
+    """Standard tag of a language, as the library langcodes returns it."""
     return TAGS.get(code, code)
 
 
 def manage_duplicate_language_codes(code: str) -> str:
-    """The code of the whole language, for two that have a code of their own beside."""
+    """Code of the macrolanguage, for two codes that lighteval treats as duplicates."""
     return {"npi": "nep", "swh": "swa"}.get(code, code)

@@ -1,4 +1,4 @@
-"""The metrics of a task of a module, ready to measure."""
+"""Validated metrics of a task."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pytest_evals.scorers.lighteval.task_metric import Computed
 
 
 @dataclass(frozen=True, slots=True)
-class Measuring:
-    """What a task measures.
+class TaskMetrics:
+    """The metrics of a task.
 
     Args:
-        metrics: The metrics; no two of their numbers have one name.
+        metrics: The metrics; their result names are unique.
         n_samples: Answers to each prompt that they need, at least 1.
-        warnings: What is odd about them.
+        warnings: Problems that do not prevent the run.
     """
 
     metrics: tuple[Computed, ...]
@@ -31,59 +31,60 @@ class Measuring:
 
     @property
     def methods(self) -> tuple[SamplingMethod, ...]:
-        """Kinds of requests that they need, in their order."""
+        """Kinds of requests that the metrics need, in their order."""
         return tuple(dict.fromkeys(one.metric.category for one in self.metrics))
 
-    def described(self) -> list[dict[str, Any]]:
-        """The metrics as JSON values, the same in every process."""
-        return [_described(one.metric) for one in self.metrics]
+    def definitions(self) -> list[dict[str, Any]]:
+        """The metrics as JSON values, identical in every process."""
+        return [_definition(one.metric) for one in self.metrics]
 
 
-def metrics_of(
+def task_metrics(
     config: Any, place: Place, arguments: Mapping[str, Any], options: TaskOptions
-) -> Measuring:
-    """The metrics of a task.
+) -> TaskMetrics:
+    """Validate the metrics of a task.
 
     Args:
         config: The task.
-        place: Where it stands.
-        arguments: What the command line gives to metrics of several answers.
-        options: What the command line changes in every task.
+        place: File and line of the task.
+        arguments: Arguments from the command line for metrics over several answers.
+        options: Options of the command line.
 
     Raises:
-        TaskFileError: One of them is no metric, lacks something, or has the name of
-            another one.
+        TaskFileError: A metric is invalid or incomplete, or two share a name.
     """
     problems: list[Problem] = []
-    found: list[Computed] = []
+    metrics: list[Computed] = []
     for given in config.metrics:
         try:
-            metric = _with(_named(given), arguments)
+            metric = _with_arguments(_checked(given), arguments)
             one = Computed(metric, reasoning_tags=options.reasoning_tags)
             one.check_made(may_execute=options.allow_unsafe_code)
-            if one not in found:
-                found.append(one)
+            if one not in metrics:
+                metrics.append(one)
         except EvalsError as error:
             what, _, fix = str(error).partition("\n  fix: ")
             key, colon, value = fix.partition(": ")
             as_python = f'Metrics.NAME(sample_params={{"{key}": {value}}})'
             fix = as_python if colon else fix
             problems.append(Problem(f"metrics: {what}", place, fix))
-    problems += [Problem(text, place) for text in _doubles(found)]
+    problems += [Problem(text, place) for text in _duplicate_names(metrics)]
     if problems:
         raise TaskFileError(problems)
     warnings = []
-    if arguments and not any(_takes_arguments(one.metric) for one in found):
+    if arguments and not any(_takes_arguments(one.metric) for one in metrics):
         listed = ", ".join(f"@{key}={value}" for key, value in arguments.items())
-        warnings.append(f"no metric takes {listed}: only those of several answers do")
-    return Measuring(tuple(found), _n_samples(config, found), tuple(warnings))
+        warnings.append(
+            f"no metric accepts {listed}; only metrics over several answers do"
+        )
+    return TaskMetrics(tuple(metrics), _n_samples(config, metrics), tuple(warnings))
 
 
-def _named(given: Any) -> Metric:
-    """The metric, whose fields have the types that lighteval's have.
+def _checked(given: Any) -> Metric:
+    """Convert a metric and check the types of its fields.
 
     Raises:
-        EvalsError: It is no metric, or a field has another type.
+        EvalsError: It is not a metric, or a field has an invalid type.
     """
     metric = _metric(given)
     check_fields(metric)
@@ -91,10 +92,10 @@ def _named(given: Any) -> Metric:
 
 
 def _metric(given: Any) -> Metric:
-    """The metric as ours; an installed lighteval has classes of its own.
+    """Convert a metric by name, or one of an installed lighteval.
 
     Raises:
-        EvalsError: It is none.
+        EvalsError: It is not a metric.
     """
     if isinstance(given, str):
         return lighteval_metric(given, {}).metric
@@ -111,12 +112,12 @@ def _metric(given: Any) -> Metric:
         )
     except (AttributeError, ValueError):
         raise EvalsError(
-            f"{given!r:.80} is no metric\n  fix: metrics=[Metrics.exact_match]"
+            f"{given!r:.80} is not a metric\n  fix: metrics=[Metrics.exact_match]"
         ) from None
 
 
-def _with(metric: Metric, arguments: Mapping[str, Any]) -> Metric:
-    """With arguments of the command line, which leave the name as it is."""
+def _with_arguments(metric: Metric, arguments: Mapping[str, Any]) -> Metric:
+    # Arguments of the command line do not change the metric's name.
     if not arguments or not _takes_arguments(metric):
         return metric
     return metric.with_arguments(arguments)
@@ -126,36 +127,36 @@ def _takes_arguments(metric: Metric) -> bool:
     return any("@" in name for name in metric.names)
 
 
-def _doubles(found: Sequence[Computed]) -> Iterator[str]:
-    names = [name for one in found for name in one.names]
+def _duplicate_names(metrics: Sequence[Computed]) -> Iterator[str]:
+    names = [name for one in metrics for name in one.names]
     for name in dict.fromkeys(names):
         if names.count(name) > 1:
-            yield f"metrics: two of them are called {name!r}"
+            yield f"metrics: two metrics are named {name!r}"
 
 
-def _n_samples(config: Any, found: Sequence[Computed]) -> int:
+def _n_samples(config: Any, metrics: Sequence[Computed]) -> int:
     given = config.num_samples
     listed = list(given) if isinstance(given, list | tuple) else [given or 1]
-    wanted = (one.metric.num_samples() for one in found)
-    return max(1, *listed, *(n for n in wanted if n is not None))
+    required = (one.metric.num_samples() for one in metrics)
+    return max(1, *listed, *(n for n in required if n is not None))
 
 
-def _described(metric: Metric) -> dict[str, Any]:
+def _definition(metric: Metric) -> dict[str, Any]:
     names = list(metric.names)
-    how = metric.sample_level_fn
-    made = {
-        field.name: as_json(getattr(how, field.name))
-        for field in (fields(how) if is_dataclass(how) else ())
+    computation = metric.sample_level_fn
+    arguments = {
+        field.name: as_json(getattr(computation, field.name))
+        for field in (fields(computation) if is_dataclass(computation) else ())
         if field.init
     }
     return {
         "metric": names[0] if len(names) == 1 else names,
         "category": metric.category.value,
-        "class": getattr(how, "__name__", type(how).__name__),
-        "arguments": {key: _stable(value) for key, value in made.items()},
+        "class": getattr(computation, "__name__", type(computation).__name__),
+        "arguments": {key: _stable(value) for key, value in arguments.items()},
     }
 
 
 def _stable(value: Any) -> Any:
-    """Without the address of an object, which is another one in each process."""
+    """Remove the address of an object, which differs between processes."""
     return value.partition(" at 0x")[0] if isinstance(value, str) else value

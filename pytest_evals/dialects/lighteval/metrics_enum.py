@@ -1,5 +1,5 @@
-"""``Metrics`` as modules see it: lighteval's enumeration of metrics, and what modules
-add to it; and a metric of earlier releases that public modules still use."""
+"""``Metrics``: lighteval's enumeration of metrics, which modules can extend; and a
+metric of earlier releases that public modules still use."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from pytest_evals.scorers.lighteval.similarity.matches import match_type
 from pytest_evals.scorers.lighteval.text.normalizers import Normalizer, resolved
 
 
-class NamedMetrics:
+class MetricsEnum:
     """Metrics by name: ``Metrics.exact_match``, ``Metrics["exact_match"]``."""
 
     def __init__(self) -> None:
-        """Those of the catalogue."""
         makers: dict[str, Maker | str] = {**CATALOGUE}
         self._makers: Registry[Maker] = Registry("metric of lighteval", makers)
         self._made: dict[str, Metric] = {}
@@ -38,31 +37,31 @@ class NamedMetrics:
         """The metric of that name.
 
         Raises:
-            UnknownNameError: There is none.
+            UnknownNameError: The name is not registered.
         """
         if name not in self._made:
             self._made[name] = self._makers[name]()
         return self._made[name]
 
     def __iter__(self) -> Iterator[Metric]:
-        """All metrics, in the order of their names."""
+        """All metrics, sorted by name."""
         return (self[name] for name in self._makers)
 
     def add(self, name: str, metric: Metric) -> None:
-        """Give a metric a name; one that is there already gives way, since a module may
-        be loaded again."""
+        """Register a metric; an existing one is replaced, because a module may be
+        loaded again."""
         if name not in self._makers:
             self._makers.add(name, lambda: metric)
         self._made[name] = metric
 
 
 def extend_enum(enumeration: Any, name: str, value: Any) -> Any:
-    """``aenum.extend_enum``, by which modules add to ``Metrics``.
+    """``aenum.extend_enum``, with which modules extend ``Metrics``.
 
     Raises:
-        TypeError: It is another enumeration.
+        TypeError: The enumeration is not ``Metrics``.
     """
-    if not isinstance(enumeration, NamedMetrics):
+    if not isinstance(enumeration, MetricsEnum):
         raise TypeError("extend_enum: only Metrics can be extended without aenum")
     enumeration.add(name, value)
     return value
@@ -73,9 +72,9 @@ class MajAtK(MajAtN):
     """:class:`~.of_n.MajAtN` with the arguments of earlier releases of lighteval.
 
     Args:
-        k: Answers that are counted.
-        normalize_gold: What the reference goes through.
-        normalize_pred: What the answers go through.
+        k: Number of answers to count.
+        normalize_gold: Normalizer of the reference.
+        normalize_pred: Normalizer of the answers.
         type_exact_match: ``full``, ``prefix`` or ``suffix``.
     """
 
@@ -86,7 +85,7 @@ class MajAtK(MajAtN):
     _gold: Normalizer | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Take the old arguments for the new ones."""
+        """Translate the former arguments."""
         if self.k is not None:
             object.__setattr__(self, "n", self.k)
         object.__setattr__(self, "normalize", self.normalize_pred or self.normalize)
@@ -96,6 +95,6 @@ class MajAtK(MajAtN):
         MajAtN.__post_init__(self)
 
     def prepared_gold(self, text: str) -> str:
-        """The reference as it is compared."""
+        """The normalized reference."""
         text = text.strip() if self.strip_strings else text
         return self._gold(text) if self._gold else text

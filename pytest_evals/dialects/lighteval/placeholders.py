@@ -1,38 +1,34 @@
-"""What stands for names of inspect-ai in task modules: nothing that does anything.
-
-Tasks of lighteval name solvers and scorers of inspect-ai beside their prompt function
-and metrics; here the latter count alone.
-"""
+"""Placeholders for inspect-ai: lighteval tasks name its solvers and scorers next to
+their prompt function and metrics, but they are not used here."""
 
 from __future__ import annotations
 
 from typing import Any
 
 
-class Inert:
-    """Takes every call and has every attribute, each of them inert; so it stands for
-    modules, functions, decorators and classes alike, also in annotations and as what a
-    class is derived from."""
+class Placeholder:
+    """Accepts every call and has every attribute, so that it can replace modules,
+    functions, decorators, annotations and base classes."""
 
     def __init__(self, *_arguments: Any, **_more: Any) -> None:
-        """Keep nothing."""
+        pass
 
-    def __call__(self, *_arguments: Any, **_more: Any) -> Inert:
-        """Another one."""
-        return Inert()
+    def __call__(self, *_arguments: Any, **_more: Any) -> Placeholder:
+        """Return another placeholder."""
+        return Placeholder()
 
-    def __getattr__(self, name: str) -> Inert:
-        """Another one."""
+    def __getattr__(self, name: str) -> Placeholder:
+        """Return another placeholder."""
         if name.startswith("__"):
             raise AttributeError(name)
-        return Inert()
+        return Placeholder()
 
-    def __getitem__(self, _key: Any) -> Inert:
-        """Another one."""
-        return Inert()
+    def __getitem__(self, _key: Any) -> Placeholder:
+        """Return another placeholder."""
+        return Placeholder()
 
-    def __or__(self, _other: Any) -> Inert:
-        """Another one."""
-        return Inert()
+    def __or__(self, _other: Any) -> Placeholder:
+        """Return another placeholder."""
+        return Placeholder()
 
     __ror__ = __or__

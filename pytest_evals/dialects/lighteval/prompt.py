@@ -1,8 +1,8 @@
-"""A document and its shots as a prompt: plain text, or a chat.
+"""Prompt of a document and its few-shot examples: plain text or chat messages.
 
-Equals lighteval 0.13.0, ``tasks/prompt_manager.py``: an instruction stands once in
-front of everything, a paragraph of its own in plain text and without separator in a
-chat; and where a query begins with its instruction, it is cut off there.
+Equals lighteval 0.13.0, ``tasks/prompt_manager.py``: the instruction occurs once at the
+start, as a paragraph of plain text and without separator in a chat. If a query begins
+with its instruction, the instruction is removed from the query.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ _BETWEEN = "\n\n"
 def prompt_of(
     doc: Doc, system: str | None, *, as_chat: bool, multiturn: bool
 ) -> Prompt:
-    """The prompt of a document; one with images is always a chat, without shots.
+    """The prompt of a document; always a chat without few-shot examples if it has
+    images.
 
     Args:
-        doc: The document, with its shots.
-        system: Text in front of every prompt.
+        doc: The document, with its few-shot examples.
+        system: System prompt.
         as_chat: Messages instead of plain text.
-        multiturn: In a chat, each shot as messages of its own; else all that is not the
-            system's is one message.
+        multiturn: In a chat, one pair of messages for each few-shot example; otherwise
+            everything but the system prompt is one message.
     """
     if doc.images:
         return _of_images(doc, system)
@@ -37,14 +38,14 @@ def prompt_of(
 
 
 def plain(doc: Doc, system: str | None) -> str:
-    """Plain text."""
+    """The prompt as plain text."""
     parts = [text for text in (system, doc.instruction) if text is not None]
     parts += [f"{_query(shot)} {_answer(shot).strip()}" for shot in doc.fewshot_samples]
     return _BETWEEN.join([*parts, _query(doc)])
 
 
 def chat(doc: Doc, system: str | None) -> tuple[Message, ...]:
-    """Messages; the last one is the user's."""
+    """The prompt as messages; the last one is the user's."""
     messages = [Message("system", system)] if system is not None else []
     instruction = doc.instruction or ""
     for shot in doc.fewshot_samples:
@@ -55,7 +56,7 @@ def chat(doc: Doc, system: str | None) -> tuple[Message, ...]:
 
 
 def _of_images(doc: Doc, system: str | None) -> tuple[Message, ...]:
-    """Messages of a document with images, which are shown behind the last one."""
+    """Messages of a document with images; the images are attached to the last one."""
     front = (system or "") + (doc.instruction or "")
     messages = [Message("system", front)] if front else []
     return (*messages, Message("user", _query(doc)))
@@ -68,16 +69,20 @@ def _query(doc: Doc) -> str:
 
 
 def _answer(shot: Doc) -> str:
-    """The first right answer of a shot.
+    """The first correct answer of a few-shot example.
 
     Raises:
         DocumentError: It has none.
-        IndexError: Its gold index is beyond its choices.
+        IndexError: Its gold index is out of range.
     """
     golds = shot.get_golds()
     if not golds:
-        raise DocumentError("a few-shot example has no choices to answer it with")
+        raise DocumentError(
+            "a few-shot example has no choices, so its answer is unknown"
+        )
     if not isinstance(golds[0], str):
-        what = f"the answer of a few-shot example is {golds[0]!r:.80}; expected a text"
+        what = (
+            f"the answer of a few-shot example is {golds[0]!r:.80}; expected a string"
+        )
         raise DocumentError(what)
     return golds[0]

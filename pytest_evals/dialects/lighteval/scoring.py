@@ -1,5 +1,5 @@
-"""From an answered document of a task module to its scores: each metric sees the
-answers to the requests of its own kind, and those of a talk all together."""
+"""Scores of a document: each metric receives the responses to its kind of requests, and
+all turns of a multi-turn chat."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pytest_evals.scorers.metric_value import score_of
 from pytest_evals.scorers.user_aggregation import Decides
 
 FILTER = "none"
-"""There are no filters in this dialect."""
+"""Name of the filter in results; the dialect has no filters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +33,8 @@ class MetricScorer:
     """Scores the documents of one task.
 
     Args:
-        metrics: What is measured; all names differ.
-        bootstrap_iters: Resamples of bootstrapped standard errors, at most.
+        metrics: Metrics to compute, with unique names.
+        bootstrap_iters: Maximum number of resamples for bootstrapped standard errors.
     """
 
     metrics: tuple[Computed, ...]
@@ -42,22 +42,22 @@ class MetricScorer:
     _accuracies: Mapping[str, Decides] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Look up once which numbers tell right from wrong."""
-        found: dict[str, Decides] = {}
+        """Look up once which values count as correct."""
+        accuracies: dict[str, Decides] = {}
         for metric in self.metrics:
-            found |= metric.accuracies()
-        object.__setattr__(self, "_accuracies", found)
+            accuracies |= metric.accuracies()
+        object.__setattr__(self, "_accuracies", accuracies)
 
-    def house_metrics(self) -> Iterator[Metric]:
-        """How the scores add up, one a number."""
+    def core_metrics(self) -> Iterator[Metric]:
+        """Aggregation of each value, one metric for each name."""
         for metric in self.metrics:
             yield from metric.metrics(FILTER, self.bootstrap_iters)
 
     def __call__(self, record: Record) -> tuple[Score, ...]:
-        """The scores of an answered document.
+        """Score a document with responses.
 
         Raises:
-            DocumentError: It cannot be scored, and why.
+            DocumentError: The document cannot be scored.
         """
         scores: list[Score] = []
         if record.exchanges:
@@ -73,11 +73,11 @@ class MetricScorer:
         return tuple(scores)
 
     def follow_up(self, record: Record) -> Dialogue[list[JudgedMetric]]:
-        """Send the later turns of a chat to the tested model, then ask the judges; the
-        result is what each metric measures.
+        """Send the later turns of a chat to the tested model, then query the judges;
+        return the inputs of each metric.
 
         Raises:
-            DocumentError: It cannot be scored, and why.
+            DocumentError: The document cannot be scored.
         """
         parts = self._parts(record, (yield from later_turns(record)))
         responses = yield from judged_together(parts)
@@ -90,8 +90,8 @@ class MetricScorer:
         return judge_models(self.metrics)
 
     def _parts(self, record: Record, later: Sequence[str] = ()) -> list[JudgedMetric]:
-        """The metrics with what each of them sees; each may write into its
-        document."""
+        """Each metric with its own copy of the document, which it may modify, and its
+        response."""
         return [
             JudgedMetric(
                 metric,
@@ -105,16 +105,17 @@ class MetricScorer:
 def _response(
     record: Record, method: SamplingMethod, later: Sequence[str]
 ) -> ModelResponse:
-    """What a metric sees: the answers to requests of one kind, and to the later turns
-    of a chat."""
+    """The responses to one kind of requests, plus answers to later turns of a chat."""
     pairs = list(zip(record.requests, record.responses, strict=True))
-    mine = [(q, a) for q, a in pairs if _method(q) == method]
-    answers = [answer for _, answer in mine]
+    pairs_of_method = [(q, a) for q, a in pairs if _method(q) == method]
+    answers = [answer for _, answer in pairs_of_method]
     for answer in answers:
         answer.raise_for_error()
     if method is SamplingMethod.GENERATIVE:
         return ModelResponse(
-            input=mine[0][0].prompt if isinstance(mine[0][0], Generate) else None,
+            input=pairs_of_method[0][0].prompt
+            if isinstance(pairs_of_method[0][0], Generate)
+            else None,
             text=[*(answer.text for answer in answers), *later],
             output_tokens=[range(answer.n_tokens) for answer in answers],
         )
@@ -128,10 +129,10 @@ def _response(
 
 
 def _logprobs(answers: Sequence[Response]) -> list[float]:
-    found = [answer.logprob for answer in answers if answer.logprob is not None]
-    if len(found) < len(answers):
-        raise DocumentError("the model gave no log-probability")
-    return found
+    logprobs = [answer.logprob for answer in answers if answer.logprob is not None]
+    if len(logprobs) < len(answers):
+        raise DocumentError("the model returned no log-probability")
+    return logprobs
 
 
 def _method(request: Request) -> SamplingMethod:
@@ -143,5 +144,5 @@ def _method(request: Request) -> SamplingMethod:
 
 
 def _filtered(response: ModelResponse) -> tuple[Any, ...]:
-    """What results files show beside a score."""
+    """Values shown next to a score in results files."""
     return tuple(response.text) or tuple(response.logprobs)

@@ -1,5 +1,5 @@
-"""Which modules of lighteval (0.13.0) have a stand-in, and what is in them: what task
-modules import. :mod:`.modules` decides who gets them."""
+"""Shims: the lighteval 0.13.0 modules that task modules may import, and their names.
+:mod:`.modules` installs them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from pytest_evals.dialects.lighteval.language import (
 )
 from pytest_evals.dialects.lighteval.metrics_enum import (
     MajAtK,
-    NamedMetrics,
+    MetricsEnum,
     extend_enum,
 )
-from pytest_evals.dialects.lighteval.placeholders import Inert
+from pytest_evals.dialects.lighteval.placeholders import Placeholder
 from pytest_evals.dialects.lighteval.templates.formulation import (
     get_metrics_for_formulation,
     normalize_subset,
@@ -59,13 +59,13 @@ from pytest_evals.scorers.lighteval.text import (
 
 T = TypeVar("T")
 
-METRICS = NamedMetrics()
-"""What modules of this process see as ``Metrics``; lighteval has one enumeration for
-all of them as well."""
+METRICS = MetricsEnum()
+"""``Metrics`` of all modules in the process, as lighteval has one enumeration for
+all."""
 
 
 def safe_divide(numerator: Any, denominator: float, default_value: float = 0.0) -> Any:
-    """An array over a number; the default for all of it where that is 0."""
+    """Divide an array by a number; return the default everywhere if the number is 0."""
     import numpy as np
 
     if denominator == 0:
@@ -74,21 +74,21 @@ def safe_divide(numerator: Any, denominator: float, default_value: float = 0.0) 
 
 
 def is_package_available(package: Any) -> bool:
-    """Whether a library is installed; of an extra of lighteval's, always."""
+    """Whether a library is installed; always true for lighteval's extras."""
     return not isinstance(package, str) or find_spec(package) is not None
 
 
 def requires(*packages: Any) -> Callable[[T], T]:
-    """A decorator that does nothing: what is missing tells itself when it is used."""
+    """A decorator without effect: missing packages raise an error on first use."""
     return lambda made: made
 
 
 _CLASSES = {
-    name: found
+    name: value
     for name in metric.__all__
-    if isinstance(found := getattr(metric, name), type)
+    if isinstance(value := getattr(metric, name), type)
 }
-_OLD_CATEGORIES = SimpleNamespace(
+_LEGACY_CATEGORIES = SimpleNamespace(
     GENERATIVE=metric.SamplingMethod.GENERATIVE,
     GENERATIVE_LOGPROB=metric.SamplingMethod.GENERATIVE,
     GENERATIVE_SAMPLING=metric.SamplingMethod.GENERATIVE,
@@ -104,7 +104,8 @@ _OLD_CATEGORIES = SimpleNamespace(
 
 
 class _AnyName:
-    """``MetricUseCase`` of earlier releases, and ``Extra``: names without meaning."""
+    """``MetricUseCase`` of earlier releases, and ``Extra``: any attribute is its own
+    name."""
 
     def __getattr__(self, name: str) -> str:
         if name.startswith("__"):
@@ -114,7 +115,7 @@ class _AnyName:
 
 _METRIC_CLASSES = {
     **_CLASSES,
-    "MetricCategory": _OLD_CATEGORIES,
+    "MetricCategory": _LEGACY_CATEGORIES,
     "MetricUseCase": _AnyName(),
 }
 _SAMPLE = {
@@ -140,7 +141,7 @@ _CORPUS = {
 } | {
     "CorpusLevelComputation": metric.CorpusLevelComputation,
 }
-_PREPARED = {name: getattr(preparators, name) for name in preparators.__all__} | {
+_PREPARATORS = {name: getattr(preparators, name) for name in preparators.__all__} | {
     "GenerativeCorpusMetricInput": preparators.Prepared,
     "LogprobCorpusMetricInput": preparators.Prepared,
     "PerplexityCorpusMetricInput": preparators.Weighed,
@@ -193,14 +194,14 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
         **_SAMPLE,
         **_CORPUS,
         **_DYNAMIC,
-        # Scorers of inspect-ai, which have no effect here.
-        "math_scorer": Inert(),
-        "multichoice_scorer": Inert(),
+        # Scorers of inspect-ai; unused.
+        "math_scorer": Placeholder(),
+        "multichoice_scorer": Placeholder(),
     },
     "lighteval.metrics.metrics_corpus": _CORPUS,
     "lighteval.metrics.metrics_sample": _SAMPLE,
     "lighteval.metrics.normalizations": _NORMALIZERS,
-    "lighteval.metrics.sample_preparator": _PREPARED,
+    "lighteval.metrics.sample_preparator": _PREPARATORS,
     "lighteval.metrics.utils": {},
     "lighteval.metrics.utils.extractive_match_utils": _DYNAMIC,
     "lighteval.metrics.utils.llm_as_judge": _JUDGES,
@@ -239,10 +240,11 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
 """Module → its names."""
 
 
-def named_elsewhere(module: str, name: str) -> Any:
-    """What a name means in a module that does not define it: what another module of
-    that package defines. lighteval's modules import names from each other, and task
-    modules import them from any of these. ``None`` if no module defines it.
+def find_export(module: str, name: str) -> Any:
+    """Look up a name that a module imports from another module of its package.
+
+    lighteval's modules import names from each other, and task modules import them from
+    any of these. ``None`` if no module defines the name.
     """
     package, _, _ = module.partition(".")
     if module not in NAMES:

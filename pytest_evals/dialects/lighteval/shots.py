@@ -1,9 +1,9 @@
-"""Which documents of the pool are the shots of which document, as lighteval 0.13.0
-chooses (``tasks/prompt_manager.py``, ``FewShotSampler``).
+"""Selection of few-shot examples, as in lighteval 0.13.0 (``tasks/prompt_manager.py``,
+``FewShotSampler``).
 
-Draws are positions in the pool. Two things differ on purpose: a document is never its
-own shot, and random numbers come from generators of the task's own. Without a seed of
-the user's that of all tasks is 0, which is lighteval's.
+Samplers return positions in the pool. Two differences are deliberate: a document is
+never its own few-shot example, and each task has its own random generators. The default
+seed of all tasks is 0, as in lighteval.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pytest_evals.errors import EvalsError
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Where shots come from.
+    """Source of few-shot examples.
 
     Args:
         docs: Its documents, in the order of their rows.
-        own: Position of an evaluated document → the position in the pool of the
-            document that was made of the same row; empty where none was.
+        own: Position of an evaluated document → position in the pool of the document
+            built from the same row; empty if the pool is a different split.
     """
 
     docs: Sequence[Doc]
@@ -33,15 +33,15 @@ class Pool:
 
 
 class ShotSampler(Protocol):
-    """Which documents of the pool are the shots of a document."""
+    """Selects few-shot examples for each document."""
 
     def shots(self, index: int) -> tuple[int, ...]:
         """Positions in the pool for the document at a position."""
         ...
 
 
-class _Fixed:
-    """The same shots for all documents."""
+class _FixedSampler:
+    """The same few-shot examples for all documents."""
 
     def __init__(self, order: Sequence[int], n: int, own: Mapping[int, int]) -> None:
         self._order, self._n, self._own = order, n, own
@@ -51,15 +51,16 @@ class _Fixed:
         return tuple(at for at in self._order if at != own)[: self._n]
 
 
-class _Drawn:
-    """Shots that are drawn while documents pass by in their order."""
+class _RandomSampler:
+    """Few-shot examples drawn for each document, in the order of documents."""
 
     def __init__(
         self, size: int, n: int, spare: int, own: Mapping[int, int], random: Random
     ) -> None:
         if n + spare > size:
             raise EvalsError(
-                f"{n} shots need a pool of {n + spare} documents, and there are {size}"
+                f"{n} few-shot examples need a pool of {n + spare} documents; "
+                f"it has {size}"
             )
         self._size, self._n, self._spare = size, n, spare
         self._own, self._random = own, random
@@ -81,24 +82,28 @@ def sampler_of(
     """The sampler of a task.
 
     Args:
-        selection: Name of the way to choose; ``None`` for ``balanced``.
-        pool: Where shots come from.
-        n: How many, at least 1.
-        seed: Seed of orders that are the same for all documents.
-        random: The stream that shuffled the documents, for draws a document.
+            selection: Name of the method; ``None`` for ``balanced``.
+            pool: Source of few-shot examples.
+            n: Number of examples, at least 1.
+            seed: Seed of the methods that use one order for all documents.
+            random: Generator that shuffled the documents, for draws per document.
 
-    Raises:
-        EvalsError: The pool is too small to be drawn from.
+        Raises:
+            EvalsError: The pool is too small.
     """
     choose = SELECTIONS[selection or "balanced"]
     if isinstance(choose, int):
-        # With the pool among the documents one more is drawn, for the document itself.
-        return _Drawn(len(pool.docs), n, choose or bool(pool.own), pool.own, random)
-    return _Fixed(choose(pool.docs, n, seed), n, pool.own)
+        # If the pool is the evaluated split, draw one more, to replace the document.
+        # If the pool is the evaluated split, draw one more, to replace the document
+        # itself.
+        return _RandomSampler(
+            len(pool.docs), n, choose or bool(pool.own), pool.own, random
+        )
+    return _FixedSampler(choose(pool.docs, n, seed), n, pool.own)
 
 
 def _in_order(docs: Sequence[Doc], n: int, seed: int) -> list[int]:
-    """As they stand; with another seed than 0 shuffled."""
+    """Order of rows; shuffled if the seed is not 0."""
     order = list(range(len(docs)))
     if seed:
         Random(seed).shuffle(order)
@@ -106,14 +111,16 @@ def _in_order(docs: Sequence[Doc], n: int, seed: int) -> list[int]:
 
 
 def _rotated(docs: Sequence[Doc], n: int, seed: int) -> list[int]:
-    """As they stand, from the one behind as many rounds as the seed says."""
+    """Order of rows, rotated by ``n * seed``."""
     start = (n * seed) % len(docs) if docs else 0
     return [*range(start, len(docs)), *range(start)]
 
 
 def _balanced(docs: Sequence[Doc], n: int, seed: int) -> list[int]:
-    """One of each label in turn, labels of the largest groups first; one more than
-    wanted, should one of them be the document itself."""
+    """One example of each label in turn, labels of the largest groups first.
+
+    Selects one more than ``n``, in case one of them is the document itself.
+    """
     random = Random(seed)
     groups: dict[str, list[int]] = {}
     for position, doc in enumerate(docs):
@@ -126,18 +133,18 @@ def _balanced(docs: Sequence[Doc], n: int, seed: int) -> list[int]:
         alike = by_size[size]
         random.shuffle(alike)
         labels += alike
-    wanted = min(len(docs), n + 1)
-    chosen: list[int] = []
-    while len(chosen) < wanted:
+    n_selected = min(len(docs), n + 1)
+    selected: list[int] = []
+    while len(selected) < n_selected:
         for label in labels:
-            if groups[label] and len(chosen) < wanted:
+            if groups[label] and len(selected) < n_selected:
                 left = groups[label]
-                chosen.append(left.pop(random.randrange(len(left))))
-    return chosen
+                selected.append(left.pop(random.randrange(len(left))))
+    return selected
 
 
 def _label(doc: Doc) -> str:
-    """What a shot is sorted by: its class, else its first right answer."""
+    """Class of a few-shot example, else its first correct answer."""
     if doc.fewshot_sorting_class:
         return str(doc.fewshot_sorting_class)
     golds = doc.get_golds()
@@ -153,5 +160,5 @@ SELECTIONS: Mapping[str, _Order | int] = {
     "random_sampling_from_train": 0,
     "random_sampling": 1,
 }
-"""Name → an order of the pool for all documents; or how many more are drawn for each
-document than it needs."""
+"""Name → function that orders the pool for all documents, or the number of extra
+examples to draw for each document."""

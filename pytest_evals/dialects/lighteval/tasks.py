@@ -1,7 +1,7 @@
-"""lighteval's task modules (0.13.0): a Python file with a ``TASKS_TABLE`` → tasks.
+"""Tasks of a lighteval module (0.13.0): a Python file with a ``TASKS_TABLE``.
 
-The module is run, as pytest runs a test module; no dataset is read. All problems of its
-tasks are reported at once.
+The module is executed, like a pytest test module; no dataset is read. All problems of
+its tasks are reported together.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pytest_evals.core.variant import Variant
 from pytest_evals.dialects.json_values import as_json
 from pytest_evals.dialects.lighteval.config import line_of
 from pytest_evals.dialects.lighteval.data import Data
-from pytest_evals.dialects.lighteval.documents import TaskDocuments, Wants
-from pytest_evals.dialects.lighteval.metrics import Measuring, metrics_of
+from pytest_evals.dialects.lighteval.documents import RequiredRequests, TaskDocuments
+from pytest_evals.dialects.lighteval.metrics import TaskMetrics, task_metrics
 from pytest_evals.dialects.lighteval.modules import executes_answers, load_task_module
 from pytest_evals.dialects.lighteval.scoring import FILTER, MetricScorer
-from pytest_evals.dialects.lighteval.validation import faults_of, is_config
+from pytest_evals.dialects.lighteval.validation import config_problems, is_config
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.masking.values import masked
 from pytest_evals.prompts.generation import check_overrides
@@ -29,23 +29,23 @@ from pytest_evals.scorers.lighteval.metric import SamplingMethod
 
 TABLE = "TASKS_TABLE"
 OVERALL = "all"
-"""lighteval's name of the average over all tasks."""
+"""lighteval's name for the average over all tasks."""
 _OUTPUT_TYPES = {
     SamplingMethod.PERPLEXITY: "loglikelihood_rolling",
     SamplingMethod.LOGPROBS: "multiple_choice",
     SamplingMethod.GENERATIVE: "generate_until",
 }
-"""Kind of request → what other dialects call a task of such requests; what fewest
-models can do comes first."""
+"""Kind of request → equivalent output type of other dialects; the kind that the fewest
+models support comes first."""
 _WITHOUT_EFFECT = frozenset({"frames", "metric", "suite", "trust_dataset"})
 
 
 def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
-    """The tasks of a module that the options select, then the families among them.
+    """Load the tasks of a module that the options select, and their groups.
 
     Raises:
         TaskFileError: With all problems of the module.
-        OptionError: A generation argument of the command line means nothing.
+        OptionError: A generation argument of the command line is invalid.
     """
     check_overrides(options.gen_kwargs)
     configs = _table(path, options.allow_unsafe_code)
@@ -58,12 +58,12 @@ def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
         tags = tuple(family for family in (_family(name),) if family in families)
         if not options.takes([name, *tags]):
             continue
-        faults = list(faults_of(config))
-        problems += [Problem(what, place, fix) for what, fix in faults]
-        if faults:
+        invalid = [Problem(what, place, fix) for what, fix in config_problems(config)]
+        problems += invalid
+        if invalid:
             continue
-        given_way = tuple(Place(path, line_of(one, str(path))) for one in earlier)
-        reader = _Reader(config, place, tags, options, given_way)
+        overridden = tuple(Place(path, line_of(one, str(path))) for one in earlier)
+        reader = _Reader(config, place, tags, options, overridden)
         try:
             tasks += reader.tasks()
         except TaskFileError as error:
@@ -76,16 +76,19 @@ def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
 def _table(path: Path, allow_unsafe_code: bool) -> list[Any]:
     module = load_task_module(path)
     if executes_answers(module) and not allow_unsafe_code:
-        what = "its metrics execute what the model writes"
-        fix = "--evals-allow-unsafe-code runs it, on this machine and with your rights"
+        what = "the metrics of this module execute model output"
+        fix = (
+            "pass --evals-allow-unsafe-code to run it on this machine with your "
+            "permissions"
+        )
         raise TaskFileError([Problem(what, Place(path), fix)])
     table = getattr(module, TABLE, None)
     if not isinstance(table, list | tuple):
-        what = f"{TABLE} is a list of tasks, not {table!r:.80}"
+        what = f"{TABLE} must be a list of tasks, not {table!r:.80}"
         raise TaskFileError([Problem(what, Place(path))])
     for entry in table:
         if not is_config(entry):
-            what = f"{TABLE} holds {entry!r:.80}, which is no LightevalTaskConfig"
+            what = f"{TABLE} contains {entry!r:.80}, which is not a LightevalTaskConfig"
             raise TaskFileError([Problem(what, Place(path))])
     if not table:
         raise TaskFileError([Problem(f"{TABLE} is empty", Place(path))])
@@ -93,23 +96,22 @@ def _table(path: Path, allow_unsafe_code: bool) -> list[Any]:
 
 
 def _by_name(configs: Sequence[Any]) -> Iterator[list[Any]]:
-    """The entries, those of one name together: of these the last one counts, as in
-    lighteval, where a table fills a mapping."""
-    found: dict[Any, list[Any]] = {}
+    """Group entries by name; the last one of each name is used, as in lighteval."""
+    by_name: dict[Any, list[Any]] = {}
     for config in configs:
         key = config.name if isinstance(config.name, str) else id(config)
-        found.setdefault(key, []).append(config)
-    yield from found.values()
+        by_name.setdefault(key, []).append(config)
+    yield from by_name.values()
 
 
 def _family(name: str) -> str:
-    """What stands before the colon of a name; empty if there is none."""
+    """The part of a name before the colon; empty without a colon."""
     head, colon, _ = name.partition(":")
     return head if colon else ""
 
 
 def _families(configs: Sequence[Any]) -> set[str]:
-    """Families of two tasks or more, as far as no task is called like one."""
+    """Families of at least two tasks, unless a task has the same name."""
     names = [config.name for config in configs if isinstance(config.name, str)]
     heads = [_family(name) for name in dict.fromkeys(names)]
     return {one for one in heads if one and heads.count(one) > 1} - set(names)
@@ -117,27 +119,27 @@ def _families(configs: Sequence[Any]) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Makes the tasks of one entry of the table.
+    """Builds the tasks of one entry of the table.
 
     Args:
         config: The entry.
-        place: Where it stands.
-        tags: The family, if it has one.
-        options: What the command line changes.
-        given_way: Where earlier entries of that name stand.
+        place: File and line of the entry.
+        tags: The family, if there is one.
+        options: Options of the command line.
+        overridden: File and line of earlier entries with the same name.
     """
 
     config: Any
     place: Place
     tags: tuple[str, ...]
     options: TaskOptions
-    given_way: tuple[Place, ...]
+    overridden: tuple[Place, ...]
 
     def tasks(self) -> Iterator[Task]:
-        """One task for each way in which it is wanted.
+        """One task for each requested variant.
 
         Raises:
-            TaskFileError: A metric cannot be measured.
+            TaskFileError: A metric is invalid.
         """
         variants = self.options.variants([self.config.name, *self.tags])
         for variant in variants:
@@ -146,26 +148,26 @@ class _Reader:
     def _task(self, variant: Variant, *, is_one_of_several: bool) -> Task:
         config, options = self.config, self.options
         n_shots = self._n_shots(variant)
-        measuring = metrics_of(config, self.place, dict(variant.arguments), options)
-        wants = Wants(
-            methods=measuring.methods,
-            n_samples=measuring.n_samples,
-            unconditioned=any(m.needs_unconditioned for m in measuring.metrics),
+        measured = task_metrics(config, self.place, dict(variant.arguments), options)
+        required = RequiredRequests(
+            methods=measured.methods,
+            n_samples=measured.n_samples,
+            unconditioned=any(m.needs_unconditioned for m in measured.metrics),
         )
         base = Path(options.base) if options.base else Path.cwd()
         data = Data(config, self.place, base)
-        documents = TaskDocuments(data, wants, n_shots, options)
+        documents = TaskDocuments(data, required, n_shots, options)
         scorer = MetricScorer(
-            metrics=measuring.metrics, bootstrap_iters=options.bootstrap_iters
+            metrics=measured.metrics, bootstrap_iters=options.bootstrap_iters
         )
         output_type = next(
-            word for method, word in _OUTPUT_TYPES.items() if method in wants.methods
+            word for method, word in _OUTPUT_TYPES.items() if method in required.methods
         )
         name, tags = config.name, self.tags
         if is_one_of_several:
             tail = "" if variant.shots is not None else f"|{n_shots}"
             name, tags = f"{name}{variant}{tail}", (*tags, name)
-        dumped = self._dumped(measuring, n_shots, output_type)
+        dumped = self._dumped(measured, n_shots, output_type)
         return Task(
             name=name,
             source=self.place,
@@ -174,34 +176,34 @@ class _Reader:
             follow_up=scorer.follow_up if scorer.models else None,
             models=scorer.models,
             score=scorer,
-            metrics=tuple(scorer.house_metrics()),
+            metrics=tuple(scorer.core_metrics()),
             output_type=output_type,
             overall=OVERALL,
             tags=tags,
             version=config.version,
             n_shots=n_shots,
-            repeats=wants.n_samples,
+            repeats=required.n_samples,
             config=masked(dumped),
             warnings=lambda: (
                 *self._notes(),
-                *measuring.warnings,
+                *measured.warnings,
                 *documents.warnings,
             ),
         )
 
     def _notes(self) -> Iterator[str]:
-        if self.given_way:
-            listed = ", ".join(map(str, self.given_way))
-            yield f"the last task of this name counts, not that at {listed}"
+        if self.overridden:
+            listed = ", ".join(map(str, self.overridden))
+            yield f"duplicate task name: this definition overrides {listed}"
 
     def _n_shots(self, variant: Variant) -> int:
         if variant.shots is not None:
             return variant.shots
-        wanted = self.options.num_fewshot
-        return int(self.config.num_fewshots if wanted is None else wanted)
+        num_fewshot = self.options.num_fewshot
+        return int(self.config.num_fewshots if num_fewshot is None else num_fewshot)
 
     def _dumped(
-        self, measuring: Measuring, n_shots: int, output_type: str
+        self, metrics: TaskMetrics, n_shots: int, output_type: str
     ) -> dict[str, Any]:
         config = self.config
         names = [one.name for one in fields(config)] if is_dataclass(config) else []
@@ -215,10 +217,10 @@ class _Reader:
             "task": config.name,
             "dataset_path": config.hf_repo,
             "dataset_name": config.hf_subset,
-            "metrics": measuring.described(),
+            "metrics": metrics.definitions(),
             "num_fewshot": n_shots,
             "output_type": output_type,
-            "repeats": measuring.n_samples,
+            "repeats": metrics.n_samples,
             "metadata": {"version": config.version},
         }
 
@@ -226,8 +228,8 @@ class _Reader:
 def _groups(
     tasks: Sequence[Task], families: set[str], path: Path, options: TaskOptions
 ) -> Iterator[Group]:
-    """The families: the mean of each metric that all of its tasks have, over these, all
-    counting the same."""
+    """Groups of the families: the unweighted mean of each metric that all tasks
+    share."""
     by_family: dict[str, list[Task]] = {}
     for task in tasks:
         for family in families.intersection(task.tags):

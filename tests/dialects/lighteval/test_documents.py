@@ -125,7 +125,7 @@ def test_a_text_that_is_scored_as_a_whole_needs_no_choices(module, problems):
     assert [type(one).__name__ for one in requests] == ["Rolling"]
     assert (doc.choices, doc.gold_index, doc.get_golds()) == ([], [], [])
     what = problems(module, WHOLE.format(metric="loglikelihood_acc"))
-    assert "it has no choices whose log-probability could be asked" in what
+    assert "the document has no choices to score by log-probability" in what
     (task,) = module(WHOLE.format(metric="word_perplexity"), "parity|2")
     with pytest.raises(TaskFileError, match="a few-shot example has no choices"):
         task.rows.ids()
@@ -139,7 +139,7 @@ def odd(line, name):
 
 TASKS_TABLE = [task(prompt_function=odd)]
 """
-    what = f"prompt_function gave a gold_index that is no position: {eval(gold)!r}"
+    what = f"prompt_function returned a gold_index that is not an index: {eval(gold)!r}"
     assert what in problems(module, table)
 
 
@@ -169,7 +169,7 @@ def odd(line, name):
 TASKS_TABLE = [task(prompt_function=odd, num_fewshots={shots})]
 """
     first = problems(module, table).splitlines()[0]
-    assert f"prompt_function gave {field}=" in first
+    assert f"prompt_function returned {field}=" in first
     assert "; expected a" in first and "parity0.py:" in first
 
 
@@ -181,7 +181,7 @@ def odd(line, name):
 
 TASKS_TABLE = [task(prompt_function=odd)]
 """
-    assert "prompt_function gave " in problems(module, table)
+    assert "prompt_function returned " in problems(module, table)
 
 
 def test_an_answer_of_a_shot_is_a_text(module, problems):
@@ -191,7 +191,7 @@ def odd(line, name):
 
 TASKS_TABLE = [task(prompt_function=odd, num_fewshots=2)]
 """
-    assert "the answer of a few-shot example is 5; expected a text" in problems(
+    assert "the answer of a few-shot example is 5; expected a string" in problems(
         module, table
     )
 
@@ -225,7 +225,7 @@ def test_images_travel_behind_the_text_of_a_chat(module, problems):
         f"{PICTURES}TASKS_TABLE = [task(prompt_function=see, "
         "metrics=[Metrics.loglikelihood_acc])]",
     )
-    assert "only generated answers can be asked about images" in said
+    assert "documents with images support generation only" in said
 
 
 def test_rows_with_images_are_the_same_in_every_process():

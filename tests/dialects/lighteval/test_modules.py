@@ -104,7 +104,9 @@ def test_a_field_of_a_metric_of_another_type_is_one_problem_with_its_line(
 
 @pytest.mark.parametrize("value", ["5", "print", "{}", "'em'", "Metrics.exact_match"])
 def test_metrics_that_are_no_list_are_one_problem_with_its_line(module, value, n_lines):
-    with pytest.raises(TaskFileError, match=rf"py:{n_lines + 1}: metrics is (a|empty)"):
+    with pytest.raises(
+        TaskFileError, match=rf"py:{n_lines + 1}: metrics (must be a|is empty)"
+    ):
         module(f"TASKS_TABLE = [task(metrics={value})]")
 
 
@@ -121,7 +123,7 @@ def test_metrics_that_execute_answers_want_to_be_allowed(tmp_path):
         "TASKS_TABLE = [LightevalTaskConfig(name='lcb', prompt_function=print,\n"
         "    hf_repo='json', metrics=['exact_match'])]\n"
     )
-    with pytest.raises(TaskFileError, match="execute what the model writes") as caught:
+    with pytest.raises(TaskFileError, match="execute model output") as caught:
         load_tasks(path, TaskOptions())
     assert "--evals-allow-unsafe-code" in str(caught.value)
     assert load_tasks(path, TaskOptions(allow_unsafe_code=True))
@@ -305,7 +307,10 @@ def test_modules_beside_a_module_are_found(module, tmp_path):
 def test_a_library_that_is_not_there_is_named(module, problems):
     said = problems(module, "import pycuontry.countries\nTASKS_TABLE = []")
     assert "No module named 'pycuontry'" in said
-    assert "fix: install what brings 'pycuontry', or put pycuontry.py" in said
+    assert (
+        "fix: install the package that provides 'pycuontry', or put pycuontry.py"
+        in said
+    )
 
 
 def test_languages_have_the_second_names_that_lighteval_gives_them(module):

@@ -79,9 +79,9 @@ def test_all_problems_of_a_module_are_told_with_their_lines(module, problems, n_
     numbers = [int(line.split(":")[1]) - n_lines for line in lines]
     assert numbers == [2, 3, 4, 5], said
     assert "not 'balancd'; did you mean 'balanced'?" in lines[0]
-    assert "evaluation_splits is a list of texts, not 'test'" in lines[1]
+    assert "evaluation_splits must be a list of strings, not 'test'" in lines[1]
     assert "did you mean 'quasi_exact_match'?" in lines[2]
-    assert "a type, json or regex, and a value" in lines[3]
+    assert "a type (json or regex) and a value" in lines[3]
 
 
 def test_of_two_tasks_with_one_name_the_later_counts_as_in_lighteval(module):
@@ -90,7 +90,7 @@ def test_of_two_tasks_with_one_name_the_later_counts_as_in_lighteval(module):
     found = module(table.replace("'a', 1", "'a', version=1"))
     assert [(task.name, task.version) for task in found] == [("a", 2), ("b", 0)]
     (note,) = found[0].warnings()
-    assert note.startswith("the last task of this name counts, not that at ")
+    assert note.startswith("duplicate task name: this definition overrides ")
     assert not found[1].warnings()
 
 
@@ -99,24 +99,28 @@ def test_of_two_tasks_with_one_name_the_later_counts_as_in_lighteval(module):
     [
         ("TASKS_TABLE = [task(hf_filter=lambda r: r['m'] > 1)]", "KeyError: 'm'"),
         ("TASKS_TABLE = [task(evaluation_splits=['tets'])]", "did you mean 'test'?"),
-        ("TASKS_TABLE = [task(prompt_function=lambda r, n: 3)]", "gave 3, not a Doc"),
-        ("TASKS_TABLE = [task(hf_filter=lambda r: False)]", "there are no documents"),
+        (
+            "TASKS_TABLE = [task(prompt_function=lambda r, n: 3)]",
+            "returned 3, not a Doc",
+        ),
+        ("TASKS_TABLE = [task(hf_filter=lambda r: False)]", "no documents: "),
         ("TASKS_TABLE = [task(few_shot_split='train')]", "few_shot_split"),
         (
             "from lighteval.tasks.requests import Dok",
-            "there is no stand-in for 'Dok' of lighteval.tasks.requests; did you mean "
+            "no replacement for 'Dok' of lighteval.tasks.requests; did you mean "
             "'Doc'?; if lighteval has it: pip install lighteval",
         ),
-        ("import lighteval.utils.nothing", "no stand-in for 'nothing' of lighteval"),
+        ("import lighteval.utils.nothing", "no replacement for 'nothing' of lighteval"),
         (
             "import lighteval.tasks.default_prompts as prompt\n"
             "assert prompt.LETTER_INDICES[1] == 'B'\n"
             "TASKS_TABLE = [task(prompt_function=prompt.arc)]",
-            "lighteval.tasks.default_prompts.arc is in lighteval up to 0.12: pip "
+            "lighteval.tasks.default_prompts.arc was removed in lighteval "
+            "0.13; run: pip "
             "install 'lighteval<0.13'",
         ),
-        ("TASKS_TABLE = 3", "TASKS_TABLE is a list of tasks, not 3"),
-        ("TASKS_TABLE = [3]", "which is no LightevalTaskConfig"),
+        ("TASKS_TABLE = 3", "TASKS_TABLE must be a list of tasks, not 3"),
+        ("TASKS_TABLE = [3]", "which is not a LightevalTaskConfig"),
     ],
 )
 def test_what_is_wrong_is_said_with_a_place(module, table, what, problems):

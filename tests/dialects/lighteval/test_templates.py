@@ -89,7 +89,9 @@ def test_a_row_whose_continuation_is_nothing_but_markup_is_skipped():
 
 def test_a_row_without_a_column_of_the_adapter_is_told():
     prompt = get_mcq_prompt_function(EN, {"question": "q"})
-    with pytest.raises(EvalsError, match="no column 'q' for 'question'; it has p"):
+    with pytest.raises(
+        EvalsError, match="no column 'q' for 'question'; its columns are p"
+    ):
         prompt({"p": 1, "__index": 0}, "t")
 
 
@@ -116,20 +118,22 @@ def test_a_null_that_a_template_needs_is_told(prompt, name):
         "gold_idx": 0,
     }
     assert prompt({**row, "instruction": None}, "t") is not None
-    with pytest.raises(EvalsError, match=f"'{name}' is null"):
+    with pytest.raises(EvalsError, match=f"'{name}' must not be null"):
         prompt({**row, name: None}, "t")
 
 
 def test_a_language_without_words_is_told_and_may_be_given_them(monkeypatch):
     row = {"context": "x", "continuations": ["y"], "gold_idx": 0}
     prompt = get_continuation_prompt_function(Language.ZULU, same, MCFFormulation())
-    with pytest.raises(EvalsError, match="no 'answer' in the words of language 'zul'"):
+    with pytest.raises(EvalsError, match="'answer' is not defined for language 'zul'"):
         prompt(row, "t")
     words = TranslationLiterals(Language.ZULU, answer="impendulo")
     monkeypatch.setitem(TRANSLATION_LITERALS, Language.ZULU, words)
     assert prompt(row, "t").query == "X\n A. y\nImpendulo:"
     nli = get_nli_prompt_function(Language.ZULU, same, ["entailment"])
-    with pytest.raises(EvalsError, match=r"there is no 'true' in the words of .*'zul'"):
+    with pytest.raises(
+        EvalsError, match=r"the word 'true' is not defined for language 'zul'"
+    ):
         nli({"premise": "x", "hypothesis": "y", "gold_idx": 0}, "t")
 
 

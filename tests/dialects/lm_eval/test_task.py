@@ -411,6 +411,6 @@ def test_only_generated_answers_can_be_asked_about_images(toy):
     with pytest.raises(TaskFileError) as error:
         toy("output_type: loglikelihood\ndoc_to_image: [q]\n")
     assert str(error.value) == (
-        "toy.yaml:4: doc_to_image: only generated answers can be asked about images\n"
+        "toy.yaml:4: doc_to_image: documents with images support generation only\n"
         "  fix: output_type: generate_until"
     )

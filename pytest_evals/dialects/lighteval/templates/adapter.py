@@ -1,4 +1,4 @@
-"""From a row to the values that a template wants."""
+"""Adapters: map a row to the values that a template needs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.errors import EvalsError
 
 Adapter = Callable[[dict[str, Any]], Mapping[str, Any] | None] | Mapping[str, str]
-"""A function of the row, which may give ``None`` to skip it; or the template's name of
-a value → the row's."""
-_NEEDED = (
+"""A function of the row that may return ``None`` to skip it, or a mapping from the
+template's value names to the row's columns."""
+_REQUIRED = (
     "answer",
     "cause_effect",
     "choices",
@@ -24,38 +24,39 @@ _NEEDED = (
     "source_text",
     "target_text",
 )
-"""Values that are never null; an instruction or a context may be."""
+"""Values that must not be null; an instruction or a context may be."""
 PromptFunction = Callable[[dict[str, Any], str], Doc | None]
-"""Row and name of the task to a document."""
+"""Builds a document from a row and the name of the task."""
 
 
 def prompt_function(
     adapter: Adapter, build: Callable[[Mapping[str, Any], str], Doc | None]
 ) -> PromptFunction:
-    """What makes documents of rows.
+    """Build a prompt function.
 
     Args:
-        adapter: Gives the values that the template wants.
-        build: Values and name of the task to the document, or ``None`` to skip it.
+        adapter: Returns the values that the template needs.
+        build: Builds a document from these values and the name of the task; returns
+            ``None`` to skip the row.
     """
 
     def prompt(line: dict[str, Any], task_name: str) -> Doc | None:
-        given = _adapted(adapter, line)
-        if given is None:
+        values = _adapt(adapter, line)
+        if values is None:
             return None
-        for name in _NEEDED:
-            if name in given and given[name] is None:
-                raise EvalsError(f"{name!r} is null")
-        return build(given, task_name)
+        for name in _REQUIRED:
+            if name in values and values[name] is None:
+                raise EvalsError(f"{name!r} must not be null")
+        return build(values, task_name)
 
     return prompt
 
 
-def _adapted(adapter: Adapter, row: dict[str, Any]) -> Mapping[str, Any] | None:
-    """The values, or ``None`` for a row that is skipped.
+def _adapt(adapter: Adapter, row: dict[str, Any]) -> Mapping[str, Any] | None:
+    """The template's values; ``None`` to skip the row.
 
     Raises:
-        EvalsError: The row lacks one that the adapter names.
+        EvalsError: The row lacks a column that the adapter names.
     """
     if not isinstance(adapter, Mapping):
         return adapter(row)
@@ -63,11 +64,12 @@ def _adapted(adapter: Adapter, row: dict[str, Any]) -> Mapping[str, Any] | None:
         if column not in row:
             columns = ", ".join(key for key in row if not key.startswith("__"))
             raise EvalsError(
-                f"the row has no column {column!r} for {name!r}; it has {columns}"
+                f"the row has no column {column!r} for {name!r}; its columns "
+                f"are {columns}"
             )
     return {name: row[column] for name, column in adapter.items()}
 
 
 def positions(given: Any) -> list[int]:
-    """One position or several, as a list."""
+    """An index or several as a list."""
     return list(given) if isinstance(given, list | tuple) else [given]

@@ -1,5 +1,5 @@
-"""Texts that go on in one of several ways: ``continuation``, ``copa``, ``hellaswag``
-and ``translation``."""
+"""Templates for continuations: ``continuation``, ``copa``, ``hellaswag`` and
+``translation``."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ from pytest_evals.dialects.lighteval.templates.formulation import (
     MCFFormulation,
 )
 from pytest_evals.dialects.lighteval.templates.literals import (
-    Wording,
+    TemplateLanguage,
     capitalize,
     open_ended,
-    wording_of,
+    template_language,
 )
-from pytest_evals.dialects.lighteval.templates.multiple_choice import listed, spoken
+from pytest_evals.dialects.lighteval.templates.multiple_choice import (
+    answer_texts,
+    choice_list,
+)
 from pytest_evals.limits.patterns import compiled
 
 __all__ = [
@@ -37,7 +40,7 @@ __all__ = [
 
 _BRACKETS = compiled(r"\[.*?\]")
 WIKIHOW = (" [title]",)
-"""What stands for the end of a sentence in HellaSwag's texts."""
+"""Marker of the end of a sentence in HellaSwag."""
 
 
 def get_continuation_prompt_function(
@@ -46,21 +49,21 @@ def get_continuation_prompt_function(
     formulation: Formulation | None = None,
     fix_formatting: bool = True,
 ) -> PromptFunction:
-    """Prompts of texts with several continuations.
+    """Prompt function for a context with several continuations.
 
     Args:
-        language: Of the prompts.
-        adapter: Gives ``context``, ``continuations``, ``gold_idx``, and perhaps
+        language: Language of the prompts.
+        adapter: Returns ``context``, ``continuations``, ``gold_idx``, and optionally
             ``instruction``.
-        formulation: How continuations are put; ``None`` for labels.
-        fix_formatting: Whether case and signs are made to fit.
+        formulation: Presentation of the continuations; ``None`` for labels.
+        fix_formatting: Whether to adjust case and punctuation.
     """
 
     def build(given: Mapping[str, Any], task_name: str) -> Doc | None:
-        words = wording_of(language)
+        words = template_language(language)
         if fix_formatting:
-            given = _fitting(words, given)
-        return _continued(words, given, formulation, task_name)
+            given = _with_formatting(words, given)
+        return _continuation_doc(words, given, formulation, task_name)
 
     return prompt_function(adapter, build)
 
@@ -68,21 +71,24 @@ def get_continuation_prompt_function(
 def get_copa_prompt_function(
     language: Any, adapter: Adapter, formulation: Formulation | None = None
 ) -> PromptFunction:
-    """Prompts of a cause or an effect, by ``because`` or ``therefore``.
+    """Prompt function for COPA: a cause or an effect, after ``because`` or
+    ``therefore``.
 
     Args:
-        language: Of the prompts.
-        adapter: Gives ``cause_effect`` (``cause`` or ``effect``), ``context``,
-            ``continuations``, ``gold_idx``, and perhaps ``instruction``.
-        formulation: How continuations are put; ``None`` for labels.
+        language: Language of the prompts.
+        adapter: Returns ``cause_effect`` (``cause`` or ``effect``), ``context``,
+            ``continuations``, ``gold_idx``, and optionally ``instruction``.
+        formulation: Presentation of the continuations; ``None`` for labels.
     """
 
     def build(given: Mapping[str, Any], task_name: str) -> Doc | None:
-        words = wording_of(language)
+        words = template_language(language)
         kind = "cause_word" if given["cause_effect"] == "cause" else "effect_word"
         context = capitalize(open_ended(given["context"])) + words.signs.word_space
         full = {**given, "context": context + words.word(kind)}
-        return _continued(words, _fitting(words, full), formulation, task_name)
+        return _continuation_doc(
+            words, _with_formatting(words, full), formulation, task_name
+        )
 
     return prompt_function(adapter, build)
 
@@ -93,19 +99,19 @@ def get_hellaswag_prompt_function(
     formulation: Formulation | None = None,
     wikihow_artifacts: Sequence[str] = WIKIHOW,
 ) -> PromptFunction:
-    """Prompts of HellaSwag, whose texts are cleaned.
+    """Prompt function for HellaSwag, which removes WikiHow markup.
 
     Args:
-        language: Of the prompts.
-        adapter: Gives ``ctx_a``, ``continuations``, ``gold_idx``, and perhaps
+        language: Language of the prompts.
+        adapter: Returns ``ctx_a``, ``continuations``, ``gold_idx``, and optionally
             ``ctx_b``, ``activity_label`` and ``instruction``.
-        formulation: How continuations are put; ``None`` for labels.
-        wikihow_artifacts: Texts that stand for the end of a sentence.
+        formulation: Presentation of the continuations; ``None`` for labels.
+        wikihow_artifacts: Markers of the end of a sentence.
     """
 
     def build(given: Mapping[str, Any], task_name: str) -> Doc | None:
-        words = wording_of(language)
-        context = _story(words, given, wikihow_artifacts)
+        words = template_language(language)
+        context = _hellaswag_context(words, given, wikihow_artifacts)
         stop = words.signs.full_stop + words.signs.sentence_space
         endings = [
             _clean(text, wikihow_artifacts, stop) for text in given["continuations"]
@@ -113,7 +119,9 @@ def get_hellaswag_prompt_function(
         if not all(endings):
             return None
         full = {**given, "context": context, "continuations": endings}
-        return _continued(words, _fitting(words, full), formulation, task_name)
+        return _continuation_doc(
+            words, _with_formatting(words, full), formulation, task_name
+        )
 
     return prompt_function(adapter, build)
 
@@ -124,84 +132,91 @@ def get_translation_prompt_function(
     adapter: Adapter,
     formulation: Formulation | None = None,
 ) -> PromptFunction:
-    """Prompts of translations: ``EN: How are you? FR:``.
+    """Prompt function for translations: ``EN: How are you? FR:``.
 
     Args:
-        source_language: Of the text.
-        target_language: Of the translations.
-        adapter: Gives ``source_text``, ``target_text`` (a text or several), and perhaps
-            ``gold_idx`` and ``instruction``.
-        formulation: How translations are put; ``None`` for labels.
+        source_language: Language of the source text.
+        target_language: Language of the translations.
+        adapter: Returns ``source_text``, ``target_text`` (a string or several), and
+            optionally ``gold_idx`` and ``instruction``.
+        formulation: Presentation of the translations; ``None`` for labels.
     """
 
     def build(given: Mapping[str, Any], task_name: str) -> Doc | None:
-        source, target = wording_of(source_language), wording_of(target_language)
+        source, target = (
+            template_language(source_language),
+            template_language(target_language),
+        )
         targets = given["target_text"]
         targets = [targets] if isinstance(targets, str) else list(targets)
-        text = source.whole(given["source_text"])
+        text = source.as_sentence(given["source_text"])
         full = {
             "context": f"{_tag(source)}: {text} {_tag(target)}:",
-            "continuations": [target.whole(one) for one in targets],
+            "continuations": [target.as_sentence(one) for one in targets],
             "gold_idx": given.get("gold_idx", list(range(len(targets)))),
             "instruction": given.get("instruction"),
         }
-        # Everything around the two texts is English, whatever their languages.
-        return _continued(wording_of("eng"), full, formulation, task_name)
+        # Labels and headings are English whatever the two languages are.
+        return _continuation_doc(template_language("eng"), full, formulation, task_name)
 
     return prompt_function(adapter, build)
 
 
-def _tag(words: Wording) -> str:
+def _tag(words: TemplateLanguage) -> str:
     return standardize_tag(words.code).upper()
 
 
-def _fitting(words: Wording, given: Mapping[str, Any]) -> dict[str, Any]:
-    """With case and signs that fit."""
-    context = words.whole(given["context"])
+def _with_formatting(
+    words: TemplateLanguage, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Adjust case and punctuation of the context and the continuations."""
+    context = words.as_sentence(given["context"])
     return {
         **given,
         "context": context,
         "continuations": [
-            words.ended(words.following(context, text))
+            words.with_punctuation(words.with_case(context, text))
             for text in given["continuations"]
         ],
     }
 
 
-def _continued(
-    words: Wording,
+def _continuation_doc(
+    words: TemplateLanguage,
     given: Mapping[str, Any],
     formulation: Formulation | None,
     task_name: str,
 ) -> Doc:
-    """The document of a text with continuations."""
+    """The document of a context with continuations."""
     formulation = formulation or MCFFormulation()
     instruction = f"{given['instruction']}\n" if given.get("instruction") else ""
     context, choices = given["context"], list(given["continuations"])
-    query, alone = instruction + context, ""
+    query, heading = instruction + context, ""
     if isinstance(formulation, CFFormulation):
         space = words.space_after(context)
         answers = [space + text for text in choices]
     else:
-        alone = words.heading("answer")
-        query += "\n" + listed(words, choices, formulation) + alone
-        answers = spoken(words, choices, formulation)
+        heading = words.heading("answer")
+        query += "\n" + choice_list(words, choices, formulation) + heading
+        answers = answer_texts(words, choices, formulation)
     return Doc(
         task_name=task_name,
         query=query,
         choices=answers,
         gold_index=positions(given["gold_idx"]),
         instruction=instruction,
-        unconditioned_query=alone,
+        unconditioned_query=heading,
     )
 
 
-def _story(words: Wording, given: Mapping[str, Any], artifacts: Sequence[str]) -> str:
-    """Label and both parts of the beginning."""
-    text = words.whole(_clean(given["ctx_a"], artifacts))
-    rest = words.whole(_clean(given.get("ctx_b") or "", artifacts))
+def _hellaswag_context(
+    words: TemplateLanguage, given: Mapping[str, Any], artifacts: Sequence[str]
+) -> str:
+    """The activity label and both parts of the context."""
+    text = words.as_sentence(_clean(given["ctx_a"], artifacts))
+    rest = words.as_sentence(_clean(given.get("ctx_b") or "", artifacts))
     if rest:
-        text += words.space_after(text) + words.following(text, rest)
+        text += words.space_after(text) + words.with_case(text, rest)
     label = capitalize(given.get("activity_label") or "")
     return f"{label}:\n{text}" if label else text
 

@@ -1,6 +1,6 @@
-"""How a template puts choices: listed or not, answered by label or by text; and which
-metrics fit (lighteval 0.13.0, ``tasks/templates/utils/formulation.py`` and
-``tasks/multilingual/utils/task_utils.py``). Tasks have its name in theirs."""
+"""Formulations: whether choices are listed, and whether answers are labels or texts;
+and the metrics that fit (lighteval 0.13.0, ``tasks/templates/utils/formulation.py`` and
+``tasks/multilingual/utils/task_utils.py``). Task names contain their names."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = [
 ]
 
 ChoicePrefix = Literal["Letters", "NativeLetters", "Numbers"]
-"""What stands in front of a listed choice."""
+"""Style of the labels of listed choices."""
 
 
 @dataclass(frozen=True)
 class MCFFormulation:
-    """Choices are listed, and the answer is the label of one."""
+    """Choices are listed; the answer is the label of one."""
 
     choice_prefix: ChoicePrefix = "Letters"
     name: str = "MCF"
@@ -35,7 +35,7 @@ class MCFFormulation:
 
 @dataclass(frozen=True)
 class HybridFormulation:
-    """Choices are listed, and the answer is the text of one."""
+    """Choices are listed; the answer is the text of one."""
 
     choice_prefix: ChoicePrefix = "Letters"
     name: str = "Hybrid"
@@ -43,7 +43,7 @@ class HybridFormulation:
 
 @dataclass(frozen=True)
 class CFFormulation:
-    """Choices are not listed, and the answer is the text of one."""
+    """Choices are not listed; the answer is the text of one."""
 
     name: str = "CF"
 
@@ -54,8 +54,10 @@ Formulation = MCFFormulation | HybridFormulation | CFFormulation
 def get_metrics_for_formulation(
     formulation: Formulation, metrics: Sequence[Metric]
 ) -> list[Metric]:
-    """The metrics; of answers that are letters only the plain accuracy, since all of
-    them are as long."""
+    """The metrics that fit the formulation.
+
+    For letters only unnormalized accuracy remains, because all answers have one length.
+    """
     is_listed = isinstance(formulation, MCFFormulation)
     if is_listed and getattr(formulation, "choice_prefix", "") == "Letters":
         return [LogLikelihoodAccMetric(normalization=None)]
@@ -63,5 +65,5 @@ def get_metrics_for_formulation(
 
 
 def normalize_subset(subset: str) -> str:
-    """A name without spaces and brackets, in lower case."""
+    """Lower-case name without spaces and brackets."""
     return subset.replace(" ", "_").replace("(", "").replace(")", "").lower()

@@ -1,7 +1,7 @@
-"""The words of a language as templates use them, and what they do to texts.
+"""A language's words and punctuation in templates.
 
-Rules as in lighteval 0.13.0 (``tasks/templates/utils``): case and the last sign of a
-text are made to fit where the text stands.
+Rules as in lighteval 0.13.0 (``tasks/templates/utils``): case and final punctuation are
+adjusted to the position of a text in the prompt.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pytest_evals.scorers.lighteval.text.literals import LANGUAGES, Literals
 
 __all__ = [
     "TRANSLATION_LITERALS",
+    "TemplateLanguage",
     "TranslationLiterals",
-    "Wording",
     "capitalize",
     "decapitalize",
     "open_ended",
-    "wording_of",
+    "template_language",
 ]
 
 _RANGES = """
@@ -37,9 +37,9 @@ A9C8-A9C9 AA5D-AA5F AAF0-AAF1 ABEB FE52 FE56-FE57 FF01 FF0E FF1F FF61 10A56-10A5
 11641-11642 1173C-1173E 11944 11946 11A42-11A43 11A9B-11A9C 11C41-11C42 11EF7-11EF8
 11F43-11F44 16A6E-16A6F 16AF5 16B37-16B38 16B44 16E98 1BC9F 1DA88
 """
-"""First and last code point of each run, or the only one, of all signs that end a
-sentence: Unicode's ``Sentence_Terminal``, some near ones, and straight quotes, as
-lighteval 0.13.0 has them (``tasks/templates/utils/formatting_utils.py``)."""
+"""Code points and ranges of all characters that end a sentence: Unicode's
+``Sentence_Terminal``, some similar ones, and straight quotes, as in lighteval 0.13.0
+(``tasks/templates/utils/formatting_utils.py``)."""
 
 
 def _characters(run: str) -> str:
@@ -48,11 +48,11 @@ def _characters(run: str) -> str:
 
 
 ENDINGS = "".join(map(_characters, _RANGES.split()))
-"""All signs that end a sentence."""
+"""All characters that end a sentence."""
 
 
 def TranslationLiterals(language: Any, **words: Any) -> Literals:
-    """Words of a language, as modules give their own."""
+    """Words of a language, as task modules define them."""
     given = {key: word for key, word in words.items() if word is not None}
     if "indices" in given:
         given["indices"] = tuple(given["indices"])
@@ -62,70 +62,72 @@ def TranslationLiterals(language: Any, **words: Any) -> Literals:
 TRANSLATION_LITERALS: dict[Any, Literals] = {
     language: LANGUAGES.get(language.value, Literals()) for language in Language
 }
-"""Language → words, none at all for many; a module may add to it."""
+"""Language → words, empty for many languages; modules may add entries."""
 
 
-def wording_of(language: Any) -> Wording:
-    """The words of a language, given as such or by its code.
+def template_language(language: Any) -> TemplateLanguage:
+    """The words of a language, by ``Language`` or code.
 
     Raises:
-        EvalsError: We know none.
+        EvalsError: The language is unknown.
     """
     code = code_of(language)
-    for known, words in TRANSLATION_LITERALS.items():
-        if code_of(known) == code:
-            return Wording(code, words)
+    for candidate, words in TRANSLATION_LITERALS.items():
+        if code_of(candidate) == code:
+            return TemplateLanguage(code, words)
     fix = 'TRANSLATION_LITERALS[language] = TranslationLiterals(language, answer="…")'
-    raise EvalsError(f"there are no words of language {code!r}\n  fix: {fix}")
+    raise EvalsError(f"no words are defined for language {code!r}\n  fix: {fix}")
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
-    """A language in the hands of a template.
+class TemplateLanguage:
+    """A language as templates use it.
 
     Args:
-        code: Its ISO 639-3 code.
-        signs: Its words and signs.
+        code: ISO 639-3 code.
+        signs: Words and punctuation.
     """
 
     code: str
     signs: Literals
 
     def word(self, name: str) -> str:
-        """One of its words.
+        """A word of the language.
 
         Raises:
-            EvalsError: We do not know it.
+            EvalsError: The word is not defined.
         """
-        found: str = getattr(self.signs, name)
-        if not found:
+        word: str = getattr(self.signs, name)
+        if not word:
             raise EvalsError(
-                f"there is no {name!r} in the words of language {self.code!r}\n"
+                f"the word {name!r} is not defined for language {self.code!r}\n"
                 "  fix: TRANSLATION_LITERALS[language] = TranslationLiterals(language, "
                 f'{name}="…")'
             )
-        return found
+        return word
 
     def heading(self, name: str) -> str:
         """A word as a heading: ``Answer:``."""
         return capitalize(self.word(name)) + self.signs.colon
 
     def label(self, prefix: str, position: int) -> str:
-        """What stands in front of a listed choice.
+        """The label of a listed choice.
 
         Raises:
-            EvalsError: There are more choices than labels.
+            EvalsError: More choices than labels.
         """
         if prefix == "NativeLetters":
             labels: Sequence[str] = self.signs.indices
         else:
             labels = labels_of(prefix, self.code)
         if position >= len(labels):
-            raise EvalsError(f"there are {len(labels)} labels, and more choices")
+            raise EvalsError(
+                f"more choices than the {len(labels)} labels of language {self.code!r}"
+            )
         return labels[position]
 
-    def ended(self, text: str) -> str:
-        """The text with its last sign as the language writes it."""
+    def with_punctuation(self, text: str) -> str:
+        """Replace the final punctuation mark by the language's own."""
         text = text.rstrip()
         own = {
             "?": self.signs.question_mark,
@@ -135,12 +137,12 @@ class Wording:
         }
         return text[:-1] + own[text[-1]] if text and text[-1] in own else text
 
-    def whole(self, text: str) -> str:
-        """The text as a sentence of its own."""
-        return capitalize(self.ended(text))
+    def as_sentence(self, text: str) -> str:
+        """Capitalize a text and use the language's final punctuation."""
+        return capitalize(self.with_punctuation(text))
 
     def ends(self, text: str) -> bool:
-        """Whether a sentence ends where the text ends."""
+        """Whether a text ends with the end of a sentence."""
         marks = self.signs
         ends = (
             marks.question_mark,
@@ -152,26 +154,25 @@ class Wording:
         return text.rstrip().endswith(ends)
 
     def space_after(self, text: str) -> str:
-        """What parts the text from what follows."""
+        """Space between a text and the next one."""
         return self.signs.sentence_space if self.ends(text) else self.signs.word_space
 
-    def following(self, before: str, text: str) -> str:
-        """The text with a capital where a sentence begins, and none where it goes
-        on."""
+    def with_case(self, before: str, text: str) -> str:
+        """Capitalize the text if it begins a sentence, else decapitalize it."""
         begins = not before or before.endswith("\n") or self.ends(before)
         return capitalize(text) if begins else decapitalize(text)
 
 
 def open_ended(text: str) -> str:
-    """The text without the signs that end it, so that it can go on."""
+    """Remove final punctuation, so that the sentence can continue."""
     return text.rstrip(ENDINGS)
 
 
 def capitalize(text: str) -> str:
-    """The text with its first character in upper case."""
+    """Convert the first character to upper case."""
     return text[:1].upper() + text[1:]
 
 
 def decapitalize(text: str) -> str:
-    """The text with its first character in lower case."""
+    """Convert the first character to lower case."""
     return text[:1].lower() + text[1:]

@@ -1,4 +1,4 @@
-"""Which modules of lighteval's templates have a stand-in, and what is in them."""
+"""Shims of lighteval's template modules, and their names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FUNCTIONS = {
     "qa": multiple_choice.get_qa_prompt_function,
     "translation": continuation.get_translation_prompt_function,
 }
-"""Module → the function that it is there for."""
+"""Module → the function that it defines."""
 
 TEMPLATES: Mapping[str, Mapping[str, Any]] = {
     _HOME: {},

@@ -1,4 +1,4 @@
-"""Questions with choices: ``mcq``, ``boolq`` and ``qa``."""
+"""Templates for questions with choices: ``mcq``, ``boolq`` and ``qa``."""
 
 from __future__ import annotations
 
@@ -18,39 +18,44 @@ from pytest_evals.dialects.lighteval.templates.formulation import (
     Formulation,
     MCFFormulation,
 )
-from pytest_evals.dialects.lighteval.templates.literals import Wording, wording_of
+from pytest_evals.dialects.lighteval.templates.literals import (
+    TemplateLanguage,
+    template_language,
+)
 
 __all__ = [
+    "answer_texts",
+    "choice_list",
     "get_boolq_prompt_function",
     "get_mcq_prompt_function",
     "get_qa_prompt_function",
-    "listed",
-    "question",
-    "spoken",
+    "question_doc",
 ]
 
 
 def get_mcq_prompt_function(
     language: Any, adapter: Adapter, formulation: Formulation | None = None
 ) -> PromptFunction:
-    """Prompts of questions with choices.
+    """Prompt function for multiple-choice questions.
 
     Args:
-        language: Of the prompts.
-        adapter: Gives ``question``, ``choices``, ``gold_idx``, and perhaps ``context``
-            and ``instruction``.
-        formulation: How choices are put; ``None`` for labels.
+        language: Language of the prompts.
+        adapter: Returns ``question``, ``choices``, ``gold_idx``, and optionally
+            ``context`` and ``instruction``.
+        formulation: Presentation of the choices; ``None`` for labels.
     """
 
     def build(given: Mapping[str, Any], task_name: str) -> Doc | None:
-        asked = _Asked(
+        question = _ChoiceQuestion(
             given["question"],
             given["choices"],
             positions(given["gold_idx"]),
             given.get("context"),
             given.get("instruction"),
         )
-        return question(wording_of(language), asked, formulation, task_name)
+        return question_doc(
+            template_language(language), question, formulation, task_name
+        )
 
     return prompt_function(adapter, build)
 
@@ -58,55 +63,57 @@ def get_mcq_prompt_function(
 def get_boolq_prompt_function(
     language: Any, adapter: Adapter, formulation: Formulation | None = None
 ) -> PromptFunction:
-    """Prompts of questions that are answered by yes or no.
+    """Prompt function for yes/no questions.
 
     Args:
-        language: Of the prompts.
-        adapter: Gives ``question``, ``answer`` (whether it is yes), and perhaps
+        language: Language of the prompts.
+        adapter: Returns ``question``, ``answer`` (true for yes), and optionally
             ``context`` and ``instruction``.
-        formulation: How choices are put; ``None`` for labels.
+        formulation: Presentation of the choices; ``None`` for labels.
     """
 
     def build(given: Mapping[str, Any], task_name: str) -> Doc | None:
-        words = wording_of(language)
-        asked = _Asked(
+        words = template_language(language)
+        question = _ChoiceQuestion(
             given["question"],
             [words.word("yes"), words.word("no")],
             [0 if given["answer"] else 1],
             given.get("context"),
             given.get("instruction") or "",
         )
-        return question(words, asked, formulation, task_name)
+        return question_doc(words, question, formulation, task_name)
 
     return prompt_function(adapter, build)
 
 
 def get_qa_prompt_function(language: Any, adapter: Adapter) -> PromptFunction:
-    """Prompts of questions with free answers, all of which are right.
+    """Prompt function for questions with free-form answers, all of which are correct.
 
     Args:
-        language: Of the prompts.
-        adapter: Gives ``question``, ``choices``, and perhaps ``context`` and
+        language: Language of the prompts.
+        adapter: Returns ``question``, ``choices``, and optionally ``context`` and
             ``instruction``.
     """
 
     def build(given: Mapping[str, Any], task_name: str) -> Doc | None:
         answers = list(dict.fromkeys(given["choices"]))
-        asked = _Asked(
+        question = _ChoiceQuestion(
             given["question"],
             answers,
             list(range(len(answers))),
             given.get("context"),
             given.get("instruction"),
         )
-        return question(wording_of(language), asked, CFFormulation(), task_name)
+        return question_doc(
+            template_language(language), question, CFFormulation(), task_name
+        )
 
     return prompt_function(adapter, build)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A question with its choices; an instruction that is empty stays one."""
+class _ChoiceQuestion:
+    """A question with its choices; an empty instruction is kept as such."""
 
     question: str
     choices: Sequence[str]
@@ -115,29 +122,35 @@ class _Asked:
     instruction: str | None = None
 
 
-def question(
-    words: Wording, asked: _Asked, formulation: Formulation | None, task_name: str
+def question_doc(
+    words: TemplateLanguage,
+    question: _ChoiceQuestion,
+    formulation: Formulation | None,
+    task_name: str,
 ) -> Doc:
     """The document of a question with choices."""
     formulation = formulation or MCFFormulation()
     space = words.signs.sentence_space
-    choices = [words.whole(choice) for choice in asked.choices]
-    query = f"{asked.instruction}\n" if asked.instruction else ""
-    query += f"{words.whole(asked.context)}\n" if asked.context else ""
-    query += f"{words.heading('question_word')}{space}{words.whole(asked.question)}\n"
-    query += listed(words, choices, formulation)
+    choices = [words.as_sentence(choice) for choice in question.choices]
+    text = words.as_sentence(question.question)
+    query = f"{question.instruction}\n" if question.instruction else ""
+    query += f"{words.as_sentence(question.context)}\n" if question.context else ""
+    query += f"{words.heading('question_word')}{space}{text}\n"
+    query += choice_list(words, choices, formulation)
     return Doc(
         task_name=task_name,
         query=query + words.heading("answer"),
-        choices=spoken(words, choices, formulation),
-        gold_index=asked.golds,
-        instruction=asked.instruction,
+        choices=answer_texts(words, choices, formulation),
+        gold_index=question.golds,
+        instruction=question.instruction,
         unconditioned_query=words.heading("answer"),
     )
 
 
-def listed(words: Wording, choices: Sequence[str], formulation: Formulation) -> str:
-    """The choices, a line each; nothing where they are not listed."""
+def choice_list(
+    words: TemplateLanguage, choices: Sequence[str], formulation: Formulation
+) -> str:
+    """The choices, one a line; empty if the formulation does not list them."""
     if isinstance(formulation, CFFormulation):
         return ""
     space, prefix = words.signs.sentence_space, formulation.choice_prefix
@@ -147,10 +160,10 @@ def listed(words: Wording, choices: Sequence[str], formulation: Formulation) -> 
     )
 
 
-def spoken(
-    words: Wording, choices: Sequence[str], formulation: Formulation
+def answer_texts(
+    words: TemplateLanguage, choices: Sequence[str], formulation: Formulation
 ) -> list[str]:
-    """The choices as answers behind a heading."""
+    """The answers that follow the heading: labels or texts."""
     space = words.signs.sentence_space
     if isinstance(formulation, MCFFormulation):
         prefix = formulation.choice_prefix

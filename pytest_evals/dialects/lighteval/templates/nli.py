@@ -1,4 +1,4 @@
-"""Whether a hypothesis follows from a premise: ``nli``."""
+"""Template for natural language inference: ``nli``."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from pytest_evals.dialects.lighteval.templates.formulation import (
     MCFFormulation,
 )
 from pytest_evals.dialects.lighteval.templates.literals import (
-    Wording,
+    TemplateLanguage,
     capitalize,
     decapitalize,
     open_ended,
-    wording_of,
+    template_language,
 )
 from pytest_evals.dialects.lighteval.templates.multiple_choice import (
     get_mcq_prompt_function,
@@ -41,27 +41,27 @@ def get_nli_prompt_function(
     relations: Sequence[Relation],
     formulation: Formulation | None = None,
 ) -> PromptFunction:
-    """Prompts of premise and hypothesis.
+    """Prompt function for pairs of premise and hypothesis.
 
     Args:
-        language: Of the prompts.
-        adapter: Gives ``premise``, ``hypothesis``, ``gold_idx``, and perhaps
+        language: Language of the prompts.
+        adapter: Returns ``premise``, ``hypothesis``, ``gold_idx``, and optionally
             ``instruction``.
-        relations: What the choices say, in their order.
-        formulation: How they are put; ``None`` for labels.
+        relations: The relation that each choice represents, in order.
+        formulation: Presentation of the choices; ``None`` for labels.
     """
 
     def build(given: Mapping[str, Any], task_name: str) -> Doc | None:
-        words = wording_of(language)
+        words = template_language(language)
         if isinstance(formulation, CFFormulation):
-            return _confirmed(words, given, relations, task_name)
+            return _confirmation_doc(words, given, relations, task_name)
         labels = [words.word(_LABELS[one]) for one in relations]
-        asked = given["hypothesis"]
+        question = given["hypothesis"]
         shape: Formulation = formulation or MCFFormulation()
         if isinstance(formulation, HybridFormulation):
-            asked, shape = _inline(words, asked, relations), CFFormulation()
+            question, shape = _inline(words, question, relations), CFFormulation()
         full = {
-            "question": asked,
+            "question": question,
             "context": given["premise"],
             "choices": labels,
             "gold_idx": given["gold_idx"],
@@ -74,18 +74,18 @@ def get_nli_prompt_function(
     return prompt_function(adapter, build)
 
 
-def _confirmed(
-    words: Wording,
+def _confirmation_doc(
+    words: TemplateLanguage,
     given: Mapping[str, Any],
     relations: Sequence[Relation],
     task_name: str,
 ) -> Doc:
-    """The premise, asked to be confirmed, and the hypothesis behind yes, also or no."""
+    """The premise as a question; each choice is yes, also or no and the hypothesis."""
     signs = words.signs
-    asked = words.word("confirmation_word") + signs.question_mark
+    confirmation = words.word("confirmation_word") + signs.question_mark
     instruction = given.get("instruction")
     query = f"{instruction}\n" if instruction else ""
-    query += capitalize(open_ended(given["premise"])) + signs.word_space + asked
+    query += capitalize(open_ended(given["premise"])) + signs.word_space + confirmation
     rest = decapitalize(open_ended(given["hypothesis"]))
     return Doc(
         task_name=task_name,
@@ -97,12 +97,14 @@ def _confirmed(
         ],
         gold_index=given["gold_idx"],
         instruction=instruction,
-        unconditioned_query=asked,
+        unconditioned_query=confirmation,
     )
 
 
-def _inline(words: Wording, hypothesis: str, relations: Sequence[Relation]) -> str:
-    """The hypothesis with the labels behind it, as a question; neither comes last."""
+def _inline(
+    words: TemplateLanguage, hypothesis: str, relations: Sequence[Relation]
+) -> str:
+    """The hypothesis followed by the labels, as a question; "neither" comes last."""
     signs = words.signs
     ordered = sorted(relations, key=lambda one: one == "neutral")
     *front, last = [capitalize(words.word(_LABELS[one])) for one in ordered]
