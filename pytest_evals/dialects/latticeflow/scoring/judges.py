@@ -15,11 +15,6 @@ from typing import Any
 
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.core.metric import Span
-from pytest_evals.dialects.latticeflow.metrics.judge_replies import (
-    JudgeLabel,
-    read_grade,
-    read_label,
-)
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
@@ -33,6 +28,11 @@ from pytest_evals.dialects.latticeflow.solvers.template_fields import (
     text_template,
 )
 from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.scorers.judge_replies import (
+    JudgeLabel,
+    read_grade,
+    read_label,
+)
 
 _JUDGE = "You judge the work of another model, carefully and fairly."
 _LABELER = "You label texts and data, carefully and consistently."

@@ -17,7 +17,6 @@ from pytest_evals.dialects.latticeflow.metrics.claims import (
     Entailed,
     rag_scores,
 )
-from pytest_evals.dialects.latticeflow.metrics.judge_replies import read_json
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts
@@ -26,6 +25,7 @@ from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain
 from pytest_evals.dialects.latticeflow.solvers.template_fields import Lines, line_to
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, did_you_mean
+from pytest_evals.scorers.judge_replies import read_json
 
 _MODES = ("all_claims", "required_only", "required_and_optional")
 _WITHOUT_TARGET = ("faithfulness",)

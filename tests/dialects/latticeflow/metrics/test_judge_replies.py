@@ -3,12 +3,12 @@ the labels or the range is an error of the sample, and no wrong answer."""
 
 import pytest
 
-from pytest_evals.dialects.latticeflow.metrics.judge_replies import (
+from pytest_evals.errors import DocumentError
+from pytest_evals.scorers.judge_replies import (
     read_grade,
     read_json,
     read_label,
 )
-from pytest_evals.errors import DocumentError
 
 KEYS = ("prediction", "label")
 
