@@ -1,9 +1,8 @@
-"""What a judge's reply says: a label or a grade, its reasoning and how sure it is.
+"""Parse a judge's reply: a label or a grade, its reasoning and its confidence.
 
-A reply is a JSON object, alone, fenced or with words around it; or a bare label or
-number. What the judge thinks aloud before it is no part of it. A reply that says none
-of the labels, a grade out of range, or two different things, says nothing: that is no
-wrong answer.
+A reply is a JSON object, alone, in a code fence or inside other text; or a bare label
+or number. Reasoning before ``</think>`` is removed. A reply with an unknown label, a
+grade out of range or contradictory objects is an error, not a wrong answer.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _MOST_SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class JudgeLabel:
-    """What a judge says.
+    """The parsed reply of a judge.
 
     Args:
         value: The label as the task spells it, or the grade.
@@ -36,25 +35,25 @@ class JudgeLabel:
 
 
 def read_label(reply: str, keys: Sequence[str], labels: Sequence[str]) -> JudgeLabel:
-    """The label of a reply.
+    """Return the label of a reply.
 
     Args:
-        reply: What the judge wrote.
-        keys: Names that it may have in a JSON object; the first one counts.
-        labels: All labels there are; empty for any.
+        reply: The judge's text.
+        keys: Possible keys of the label in a JSON object; the first match is used.
+        labels: The valid labels; empty for any.
 
     Raises:
-        DocumentError: It says none of them.
+        DocumentError: The reply has none of them.
     """
     found = read_json(reply, keys)
-    said = _spoken(reply) if found is None else _first(found, keys)
-    if isinstance(said, float) and said.is_integer():
-        said = int(said)
-    if isinstance(said, bool | int | float):
-        said = str(said)
-    if not isinstance(said, str) or not said.strip():
+    value = _spoken(reply) if found is None else _first(found, keys)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool | int | float):
+        value = str(value)
+    if not isinstance(value, str) or not value.strip():
         raise DocumentError(f"the judge's reply has no label: {_shown(reply)}")
-    label = _matching(said, labels) if labels else _bare(said)
+    label = _matching(value, labels) if labels else _bare(value)
     if label is None:
         listed = ", ".join(map(repr, labels))
         raise DocumentError(f"the judge's reply is none of {listed}: {_shown(reply)}")
@@ -62,15 +61,15 @@ def read_label(reply: str, keys: Sequence[str], labels: Sequence[str]) -> JudgeL
 
 
 def read_grade(reply: str, least: float, most: float) -> JudgeLabel:
-    """The grade of a reply.
+    """Return the grade of a reply.
 
     Raises:
-        DocumentError: It has none, or one that is out of range.
+        DocumentError: The grade is missing or out of range.
     """
     found = read_json(reply, ("score",))
-    said: Any = _bare(_spoken(reply)) if found is None else _first(found, ("score",))
+    value: Any = _bare(_spoken(reply)) if found is None else _first(found, ("score",))
     try:
-        grade = math.nan if isinstance(said, bool) else float(said)
+        grade = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
         grade = math.nan
     if math.isnan(grade):
@@ -83,11 +82,11 @@ def read_grade(reply: str, least: float, most: float) -> JudgeLabel:
 
 
 def read_json(reply: str, keys: Sequence[str]) -> dict[str, Any] | None:
-    """The JSON object of a reply that has one of these keys, in letters of any case;
-    ``None`` if there is none.
+    """Return the JSON object of a reply that has one of these keys, ignoring case;
+    ``None`` without such an object.
 
     Raises:
-        DocumentError: There are several, and they say different things.
+        DocumentError: Several objects contradict each other.
     """
     spoken = _spoken(reply)
     fenced = [one[1] for one in _FENCED.finditer(spoken)]
@@ -96,19 +95,19 @@ def read_json(reply: str, keys: Sequence[str]) -> dict[str, Any] | None:
         named = [_named(found, keys) for found in given]
         found = [one for one in named if any(key in one for key in keys)]
         if any(_first(one, keys) != _first(found[0], keys) for one in found):
-            raise DocumentError(f"the judge says different things: {_shown(reply)}")
+            raise DocumentError(f"the judge's reply contradicts itself: {_shown(reply)}")
         if found:
             return found[0]
     return None
 
 
 def _spoken(reply: str) -> str:
-    """A reply without what was thought aloud; nothing, if that has no end."""
+    """The reply without its reasoning; empty if the reasoning was cut off."""
     return reply.rpartition("</think>")[2].partition("<think>")[0].strip()
 
 
 def _named(found: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
-    """An object with its keys as they should be written."""
+    """The object with its keys in their normal spelling."""
     known = {key.casefold(): key for key in (*keys, *_KEPT)}
     return {known.get(name.casefold(), name): one for name, one in found.items()}
 
@@ -131,17 +130,17 @@ def _first(found: Mapping[str, Any], keys: Sequence[str]) -> Any:
     return next((found[key] for key in keys if key in found), None)
 
 
-def _matching(said: str, labels: Sequence[str]) -> str | None:
-    """The label that is said, by its letters; else whatever its case and quotes."""
-    if said.strip() in labels:
-        return said.strip()
-    wanted = _bare(said).casefold()
-    same = [label for label in labels if label.strip().casefold() == wanted]
+def _matching(value: str, labels: Sequence[str]) -> str | None:
+    """The valid label that equals a text, exactly or ignoring case and quotes."""
+    if value.strip() in labels:
+        return value.strip()
+    folded = _bare(value).casefold()
+    same = [label for label in labels if label.strip().casefold() == folded]
     return same[0] if len(same) == 1 else None
 
 
 def _bare(text: str) -> str:
-    """Without fences, quotes and a full stop around it."""
+    """The text without a code fence, quotes and a trailing full stop."""
     fenced = _FENCED.fullmatch(text.strip())
     bare = (fenced[1] if fenced else text).strip()
     return bare.removesuffix(".").strip("\"'`*").strip().removesuffix(".")

@@ -44,7 +44,7 @@ def test_a_label_is_understood_in_whatever_form_judges_give_it(reply):
         ('{"prediction": null}', "has no label"),
         ("", "has no label"),
         ('<think>{"prediction": "RIGHT"} if I had the time', "has no label"),
-        ('{"prediction": "RIGHT"} {"prediction": "WRONG"}', "says different things"),
+        ('{"prediction": "RIGHT"} {"prediction": "WRONG"}', "contradicts itself"),
     ],
 )
 def test_a_reply_that_says_no_label_is_no_answer(reply, why):
