@@ -95,7 +95,9 @@ def read_json(reply: str, keys: Sequence[str]) -> dict[str, Any] | None:
         named = [_named(found, keys) for found in given]
         found = [one for one in named if any(key in one for key in keys)]
         if any(_first(one, keys) != _first(found[0], keys) for one in found):
-            raise DocumentError(f"the judge's reply contradicts itself: {_shown(reply)}")
+            raise DocumentError(
+                f"the judge's reply contradicts itself: {_shown(reply)}"
+            )
         if found:
             return found[0]
     return None
