@@ -33,10 +33,8 @@ NOT_RUN = {
     "coming_from_latticeflow.md": {"pytest evals/task.yaml": NETWORK},
     "coming_from_lighteval.md": {"lighteval accelerate": NETWORK},
     "metrics.md": {"pytest --model=hf:my-model": NETWORK},
-    "models.md": {
-        "pytest --model=hf:gpt2": NETWORK,
-        "pytest --model=openai:": NETWORK,
-    },
+    "models_hf.md": {"pytest --model=hf:gpt2": NETWORK},
+    "models_openai.md": {"pytest --model=openai:": NETWORK},
     "performance.md": {"python tests/bench/": "measures for minutes"},
     "scaling.md": {"pip install": "starts a Ray cluster of several machines"},
     "tutorial.md": {"pip install": BUILDS},

@@ -6,6 +6,8 @@ import dataclasses
 import inspect
 import json
 import re
+import runpy
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -148,19 +150,20 @@ def test_hooks_page_has_every_hook_with_its_arguments():
 
 @pytest.mark.parametrize("key", [*TASK_KEYS, "include", "gates", "group", "class"])
 def test_task_key_is_documented(key):
-    assert any(key in re.split(r"\W+", word) for word in words_in_code(page("lm_eval")))
+    assert any(key in re.split(r"\W+", word) for word in words_in_code(page("keys")))
 
 
 @pytest.mark.parametrize("key", [*GROUP_KEYS, *KEYS, "anchor"])
 def test_keys_of_groups_and_gates_are_documented(key):
-    texts = words_in_code(page("lm_eval")) | words_in_code(page("gates"))
-    texts |= set(blocks(page("gates"), "yaml"))
+    texts: set[str] = set()
+    for name in ("groups", "gates", "gate_verdicts", "gate_groups", "baselines"):
+        texts |= words_in_code(page(name)) | set(blocks(page(name), "yaml"))
     assert any(key in re.split(r"\W+", text) for text in texts)
 
 
 @pytest.mark.parametrize("key", SHOT_KEYS)
 def test_shot_key_is_documented(key):
-    assert key in words_in_code(section("lm_eval", "Shots"))
+    assert key in words_in_code(section("lm_eval", "Few-shot examples"))
 
 
 DOCUMENTED_KEYS = sorted(
@@ -183,7 +186,7 @@ def test_documented_shot_key_is_known_to_the_front_end(key, tmp_path):
 def test_unsafe_code_is_refused_as_the_page_says(tmp_path):
     (row,) = [
         row
-        for row in cells(section("lm_eval", "What is refused"))
+        for row in cells(section("lm_eval", "Rejected tasks"))
         if "unsafe_code" in row[1]
     ]
     assert "--evals-allow-unsafe-code" in row[2]
@@ -216,17 +219,20 @@ def problems(folder: Path, changes: dict[str, object]) -> str:
         ("Metrics", METRICS),
         ("Metrics", AGGREGATIONS),
         ("Output types", BUILDERS),
-        ("Shots", SAMPLERS),
     ],
-    ids=["filters", "metrics", "aggregations", "output_types", "samplers"],
+    ids=["filters", "metrics", "aggregations", "output_types"],
 )
 def test_every_name_that_a_task_file_may_use_is_documented(title, known):
-    assert set(known) <= words_in_code(section("lm_eval", title))
+    assert set(known) <= words_in_code(section("lm_eval_scoring", title))
+
+
+def test_every_sampler_is_documented():
+    assert set(SAMPLERS) <= words_in_code(section("lm_eval", "Few-shot examples"))
 
 
 def test_metrics_of_lighteval_are_documented_with_their_output_types():
     documented: dict[str, set[str]] = {}
-    for row in cells(section("metrics", "lighteval's").partition("\n### ")[0]):
+    for row in cells(section("metrics", "Names")):
         for name in re.findall(r"`(\w+)`", row[1]):
             documented.setdefault(name, set()).update(re.findall(r"\w+", row[2]))
     categories = {
@@ -246,7 +252,8 @@ def test_normalisers_of_lighteval_are_documented():
 
 def test_metrics_are_documented_with_their_output_types():
     documented: dict[str, set[str]] = {}
-    for row in cells(section("lm_eval", "Metrics")):
+    listed = section("lm_eval_scoring", "Metrics").partition("For other metrics")[0]
+    for row in cells(listed):
         for name in re.findall(r"`([\w+]+)`", row[1]):
             types = documented.setdefault(name, set())
             types.update(re.findall(r"\w+", row[2]))
@@ -255,14 +262,14 @@ def test_metrics_are_documented_with_their_output_types():
 
 def test_generation_options_of_the_hf_model_are_documented():
     sampling = pytest.importorskip("pytest_evals.models.hf.generation.sampling")
-    documented = words_in_code(section("lm_eval", "Generation"))
+    documented = words_in_code(section("lm_eval_scoring", "Generation"))
     assert set(sampling.DEFAULTS) <= documented
 
 
 def test_model_arguments_are_documented():
     documented = {
         name
-        for row in cells(section("models", "`hf:`"))
+        for row in cells(section("models_hf", "Arguments"))
         for name in re.findall(r"^`(\w+)`$", row[1])
     }
     arguments = {field.name for field in dataclasses.fields(HfSettings)}
@@ -270,7 +277,7 @@ def test_model_arguments_are_documented():
 
 
 def test_openai_arguments_and_generation_options_are_documented():
-    text = section("models", "`openai:`")
+    text = page("models_openai")
     documented = {
         name for row in cells(text) for name in re.findall(r"`(\w+)`", row[1])
     }
@@ -280,7 +287,7 @@ def test_openai_arguments_and_generation_options_are_documented():
 
 
 def test_the_members_of_a_model_are_documented_with_their_defaults():
-    text = section("models", "A model of your own")
+    text = section("custom_model", "Optional members")
     members = {name for name in vars(Model) if not name.startswith("_")}
     rows = {m[1] for row in cells(text) if (m := re.match(r"`(\w+)", row[1]))}
     assert rows == members - {"answer"}
@@ -288,7 +295,7 @@ def test_the_members_of_a_model_are_documented_with_their_defaults():
 
 def test_model_kinds_and_canned_answers_are_documented():
     text = page("models")
-    assert all(f"## `{kind}:`" in text for kind in KINDS)
+    assert all(f"| `{kind}:` |" in text for kind in KINDS)
     names = words_in_code(section("models", "`scripted:`"))
     assert {f"scripted:{name}" for name in BUILT_IN} <= names
     assert {field.name for field in dataclasses.fields(AnswerRule)} <= names
@@ -315,10 +322,60 @@ def test_links_lead_somewhere(path):
 
 
 def anchors(path: Path) -> set[str]:
-    """Anchors of a page's headings, as MkDocs makes them."""
+    """Anchors of a page's headings, as the generator makes them."""
     headings = re.findall(r"^#+ (.*)$", path.read_text("utf-8"), re.MULTILINE)
     words = (re.sub(r"[^\w\s-]", "", heading).strip().lower() for heading in headings)
     return {re.sub(r"[\s-]+", "-", text) for text in words}
+
+
+def test_navigation_has_every_page_once():
+    project = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]
+    assert sorted(leaves(project["nav"])) == [path.name for path in PAGES]
+
+
+def leaves(nav: object) -> list[str]:
+    """Pages of a navigation, in its order."""
+    match nav:
+        case dict():
+            return [page for value in nav.values() for page in leaves(value)]
+        case list():
+            return [page for value in nav for page in leaves(value)]
+    return [str(nav)]
+
+
+LONG = {"architecture", "changelog"}
+"""Pages whose length is not checked: a map of the code, and a list that grows."""
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_page_is_short(path):
+    if path.stem in LONG:
+        pytest.skip("not checked")
+    text = path.read_text(encoding="utf-8")
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    generated = r"<!-- table: .*?<!-- end of table -->"
+    assert len(re.sub(generated, "", prose, flags=re.DOTALL).split()) <= 1550
+
+
+def test_published_schema_is_that_of_the_package(capsys):
+    runpy.run_module("pytest_evals.dialects.lm_eval.schema", run_name="__main__")
+    assert json.loads(capsys.readouterr().out) == json.loads(
+        (ROOT / "docs" / "task.schema.json").read_text("utf-8")
+    )
+
+
+EXAMPLES = [
+    path
+    for path in sorted(ROOT.glob("example_suites/lm_eval/**/*.yaml"))
+    if re.search("^(task|group):", path.read_text("utf-8"), re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_names_the_published_schema(path):
+    first = path.read_text(encoding="utf-8").splitlines()[0]
+    target = first.removeprefix("# yaml-language-server: $schema=")
+    assert (path.parent / target).resolve() == ROOT / "docs" / "task.schema.json"
 
 
 def test_workflow_is_sound_and_names_options_that_exist():
@@ -380,7 +437,7 @@ class Suite:
 
     def conftest(self, name: str, title: str) -> None:
         """Make the example below a heading of a page the conftest.py."""
-        (code,) = blocks(section(name, title), "python")
+        code, *_ = blocks(section(name, title), "python")
         self.pytester.makeconftest(code)
 
     def run(self, *arguments: str, model: str = "scripted:answers.jsonl"):
@@ -397,8 +454,8 @@ def suite(pytester: pytest.Pytester) -> Suite:
     return Suite(pytester)
 
 
-def test_model_of_the_models_page_answers(suite):
-    suite.conftest("models", "A model of your own")
+def test_custom_model_of_the_docs_answers(suite):
+    suite.conftest("custom_model", "Use a custom model")
     suite.task("quiz", doc_to_text="{{answer}}\n", doc_to_target="")
     result = suite.run("evals", model="")
     assert result.parseoutcomes() == {"wrong": 4}
@@ -406,17 +463,16 @@ def test_model_of_the_models_page_answers(suite):
     assert suite.results()["config"]["model"] == "shouting"
 
 
-def test_script_of_the_models_page_runs(suite, monkeypatch, capsys):
+def test_script_of_the_docs_runs(suite, monkeypatch, capsys):
     monkeypatch.chdir(suite.pytester.path)
-    (model,) = blocks(section("models", "A model of your own"), "python")
-    (script,) = blocks(section("models", "Without pytest"), "python")
-    exec(model + script, {})
-    (screen,) = blocks(section("models", "Without pytest"), "text")
+    (script,) = blocks(section("python_api", "Run a suite in a script"), "python")
+    exec(script, {})
+    (screen,) = blocks(section("python_api", "Run a suite in a script"), "text")
     assert capsys.readouterr().out == screen
 
 
 def test_arguments_of_evaluate_are_documented():
-    text = section("models", "Without pytest")
+    text = section("python_api", "Run a suite in a script")
     documented = [row[1].strip("`") for row in cells(text)[2:]]
     assert documented == [*inspect.signature(evaluate).parameters]
 
@@ -541,7 +597,7 @@ def test_screens_of_the_tutorial_are_what_the_bundled_model_gives(
 
 
 def test_python_gates_of_the_gates_page_hold(tutorial):
-    (code,) = blocks(section("gates", "Gates in Python"), "python")
+    (code,) = blocks(section("python_api", "Gates in Python"), "python")
     # The scripted model has one of eight right, where the bundled one has five.
     code = code.replace("0.5", "0.12").replace("0.25", "0.005")
     (tutorial.path / "test_gates.py").write_text(code)
@@ -553,7 +609,7 @@ def test_python_gates_of_the_gates_page_hold(tutorial):
 def test_screen_of_the_gates_page_is_what_that_gate_says(tutorial):
     path = tutorial.path / "evals" / "capitals.yaml"
     path.write_text(path.read_text() + "gates:\n  - acc => 0.75\n")
-    screen = blocks(section("gates", "What may be written"), "text")[0]
+    screen = blocks(section("gates", "Syntax"), "text")[0]
     result = tutorial.runpytest("--model=scripted:first", "evals")
     assert result.ret == pytest.ExitCode.INTERRUPTED
     lines = [line for line in screen.splitlines() if line]

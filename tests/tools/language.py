@@ -37,7 +37,7 @@ PAIRS = {
     r"\bsee to\b": "resolve",
     r"\b(?:in|of|for) so many\b": "x% of the time",
     r"\bby (?:itself|themselves)\b": "on its own, alone, automatically",
-    r"\bof (?:its|one's|their|your) own\b": "custom, separate; its own ...",
+    r"(?<!one )\bof (?:its|one's|their|your) own\b": "custom, separate; its own ...",
     r"\bbeside\b": "next to, compared with",
     r"\breckon(?:ed|s)?\b": "computed",
     r"\bcounted apart\b|\btold apart\b": "counted separately, distinguished",
