@@ -87,7 +87,7 @@ def test_an_unknown_metric_without_aggregation_is_averaged_with_a_warning(
     (task,) = load_tasks(tmp_path / "t.yaml", TaskOptions())
     (metric,) = summarise(task, scored(task, ["a", "aaa"]), 2).metrics
     assert metric.estimate.value == 2
-    assert task.warnings() == ("metric 'mine' has no aggregation; the mean is taken",)
+    assert task.warnings() == ("metric 'mine' has no aggregation; the mean is used",)
 
 
 @pytest.mark.parametrize("label", ["007", "²"])
@@ -105,7 +105,10 @@ def test_digits_that_are_no_number_stay_text_with_a_warning(label, tmp_path):
     assert record.doc.gold_index == 0
     assert record.correct is True
     (warning,) = task.warnings()
-    assert f"{label!r} has digits but is no number, and is kept as text" in warning
+    assert (
+        f"{label!r} consists of digits but is not a number; it is used as a string"
+        in warning
+    )
 
 
 def test_graded_metrics_of_several_targets_are_0_or_1_with_a_warning(tmp_path):
@@ -120,7 +123,7 @@ def test_graded_metrics_of_several_targets_are_0_or_1_with_a_warning(tmp_path):
     (record,) = scored(task, ["y"])
     assert [one.value for one in record.scores] == [1.0]
     (warning,) = task.warnings()
-    assert "share is 1 if any of them gives more than 0" in warning
+    assert "share is 1 if the value for any of them is above 0" in warning
 
 
 def test_a_right_answer_outside_the_choices_is_wrong_with_a_warning(tmp_path):
@@ -179,7 +182,7 @@ def test_no_number_among_several_targets_equals_a_text(targets, text, value, tmp
     (task,) = load_tasks(tmp_path / "t.yaml", TaskOptions())
     (record,) = scored(task, [text])
     assert [one.value for one in record.scores] == [value]
-    flagged = any("none of them is a text" in one for one in task.warnings())
+    flagged = any("none is a string" in one for one in task.warnings())
     assert flagged == (not any(isinstance(one, str) for one in targets))
 
 
@@ -267,4 +270,4 @@ def test_a_later_text_of_digits_alone_is_an_error_of_its_document(tmp_path):
     task = task_of(tmp_path, rows, doc_to_text="{{q}}", **choices)
     first, later = scored(task, ["", ""])
     assert first.correct is True
-    assert later.error.endswith("doc_to_text gave 1 (int), not a text")
+    assert later.error.endswith("doc_to_text returned 1 (int), not a string")

@@ -22,7 +22,7 @@ N_WORKERS = int(os.getenv("PYTEST_XDIST_WORKER_COUNT", "1"))
 PARTS = max(1, min((os.cpu_count() or 1) // N_WORKERS, 4))
 """Processes: each has to import what the tasks import, and the workers are busy too."""
 
-NO_SCRIPT = "the evaluate library has no script called"
+NO_SCRIPT = "the evaluate library has no script"
 REFUSED = {
     "polemo2/polemo2_in.yaml": NO_SCRIPT,
     "polemo2/polemo2_out.yaml": NO_SCRIPT,

@@ -126,7 +126,7 @@ def test_task_files_of_other_dialects_take_shots_from_the_same_option(suite):
     text = run.stdout.str()
     assert text.count("sums 0?") + text.count("sums 1?") >= 1 and "a" in text
     run = suite.run("evals", "--evals-tasks=sums|2,sums|3", "--collect-only", model="")
-    run.stdout.fnmatch_lines(["*--evals-tasks asks for it with '|2', '|3'"])
+    run.stdout.fnmatch_lines(["*--evals-tasks selects this task as '|2', '|3'"])
 
 
 JUDGED = """

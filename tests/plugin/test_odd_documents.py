@@ -12,7 +12,8 @@ BREAK = "scripted:break"
 NOTES = [
     "*warning: quiz: doc_to_text: hint is null and reads 'None', as in lm-eval "
     "(3 documents, first document q1)",
-    "*warning: labels: the target is not among the choices, which counts as wrong "
+    "*warning: labels: the target is not among the choices, so the answer "
+    "counts as wrong "
     "(2 documents, first document q1)",
     "*warning: same: all 10 documents send the same prompt; is a column misspelt? if "
     "it is meant, write metadata: {identical_prompts: true}",
@@ -80,14 +81,16 @@ def test_documents_that_cannot_be_sent_are_reported_before_anything_is_sent(suit
     done.stdout.fnmatch_lines(
         [
             "evals: warning: quiz: 2 of 10 documents cannot be sent, first document "
-            "q3: evals/quiz.yaml:8: doc_to_text gave None, not a text",
+            "q3: evals/quiz.yaml:8: doc_to_text returned None, not a string",
             "evals/quiz.yaml *",
         ]
     )
     done = suite.run("--evals-validate", "evals", model=None)
     assert done.ret == 1
     done.stdout.fnmatch_lines(
-        ["*document q3 cannot be asked (2 documents in all): *doc_to_text gave None*"]
+        [
+            "*document q3 cannot be asked (2 documents in all): *doc_to_text returned None*"
+        ]
     )
 
 

@@ -141,7 +141,9 @@ def test_warnings_are_listed_and_do_not_fail(suite):
     suite.task("quiz", num_fewshot=1)
     done = check(suite)
     assert done.ret == 0
-    done.stdout.fnmatch_lines(["warning: quiz: shots are taken from the documents *"])
+    done.stdout.fnmatch_lines(
+        ["warning: quiz: few-shot examples come from the evaluated *"]
+    )
 
 
 def test_other_tests_do_not_run(suite):
@@ -182,7 +184,7 @@ def test_workers_check_the_same(suite):
     done.assert_outcomes(passed=2, failed=1)
     done.stdout.fnmatch_lines(
         [
-            "warning: third: shots are taken from the documents *",
+            "warning: third: few-shot examples come from the evaluated *",
             "3 checked: 2 ok, 1 with problems, 0 out of reach; no model was asked",
         ]
     )

@@ -1,8 +1,8 @@
-"""``use_prompt: category:name``: question and answer from a collection of prompts.
+"""``use_prompt: category:name``: question and answer from a prompt collection.
 
-A prompt of a collection beats what the task file says of text, target and choices, for
-shots too. Equals lm-eval 0.4.13, ``prompts/__init__.py`` and ``api/task.py``; but a
-file of prompts is looked for next to the task file first.
+A prompt overrides the task's ``doc_to_text``, ``doc_to_target`` and ``doc_to_choice``,
+for few-shot examples too. Equals lm-eval 0.4.13, ``prompts/__init__.py`` and
+``api/task.py``, except that a prompt file next to the task file comes first.
 """
 
 from __future__ import annotations
@@ -29,65 +29,65 @@ _BUILT_IN: Mapping[str, Mapping[str, str]] = {
 
 
 class Prompt(NamedTuple):
-    """What a prompt says of each row."""
+    """Templates of a prompt."""
 
     text: Field
     target: Field
     choices: Field | None
 
-    def over(self, fields: Fields) -> Fields:
-        """The fields with what the prompt says; choices only where there are some."""
+    def apply_to(self, fields: Fields) -> Fields:
+        """Replace text and target, and choices if the task has choices."""
         choices = None if fields.choices is None else self.choices
         return replace(fields, text=self.text, target=self.target, choices=choices)
 
 
 class _Collection(NamedTuple):
-    """Where a prompt is looked for."""
+    """Search parameters for a prompt."""
 
     dataset: str
     subset: str | None
     delimiter: str
     folders: tuple[Path, ...]
-    """Folders that a file of prompts is looked for in."""
+    """Folders to search for prompt files."""
 
 
 def read_prompt(top: Section, delimiter: str, base: Path) -> Prompt | None:
-    """The prompt that a task file names; faults are among the section's problems.
+    """Read the prompt that a task file names; errors go to the section's problems.
 
     Args:
         top: The task file.
-        delimiter: ``fewshot_delimiter``; stands for what a prompt does not give.
-        base: Folder that relative paths are tried from after the task file's own.
+        delimiter: ``fewshot_delimiter``; used for the parts that a prompt lacks.
+        base: Second folder for relative paths, after the task file's own folder.
     """
-    given = top.text(_KEY)
-    if not given:
+    name = top.text(_KEY)
+    if not name:
         return None
-    where = _Collection(
+    search = _Collection(
         dataset=str(top.values.get("dataset_path") or ""),
         subset=top.values.get("dataset_name") or None,
         delimiter=delimiter,
         folders=(top.place(_KEY).path.parent, base),
     )
     try:
-        return _found(given, where, top)
+        return _find_prompt(name, search, top)
     except EvalsError as error:
         top.problem(_KEY, f"{_KEY}: {error}")
         nothing = _field(top, "")
         return Prompt(nothing, nothing, nothing)
 
 
-def _found(given: str, where: _Collection, top: Section) -> Prompt:
-    category, colon, name = given.partition(":")
+def _find_prompt(spec: str, search: _Collection, top: Section) -> Prompt:
+    category, colon, name = spec.partition(":")
     if not colon or ":" in name:
-        raise EvalsError(f"'category:name' is wanted, not {given!r}")
+        raise EvalsError(f"expected 'category:name', not {spec!r}")
     if category == "promptsource":
-        template = _promptsource(where, name)
-        text, target = (_part(template, i, where.delimiter) for i in (0, 1))
+        template = _promptsource(search, name)
+        text, target = (_part(template, i, search.delimiter) for i in (0, 1))
         choices = _field(top, template.get_answer_choices_list)
         return Prompt(_field(top, text), _field(top, target), choices)
     if ".yaml" in category:
-        return _of_file(category, name, where, top)
-    # One template is question and target, as in lm-eval.
+        return _from_file(category, name, search, top)
+    # Like lm-eval, use one template for question and target.
     field = _field(top, _entry(_entry(_BUILT_IN, category, "collection"), name))
     return Prompt(field, field, field)
 
@@ -101,22 +101,22 @@ def _entry(known: Mapping[str, Any], name: str, noun: str = "prompt") -> Any:
         return known[name]
     names = [str(key) for key in known]
     hint = did_you_mean(name, names) or f"; known: {', '.join(names)}"
-    raise EvalsError(f"no {noun} called {name!r}{hint}")
+    raise EvalsError(f"unknown {noun} {name!r}{hint}")
 
 
-def _promptsource(where: _Collection, name: str) -> Any:
+def _promptsource(search: _Collection, name: str) -> Any:
     try:
         from promptsource.templates import DatasetTemplates
     except ImportError as error:
         if (error.name or "").partition(".")[0] != "promptsource":
             what = f"the library promptsource cannot be imported: {error}"
             raise EvalsError(what) from error
-        what = "this prompt is one of the library promptsource; pip install it"
+        what = "this prompt needs promptsource; run: pip install promptsource"
         raise EvalsError(what) from None
     try:
-        known = DatasetTemplates(where.dataset, where.subset)
+        known = DatasetTemplates(search.dataset, search.subset)
     except Exception as error:
-        what = f"promptsource has nothing for {where.dataset!r} ({where.subset})"
+        what = f"promptsource has no prompts for {search.dataset!r} ({search.subset})"
         raise EvalsError(what) from error
     return _entry({each: known[each] for each in known.all_template_names}, name)
 
@@ -129,18 +129,20 @@ def _part(template: Any, position: int, delimiter: str) -> Callable[[Row], Any]:
     return read
 
 
-def _of_file(category: str, name: str, where: _Collection, top: Section) -> Prompt:
-    tried = [folder / os.path.expanduser(category) for folder in where.folders]
-    path = next((path for path in tried if os.path.isfile(path)), tried[0])
+def _from_file(category: str, name: str, search: _Collection, top: Section) -> Prompt:
+    candidates = [folder / os.path.expanduser(category) for folder in search.folders]
+    path = next((path for path in candidates if os.path.isfile(path)), candidates[0])
     prompts = read_yaml(path).values.get("prompts")
     prompt = _entry(prompts if isinstance(prompts, dict) else {}, name)
     for key in ("doc_to_text", "doc_to_target"):
         if not isinstance(prompt, dict) or not isinstance(prompt.get(key), str):
-            raise EvalsError(f"the prompt {name!r} of {category!r} has no text {key}")
+            raise EvalsError(f"the prompt {name!r} of {category!r} has no string {key}")
     if "doc_to_choice" in prompt:
-        what = f"the prompt {name!r} of {category!r} has doc_to_choice, which a file of"
-        raise EvalsError(f"{what} prompts cannot give, as in lm-eval")
-    # Always templates, never columns.
+        what = (
+            f"the prompt {name!r} of {category!r} has doc_to_choice, which prompt files"
+        )
+        raise EvalsError(f"{what} do not support, as in lm-eval")
+    # These strings are templates, never column names.
     text, target = (
         bind(_field(top, prompt[key]), (), text_itself)
         for key in ("doc_to_text", "doc_to_target")

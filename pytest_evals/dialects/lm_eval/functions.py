@@ -1,8 +1,7 @@
-"""``!function module.name``: Python that a task file names.
+"""``!function module.name``: import a Python object that a task file names.
 
-The module is looked for next to the YAML file that has the tag, then among what Python
-can import. Equals lm-eval 0.4.13, ``tasks/_yaml_loader.py``; but every error says
-where.
+Modules next to the YAML file with the tag come first, then Python's import path. Equals
+lm-eval 0.4.13, ``tasks/_yaml_loader.py``, except that errors include file and line.
 """
 
 from __future__ import annotations
@@ -18,29 +17,29 @@ from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 
 
 def resolve(ref: FunctionRef) -> Any:
-    """The object of that name: a function, a class, or anything else.
+    """Import the object: a function, a class or any other value.
 
     Raises:
-        TaskFileError: There is no such module or name, or importing it fails.
+        TaskFileError: The module or name does not exist, or importing it fails.
     """
     module_name, dot, name = ref.dotted.rpartition(".")
     if not dot or not module_name or not name:
         fix = "!function module.name"
-        raise _fault(
-            ref, f"!function {ref.dotted}: a module and a name are wanted", fix
-        )
+        raise _fault(ref, f"!function {ref.dotted}: expected module.name", fix)
     module = _module(ref, module_name)
-    found = getattr(module, name, None)
-    if found is None:
+    value = getattr(module, name, None)
+    if value is None:
         public = [n for n in vars(module) if not n.startswith("_")]
         where = Place(Path(module.__file__)) if module.__file__ else module_name
-        hint = " but None" if hasattr(module, name) else did_you_mean(name, public)
+        if hasattr(module, name):
+            raise _fault(ref, f"{name!r} in {where} is None")
+        hint = did_you_mean(name, public)
         raise _fault(ref, f"{where} has no {name!r}{hint}")
-    return found
+    return value
 
 
 def _module(ref: FunctionRef, name: str) -> ModuleType:
-    # An index reads thousands of files and calls no function.
+    # Imported here because the task index reads thousands of files without functions.
     from pytest_evals.dialects.lm_eval.modules import import_for, load_module
 
     file = ref.place.path.parent.joinpath(*name.split(".")).with_suffix(".py")
@@ -61,10 +60,10 @@ def _fault(ref: FunctionRef, what: str, fix: str = "") -> TaskFileError:
     return TaskFileError([Problem(what, ref.place, fix)])
 
 
-def missing(*_arguments: object) -> None:
-    """Stands for a function that could not be imported, so that the rest of its file is
-    read and all problems are found."""
-    raise AssertionError("a file with problems is never run")
+def unresolved_function(*_arguments: object) -> None:
+    """Placeholder for a function that could not be imported, so that the remaining
+    problems of its file are found."""
+    raise AssertionError("a task file with problems does not run")
 
 
 def _fix(error: BaseException) -> str:
@@ -75,5 +74,5 @@ def _fix(error: BaseException) -> str:
 
 
 def _is_part(missing: str | None, name: str) -> bool:
-    """Whether the module that is missing is the one that was asked for."""
+    """Whether the missing module is the given one or a parent of it."""
     return missing is not None and f"{name}.".startswith(f"{missing}.")

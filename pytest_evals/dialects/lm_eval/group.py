@@ -1,7 +1,7 @@
 """lm-eval's groups (0.4.13): a mapping with ``group`` → a group with all its tasks.
 
-Here are the keys of a group itself; its members are the business of
-:mod:`pytest_evals.dialects.lm_eval.members`.
+Reads the keys of the group itself; :mod:`pytest_evals.dialects.lm_eval.members` reads
+its members.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from pytest_evals.dialects.gates_section.entries import (
 from pytest_evals.dialects.lm_eval.members import (
     GROUP_KEYS,
     Members,
-    Over,
+    Overrides,
     is_name,
-    only,
+    select_keys,
 )
 from pytest_evals.dialects.task_index.lookup import TaskLibrary
 from pytest_evals.dialects.yaml_reader.section import Section
@@ -36,38 +36,40 @@ from pytest_evals.errors import Problem, TaskFileError, did_you_mean
 def read_group(
     file: YamlFile, options: TaskOptions, build: Callable[[YamlFile, str], Task]
 ) -> Group:
-    """The group of a file.
+    """Read the group of a file.
 
     Args:
-        file: Its keys, with those that it includes.
-        options: What the command line changes in every task.
-        build: Keys of a task, and the group that defines it or nothing → the task.
+        file: Its keys, including those of included files.
+        options: Options of the command line.
+        build: Builds a task from its keys and the name of the group that defines it.
 
     Raises:
         TaskFileError: With all problems of the file and of its members.
     """
     name = file.values.get("group")
     if not is_name(name):
-        what = f"group: a name without '::', '[' and ']' is wanted, not {name!r}"
+        what = f"group: expected a name without '::', '[' and ']', not {name!r}"
         raise TaskFileError([Problem(what, file.place("group"), "group: my_group")])
     reader = _Reader(options, build, file.path)
-    group = reader.group(file, str(name), Over(only(file, ())))
-    problems = [*reader.problems, *_doubles(group)]
+    group = reader.group(file, str(name), Overrides(select_keys(file, ())))
+    problems = [*reader.problems, *_conflicting_definitions(group)]
     if problems:
         raise TaskFileError(dict.fromkeys(problems))
-    return replace(group, warnings=(*group.warnings, *_counted_twice(group)))
+    return replace(group, warnings=(*group.warnings, *_duplicate_warnings(group)))
 
 
-def _counted_twice(group: Group) -> Iterator[str]:
-    """As by lm-eval, whose groups add up whatever is below them."""
+def _duplicate_warnings(group: Group) -> Iterator[str]:
+    # lm-eval counts a task as often as it occurs below a group.
     counts = Counter(task.name for task in group.tasks())
     for name, n in counts.items():
         if n > 1 and group.aggregates:
-            yield f"task {name!r} is in the group {n} times, and counts {n} times"
+            yield (
+                f"task {name!r} occurs {n} times in the group and is counted {n} times"
+            )
 
 
 class _Reader:
-    """One file's group with whatever is below it; problems are collected."""
+    """Reads a group and its members; collects problems."""
 
     def __init__(
         self,
@@ -79,26 +81,26 @@ class _Reader:
         self.problems: list[Problem] = []
         self._build = build
         self._options = options
-        self._plain: dict[Path, Task | Group] = {}
-        self._open: list[str] = []
+        self._from_files: dict[Path, Task | Group] = {}
+        self._open_groups: list[str] = []
 
     def task(self, file: YamlFile, group: str = "") -> Task:
         return self._build(file, group)
 
-    def plain(self, entry: Entry) -> Task | Group:
-        assert entry.path is not None, "a tag is expanded before"
-        if entry.path not in self._plain:
+    def from_file(self, entry: Entry) -> Task | Group:
+        assert entry.path is not None, "tags have been expanded"
+        if entry.path not in self._from_files:
             file = resolved(entry.path)
             if entry.kind == "group":
-                found: Task | Group
-                found = self.group(file, entry.name, Over(only(file, ())))
+                member: Task | Group
+                member = self.group(file, entry.name, Overrides(select_keys(file, ())))
             else:
-                found = self.task(file)
-            self._plain[entry.path] = found
-        return self._plain[entry.path]
+                member = self.task(file)
+            self._from_files[entry.path] = member
+        return self._from_files[entry.path]
 
-    def group(self, file: YamlFile, name: str, over: Over) -> Group:
-        """A group of its keys; those of ``over`` beat what it gives to its tasks."""
+    def group(self, file: YamlFile, name: str, over: Overrides) -> Group:
+        """Build a group; the keys of ``over`` override those of its tasks."""
         top = Section(file, self.problems)
         alias = top.text("group_alias")
         metadata = metadata_of(top, self._options.metadata)
@@ -109,22 +111,22 @@ class _Reader:
         gates = own_gates(top, name, metadata, "group")
         for gate in gates:
             if gate.is_about_documents:
-                what = "must_pass and every are about a task, not about a group"
-                fix = "write it into the file of the task"
+                what = "must_pass and every apply to tasks, not to groups"
+                fix = "move it to the task's file"
                 self.problems.append(Problem(what, gate.source, fix))
-        misspelt = _misspelt(file)
-        self.problems += misspelt.values()
-        keys = file.values.keys() - misspelt.keys() - {*GROUP_KEYS}
-        down = over._replace(keys=laid_over(only(file, keys), over.keys))
-        members = Members(self, file, name, down, self.problems, warnings)
-        if name in self._open:
-            way = " → ".join((*self._open, name))
-            what = f"the group holds itself: {way}"
+        misspelled = _misspelled_keys(file)
+        self.problems += misspelled.values()
+        keys = file.values.keys() - misspelled.keys() - {*GROUP_KEYS}
+        inherited = over._replace(keys=laid_over(select_keys(file, keys), over.keys))
+        members = Members(self, file, name, inherited, self.problems, warnings)
+        if name in self._open_groups:
+            path = " → ".join((*self._open_groups, name))
+            what = f"the group contains itself: {path}"
             raise TaskFileError([Problem(what, file.place("group"))])
-        self._open.append(name)
+        self._open_groups.append(name)
         children = {child.name: child for child in members}
-        self._open.pop()
-        found = Group(
+        self._open_groups.pop()
+        group = Group(
             name=name,
             source=over.origin or file.place("group"),
             children=tuple(children.values()),
@@ -135,36 +137,36 @@ class _Reader:
             warnings=tuple(warnings),
         )
         for entry, rule in zip(entries, aggregates, strict=True):
-            _check_direction(entry, rule, found)
-        return found
+            _check_direction(entry, rule, group)
+        return group
 
 
 def _check_direction(entry: Section, rule: Aggregate, group: Group) -> None:
-    """A direction must be that of the tasks, which is what gates go by."""
-    wanted = rule.higher_is_better
+    """The direction must match that of the tasks, because gates use the latter."""
+    expected = rule.higher_is_better
     for task in group.tasks():
         for metric in task.metrics:
-            theirs = metric.higher_is_better
+            actual = metric.higher_is_better
             named = metric.name == rule.metric and rule.takes(metric.filter)
-            if named and None not in (wanted, theirs) and wanted != theirs:
+            if named and None not in (expected, actual) and expected != actual:
                 entry.problem(
                     "higher_is_better",
-                    f"higher_is_better: {str(wanted).lower()}, but it is "
-                    f"{str(theirs).lower()} for {rule.metric!r} in task {task.name!r}",
-                    "leave it out here; a group takes the direction of its tasks",
+                    f"higher_is_better is {str(expected).lower()}, but "
+                    f"{str(actual).lower()} for {rule.metric!r} in task {task.name!r}",
+                    "remove it; a group uses the direction of its tasks",
                 )
                 return
 
 
-def _misspelt(file: YamlFile) -> dict[object, Problem]:
-    """Keys that are no task's, and look like those of a group."""
-    found: dict[object, Problem] = {}
+def _misspelled_keys(file: YamlFile) -> dict[object, Problem]:
+    """Unknown keys that resemble a group's keys."""
+    problems: dict[object, Problem] = {}
     for key in file.values:
         hint = did_you_mean(str(key), GROUP_KEYS)
         if hint and key not in (*TASK_KEYS, *GROUP_KEYS):
-            what = f"a group has no key {key!r}{hint}"
-            found[key] = Problem(what, file.place(key))
-    return found
+            what = f"unknown group key {key!r}{hint}"
+            problems[key] = Problem(what, file.place(key))
+    return problems
 
 
 def _aggregate_entries(top: Section) -> list[Section]:
@@ -178,16 +180,16 @@ def _aggregate_entries(top: Section) -> list[Section]:
 def _aggregate(entry: Section, warnings: list[str]) -> Aggregate:
     metric = entry.raw("metric")
     if metric is None:
-        entry.problem("metric", "the entry names no metric", "metric: acc")
+        entry.problem("metric", "the entry has no metric", "metric: acc")
     elif not isinstance(metric, str):
-        what = f"no task has a metric called {metric!r}"
+        what = f"no task has the metric {metric!r}"
         warnings.append(f"{entry.place('metric')}: {what}")
     aggregation = entry.raw("aggregation")
     if isinstance(aggregation, str) and aggregation != "mean":
-        what = f"the aggregation of a group is mean, not {aggregation!r}"
+        what = f"a group's aggregation must be mean, not {aggregation!r}"
         entry.problem("aggregation", what, "aggregation: mean")
     elif aggregation not in (None, "mean"):
-        what = "the group is averaged all the same, as by lm-eval"
+        what = "ignored; the group uses the mean, as in lm-eval"
         warnings.append(f"{entry.place('aggregation')}: {what}")
     weighted = entry.raw("weight_by_size") if "weight_by_size" in entry else True
     if not isinstance(weighted, bool):
@@ -195,8 +197,8 @@ def _aggregate(entry: Section, warnings: list[str]) -> Aggregate:
         warnings.append(f"{entry.place('weight_by_size')}: {what}")
     better = entry.raw("higher_is_better")
     if better not in (None, True, False):
-        what = f"higher_is_better is true or false, not {better!r:.60}"
-        entry.problem("higher_is_better", what, "leave it out; the tasks define it")
+        what = f"higher_is_better must be true or false, not {better!r:.60}"
+        entry.problem("higher_is_better", what, "remove it; the tasks define it")
     filters = entry.take("filter_list", (str, list), [])
     given = entry.values.get("filter_list") is not None
     entry.close("an entry of aggregate_metric_list")
@@ -209,15 +211,15 @@ def _aggregate(entry: Section, warnings: list[str]) -> Aggregate:
     )
 
 
-def _doubles(group: Group) -> Iterator[Problem]:
-    """A task that is reached on two ways must be the same on both."""
+def _conflicting_definitions(group: Group) -> Iterator[Problem]:
+    """Tasks that occur twice in a group with different settings."""
     seen: dict[str, Task] = {}
     for task in group.tasks():
         first = seen.setdefault(task.name, task)
         if first.config != task.config:
             yield Problem(
-                f"task {task.name!r} is in group {group.name!r} twice, here with other "
-                f"settings than at {first.source}",
+                f"task {task.name!r} is in group {group.name!r} twice, with different "
+                f"settings at {first.source}",
                 task.source,
-                "leave one of them out",
+                "remove one of them",
             )

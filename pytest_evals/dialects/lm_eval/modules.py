@@ -1,8 +1,8 @@
-"""Python files beside task files, loaded as modules.
+"""Load Python files next to task files as modules.
 
-Where lm-eval is not installed, what such a module imports from it is answered by
-:mod:`pytest_evals.dialects.lm_eval.shims.names`, and ``lm_eval.tasks`` by the
-task tree that the file is in. An installed one is never hidden.
+If lm-eval is not installed, their imports from it resolve to
+:mod:`pytest_evals.dialects.lm_eval.shims.names`, and ``lm_eval.tasks`` to the task tree
+that contains the file. An installed lm-eval always takes precedence.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def has_lm_eval() -> bool:
 
 
 def registered_filter(name: str) -> Any:
-    """The filter that a task's module gave a name with ``register_filter``, or
+    """The filter that a task's module registered with ``register_filter``, or
     ``None``."""
     if name in registered_filters:
         return registered_filters[name]
@@ -51,15 +51,16 @@ def registered_filter(name: str) -> Any:
 
 
 def load_module(file: Path) -> ModuleType:
-    """The module of a file (:func:`~pytest_evals.dialects.module_loader.loaded`)."""
-    return loaded(file, _import_installed if has_lm_eval() else _stand_ins(file))
+    """Load the module of a file
+    (:func:`~pytest_evals.dialects.module_loader.loaded`)."""
+    return loaded(file, _import_installed if has_lm_eval() else _shim_imports(file))
 
 
 def import_for(file: Path, name: str) -> ModuleType:
-    """What ``import name`` gives in a module beside a file."""
+    """Import a module as a Python file next to ``file`` would."""
     if _is_lm_eval(name) and not has_lm_eval():
-        found: ModuleType = _stand_ins(file).module(name)
-        return found
+        module: ModuleType = _shim_imports(file).module(name)
+        return module
     return importlib.import_module(name)
 
 
@@ -70,8 +71,10 @@ def _import_installed(
     fromlist: Sequence[str] | None = (),
     level: int = 0,
 ) -> ModuleType:
-    """As Python's own; but two modules may register filters of one name, which lm-eval
-    refuses, so that a file that was changed can be loaded again."""
+    """``__import__``, except that a filter name may be registered twice.
+
+    lm-eval refuses a second registration, but a changed file must be loadable again.
+    """
     module = builtins.__import__(name, globals, locals, fromlist or (), level)
     if name != _REGISTRY or "register_filter" not in (fromlist or ()):
         return module
@@ -82,10 +85,10 @@ def _import_installed(
 
 
 def _register(registry: Any, name: str) -> Callable[[Any], Any]:
-    def register(found: Any) -> Any:
+    def register(cls: Any) -> Any:
         if name not in registry.filter_registry:
-            registry.register_filter(name)(found)
-        return register_filter(name)(found)
+            registry.register_filter(name)(cls)
+        return register_filter(name)(cls)
 
     return register
 
@@ -94,17 +97,19 @@ def _is_lm_eval(name: str) -> bool:
     return name.partition(".")[0] == "lm_eval"
 
 
-def _stand_ins(file: Path) -> StandInImports:
-    """What the ``import`` statements of a file beside task files call."""
-    return StandInImports(("lm_eval",), NAMES, _lacking, partial(_from_tree, file))
+def _shim_imports(file: Path) -> StandInImports:
+    """The ``__import__`` of Python files next to task files."""
+    return StandInImports(
+        ("lm_eval",), NAMES, _missing_attribute, partial(_from_tree, file)
+    )
 
 
-def _lacking(module: str, name: str) -> Any:
+def _missing_attribute(module: str, name: str) -> Any:
     raise AttributeError(needs_lm_eval(f"{module}.{name}"))
 
 
 def _from_tree(near: Path, name: str) -> ModuleType:
-    """A module of the task tree that a file is in."""
+    """Load a module of the task tree that contains the file."""
     if name.startswith(f"{_TREE}."):
         parts = name.removeprefix(f"{_TREE}.").split(".")
         for folder in near.resolve().parents:
@@ -115,5 +120,5 @@ def _from_tree(near: Path, name: str) -> ModuleType:
             if os.path.isfile(path / "__init__.py"):
                 return load_module(path / "__init__.py")
             if os.path.isdir(path):
-                return StandIn(name, {}, _lacking)
+                return StandIn(name, {}, _missing_attribute)
     raise ModuleNotFoundError(needs_lm_eval(name), name=name)

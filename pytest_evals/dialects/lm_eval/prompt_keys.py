@@ -1,6 +1,6 @@
-"""lm-eval's keys for rows, prompts and answers → a recipe.
+"""Keys for rows, prompts and answers of a task file → a recipe.
 
-Meanings and defaults are those of lm-eval 0.4.13, ``config/task.py``.
+Semantics and defaults equal lm-eval 0.4.13, ``config/task.py``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MEDIA_KINDS = (str, list, Callable)
 
 
 class RecipeResult(NamedTuple):
-    """The recipe, and what is odd about it."""
+    """A recipe and its warnings."""
 
     recipe: Recipe
     warnings: tuple[str, ...]
@@ -40,23 +40,23 @@ class RecipeResult(NamedTuple):
 def read_recipe(
     top: Section, name: str, metadata: dict[str, Any], options: TaskOptions
 ) -> RecipeResult:
-    """The recipe of a task file; its faults are among the section's problems.
+    """Read the recipe of a task file; errors go to the section's problems.
 
     Raises:
-        OptionError: A generation argument of the command line means nothing.
+        OptionError: A generation argument of the command line is invalid.
     """
     warnings: list[str] = []
     output_type = top.one_of(
         "output_type", "output_type", sorted(BUILDERS), "generate_until"
     )
     prompt = read_prompt(
-        top, _text_or(top, "fewshot_delimiter", "\n\n"), _base(options)
+        top, _string(top, "fewshot_delimiter", "\n\n"), _base_folder(options)
     )
     fields = _fields(top, output_type, prompt)
     process_docs = _function_field(top, "process_docs")
     shots, split = _shots(top, fields, process_docs, options, warnings)
     if prompt is not None:
-        shots = replace(shots, fields=prompt.over(shots.fields))
+        shots = replace(shots, fields=prompt.apply_to(shots.fields))
     recipe = Recipe(
         name=name,
         output_type=output_type,
@@ -84,14 +84,14 @@ def _source(top: Section, metadata: dict[str, Any], options: TaskOptions) -> Sou
     key = "custom_dataset" if maker is not None else "dataset_path"
     if not path and maker is None and top.values.get("custom_dataset") is None:
         fix = "dataset_path: json, with dataset_kwargs: {data_files: {test: my.jsonl}}"
-        what = "dataset_path: a task names its dataset"
+        what = "the task has no dataset_path"
         top.problem("task", what, fix, lacks=("dataset_path",))
     if maker is not None:
         known = {**metadata, **options.model_arguments, **options.metadata}
         known = without_own(known)
         for twice in known.keys() & arguments.keys():
-            what = f"{twice!r} stands in dataset_kwargs and in metadata"
-            top.problem("dataset_kwargs", what, "leave one of them out")
+            what = f"{twice!r} is set in both dataset_kwargs and metadata"
+            top.problem("dataset_kwargs", what, "remove one of them")
         arguments = {**known, **arguments}
     return Source(
         path=path,
@@ -100,11 +100,11 @@ def _source(top: Section, metadata: dict[str, Any], options: TaskOptions) -> Sou
         maker=maker,
         place=top.place(key),
         data_place=top.place("dataset_kwargs" if "dataset_kwargs" in top else key),
-        base=_base(options),
+        base=_base_folder(options),
     )
 
 
-def _base(options: TaskOptions) -> Path:
+def _base_folder(options: TaskOptions) -> Path:
     return Path(options.base) if options.base else Path.cwd()
 
 
@@ -137,11 +137,11 @@ def _fields(top: Section, output_type: str, prompt: Prompt | None) -> Fields:
         choices = prompt.choices if known else None
     if _is_absent(top, "doc_to_text", text) and output_type != "loglikelihood_rolling":
         fix = 'doc_to_text: "{{question}}"'
-        what = "doc_to_text: a task says what it asks"
+        what = "the task has no doc_to_text"
         top.problem("task", what, fix, lacks=("doc_to_text",))
     if _is_absent(top, "doc_to_target", target):
         fix = "doc_to_target: answer"
-        what = "doc_to_target: a task says what is right"
+        what = "the task has no doc_to_target"
         top.problem("task", what, fix, lacks=("doc_to_target",))
     if output_type == "multiple_choice" and (choices is None or not choices.spec):
         fix = 'doc_to_choice: ["yes", "no"]'
@@ -154,13 +154,13 @@ def _fields(top: Section, output_type: str, prompt: Prompt | None) -> Fields:
         target=target or nothing,
         choices=choices,
         prefix=_field(top, "gen_prefix", (str,)),
-        target_delimiter=_text_or(top, "target_delimiter", " "),
-        fewshot_delimiter=_text_or(top, "fewshot_delimiter", "\n\n"),
+        target_delimiter=_string(top, "target_delimiter", " "),
+        fewshot_delimiter=_string(top, "fewshot_delimiter", "\n\n"),
     )
 
 
 def _is_absent(top: Section, key: str, field: Field | None) -> bool:
-    """Whether nobody gives it; a value of a wrong kind has its own problem."""
+    """Whether the key is missing; a value of a wrong type has its own problem."""
     return field is None and top.values.get(key) is None
 
 
@@ -175,12 +175,11 @@ def _field(section: Section, key: str, kinds: Any, owner: str = "") -> Field | N
         try:
             compile_template(value)
         except EvalsError as error:
-            section.problem(key, f"{owner}{key} is no template: {error}")
+            section.problem(key, f"{owner}{key} is not a valid template: {error}")
     return Field(key=f"{owner}{key}", spec=value, place=section.place(key))
 
 
-def _text_or(section: Section, key: str, default: str) -> str:
-    """A text, which may be empty."""
+def _string(section: Section, key: str, default: str) -> str:
     return section.take(key, str, default)
 
 
@@ -199,7 +198,7 @@ def _description(top: Section) -> Field | None:
 def _images(top: Section, output_type: str) -> Field | None:
     field = _field(top, "doc_to_image", _MEDIA_KINDS)
     if field is not None and output_type != "generate_until":
-        what = "doc_to_image: only generated answers can be asked about images"
+        what = "doc_to_image: images support generation only"
         top.problem("doc_to_image", what, "output_type: generate_until")
     return field
 
@@ -211,7 +210,7 @@ def _shots(
     options: TaskOptions,
     warnings: list[str],
 ) -> tuple[Shots, str | None]:
-    """The shots, and the split that the task names for them."""
+    """The few-shot examples, and the split that the task names for them."""
     n = _number_of_shots(top, options)
     split = top.name("fewshot_split")
     config = top.section("fewshot_config")
@@ -224,7 +223,7 @@ def _shots(
         split = config.name("split")
     samples = _samples(config)
     if samples is not None and split is not None:
-        warnings.append("fewshot_config: split beats samples, as in lm-eval")
+        warnings.append("fewshot_config: split overrides samples, as in lm-eval")
     if config.raw("fewshot_indices") is not None:
         warnings.append("fewshot_config.fewshot_indices has no effect, as in lm-eval")
     if "process_docs" in config:
@@ -241,12 +240,12 @@ def _shots(
 
 
 def _number_of_shots(top: Section, options: TaskOptions) -> int:
-    """The option beats the file, unless the file says 0."""
+    """The option overrides the file, unless the file sets 0."""
     own = top.whole("num_fewshot", 0, 0)
     if options.num_fewshot is None:
         return own
-    says_none = top.values.get("num_fewshot") == 0
-    return 0 if says_none else options.num_fewshot
+    is_zero = top.values.get("num_fewshot") == 0
+    return 0 if is_zero else options.num_fewshot
 
 
 def _shots_place(top: Section) -> Any:
@@ -270,14 +269,19 @@ def _samples(config: Section) -> Any:
         return samples
     if isinstance(samples, list) and all(isinstance(row, dict) for row in samples):
         return samples
-    what = "fewshot_config.samples is a list of mappings or a function that gives one"
+    what = (
+        "fewshot_config.samples must be a list of mappings or a function that "
+        "returns one"
+    )
     config.problem("samples", what)
     return None
 
 
 def _shot_fields(config: Section, fields: Fields) -> Fields:
-    """How shots are read: as documents, where nothing else is said. ``null`` leaves
-    choices and prefix out, and means nothing for all other keys."""
+    """Fields of few-shot examples; by default those of documents.
+
+    ``null`` removes choices and prefix, and has no effect for other keys.
+    """
     owner = "fewshot_config."
     text = _field(config, "doc_to_text", _TEXT_KINDS, owner)
     target = _field(config, "doc_to_target", _TARGET_KINDS, owner)
@@ -288,8 +292,8 @@ def _shot_fields(config: Section, fields: Fields) -> Fields:
         target=target or fields.target,
         choices=choices if "doc_to_choice" in config else fields.choices,
         prefix=prefix if "gen_prefix" in config else fields.prefix,
-        target_delimiter=_text_or(config, "target_delimiter", fields.target_delimiter),
-        fewshot_delimiter=_text_or(
+        target_delimiter=_string(config, "target_delimiter", fields.target_delimiter),
+        fewshot_delimiter=_string(
             config, "fewshot_delimiter", fields.fewshot_delimiter
         ),
     )
@@ -299,28 +303,28 @@ def _sampling(
     top: Section, output_type: str, options: TaskOptions, warnings: list[str]
 ) -> Sampling:
     key = "generation_kwargs"
-    given = top.take(key, dict, {}) if top.values.get(key) is not None else None
+    arguments = top.take(key, dict, {}) if top.values.get(key) is not None else None
     top.raw(key)
     if output_type != "generate_until":
-        if given is not None:
+        if arguments is not None:
             warnings.append(f"{key} has no effect with output_type {output_type}")
         return Sampling()
     delimiter = top.values.get("fewshot_delimiter")
     stop = delimiter if isinstance(delimiter, str) else "\n\n"
-    faults = list(argument_faults(given or {}))
+    faults = list(argument_faults(arguments or {}))
     for fault in faults:
         place = top.file.place(key, fault.key)
         top.problems.append(Problem(f"{key}: {fault.what}", place))
     if faults:
         return Sampling()
     try:
-        read_sampling(given, {}, stop)
+        read_sampling(arguments, {}, stop)
     except EvalsError as error:
         word = str(error).split(" ")[0].rstrip(":")
         place = top.file.place(key, word)
         top.problems.append(Problem(f"{key}: {error}", place))
         return Sampling()
     check_overrides(options.gen_kwargs)
-    result = read_sampling(given, options.gen_kwargs, stop)
+    result = read_sampling(arguments, options.gen_kwargs, stop)
     warnings.extend(result.warnings)
     return result.sampling

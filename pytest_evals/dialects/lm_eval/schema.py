@@ -1,9 +1,9 @@
-"""A JSON Schema of lm-eval's task and group files with our gates, for editors.
+"""A JSON Schema of lm-eval's task and group files with gates, for editors.
 
-It is made of the tables that the front end reads by, so that a name which exists is
-offered. It says what an editor can know from one file: what is in included files, in
-the data and in modules is checked at collection. ``task.schema.json`` beside this
-module is its text; ``python -m pytest_evals.dialects.lm_eval.schema`` prints it.
+Built from the parser's tables, so it lists all registered names. It covers one file
+only; included files, data and modules are checked at collection. The text is in
+``task.schema.json`` next to this module; ``python -m
+pytest_evals.dialects.lm_eval.schema`` prints it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LIST_OF_TEXT: Schema = {
 }
 _COUNT: Schema = {"type": ["integer", "null"], "minimum": 0}
 _TAGGED = {"type": "string", "pattern": r"^(!function )?[\w.]+\.\w+$"}
-"""What an editor makes of a ``!function`` tag."""
+"""A ``!function`` tag as editors parse it."""
 
 
 def schema() -> Schema:
@@ -66,56 +66,61 @@ def schema() -> Schema:
 
 
 def schema_text() -> str:
-    """The schema as the file has it."""
+    """The schema as text, identical to the file."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def _task_keys() -> Schema:
-    """Each key of a task."""
-    told = {
+    keys = {
         "task": ({"type": "string"}, "Name, unique in a session."),
         "task_alias": (_TEXT, "Name in tables."),
-        "tag": (_LIST_OF_TEXT, "Names by which --evals-tasks and -m select it."),
-        "include": (_LIST_OF_TEXT, "Files whose keys are taken over."),
+        "tag": (_LIST_OF_TEXT, "Names for selection with --evals-tasks and -m."),
+        "include": (_LIST_OF_TEXT, "Files whose keys are included."),
         "class": (_FUNCTION, "A task that is a Python class: !function module.Name"),
-        "dataset_path": (_TEXT, "Of the Hub, a folder; json, csv, parquet or arrow."),
+        "dataset_path": (
+            _TEXT,
+            "A dataset of the Hub, a folder, or json, csv, parquet or arrow.",
+        ),
         "dataset_name": (_TEXT, "Configuration of the dataset."),
         "dataset_kwargs": (_MAPPING, "Further arguments: data_files, data_dir, …"),
-        "custom_dataset": (_FUNCTION, "Gives a mapping from split to rows."),
-        "training_split": (_TEXT, "A pool of shots."),
-        "validation_split": (_TEXT, "Asked if there is no test split."),
+        "custom_dataset": (_FUNCTION, "Returns a mapping from split to rows."),
+        "training_split": (_TEXT, "A source of few-shot examples."),
+        "validation_split": (_TEXT, "The documents if test_split is not set."),
         "test_split": (_TEXT, "The documents."),
-        "fewshot_split": (_TEXT, "Where shots come from."),
-        "process_docs": (_FUNCTION, "Rows to rows, for each split."),
+        "fewshot_split": (_TEXT, "The split of the few-shot examples."),
+        "process_docs": (_FUNCTION, "Transforms the rows of each split."),
         "use_prompt": (_TEXT, "promptsource:NAME, FILE.yaml:NAME or qa-basic:NAME."),
-        "description": (_TEXT, "In front of all prompts."),
-        "num_fewshot": (_COUNT, "Shots. An explicit 0 beats --evals-num-fewshot."),
-        "fewshot_config": (_shots(), "How shots are drawn and written."),
-        "output_type": (_word(BUILDERS), "What is asked of the model."),
+        "description": (_TEXT, "Text before each prompt."),
+        "num_fewshot": (
+            _COUNT,
+            "Number of few-shot examples. 0 overrides --evals-num-fewshot.",
+        ),
+        "fewshot_config": (_shots(), "Selection and formatting of few-shot examples."),
+        "output_type": (_word(BUILDERS), "Kind of requests."),
         "generation_kwargs": (_MAPPING, "until, max_gen_toks, temperature, …"),
         "repeats": (
             {"type": ["integer", "null"], "minimum": 1},
-            "Answers asked for each request.",
+            "Number of answers to each request.",
         ),
-        "filter_list": (_filters(), "Pipelines from answers to what is scored."),
-        "metric_list": (_metrics(), "What is scored."),
-        "process_results": (_FUNCTION, "(row, responses) to {metric: value}."),
+        "filter_list": (_filters(), "Filter pipelines that extract answers."),
+        "metric_list": (_metrics(), "Metrics to compute."),
+        "process_results": (_FUNCTION, "Maps (row, responses) to {metric: value}."),
         "metadata": (
             {},
             "version, num_fewshot, gates and identical_prompts are read.",
         ),
-        "gates": (_gates(), "Claims that must hold."),
-        "unsafe_code": (_SWITCH, "Whether it executes what the model writes."),
+        "gates": (_gates(), "Conditions that must hold."),
+        "unsafe_code": (_SWITCH, "Whether the task executes model output."),
         "should_decontaminate": (_SWITCH, "No effect, as in lm-eval."),
         "doc_to_decontamination_query": (_TEXT, "No effect, as in lm-eval."),
         "task_list": ({}, "No effect, as in lm-eval."),
         **_fields(),
     }
-    return {key: _described(one, text) for key, (one, text) in told.items()}
+    return {key: _described(one, text) for key, (one, text) in keys.items()}
 
 
 def _fields() -> dict[str, tuple[Schema, str]]:
-    """The keys by which a row becomes a prompt; of tasks and of their shots."""
+    """The keys that build a prompt, for documents and few-shot examples."""
     number = {"type": ["string", "integer", "null"]}
     anything = {"type": ["string", "integer", "array", "null"]}
     many = {"type": ["string", "array", "object", "null"]}
@@ -123,17 +128,20 @@ def _fields() -> dict[str, tuple[Schema, str]]:
         "doc_to_text": (number, "The question: a column, a template or a function."),
         "doc_to_target": (
             anything,
-            "The right answer, or its place among the choices.",
+            "The correct answer, or its index among the choices.",
         ),
         "doc_to_choice": (many, "The choices."),
         "doc_to_image": (
             {"type": ["string", "array", "null"]},
-            "Its images: a column, a template, a function or a list.",
+            "The images: a column, a template, a function or a list.",
         ),
-        "doc_to_audio": ({"type": ["string", "array", "null"]}, "Is refused."),
-        "gen_prefix": (_TEXT, "How the answer begins."),
-        "target_delimiter": (_TEXT, "Between question and answer."),
-        "fewshot_delimiter": (_TEXT, "Behind each shot; the default stop string."),
+        "doc_to_audio": ({"type": ["string", "array", "null"]}, "Not supported."),
+        "gen_prefix": (_TEXT, "Beginning of the answer."),
+        "target_delimiter": (_TEXT, "Text between question and answer."),
+        "fewshot_delimiter": (
+            _TEXT,
+            "Text after each few-shot example; the default stop string.",
+        ),
     }
 
 
@@ -142,15 +150,15 @@ def _shots() -> Schema:
     for key in ("doc_to_image", "doc_to_audio"):
         del fields[key]
     rows = {"type": ["array", "string", "null"]}
-    told: dict[str, tuple[Schema, str]] = {
-        "sampler": (_word(SAMPLERS, or_function=True), "How shots are drawn."),
-        "split": (_TEXT, "Where shots come from."),
-        "process_docs": (_FUNCTION, "Rows to rows, for the pool of shots."),
-        "samples": (rows, "Shots as rows, in the file or of a function."),
+    described: dict[str, tuple[Schema, str]] = {
+        "sampler": (_word(SAMPLERS, or_function=True), "Sampler of few-shot examples."),
+        "split": (_TEXT, "The split of the few-shot examples."),
+        "process_docs": (_FUNCTION, "Transforms the rows of few-shot examples."),
+        "samples": (rows, "Rows of few-shot examples: a list or a function."),
         "fewshot_indices": ({"type": ["array", "null"]}, "No effect, as in lm-eval."),
         **fields,
     }
-    keys = {key: _described(one, text) for key, (one, text) in told.items()}
+    keys = {key: _described(one, text) for key, (one, text) in described.items()}
     return {
         "type": ["object", "null"],
         "properties": keys,
@@ -180,15 +188,16 @@ def _metrics() -> Schema:
         "type": "object",
         "required": ["metric"],
         "properties": {
-            "metric": _described(_offered(METRICS), "Its name, or a function."),
+            "metric": _described(_offered(METRICS), "Its name or a function."),
             "aggregation": _described(
-                _word(AGGREGATIONS, or_function=True), "How values add up."
+                _word(AGGREGATIONS, or_function=True),
+                "Aggregation of the documents' values.",
             ),
             "higher_is_better": _described(
-                {"enum": [True, False, 1, 0, None]}, "Which way is better."
+                {"enum": [True, False, 1, 0, None]}, "Whether higher values are better."
             ),
             "hf_evaluate": _described(
-                _SWITCH, "Whether it is one of the evaluate library."
+                _SWITCH, "Whether the metric is from the evaluate library."
             ),
         },
     }
@@ -216,7 +225,10 @@ def _group_keys() -> Schema:
             "anyOf": [{"type": "string"}, {"type": "array", "items": member}],
         },
         "aggregate_metric_list": {
-            "description": "The group's numbers; without it, it is only a heading.",
+            "description": (
+                "The group's aggregated metrics; without it, the group is only a "
+                "heading."
+            ),
             "anyOf": [{"type": ["array", "null"], "items": average}, average],
         },
     }
@@ -250,14 +262,13 @@ def _gate() -> Schema:
 
 
 def _word(known: Iterable[str], *, or_function: bool = False) -> Schema:
-    """One of the known names, and no other."""
+    """One of the registered names."""
     names: Schema = {"enum": [*sorted(known), None]}
     return {"anyOf": [names, _TAGGED]} if or_function else names
 
 
 def _offered(known: Iterable[str]) -> Schema:
-    """Any name, since modules and hooks may register more; the known ones are
-    offered."""
+    """Any name; modules and hooks may register more than the listed ones."""
     return {"anyOf": [{"enum": sorted(known)}, {"type": "string"}]}
 
 

@@ -1,4 +1,5 @@
-"""lm-eval's keys for scoring: ``metric_list``, ``filter_list``, ``process_results``."""
+"""Scoring keys of a task file: ``metric_list``, ``filter_list``,
+``process_results``."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.dialects.lm_eval.functions import missing
+from pytest_evals.dialects.lm_eval.functions import unresolved_function
 from pytest_evals.dialects.lm_eval.scoring.metric_names import MetricNames, name_of
 from pytest_evals.dialects.lm_eval.scoring.scorer import Scorer
 from pytest_evals.dialects.yaml_reader.section import Section
@@ -37,12 +38,12 @@ _OWN_KEYS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")
 
 
 class ScoringKeys(NamedTuple):
-    """How a task's answers are scored.
+    """Scoring of a task.
 
     Args:
-        scorer: From an answered record to its scores.
-        metrics: One a filter pipeline and metric.
-        warnings: What is odd about it.
+        scorer: Computes the scores of a record.
+        metrics: One for each filter pipeline and metric.
+        warnings: Problems that do not prevent the run.
     """
 
     scorer: Scorer
@@ -50,34 +51,34 @@ class ScoringKeys(NamedTuple):
     warnings: tuple[str, ...]
 
 
-class _Listed(NamedTuple):
-    """A metric, and where its keys stand.
+class _ListedMetric(NamedTuple):
+    """A metric and the places of its keys.
 
     Args:
         spec: The metric.
-        place: Where it is named.
-        aggregation_place: Where its aggregation stands.
-        remarks: What is odd about it.
-        is_evaluates: Whether it is said to be of the evaluate library.
+        place: Place of its name.
+        aggregation_place: Place of its aggregation.
+        warnings: Warnings about the entry.
+        is_hf_evaluate: Whether the entry sets ``hf_evaluate``.
     """
 
     spec: MetricSpec
     place: Place
     aggregation_place: Place
-    remarks: tuple[str, ...] = ()
-    is_evaluates: bool = False
+    warnings: tuple[str, ...] = ()
+    is_hf_evaluate: bool = False
 
 
 def read_scoring(
     top: Section, output_type: str, repeats: int, options: TaskOptions
 ) -> ScoringKeys:
-    """The scoring of a task file; its faults are among the section's problems.
+    """Read the scoring of a task file; errors go to the section's problems.
 
     Args:
         top: The file.
-        output_type: The task's.
+        output_type: Output type of the task.
         repeats: Answers to each request.
-        options: What the command line changes, and metrics that hooks have given names.
+        options: Options of the command line, with the metrics of user hooks.
     """
     warnings: list[str] = []
     own = top.function("process_results")
@@ -96,15 +97,15 @@ def read_scoring(
     metrics: list[Metric] = []
     known = MetricNames(options.metrics, output_type)
     for listed in _listed(top, known, declared):
-        spec, place, aggregation_place, remarks, _ = listed
-        warnings += remarks
+        spec, place, aggregation_place, entry_warnings, _ = listed
+        warnings += entry_warnings
         try:
             if spec.computed is not None:
                 allowed = options.allow_unsafe_code
                 spec.computed.check(output_type, repeats, may_execute=allowed)
             if not declared and _is_never_measured(listed, output_type):
                 warnings.append(
-                    f"{place}: metric {spec.name!r} gives no value with output_type "
+                    f"{place}: metric {spec.name!r} has no value with output_type "
                     f"{output_type}, as in lm-eval"
                 )
                 continue
@@ -112,16 +113,16 @@ def read_scoring(
             for pipe in everything.pipelines:
                 metrics += everything.metrics_of(spec, pipe.name)
         except EvalsError as error:
-            fault = aggregation_place if _blames(error, spec) else place
-            top.problems.append(Problem(str(error), fault))
+            at = aggregation_place if _is_about_aggregation(error, spec) else place
+            top.problems.append(Problem(str(error), at))
             continue
         specs.append(spec)
         if spec.computed is None and _lacks_aggregation(spec):
             warnings.append(
-                f"metric {spec.name!r} has no aggregation; the mean is taken"
+                f"metric {spec.name!r} has no aggregation; the mean is used"
             )
     if top.values.get("output_type") not in (None, output_type):
-        del top.problems[n_problems:]  # which metrics there are hangs on it
+        del top.problems[n_problems:]  # the available metrics depend on it
     by_pipeline = [
         m for pipe in everything.pipelines for m in metrics if m.filter == pipe.name
     ]
@@ -133,48 +134,53 @@ def _lacks_aggregation(spec: MetricSpec) -> bool:
     return spec.aggregation is None and spec.name not in METRICS
 
 
-def _is_never_measured(listed: _Listed, output_type: str) -> bool:
-    """Whether documents get no value of it.
+def _is_never_measured(listed: _ListedMetric, output_type: str) -> bool:
+    """Whether documents have no value of the metric.
 
     Raises:
-        UnknownNameError: Nothing has its name.
+        UnknownNameError: The name is not registered.
     """
     if output_type == "generate_until" or listed.spec.computed is not None:
         return False
-    if listed.is_evaluates and listed.spec.name not in METRICS:
+    if listed.is_hf_evaluate and listed.spec.name not in METRICS:
         return True
     return not is_measured(listed.spec.name, output_type)
 
 
-def _listed(top: Section, names: MetricNames, declared: bool) -> list[_Listed]:
+def _listed(top: Section, names: MetricNames, declared: bool) -> list[_ListedMetric]:
     output_type = names.output_type
     given = top.raw("metric_list")
     if given is None:
         place = top.place("output_type" if "output_type" in top else "task")
-        return [_Listed(spec, place, place) for spec in default_metrics(output_type)]
+        return [
+            _ListedMetric(spec, place, place) for spec in default_metrics(output_type)
+        ]
     if given == []:
         top.problem(
             "metric_list", "metric_list is empty", "metric_list: [{metric: acc}]"
         )
-    found: dict[str, _Listed] = {}
-    for number, entry in enumerate(_once(top.entries("metric_list"))):
+    metrics: dict[str, _ListedMetric] = {}
+    for number, entry in enumerate(_unique(top.entries("metric_list"))):
         spec = _spec(entry, names, declared)
-        if spec is None or missing in entry.values.values():
+        if spec is None or unresolved_function in entry.values.values():
             continue
-        place, remarks = entry.place("metric"), _remarks(entry, spec, output_type)
-        # Metrics with several names are told apart where the scorer is made.
+        place, warnings = (
+            entry.place("metric"),
+            _entry_warnings(entry, spec, output_type),
+        )
+        # The scorer checks metrics with several names for duplicates.
         key = spec.name if spec.computed is None else f"{spec.name} {number}"
-        if key in found:
-            what = f"two metrics are called {spec.name!r}"
-            remarks += (f"{place}: {what}; the last one counts, as in lm-eval",)
+        if key in metrics:
+            what = f"two metrics are named {spec.name!r}"
+            warnings += (f"{place}: {what}; the last one is used, as in lm-eval",)
         by_evaluate = entry.values.get("hf_evaluate") is True
         where = entry.place("aggregation")
-        found[key] = _Listed(spec, place, where, remarks, by_evaluate)
-    return [*found.values()]
+        metrics[key] = _ListedMetric(spec, place, where, warnings, by_evaluate)
+    return [*metrics.values()]
 
 
-def _once(entries: list[Section]) -> list[Section]:
-    """Entries without those that say the same as an earlier one."""
+def _unique(entries: list[Section]) -> list[Section]:
+    """The entries without exact duplicates of an earlier one."""
     return [
         entry
         for number, entry in enumerate(entries)
@@ -182,40 +188,42 @@ def _once(entries: list[Section]) -> list[Section]:
     ]
 
 
-def _remarks(entry: Section, spec: MetricSpec, output_type: str) -> tuple[str, ...]:
-    """Keys that do nothing; lm-eval hands every key to the metric, and metrics of
-    log-likelihoods and of a corpus take none."""
-    odd = _odd_direction(entry)
+def _entry_warnings(
+    entry: Section, spec: MetricSpec, output_type: str
+) -> tuple[str, ...]:
+    """Warnings about keys without effect: lm-eval passes every key to the metric, but
+    log-likelihood and corpus metrics accept none."""
+    warnings = _direction_warning(entry)
     if spec.computed is not None:
-        return odd
+        return warnings
     known = METRICS.get(spec.name)
     takes = known is None or output_type not in known.pairs_in
     if spec.function is not None or (output_type == "generate_until" and takes):
-        return odd
-    return odd + tuple(
-        f"{entry.place(key)}: {key!r} does nothing for {spec.name!r}{hint}"
+        return warnings
+    return warnings + tuple(
+        f"{entry.place(key)}: {key!r} has no effect for {spec.name!r}{hint}"
         for key in spec.arguments
         if (hint := did_you_mean(str(key), _OWN_KEYS))
     )
 
 
-def _odd_direction(entry: Section) -> tuple[str, ...]:
+def _direction_warning(entry: Section) -> tuple[str, ...]:
     given = entry.values.get("higher_is_better")
     if given is None or _direction(entry) is not None:
         return ()
     where = entry.place("higher_is_better")
     return (
-        f"{where}: higher_is_better is true or false, and {given!r} says nothing, as "
-        "in lm-eval",
+        f"{where}: higher_is_better must be true or false; {given!r} is ignored, as in "
+        "lm-eval",
     )
 
 
 def _spec(entry: Section, names: MetricNames, declared: bool) -> MetricSpec | None:
     given = entry.raw("metric")
     if given is None or given == "":
-        slip, hint = _slip_of("metric", entry, _OWN_KEYS)
-        what = f"an entry of metric_list names a metric{hint}"
-        entry.problem(slip or None, what, "metric: acc")
+        key, hint = _misspelled_key("metric", entry, _OWN_KEYS)
+        what = f"an entry of metric_list needs a metric{hint}"
+        entry.problem(key or None, what, "metric: acc")
         return None
     if not isinstance(given, str) and not callable(given):
         entry.wrong("metric", given, (str,))
@@ -225,7 +233,7 @@ def _spec(entry: Section, names: MetricNames, declared: bool) -> MetricSpec | No
     rest = {key: v for key, v in entry.values.items() if key not in _OWN_KEYS}
     if not declared:
         try:
-            computed = names.computed(given, rest)
+            computed = names.find(given, rest)
             if computed is None:
                 function = _function(entry, given, names.output_type)
         except EvalsError as error:
@@ -256,41 +264,41 @@ def _spec(entry: Section, names: MetricNames, declared: bool) -> MetricSpec | No
     )
 
 
-def _slip_of(key: str, entry: Section, known: Sequence[str]) -> tuple[str, str]:
-    """A key that may be meant for another one, of a mapping in which any key may stand;
-    and the question."""
+def _misspelled_key(key: str, entry: Section, known: Sequence[str]) -> tuple[str, str]:
+    """A key that resembles the missing ``key`` in a mapping that accepts any key, and a
+    hint."""
     for name in map(str, entry.values):
         if name not in known and nearest(name, known) == key:
-            return name, f"; is {name!r} a slip of the pen?"
+            return name, f"; unknown key {name!r}, did you mean {key!r}?"
     return "", ""
 
 
 def _direction(entry: Section) -> bool | None:
-    """What the entry says of better and worse."""
+    """The direction that the entry sets."""
     return direction_of(entry.raw("higher_is_better"))
 
 
 def direction_of(given: object) -> bool | None:
-    """Whether more is better; 1 and 0 are true and false, as in lm-eval's tables, and
-    all else says nothing."""
+    """Whether higher is better; 1 and 0 count as true and false, as in lm-eval's
+    tables, and other values as unset."""
     return bool(given) if isinstance(given, int | float) and given in (0, 1) else None
 
 
 def _function(
     entry: Section, given: Any, output_type: str
 ) -> Callable[..., Any] | None:
-    """The function behind a metric that is none of ours.
+    """The function of a metric that is not built in.
 
     Raises:
-        EvalsError: It is of the evaluate library, and cannot be loaded.
+        EvalsError: It is from the evaluate library and cannot be loaded.
     """
     if callable(given):
         return cast("Callable[..., Any]", given)
     if output_type != "generate_until":
         return None
     known = known_metrics(output_type)
-    wanted = entry.raw("hf_evaluate") is True
-    if given in known and not wanted:
+    is_required = entry.raw("hf_evaluate") is True
+    if given in known and not is_required:
         return None
     from pytest_evals.dialects.lm_eval.scoring.hf_evaluate import find_metric
 
@@ -298,86 +306,87 @@ def _function(
     try:
         return find_metric(given, folders)
     except EvalsError as error:
-        if wanted:
+        if is_required:
             raise
         hint = did_you_mean(given, list(known)) or ";"
-        join = "and" if hint == ";" else "And"
+        join = "and" if hint == ";" else "Also,"
         raise EvalsError(
-            f"no metric of output_type {output_type} called {given!r}{hint} "
+            f"unknown metric {given!r} for output_type {output_type}{hint} "
             f"{join} {error}"
         ) from error
 
 
-def _blames(error: EvalsError, spec: MetricSpec) -> bool:
-    """Whether an error is about the aggregation."""
+def _is_about_aggregation(error: EvalsError, spec: MetricSpec) -> bool:
+    """Whether an error concerns the aggregation."""
     return isinstance(spec.aggregation, str) and "aggregation" in str(error)
 
 
 def _pipelines(
     top: Section, takes_lists: bool, warnings: list[str]
 ) -> tuple[Pipeline, ...]:
-    """The pipelines; of two with one name the later one, as in lm-eval.
+    """The pipelines; of two with the same name the later one is used, as in lm-eval.
 
     Args:
         top: The file.
-        takes_lists: Whether what scores may see all responses to a request as a list.
-        warnings: What is odd is added here.
+        takes_lists: Whether metrics may receive all responses to a request as a list.
+        warnings: Warnings are added here.
     """
     if top.values.get("filter_list") is None:
         top.raw("filter_list")
         return (TAKE_FIRST,)
     if top.values["filter_list"] == []:
-        fix = "leave filter_list out, and the first response to each request is scored"
-        top.problem("filter_list", "filter_list is empty: nothing is scored", fix)
-    found: dict[str, Pipeline] = {}
+        fix = "remove filter_list to score the first response to each request"
+        top.problem("filter_list", "filter_list is empty, so nothing is scored", fix)
+    pipelines: dict[str, Pipeline] = {}
     for entry in top.entries("filter_list"):
         name = str(entry.take("name", (str, int, float), ""))
         if not name:
             fix = "name: strict-match"
-            what = "an entry of filter_list has a name"
+            what = "an entry of filter_list needs a name"
             entry.problem(None, what, fix, lacks=("name",))
-        if name in found:
+        if name in pipelines:
             warnings.append(
-                f"{entry.place('name')}: two entries of filter_list are called "
-                f"{name!r}; the last one counts, as in lm-eval"
+                f"{entry.place('name')}: two entries of filter_list are named "
+                f"{name!r}; the last one is used, as in lm-eval"
             )
-        made = _pipeline(entry, name, takes_lists, warnings)
-        if made is not None:
-            found[name] = made
+        built = _pipeline(entry, name, takes_lists, warnings)
+        if built is not None:
+            pipelines[name] = built
         entry.close("an entry of filter_list")
-    return tuple(found.values()) or (TAKE_FIRST,)
+    return tuple(pipelines.values()) or (TAKE_FIRST,)
 
 
 def _pipeline(
     entry: Section, name: str, takes_lists: bool, warnings: list[str]
 ) -> Pipeline | None:
-    """A pipeline; one without filters leaves all responses to a request as a list."""
+    """Build a pipeline; without filters it keeps all responses to a request as a
+    list."""
     steps: list[FilterStep] = []
     n_problems = len(entry.problems)
     for step in entry.entries("filter"):
         function = step.raw("function")
         if not isinstance(function, str) and not callable(function):
             fix = "function: take_first"
-            slip, hint = _slip_of("function", step, ("function",))
-            step.problem(slip or "function", f"a filter names its function{hint}", fix)
+            key, hint = _misspelled_key("function", step, ("function",))
+            step.problem(key or "function", f"a filter needs a function{hint}", fix)
             continue
-        if missing in step.values.values():
+        if unresolved_function in step.values.values():
             continue
         if isinstance(function, str) and function not in FILTERS:
             from pytest_evals.dialects.lm_eval.modules import registered_filter
 
             function = registered_filter(function) or function
         arguments = {k: v for k, v in step.values.items() if k != "function"}
-        made = FilterStep(function=function, arguments=arguments)
+        filter_step = FilterStep(function=function, arguments=arguments)
         try:
-            pipeline(name, [made])
+            pipeline(name, [filter_step])
         except EvalsError as error:
             step.problem("function", str(error))
         warnings += [
-            f"{step.place(key)}: {key!r} does nothing for the filter {function!r}"
-            for key in ignored_arguments(made)
+            f"{step.place(key)}: {key!r} has no effect for the filter {function!r}"
+            for key in ignored_arguments(filter_step)
         ]
-        steps.append(made)
+        steps.append(filter_step)
     listed = entry.values.get("filter")
     empty = listed is None or (listed == [] and not takes_lists)
     if empty and len(entry.problems) == n_problems:

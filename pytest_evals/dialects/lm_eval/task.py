@@ -1,7 +1,7 @@
-"""lm-eval's task files (0.4.13): a YAML file → a task.
+"""Task files of lm-eval (0.4.13): a YAML file → a task.
 
-Everything that needs no dataset is checked here, and all problems of a file are
-reported at once. Rows are read when they are first looked at.
+Checks everything that does not need the dataset and reports all problems of a file
+together. Rows are read on first use.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from pytest_evals.dialects.gates_section.entries import (
     own_gates,
 )
 from pytest_evals.dialects.json_values import as_json
-from pytest_evals.dialects.lm_eval.functions import missing, resolve
+from pytest_evals.dialects.lm_eval.functions import resolve, unresolved_function
 from pytest_evals.dialects.lm_eval.prompt_keys import read_recipe
 from pytest_evals.dialects.lm_eval.prompts.documents import Documents
 from pytest_evals.dialects.lm_eval.prompts.recipe import Recipe
 from pytest_evals.dialects.lm_eval.scoring.repeats import Repeats
+from pytest_evals.dialects.lm_eval.scoring.scorer import Scorer
 from pytest_evals.dialects.lm_eval.scoring_keys import read_scoring
 from pytest_evals.dialects.metadata_keys import without_own
 from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
@@ -38,65 +39,67 @@ from pytest_evals.prompts.generation import GREEDY
 
 
 def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
-    """The task or the group of a file, if the options select it.
+    """Load the task or group of a file, if the options select it.
 
     Raises:
         TaskFileError: With all problems of the file.
-        OptionError: A generation argument of the command line means nothing.
+        OptionError: A generation argument of the command line is invalid.
     """
     file = resolved(path)
-    options = _as_wanted(file, options)
+    options = _with_variant(file, options)
     if "group" in file.values and "class" not in file.values:
         if not options.takes([str(file.values["group"])]):
             return ()
         from pytest_evals.dialects.lm_eval.group import read_group
 
         return (read_group(file, options, partial(_task, options=options)),)
-    if not _selected(file, options):
+    if not _is_selected(file, options):
         return ()
     return (_task(file, options=options),)
 
 
-def _as_wanted(file: YamlFile, options: TaskOptions) -> TaskOptions:
-    """The options with the shots that ``--evals-tasks`` has for this file.
+def _with_variant(file: YamlFile, options: TaskOptions) -> TaskOptions:
+    """The options with the number of few-shot examples that ``--evals-tasks`` sets.
 
     Raises:
-        TaskFileError: It has several numbers, or arguments of metrics.
+        TaskFileError: It sets several numbers, or arguments of metrics.
     """
     values = file.values
     names = [str(values.get("group", "")), str(values.get("task"))]
     variants = options.variants([*names, *tags_of(values.get("tag"))])
     if any(one.arguments for one in variants) or len(variants) > 1:
         listed = ", ".join(f"{str(one)!r}" for one in variants)
-        what = f"--evals-tasks asks for it with {listed}"
-        fix = "a task file can be run with one number of shots, as in NAME|5"
+        what = f"--evals-tasks selects this task as {listed}"
+        fix = (
+            "select a task of a YAML file with one number of few-shot examples, "
+            "as in NAME|5"
+        )
         raise TaskFileError([Problem(what, Place(path=file.path), fix)])
     shots = variants[0].shots
     return options if shots is None else replace(options, num_fewshot=shots)
 
 
-def _selected(file: YamlFile, options: TaskOptions) -> bool:
+def _is_selected(file: YamlFile, options: TaskOptions) -> bool:
     names = [str(file.values.get("task")), *tags_of(file.values.get("tag"))]
     return options.takes(names)
 
 
 def tags_of(given: Any) -> tuple[str, ...]:
-    """The texts among one tag or several."""
+    """Tags as a tuple; values that are not strings are dropped."""
     listed = given if isinstance(given, list) else [given]
     return tuple(tag for tag in listed if isinstance(tag, str) and tag)
 
 
 def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
-    """A task.
+    """Build a task.
 
     Args:
         file: Its keys.
-        group: The group that defines it; then its name is that of the group, ``::`` and
-            its own.
-        options: What the command line changes.
+        group: The group that defines it; the task's name is then ``group::name``.
+        options: Options of the command line.
     """
     problems: list[Problem] = []
-    file = _with_functions(file, problems)
+    file = _resolve_functions(file, problems)
     top = Section(file, problems)
     name = _name(top, group)
     alias = top.text("task_alias")
@@ -105,8 +108,8 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
         from pytest_evals.dialects.lm_eval.python.task import TaskNames, python_task
 
         return python_task(top, TaskNames(name, alias, tags), options)
-    _accept_without_effect(top)
-    _refuse_elsewhere(top)
+    _read_ignored_keys(top)
+    _reject_misplaced_keys(top)
     _check_unsafe_code(top, options)
     metadata = metadata_of(top, options.metadata)
     recipe, warnings = read_recipe(top, name, metadata, options)
@@ -115,16 +118,14 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
     top.close("a task file")
     if problems:
         raise TaskFileError(dict.fromkeys(problems))
-    scorer = scoring.scorer
-    recipe = replace(
-        recipe,
-        metrics=tuple(s.name for s in scorer.metrics if s.computed is None),
-        unconditioned_query=scorer.unconditioned_query,
-        own_scoring=scorer.process_results is not None,
-    )
+    recipe, scorer = _with_scoring(recipe, scoring.scorer), scoring.scorer
     documents = Documents(recipe)
-    odd = metadata_warnings(top)
-    at_once = (*file.warnings, *warnings, *scoring.warnings, *odd)
+    early_warnings = (
+        *file.warnings,
+        *warnings,
+        *scoring.warnings,
+        *metadata_warnings(top),
+    )
     version = metadata.get("version")
     return Task(
         name=name,
@@ -145,17 +146,30 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
         version=version if isinstance(version, str | int | float) else None,
         n_shots=recipe.shots.n,
         repeats=recipe.repeats,
-        config=_dumped({**top.values, "task": name}, recipe, metadata),
-        warnings=lambda: (*at_once, *documents.warnings, *scorer.warnings),
+        config=_config({**top.values, "task": name}, recipe, metadata),
+        warnings=lambda: (*early_warnings, *documents.warnings, *scorer.warnings),
+    )
+
+
+def _with_scoring(recipe: Recipe, scorer: Scorer) -> Recipe:
+    """Add the settings that depend on the metrics."""
+    return replace(
+        recipe,
+        metrics=tuple(s.name for s in scorer.metrics if s.computed is None),
+        unconditioned_query=scorer.unconditioned_query,
+        own_scoring=scorer.process_results is not None,
     )
 
 
 def _name(top: Section, group: str) -> str:
     name = top.text("task")
     if "task" not in top or top.values["task"] is None or top.values["task"] == "":
-        top.problem("task", "a task file names its task", "task: my_task")
+        top.problem("task", "the task file has no task name", "task: my_task")
     elif not is_node_name(name):
-        what = f"task: a name has no '::', '[', ']' and control characters: {name!r}"
+        what = (
+            "task: a name must not contain '::', '[', ']' or control characters: "
+            f"{name!r}"
+        )
         top.problem("task", what)
     return f"{group}::{name}" if group else name
 
@@ -163,54 +177,56 @@ def _name(top: Section, group: str) -> str:
 def _tags(top: Section) -> tuple[str, ...]:
     given = top.take("tag", (str, list), "")
     if isinstance(given, list) and len(tags_of(given)) < len(given):
-        top.problem("tag", "tag is a name or a list of names")
+        top.problem("tag", "tag must be a string or a list of strings")
     return tags_of(given)
 
 
-def _accept_without_effect(top: Section) -> None:
-    """Keys that lm-eval knows and that change nothing there either."""
+def _read_ignored_keys(top: Section) -> None:
+    """Keys that have no effect in lm-eval either."""
     top.raw("task_list")
     top.flag("should_decontaminate")
     top.raw("doc_to_decontamination_query")
 
 
-_OF_DATASETS = ("cache_dir", "data_dir", "data_files", "revision")
-"""Arguments of ``datasets.load_dataset`` that are mistaken for keys."""
-_SHAPES = {
+_DATASET_ARGUMENTS = ("cache_dir", "data_dir", "data_files", "revision")
+"""Arguments of ``datasets.load_dataset`` that are often mistaken for keys."""
+_NEWER_KEYS = {
     "multiple_inputs": (
-        "a task has several inputs if doc_to_text gives the position of the right one "
-        "for the first document, and doc_to_choice lists them"
+        "a task has several inputs if doc_to_text returns the index of the correct one "
+        "for the first document and doc_to_choice lists them"
     ),
     "multiple_targets": (
-        "a task has several targets if doc_to_target gives a list for the first "
+        "a task has several targets if doc_to_target returns a list for the first "
         "document"
     ),
 }
-"""Keys of releases after 0.4.13, and how 0.4.13 decides the same."""
+"""Keys of releases after 0.4.13, and the equivalent rule of 0.4.13."""
 
 
-def _refuse_elsewhere(top: Section) -> None:
-    """Keys that are written in another way."""
-    for key in _OF_DATASETS:
+def _reject_misplaced_keys(top: Section) -> None:
+    for key in _DATASET_ARGUMENTS:
         if key in top:
             top.raw(key)
-            what = f"{key} is an argument of the dataset, not a key of a task file"
-            top.problem(key, what, f"write {key} under dataset_kwargs")
-    for key, rule in _SHAPES.items():
+            what = f"{key} is a dataset argument, not a key of a task file"
+            top.problem(key, what, f"move {key} to dataset_kwargs")
+    for key, rule in _NEWER_KEYS.items():
         if key in top:
             top.raw(key)
-            what = f"{key} is a key of releases after lm-eval 0.4.13: here {rule}"
-            top.problem(key, what, "leave it out")
+            what = f"{key} is newer than lm-eval 0.4.13; in 0.4.13, {rule}"
+            top.problem(key, what, "remove it")
 
 
 def _check_unsafe_code(top: Section, options: TaskOptions) -> None:
     if top.flag("unsafe_code") and not options.allow_unsafe_code:
-        what = "unsafe_code: this task executes code that the model writes"
-        fix = "--evals-allow-unsafe-code runs it, on this machine and with your rights"
+        what = "unsafe_code: this task executes model output"
+        fix = (
+            "pass --evals-allow-unsafe-code to run it on this machine with your "
+            "permissions"
+        )
         top.problem("unsafe_code", what, fix)
 
 
-_CALLED = (
+_FUNCTION_KEYS = (
     "custom_dataset",
     "doc_to_text",
     "doc_to_target",
@@ -218,47 +234,46 @@ _CALLED = (
     "process_docs",
     "process_results",
 )
-"""Keys whose ``!function`` is called."""
+"""Keys whose ``!function`` must be callable."""
 
 
-def _with_functions(file: YamlFile, problems: list[Problem]) -> YamlFile:
-    """The file with its functions imported."""
-    return replace(file, values=_imported(file.values, problems))
+def _resolve_functions(file: YamlFile, problems: list[Problem]) -> YamlFile:
+    return replace(file, values=_resolve_value(file.values, problems))
 
 
-def _imported(value: Any, problems: list[Problem], key: Any = None) -> Any:
+def _resolve_value(value: Any, problems: list[Problem], key: Any = None) -> Any:
     if isinstance(value, FunctionRef):
         return _function(value, problems, key)
     if isinstance(value, dict):
-        return {k: _imported(item, problems, k) for k, item in value.items()}
+        return {k: _resolve_value(item, problems, k) for k, item in value.items()}
     if isinstance(value, list):
-        return [_imported(item, problems) for item in value]
+        return [_resolve_value(item, problems) for item in value]
     return value
 
 
 def _function(ref: FunctionRef, problems: list[Problem], key: Any) -> Any:
     try:
-        found = resolve(ref)
+        value = resolve(ref)
     except TaskFileError as error:
         problems.extend(error.problems)
-        return missing
-    listed = key == "doc_to_choice" and isinstance(found, list | dict)
-    if key in _CALLED and not callable(found) and not listed:
-        kind = type(found).__name__
-        what = f"{key}: {ref.dotted} is no function, but a value of type {kind}"
+        return unresolved_function
+    listed = key == "doc_to_choice" and isinstance(value, list | dict)
+    if key in _FUNCTION_KEYS and not callable(value) and not listed:
+        kind = type(value).__name__
+        what = f"{key}: {ref.dotted} must be a function, not a value of type {kind}"
         problems.append(Problem(what, ref.place))
-        return missing
-    return found
+        return unresolved_function
+    return value
 
 
-def _dumped(
+def _config(
     values: Mapping[str, Any], recipe: Recipe, metadata: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The configuration, without secrets.
+    """The configuration for results files, without secrets.
 
     Args:
-        values: Keys of the task file with its includes; functions are functions.
-        recipe: What became of them.
+        values: Keys of the task file and its includes, with functions imported.
+        recipe: The resulting recipe.
         metadata: The metadata, always a mapping.
     """
     known = {
@@ -267,7 +282,7 @@ def _dumped(
         "description": values.get("description") or "",
         "target_delimiter": recipe.fields.target_delimiter,
         "fewshot_delimiter": recipe.fields.fewshot_delimiter,
-        "fewshot_config": _shots(values, recipe),
+        "fewshot_config": _fewshot_config(values, recipe),
         "num_fewshot": recipe.shots.n,
         "output_type": recipe.output_type,
         "repeats": recipe.repeats,
@@ -276,11 +291,11 @@ def _dumped(
     }
     if recipe.output_type == "generate_until":
         known["generation_kwargs"] = _generation(values, recipe)
-    found = {k: as_json(known[k]) for k in TASK_KEYS if known.get(k) is not None}
-    return masked(found)
+    config = {k: as_json(known[k]) for k in TASK_KEYS if known.get(k) is not None}
+    return masked(config)
 
 
-def _shots(values: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
+def _fewshot_config(values: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
     shots, fields = recipe.shots, recipe.shots.fields
     typed = values.get("fewshot_config") or {}
     return {
@@ -299,10 +314,10 @@ def _shots(values: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
 
 
 def _generation(values: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
-    """As typed, with lm-eval's defaults and the overrides of the command line; what it
-    means is in the requests of the samples."""
-    given = values.get("generation_kwargs")
-    typed = dict(GREEDY if given is None else given)
+    """Generation arguments of the file, with lm-eval's defaults and the overrides of
+    the command line."""
+    arguments = values.get("generation_kwargs")
+    typed = dict(GREEDY if arguments is None else arguments)
     if typed.get("temperature") is not None:
         typed["temperature"] = float(typed["temperature"])
     typed.setdefault("until", [recipe.fields.fewshot_delimiter])

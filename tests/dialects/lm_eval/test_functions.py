@@ -92,6 +92,6 @@ def test_a_name_without_module_is_an_error(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     assert failure(tmp_path, "process") == (
-        "a.yaml:3: !function process: a module and a name are wanted\n"
+        "a.yaml:3: !function process: expected module.name\n"
         "  fix: !function module.name"
     )

@@ -85,7 +85,7 @@ def test_keys_of_a_group_or_tag_go_to_all_its_tasks_and_a_warning_says_so(folder
     assert [task.name for task in group.children] == ["a", "b"]
     assert {task.config["description"] for task in group.children} == {"D"}
     (warning,) = group.warnings
-    assert "'letters' is a tag, so all its tasks get these keys" in warning
+    assert "'letters' is a tag, so these keys apply to all its tasks" in warning
 
 
 def test_a_known_group_with_members_of_its_own_is_another_group(folder):
@@ -94,7 +94,7 @@ def test_a_known_group_with_members_of_its_own_is_another_group(folder):
     (inner,) = group.children
     assert inner.name == "g::known"
     assert [task.name for task in inner.tasks()] == ["b"]
-    assert "is not the group of that name" in group.warnings[0]
+    assert "is different from the group of that name" in group.warnings[0]
 
 
 def test_a_task_that_stands_in_a_group_may_include(folder):
@@ -144,8 +144,8 @@ def test_a_number_of_a_group_may_name_its_direction(folder):
 @pytest.mark.parametrize(
     ("better", "told"),
     [
-        ("false", "higher_is_better: false, but it is true for 'exact_match' in task"),
-        ("up", "higher_is_better is true or false, not 'up'"),
+        ("false", "higher_is_better is false, but true for 'exact_match' in task"),
+        ("up", "higher_is_better must be true or false, not 'up'"),
     ],
 )
 def test_a_direction_that_is_not_that_of_the_tasks_is_refused(folder, better, told):
@@ -158,7 +158,9 @@ def test_a_task_that_is_reached_twice_counts_twice_and_a_warning_says_so(folder)
         "group: g\ntask: [a, {group: i, task: [a]}]\n"
         "aggregate_metric_list: {metric: acc}\n",
     )
-    assert group.warnings == ("task 'a' is in the group 2 times, and counts 2 times",)
+    assert group.warnings == (
+        "task 'a' occurs 2 times in the group and is counted 2 times",
+    )
 
 
 def test_all_problems_of_a_group_are_told_at_once(folder):
@@ -178,27 +180,27 @@ def test_all_problems_of_a_group_are_told_at_once(folder):
         gates: [{must_pass: [x]}]
         """,
     ).splitlines() == [
-        "g.yaml:3: no task, group or tag called 'nothing'",
-        "  fix: write its file below this folder or one above it, or name the folder "
-        "that has it: --evals-include-path DIR",
-        "g.yaml:4: a member is a name, or keys with 'task' or 'group', not "
+        "g.yaml:3: unknown task, group or tag 'nothing'",
+        "  fix: put its file in this folder, below it or in a parent folder, or pass "
+        "its folder: --evals-include-path DIR",
+        "g.yaml:4: a member must be a name or a mapping with 'task' or 'group', not "
         "['dataset_path']",
         "  fix: - task: arc_easy",
         "g.yaml:6: a task file has no key 'descripton'; did you mean 'description'?",
-        "g.yaml:8: the aggregation of a group is mean, not 'median'",
+        "g.yaml:8: a group's aggregation must be mean, not 'median'",
         "  fix: aggregation: mean",
         "g.yaml:9: an entry of aggregate_metric_list has no key 'metrics'; did you "
         "mean 'metric'?",
-        "g.yaml:10: a group has no key 'agregate_metric_list'; did you mean "
+        "g.yaml:10: unknown group key 'agregate_metric_list'; did you mean "
         "'aggregate_metric_list'?",
-        "g.yaml:11: must_pass and every are about a task, not about a group",
-        "  fix: write it into the file of the task",
+        "g.yaml:11: must_pass and every apply to tasks, not to groups",
+        "  fix: move it to the task's file",
     ]
 
 
 def test_a_group_inside_itself_is_an_error(folder):
     (folder / "h.yaml").write_text("group: h\ntask: [g]\n")
-    assert "the group holds itself: g → h → g" in problems(
+    assert "the group contains itself: g → h → g" in problems(
         folder, "group: g\ntask: [h]\n"
     )
 
@@ -208,7 +210,7 @@ def test_a_task_with_two_settings_in_one_group_is_an_error(folder):
         folder,
         "group: g\ntask:\n- a\n- {group: i, task: [{task: a, description: D}]}\n",
     )
-    assert text.startswith("g.yaml:4: task 'a' is in group 'g' twice, here with other")
+    assert text.startswith("g.yaml:4: task 'a' is in group 'g' twice, with different")
 
 
 def test_group_in_the_file_of_a_task_is_an_old_way_to_write_a_tag(folder):
@@ -216,6 +218,6 @@ def test_group_in_the_file_of_a_task_is_an_old_way_to_write_a_tag(folder):
     assert problems(folder, f"group: old\n{TASK.format(name='x')}").splitlines()[
         :2
     ] == [
-        "g.yaml:1: group: this is the file of a task, 'x', and no group",
+        "g.yaml:1: group: this file defines the task 'x', not a group",
         "  fix: tag: old",
     ]

@@ -213,11 +213,14 @@ def test_what_a_class_lacks_without_lm_eval_is_one_error_that_names_it(
     )
     assert text.startswith("t.yaml:2: class: Mine")
     assert fault in text
-    assert "needs lm-eval, which is not installed: pip install lm-eval==0.4.13" in text
+    assert (
+        "needs lm-eval, which is not installed; run: pip install lm-eval==0.4.13"
+        in text
+    )
     assert "\n" not in text
 
 
-LATER = """
+NEWER = """
     def doc_to_text(self, doc):
         self.config.num_fewshot = None
         self.set_num_fewshot(3)
@@ -233,7 +236,7 @@ LATER = """
 
 def test_a_class_may_use_what_later_releases_have(tmp_path, without):
     """Names and meanings as in the seed's page on the class ``Task``."""
-    write(tmp_path, task=f"import json\n{CLASS}{LATER}")
+    write(tmp_path, task=f"import json\n{CLASS}{NEWER}")
     (tmp_path / "t.yaml").write_text("task: t\nclass: !function task.Mine\n")
     found = without("print(task().ask(0).requests[0].context)")
     assert found == ["t", 3, 2, [{"q": "Q", "a": " A"}], None, False, False]
@@ -283,7 +286,7 @@ def test_an_installed_lm_eval_lacks_what_later_releases_have(tmp_path, name):
     (tmp_path / "t.yaml").write_text("task: t\nclass: !function task.Mine\n")
     with pytest.raises(TaskFileError) as error:
         load_tasks(tmp_path / "t.yaml", TaskOptions())
-    assert "fix: this name is newer than lm-eval 0.4.13" in str(error.value)
+    assert "fix: this name is newer than the installed lm-eval" in str(error.value)
 
 
 def test_a_method_that_only_later_releases_call_is_told(tmp_path):

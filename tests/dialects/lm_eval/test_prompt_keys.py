@@ -140,27 +140,30 @@ def test_what_promptsource_lacks_itself_is_told_by_name(toy, promptsource, tmp_p
 
 def test_promptsource_without_the_library_is_one_clear_error(toy):
     assert fault(toy, "use_prompt: promptsource:x\n") == (
-        f"{Path('toy.yaml')}:7: use_prompt: this prompt is one of the library "
-        "promptsource; pip install it"
+        f"{Path('toy.yaml')}:7: use_prompt: this prompt needs "
+        "promptsource; run: pip install promptsource"
     )
 
 
 @pytest.mark.parametrize(
     ("given", "what"),
     [
-        ("a", "'category:name' is wanted, not 'a'"),
-        ("a:b:c", "'category:name' is wanted, not 'a:b:c'"),
-        ("qa-basis:x", "no collection called 'qa-basis'; did you mean 'qa-basic'?"),
+        ("a", "expected 'category:name', not 'a'"),
+        ("a:b:c", "expected 'category:name', not 'a:b:c'"),
+        ("qa-basis:x", "unknown collection 'qa-basis'; did you mean 'qa-basic'?"),
         (
             "qa-basic:q-newline-b",
-            "no prompt called 'q-newline-b'; did you mean 'q-newline-a'?",
+            "unknown prompt 'q-newline-b'; did you mean 'q-newline-a'?",
         ),
-        ("ours.yaml:odd", "the prompt 'odd' of 'ours.yaml' has no text doc_to_target"),
-        ("ours.yaml:x", "no prompt called 'x'; known: odd, choosing"),
+        (
+            "ours.yaml:odd",
+            "the prompt 'odd' of 'ours.yaml' has no string doc_to_target",
+        ),
+        ("ours.yaml:x", "unknown prompt 'x'; known: odd, choosing"),
         (
             "ours.yaml:choosing",
-            "the prompt 'choosing' of 'ours.yaml' has doc_to_choice, which a file of "
-            "prompts cannot give, as in lm-eval",
+            "the prompt 'choosing' of 'ours.yaml' has doc_to_choice, which prompt "
+            "files do not support, as in lm-eval",
         ),
     ],
 )
@@ -179,5 +182,5 @@ def test_a_dataset_that_promptsource_does_not_know_is_said(toy, promptsource):
     told = fault(toy, "use_prompt: promptsource:x\ndataset_name: other\n")
 
     assert told == (
-        "toy.yaml:7: use_prompt: promptsource has nothing for 'org/data' (other)"
+        "toy.yaml:7: use_prompt: promptsource has no prompts for 'org/data' (other)"
     )

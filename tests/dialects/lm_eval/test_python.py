@@ -157,7 +157,7 @@ def test_filters_of_a_class_that_look_beyond_a_document_are_found(tmp_path):
         for index, text in enumerate(["a", "b", "c"]):
             assert task.score(answered(task, index, text))[0].value == 1
     assert plain.warnings() == ()
-    assert "several documents" in own.warnings()[0]
+    assert "depend on other documents" in own.warnings()[0]
 
 
 def test_a_row_of_a_list_carries_what_a_class_leaves_in_it_to_the_scores(tmp_path):
@@ -249,20 +249,20 @@ def test_a_chat_that_the_class_changes_is_an_error_of_its_document(tmp_path):
     more = "\ndef ask(doc, ctx, metadata):\n"
     more += "    return Instance('loglikelihood', doc, (ctx + '!', 'a'), 0, metadata)\n"
     assert load(tmp_path, more).ask(0).requests[0].context == "Q0!"
-    with pytest.raises(DocumentError, match="a chat that only the model renders"):
+    with pytest.raises(DocumentError, match="a chat is rendered by the model"):
         load(tmp_path, more, chat=True).ask(0)
 
 
 @pytest.mark.parametrize(
     ("more", "fault"),
     [
-        ("class Mine:\n    pass\n", "class: Mine is no task of lm-eval"),
+        ("class Mine:\n    pass\n", "class: Mine is not an lm-eval task"),
         ("KEYS = {'output_type': 'guess'}\n", "class: Mine: ValueError"),
-        ("Mine.aggregation = lambda self: {'a': 1}\n", "gives 1 for 'a'"),
-        ("KEYS = {'unsafe_code': True}\n", "executes code that the model writes"),
+        ("Mine.aggregation = lambda self: {'a': 1}\n", "returned 1 for 'a'"),
+        ("KEYS = {'unsafe_code': True}\n", "executes model output"),
         (
             "Mine = type('Mine', (ConfigurableTask,), {})\n",
-            "class: Mine: neither the file nor the class names a dataset",
+            "class: Mine: neither the file nor the class sets a dataset",
         ),
         ("1 / 0\n", "importing 'task' failed: ZeroDivisionError"),
     ],

@@ -124,7 +124,7 @@ def test_a_direction_is_what_lm_evals_tables_show(load, given, direction, is_odd
     task = load(TEXT + metrics(entry))
     (metric,) = task.metrics
     assert metric.higher_is_better is direction
-    assert any("says nothing" in text for text in task.warnings()) is is_odd
+    assert any("is ignored" in text for text in task.warnings()) is is_odd
 
 
 def test_of_two_pipelines_of_one_name_the_later_counts(load):
@@ -136,7 +136,7 @@ def test_of_two_pipelines_of_one_name_the_later_counts(load):
     task = load(TEXT + filters)
     (warning,) = task.warnings()
     assert warning == (
-        "toy.yaml:6: two entries of filter_list are called 'x'; the last one counts, "
+        "toy.yaml:6: two entries of filter_list are named 'x'; the last one is used, "
         "as in lm-eval"
     )
     record = ask(task, 0)
@@ -146,8 +146,8 @@ def test_of_two_pipelines_of_one_name_the_later_counts(load):
 
 def test_an_empty_list_of_filters_would_score_nothing_and_is_refused(load):
     assert told(load, TEXT + "filter_list: []\n") == (
-        "toy.yaml:4: filter_list is empty: nothing is scored\n"
-        "  fix: leave filter_list out, and the first response to each request is scored"
+        "toy.yaml:4: filter_list is empty, so nothing is scored\n"
+        "  fix: remove filter_list to score the first response to each request"
     )
 
 
@@ -169,7 +169,7 @@ def test_arguments_of_a_metric_that_takes_none_do_nothing(load):
     task = load(TEXT + metrics("{metric: bleu, agregation: mean}"))
     (warning,) = task.warnings()
     assert warning == (
-        "toy.yaml:5: 'agregation' does nothing for 'bleu'; did you mean 'aggregation'?"
+        "toy.yaml:5: 'agregation' has no effect for 'bleu'; did you mean 'aggregation'?"
     )
 
 
@@ -185,7 +185,7 @@ def test_a_metric_of_other_output_types_is_a_warning(load):
     task = load(CHOICE + metrics("metric: acc", "metric: bleu"))
     assert [metric.key for metric in task.metrics] == ["acc,none"]
     assert task.warnings() == (
-        "toy.yaml:7: metric 'bleu' gives no value with output_type multiple_choice, "
+        "toy.yaml:7: metric 'bleu' has no value with output_type multiple_choice, "
         "as in lm-eval",
     )
 
@@ -204,8 +204,8 @@ def test_a_misspelt_metric_is_a_problem(load):
         "did you mean 'acc_norm'?"
     )
     assert told(load, TEXT + metrics("metric: exact_mach")).startswith(
-        "toy.yaml:5: no metric of output_type generate_until called 'exact_mach'; "
-        "did you mean 'exact_match'? And the evaluate library has no script called "
+        "toy.yaml:5: unknown metric 'exact_mach' for output_type generate_until; "
+        "did you mean 'exact_match'? Also, the evaluate library has no script "
         "'exact_mach' on this disk\n"
     )
 
@@ -213,11 +213,11 @@ def test_a_misspelt_metric_is_a_problem(load):
 def test_a_metric_of_evaluate_that_is_not_on_this_disk_is_a_problem(load):
     text = told(load, TEXT + metrics("{metric: squad_v2, aggregation: mean}"))
     assert text.startswith(
-        "toy.yaml:5: no metric of output_type generate_until called 'squad_v2'; and "
-        "the evaluate library has no script called 'squad_v2' on this disk\n  fix: "
+        "toy.yaml:5: unknown metric 'squad_v2' for output_type generate_until; and "
+        "the evaluate library has no script 'squad_v2' on this disk\n  fix: "
     )
     text = told(load, TEXT + metrics("{metric: f1, hf_evaluate: true}"))
-    assert text.startswith("toy.yaml:5: the evaluate library has no script called 'f1'")
+    assert text.startswith("toy.yaml:5: the evaluate library has no script 'f1'")
 
 
 def test_hf_evaluate_does_nothing_where_metrics_are_not_called(load):
@@ -239,14 +239,15 @@ def test_an_argument_that_a_filter_ignores_is_a_warning(load):
         "      - function: take_first\n"
     )
     assert load(TEXT + filters).warnings() == (
-        "toy.yaml:7: 'sides' does nothing for the filter 'remove_whitespace'",
+        "toy.yaml:7: 'sides' has no effect for the filter 'remove_whitespace'",
     )
 
 
 def test_a_task_that_runs_the_models_code_is_refused_unless_it_is_allowed(load):
     assert told(load, TEXT + "unsafe_code: true\n") == (
-        "toy.yaml:4: unsafe_code: this task executes code that the model writes\n"
-        "  fix: --evals-allow-unsafe-code runs it, on this machine and with your rights"
+        "toy.yaml:4: unsafe_code: this task executes model output\n"
+        "  fix: pass --evals-allow-unsafe-code to run it on this machine with "
+        "your permissions"
     )
     assert load(TEXT + "unsafe_code: true\n", allow_unsafe_code=True).name == "toy"
     assert load(TEXT + "unsafe_code: false\n").name == "toy"
@@ -261,7 +262,7 @@ def test_an_entry_that_stands_twice_counts_once(load):
     task = load(TEXT + metrics(entries[0], other))
     assert list(result_of(task, str)) == ["exact_match,none"]
     assert task.warnings() == (
-        "toy.yaml:6: two metrics are called 'exact_match'; the last one counts, as in "
+        "toy.yaml:6: two metrics are named 'exact_match'; the last one is used, as in "
         "lm-eval",
     )
     found = result_of(task, lambda doc: doc.choices[0].upper() + "é")
@@ -273,5 +274,5 @@ def test_a_metric_of_evaluate_is_never_called_where_choices_are_scored(load):
     library is taken for a slip."""
     task = load(CHOICE + metrics("{metric: wer, hf_evaluate: true}", "metric: acc"))
     assert [metric.name for metric in task.metrics] == ["acc"]
-    assert "metric 'wer' gives no value" in task.warnings()[0]
+    assert "metric 'wer' has no value" in task.warnings()[0]
     assert "called 'wer'" in told(load, CHOICE + metrics("metric: wer"))

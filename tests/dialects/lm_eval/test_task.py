@@ -145,7 +145,7 @@ def test_what_has_no_effect_is_flagged(toy):
     )
 
     assert loaded.warnings() == (
-        "fewshot_config: split beats samples, as in lm-eval",
+        "fewshot_config: split overrides samples, as in lm-eval",
         "fewshot_config.fewshot_indices has no effect, as in lm-eval",
         "generation_kwargs has no effect with output_type multiple_choice",
     )
@@ -222,7 +222,8 @@ def test_rows_are_read_late_and_unusual_ones_are_flagged(toy):
     assert loaded.warnings() == ()
     assert loaded.rows.total() == 8
     assert loaded.warnings() == (
-        "the target is not among the choices, which counts as wrong (document Q-0)",
+        "the target is not among the choices, so the answer counts as wrong "
+        "(document Q-0)",
     )
 
 
@@ -236,7 +237,7 @@ def test_a_misspelt_key_of_a_metric_that_takes_none_is_flagged(toy):
     loaded = toy("metric_list: [{metric: acc, agregation: mean}]\n")
     (text,) = loaded.warnings()
     assert text.endswith(
-        "'agregation' does nothing for 'acc'; did you mean 'aggregation'?"
+        "'agregation' has no effect for 'acc'; did you mean 'aggregation'?"
     )
 
 
@@ -258,7 +259,8 @@ def test_a_name_that_would_break_node_ids_is_refused(name, tmp_path, monkeypatch
         task(path)
 
     assert str(error.value) == (
-        f"t.yaml:2: task: a name has no '::', '[', ']' and control characters: {name!r}"
+        "t.yaml:2: task: a name must not contain '::', '[', ']' or control "
+        f"characters: {name!r}"
     )
 
 
@@ -369,7 +371,8 @@ def test_the_fault_of_the_first_document_names_it(toy):
     text = dataset("json", "d.jsonl", rows).replace("target: 0", "target: y")
 
     assert failure(toy(text)) == (
-        "toy.yaml:7: doc_to_target gave None, which names no choice (document q7)"
+        "toy.yaml:7: doc_to_target returned None, which does not identify a "
+        "choice (document q7)"
     )
 
 
@@ -383,7 +386,7 @@ def test_a_function_tag_on_something_else_is_a_problem(key, toy):
         toy(f"{key}: !function own.WORD\n")
 
     assert str(error.value) == (
-        f"toy.yaml:3: {key}: own.WORD is no function, but a value of type str"
+        f"toy.yaml:3: {key}: own.WORD must be a function, not a value of type str"
     )
 
 
@@ -403,7 +406,7 @@ def test_documents_with_sound_are_collected_and_refused_one_by_one(toy):
     assert loaded.config["doc_to_audio"] == ["q"]
     with pytest.raises(DocumentError) as error:
         loaded.ask(0)
-    what = "toy.yaml:3: doc_to_audio: models are asked with texts and images only"
+    what = "toy.yaml:3: doc_to_audio: audio is not supported"
     assert str(error.value) == what
 
 
@@ -411,6 +414,6 @@ def test_only_generated_answers_can_be_asked_about_images(toy):
     with pytest.raises(TaskFileError) as error:
         toy("output_type: loglikelihood\ndoc_to_image: [q]\n")
     assert str(error.value) == (
-        "toy.yaml:4: doc_to_image: documents with images support generation only\n"
+        "toy.yaml:4: doc_to_image: images support generation only\n"
         "  fix: output_type: generate_until"
     )

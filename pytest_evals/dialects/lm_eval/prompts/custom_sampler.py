@@ -1,7 +1,7 @@
-"""A sampler of the user's own: a class like lm-eval's ``ContextSampler``.
+"""Custom few-shot samplers: classes like lm-eval's ``ContextSampler``.
 
-It draws rows while documents pass by in their order; so it is asked in that order, as
-far as documents are asked for, and its rows are kept as positions.
+A sampler draws rows in document order. It is called in that order, up to the requested
+document, and its rows are stored as positions.
 """
 
 from __future__ import annotations
@@ -16,26 +16,27 @@ from pytest_evals.errors import EvalsError
 Rows = Sequence[Mapping[str, Any]]
 
 
-class OwnSampler:
-    """The shots that a user's sampler draws."""
+class CustomSampler:
+    """Few-shot examples drawn by a user's sampler."""
 
     def __init__(
-        self, make: Callable[..., Any], pool: Rows, n: int, seed: int, asked: Rows
+        self, make: Callable[..., Any], pool: Rows, n: int, seed: int, excluded: Rows
     ) -> None:
-        """Make the sampler, as lm-eval 0.4.13 does (``api/task.py``).
+        """Create the sampler, as lm-eval 0.4.13 does (``api/task.py``).
 
         Args:
-            make: Called with the rows of the pool, and ``rnd=None``; gives an object
+            make: Called with the rows of the pool and ``rnd=None``; returns an object
                 with ``set_rnd(seed)`` and ``sample(n=…, eval_doc=…)``.
-            pool: The rows that shots are taken from.
-            n: How many.
+            pool: Rows to draw from.
+            n: Number of few-shot examples.
             seed: Seed of the draw.
-            asked: The documents, if they must not be among their own shots; else empty.
+            excluded: The documents, if each must be excluded from its own few-shot
+                examples; otherwise empty.
 
         Raises:
-            EvalsError: Making it failed.
+            EvalsError: Creating it failed.
         """
-        self._pool, self._n, self._asked = list(pool), n, asked
+        self._pool, self._n, self._excluded = list(pool), n, excluded
         self._positions = {id(row): i for i, row in enumerate(self._pool)}
         self._drawn: list[tuple[int, ...] | str] = []
         self._lock = Lock()
@@ -47,10 +48,11 @@ class OwnSampler:
             raise EvalsError(f"{self._name}: {fault_of(error)}") from error
 
     def shots(self, index: int) -> tuple[int, ...]:
-        """Positions in the pool; everything before ``index`` is drawn first.
+        """Positions in the pool; earlier documents are drawn first.
 
         Raises:
-            EvalsError: The sampler failed for this document, or gave foreign rows.
+            EvalsError: The sampler failed for this document, or returned a row that is
+                not in the pool.
         """
         with self._lock:
             while len(self._drawn) <= index:
@@ -61,14 +63,14 @@ class OwnSampler:
         return drawn
 
     def _draw(self, index: int) -> tuple[int, ...] | str:
-        row = self._asked[index] if self._asked else None
+        row = self._excluded[index] if self._excluded else None
         try:
             rows = list(self._sampler.sample(n=self._n, eval_doc=row))
-        except Exception as error:  # noqa: BLE001  told with its document
+        except Exception as error:  # noqa: BLE001  reported with its document
             return f"{self._name}: {fault_of(error)}"
         positions = [self._position(each) for each in rows]
         if None in positions:
-            return f"{self._name} gave a row that is not in the pool"
+            return f"{self._name} returned a row that is not in the pool"
         return tuple(at for at in positions if at is not None)
 
     def _position(self, row: Mapping[str, Any]) -> int | None:

@@ -1,11 +1,11 @@
-"""Rows → documents → requests: the documents of one task.
+"""Documents of a task file: rows → documents → requests.
 
-Nothing is read or rendered before it is asked for. What :meth:`Documents.ask` gives for
-a position depends on the task file, the dataset and the options, never on what was
-asked before.
+Rows are read and rendered on demand. The result of :meth:`Documents.ask` for a position
+depends on the task file, the dataset and the options, never on earlier calls.
 
-Warnings about a task that nevertheless gives a number are here too. Most are for cases
-where lm-eval 0.4.13 gives an unexpected number; we give the same number and say so.
+Also contains warnings about tasks that run with unexpected results. In most cases
+lm-eval 0.4.13 computes an unexpected value; we compute the same value and show a
+warning.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from pytest_evals.data.rows import EncodingError, document_ids, selection
 from pytest_evals.data.sources import not_utf8
 from pytest_evals.dialects.lm_eval.prompts.question import (
     BUILDERS,
-    Built,
-    Frame,
+    BuiltRequests,
+    PromptContext,
     Question,
     Readers,
     Shape,
@@ -43,11 +43,11 @@ from pytest_evals.prompts.images import image_reader, without_images
 
 
 class Documents:
-    """The documents of a task: its rows, and the function that asks them
-    (:class:`~pytest_evals.core.task.Rows` and ``Task.ask``)."""
+    """Rows and requests of a task (:class:`~pytest_evals.core.task.Rows` and
+    ``Task.ask``)."""
 
     def __init__(self, recipe: Recipe) -> None:
-        """Nothing is read yet."""
+        # The dataset is read on first use.
         self._recipe = recipe
         self._notes = Notes()
 
@@ -62,7 +62,7 @@ class Documents:
         return [everything[i] for i in self.indices()]
 
     def indices(self) -> Sequence[int]:
-        """Positions of these documents in the whole dataset."""
+        """Positions of these documents in the full dataset."""
         options = self._recipe.options
         return selection(self.total(), options.limit, options.sample, options.seed)
 
@@ -77,18 +77,18 @@ class Documents:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is odd about the documents that were looked at so far."""
+        """Warnings about the documents that were built so far."""
         return self._notes.texts()
 
     def ask(self, index: int) -> Asked:
-        """The document at a position of the whole dataset, and its requests.
+        """The document at a position of the full dataset, with its requests.
 
         Raises:
-            DocumentError: It cannot be built, or no model can take what belongs to it.
+            DocumentError: It cannot be built, or it contains audio.
             TaskFileError: As for :meth:`ids`.
         """
         if (field := self._recipe.sound) is not None:
-            what = f"{field.key}: models are asked with texts and images only"
+            what = f"{field.key}: audio is not supported"
             raise FieldError(what, field.place)
         return self._loaded.ask(index)
 
@@ -101,33 +101,33 @@ class Documents:
             raise not_utf8(self._recipe.source) from error
         except FieldError as error:
             raise TaskFileError([error.problem]) from error
-        for text in known_at_start(self._recipe, loaded.tables, loaded.own_shots):
+        for text in task_warnings(self._recipe, loaded.tables, loaded.own_shots):
             self._notes.add(text)
         identical = IdenticalPrompts(loaded.sent, lambda: len(loaded.tables.asked))
-        silent = self._recipe.may_be_identical or self._recipe.sound is not None
-        if not silent and identical.n:
+        is_expected = self._recipe.may_be_identical or self._recipe.sound is not None
+        if not is_expected and identical.n:
             self._notes.add(noted(identical.text))
         return loaded
 
 
 class _Loaded:
-    """The documents after their rows were read."""
+    """Documents of a task whose dataset has been read."""
 
     def __init__(self, recipe: Recipe, tables: Tables, notes: Notes) -> None:
         self.tables, self._recipe, self._notes = tables, recipe, notes
-        self.ids, remarks = document_ids(tables.asked)
-        for text in remarks:
+        self.ids, id_warnings = document_ids(tables.asked)
+        for text in id_warnings:
             notes.add(text)
         digits = recipe.fields.choices is not None
         columns = frozenset(tables.asked.columns)
-        shown = recipe.shots.fields
+        shot_fields = recipe.shots.fields
         try:
             self._readers = Readers(
                 recipe.fields, columns, recipe.description, digits=digits
             )
-            with _named(0, self.ids):
+            with _with_document_id(0, self.ids):
                 first = self._question(0)
-            shots = Readers(shown, columns, digits=digits, for_shots=True)
+            shots = Readers(shot_fields, columns, digits=digits, for_shots=True)
             self._images = _images_of(recipe, columns)
         except FieldError as error:
             raise TaskFileError([error.problem]) from error
@@ -139,10 +139,10 @@ class _Loaded:
         self.own_shots = self._shots is not None and self._shots.own
 
     def ask(self, index: int) -> Asked:
-        """The document at a position, and its requests."""
+        """The document at a position, with its requests."""
         recipe, row = self._recipe, self.tables.asked[index]
         question = self._question(index)
-        built = self._built(index, question, self._shots_of(index))
+        built = self._build(index, question, self._shots_of(index))
         doc = Doc(
             built.query,
             built.choices,
@@ -153,21 +153,23 @@ class _Loaded:
             row=row if self._images is None else without_images(row),
             target=question.target,
         )
-        odd = odd_target(recipe, question, self._shape, built.gold)
-        for text in (*question.notes, *odd):
+        warnings = target_warnings(recipe, question, self._shape, built.gold)
+        for text in (*question.notes, *warnings):
             self._notes.add(text, doc.id)
         return Asked(doc, built.requests)
 
     def sent(self, index: int) -> tuple[Request, ...]:
-        """The requests of the document at a position, without its shots, which may
-        differ where the document does not."""
-        return self._built(index, self._question(index), ()).requests
+        """The requests of a document without few-shot examples, which may differ even
+        if the documents are identical."""
+        return self._build(index, self._question(index), ()).requests
 
-    def _built(self, index: int, question: Question, shots: Sequence[Turn]) -> Built:
+    def _build(
+        self, index: int, question: Question, shots: Sequence[Turn]
+    ) -> BuiltRequests:
         recipe = self._recipe
         turns = self._turns(question, shots)
-        frame = Frame(recipe=recipe, shape=self._shape, turns=turns)
-        with _named(index, self.ids):
+        frame = PromptContext(recipe=recipe, shape=self._shape, turns=turns)
+        with _with_document_id(index, self.ids):
             built = BUILDERS[recipe.output_type](question, frame)
             requests = self._with_images(built.requests, self.tables.asked[index])
         return built._replace(requests=requests)
@@ -177,16 +179,16 @@ class _Loaded:
     ) -> tuple[Request, ...]:
         if self._images is None:
             return requests
-        shown = (LEADING_IMAGES, self._images(row))
+        images = (LEADING_IMAGES, self._images(row))
         return tuple(
-            replace(request, options=tuple(sorted((*request.options, shown))))
+            replace(request, options=tuple(sorted((*request.options, images))))
             for request in requests
             if isinstance(request, Generate)
         )
 
     def _question(self, index: int) -> Question:
         row = self.tables.asked[index]
-        # A function of the user's may change its row; the next reader sees it whole.
+        # User functions get a copy, because they may modify the row.
         return self._readers.question(
             deepcopy(row) if _has_functions(self._recipe.fields) else row
         )
@@ -208,12 +210,12 @@ class _Loaded:
 
 
 @contextmanager
-def _named(index: int, ids: Sequence[str]) -> Iterator[None]:
-    """Faults of the first document say which one it is, since they are reported for the
-    whole task; those of all others are reported beside their id.
+def _with_document_id(index: int, ids: Sequence[str]) -> Iterator[None]:
+    """Add the document's id to errors of the first document, which are reported for the
+    whole task; other errors are reported next to their id.
 
     Raises:
-        FieldError: As inside.
+        FieldError: The error raised inside.
     """
     try:
         yield
@@ -240,114 +242,126 @@ def _has_functions(fields: Fields) -> bool:
 
 
 def _shape_of(question: Question, recipe: Recipe) -> Shape:
-    """What the first document shows of all.
+    """Properties of the first document that determine how all documents are handled.
 
     Raises:
-        TaskFileError: The output type cannot ask this.
+        TaskFileError: The output type does not support them.
     """
     inputs = isinstance(question.text, int) and recipe.fields.choices is not None
     if inputs and recipe.output_type != "multiple_choice":
         field = recipe.fields.text
-        what = f"{field.key} gave a position, which only multiple_choice can ask"
+        what = (
+            f"{field.key} returned an index; only output_type multiple_choice "
+            "supports this"
+        )
         raise TaskFileError([Problem(what, field.place)])
     if inputs and isinstance(question.choices, str):
         place = recipe.fields.choices.place if recipe.fields.choices else recipe.place
-        what = "doc_to_choice gave one text, and doc_to_text a position among questions"
+        what = "doc_to_choice returned a string, but doc_to_text an index of a question"
         raise TaskFileError([Problem(what, place)])
     return Shape(inputs, isinstance(question.target, list))
 
 
-def known_at_start(recipe: Recipe, tables: Tables, own_shots: bool) -> Iterator[str]:
-    """What can be said before any document but the first is read.
+def task_warnings(recipe: Recipe, tables: Tables, own_shots: bool) -> Iterator[str]:
+    """Warnings that require only the first document.
 
     Args:
         recipe: The task.
         tables: Its rows.
-        own_shots: Whether a document may be one of its own shots in lm-eval.
+        own_shots: Whether a document may be its own few-shot example in lm-eval.
     """
     if tables.shuffled:
         yield (
-            "process_docs draws from the global random generator; here "
-            "it is seeded, while lm-eval's number depends on caches of the machine"
+            "process_docs uses the global random generator; it is seeded here, while "
+            "lm-eval's result depends on caches of the machine"
         )
     if own_shots and recipe.options.exclude_own_shots:
         yield (
-            "documents are kept out of their own shots (--evals-exclude-own-shots), "
-            f"which come from the same {tables.pool_name}; lm-eval's prompts are others"
+            "documents are excluded from their own few-shot examples "
+            "(--evals-exclude-own-shots), which come from the same "
+            f"{tables.pool_name}; "
+            "lm-eval's prompts differ"
         )
     elif own_shots:
         yield (
-            f"shots are taken from the documents that are asked "
-            f"({tables.pool_name}), so a document can be one of its own shots, as in "
-            "lm-eval; name another fewshot_split, or --evals-exclude-own-shots"
+            "few-shot examples come from the evaluated documents "
+            f"({tables.pool_name}), so a document can be its own example, as "
+            "in lm-eval; "
+            "set a different fewshot_split or pass --evals-exclude-own-shots"
         )
     if recipe.images is not None and recipe.shots.n:
-        yield "shots are shown without their images, as in lm-eval"
+        yield "few-shot examples are shown without their images, as in lm-eval"
     for field in (recipe.fields.text, recipe.fields.target):
-        yield from _misspelt(recipe, field, tables.asked.columns)
+        yield from _misspelled_columns(recipe, field, tables.asked.columns)
 
 
-def odd_target(
+def target_warnings(
     recipe: Recipe, question: Question, shape: Shape, gold: int | list[int]
 ) -> Iterator[str]:
-    """What is odd about the target of one document."""
+    """Warnings about the target of one document."""
     key = recipe.fields.target.key
     if isinstance(question.choices, str):
         yield (
-            "doc_to_choice gives one text, and each of its characters is a choice, as "
-            "in lm-eval"
+            "doc_to_choice returns a string, so each character is a choice, "
+            "as in lm-eval"
         )
     if isinstance(question.target, list) != shape.multiple_targets:
         one, many = "a single target", "a list of targets"
         first, later = (many, one) if shape.multiple_targets else (one, many)
         yield (
-            f"{key} gives {first} for the first document and {later} for others, "
-            "which are scored as if they were like the first, as in lm-eval"
+            f"{key} returns {first} for the first document and {later} for others; "
+            "all are scored like the first one, as in lm-eval"
         )
     if not recipe.own_scoring:
-        yield from _oddly_scored(recipe, question.target, shape, gold)
-    for given in (question.text, question.target):
-        if recipe.fields.choices is not None and _odd_digits(given):
-            yield f"{given!r} has digits but is no number, and is kept as text"
+        yield from _scoring_warnings(recipe, question.target, shape, gold)
+    for value in (question.text, question.target):
+        if recipe.fields.choices is not None and _has_unparsed_digits(value):
+            yield (
+                f"{value!r} consists of digits but is not a number; it is used as "
+                "a string"
+            )
 
 
-def _oddly_scored(
+def _scoring_warnings(
     recipe: Recipe, target: Any, shape: Shape, gold: int | list[int]
 ) -> Iterator[str]:
     if recipe.output_type == "multiple_choice":
         golds = gold if isinstance(gold, list) else [gold]
         if not golds or min(golds) < 0:
-            yield "the target is not among the choices, which counts as wrong"
+            yield "the target is not among the choices, so the answer counts as wrong"
         return
     listed = target if isinstance(target, list) else [target]
     if recipe.output_type == "generate_until" and None in listed:
         key = recipe.fields.target.key
-        yield f"{key} is null and the reference reads 'None', as in lm-eval"
+        yield f"{key} is null, so the reference is 'None', as in lm-eval"
     if shape.multiple_targets:
-        yield from _odd_targets(recipe, target)
+        yield from _multiple_target_warnings(recipe, target)
 
 
-def _odd_targets(recipe: Recipe, targets: Any) -> Iterator[str]:
+def _multiple_target_warnings(recipe: Recipe, targets: Any) -> Iterator[str]:
     graded = [metric for metric in recipe.metrics if metric != "exact_match"]
     if graded:
         yield (
-            f"with several targets {', '.join(graded)} is 1 if any of them "
-            "gives more than 0, else 0, as in lm-eval"
+            f"with several targets, {', '.join(graded)} is 1 if the value "
+            "for any of them is above 0, else 0, as in lm-eval"
         )
     texts = any(isinstance(target, str) for target in targets)
     if "exact_match" in recipe.metrics and not texts:
         yield (
-            f"{recipe.fields.target.key} gives several targets and none of them is a "
-            "text; exact_match finds no number equal to a text, as in lm-eval"
+            f"{recipe.fields.target.key} returns several targets, but none is "
+            "a string; "
+            "exact_match never equals a number to a string, as in lm-eval"
         )
 
 
-def _misspelt(recipe: Recipe, field: Field, columns: tuple[str, ...]) -> Iterator[str]:
+def _misspelled_columns(
+    recipe: Recipe, field: Field, columns: tuple[str, ...]
+) -> Iterator[str]:
     spec = field.spec
     if isinstance(spec, str) and spec.isidentifier() and spec not in columns:
         hint = did_you_mean(spec, columns)
-        yield (f"{field.key}: {spec!r} is no column and is used as it stands{hint}")
+        yield (f"{field.key}: {spec!r} is not a column and is used as a literal{hint}")
 
 
-def _odd_digits(given: Any) -> bool:
-    return isinstance(given, str) and given.isdigit() and number_or_text(given) == given
+def _has_unparsed_digits(value: Any) -> bool:
+    return isinstance(value, str) and value.isdigit() and number_or_text(value) == value

@@ -1,4 +1,4 @@
-"""From a row to a question, its choices and target, and the requests of a document."""
+"""Questions: fields of a row, and the requests of a document."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from pytest_evals.scorers.choices import NO_CHOICE
 
 
 class Question(NamedTuple):
-    """What a row says, not yet checked against an output type.
+    """The evaluated fields of a row, not yet checked against an output type.
 
     Args:
-        text: The question, or the position of the right choice.
-        target: The answer, its position, or a list of either.
-        choices: The choices; empty if the task has none. A text stands for its letters,
-            as in lm-eval.
-        prefix: How the answer begins.
-        description: Text in front of everything.
-        notes: What is odd about the row.
+        text: The question, or the index of the correct choice.
+        target: The answer, its index, or a list of either.
+        choices: The choices; empty if the task has none. Each character of a string is
+            a choice, as in lm-eval.
+        prefix: Beginning of the answer.
+        description: Text before the prompt.
+        notes: Warnings about the row.
     """
 
     text: Any
@@ -46,7 +46,7 @@ class Question(NamedTuple):
 
 
 class Readers:
-    """How the rows of a task, or those of its shots, become questions."""
+    """Evaluates the fields of a task's documents or few-shot examples."""
 
     def __init__(
         self,
@@ -60,93 +60,103 @@ class Readers:
         """Bind the fields to the columns.
 
         Args:
-            fields: What the task file says.
-            columns: The columns of the documents that are asked.
-            description: Text in front of everything.
-            digits: Whether rendered digits are the position of a choice.
-            for_shots: A shot's prefix is a column if the row has it, while a document's
-                is one if the dataset has it.
+                fields: Fields of the task file.
+                columns: Columns of the evaluated documents.
+                description: Text before the prompt.
+                digits: Whether rendered digits are the index of a choice.
+                for_shots: For few-shot examples the row decides whether the prefix is a
+                    column; for documents, the dataset decides.
 
-        Raises:
-            FieldError: A template does not compile.
+            Raises:
+                FieldError: A template is invalid.
         """
         self._fields = fields
         self._notes: list[str] = []
         note = self._notes.append
         as_text = number_or_text if digits else text_itself
-        as_target = _digits_then_list if digits else target_of_text
+        as_target = number_or_list if digits else target_of_text
         self._text = bind(fields.text, columns, as_text, note)
         self._target = bind(fields.target, columns, as_target, note)
         choices = fields.choices
         self._choices = bind(choices, columns, list_of_text, note) if choices else None
-        self._prefix = _optional(fields.prefix, None if for_shots else columns, note)
-        self._description = _optional(description, None, note)
+        self._prefix = _bind_optional(
+            fields.prefix, None if for_shots else columns, note
+        )
+        self._description = _bind_optional(description, None, note)
         self._description_field = description
 
     def question(self, row: Row) -> Question:
-        """What a row says.
+        """Evaluate the fields of a row.
 
         Raises:
-            FieldError: A template or function fails, or gives a value of a kind that
-                its key cannot have.
+            FieldError: A template or function fails, or returns an invalid type.
         """
         notes = self._notes
         notes.clear()
         question = Question(
             self._text(row),
             self._target(row),
-            self._listed(row),
-            _text_or_nothing(self._prefix, row, self._fields.prefix),
-            _text_or_nothing(self._description, row, self._description_field),
+            self._choice_list(row),
+            _optional_string(self._prefix, row, self._fields.prefix),
+            _optional_string(self._description, row, self._description_field),
         )
         return question._replace(notes=tuple(notes)) if notes else question
 
-    def _listed(self, row: Row) -> Sequence[Any]:
+    def _choice_list(self, row: Row) -> Sequence[Any]:
         field = self._fields.choices
         if self._choices is None or field is None:
             return ()
         choices = self._choices(row)
         if not isinstance(choices, list | tuple | str):
-            what = f"{field.key} gave {_shown(choices)}, not a list of choices"
+            what = (
+                f"{field.key} returned {_abbreviated(choices)}, not a list of choices"
+            )
             raise FieldError(what, field.place)
         return choices
 
 
 def text_of(value: Any, field: Field) -> str:
-    """The value, which has to be a text.
+    """Return the value if it is a string.
 
     Raises:
-        FieldError: It is something else.
+        FieldError: It is not a string.
     """
     if not isinstance(value, str):
         fix = ""
-        column = isinstance(field.spec, str) and field.spec.isidentifier()
-        if isinstance(value, int | float) and column:
+        is_column = isinstance(field.spec, str) and field.spec.isidentifier()
+        if isinstance(value, int | float) and is_column:
             fix = f'{field.key}: "{{{{{field.spec}}}}}"'
         raise FieldError(
-            f"{field.key} gave {_shown(value)}, not a text", field.place, fix
+            f"{field.key} returned {_abbreviated(value)}, not a string",
+            field.place,
+            fix,
         )
     return value
 
 
 def choice_at(choices: Sequence[Any], position: Any, field: Field) -> Any:
-    """The choice at a position.
+    """The choice at an index.
 
     Raises:
-        FieldError: There is none.
+        FieldError: The index is out of range.
     """
     try:
         return choices[position]
     except (IndexError, TypeError):
-        what = f"{field.key} gave {position!r}, and there are {len(choices)} choices"
+        what = (
+            f"{field.key} returned {position!r}, but the document has "
+            f"{len(choices)} choices"
+        )
         raise FieldError(what, field.place) from None
 
 
 def answer_text(target: Any, choices: Sequence[Any], field: Field) -> str | None:
-    """A shot's answer as text; ``None`` without one, as a target that is an empty text
-    says. A choice may be empty and is an answer all the same.
+    """The answer of a few-shot example; ``None`` if the target is null or empty.
+
+    A choice may be empty and still is an answer.
 
     Raises:
+        FieldError: The answer is not a string.
         FieldError: The target names no text.
     """
     if target is None or target == "":
@@ -160,11 +170,11 @@ def answer_text(target: Any, choices: Sequence[Any], field: Field) -> str | None
 
 
 def gold_of(target: Any, choices: Sequence[Any], field: Field) -> int | list[int]:
-    """Position of the right choice, or positions of the right ones; ``NO_CHOICE`` for a
-    target that is not among the choices.
+    """Index of the correct choice, or indices; ``NO_CHOICE`` if the target is not among
+    the choices.
 
     Raises:
-        FieldError: The target is of a kind that names no choice.
+        FieldError: The target's type cannot identify a choice.
     """
     if isinstance(target, list | tuple):
         return [_one_gold(item, choices, field) for item in target]
@@ -176,13 +186,16 @@ def _one_gold(target: Any, choices: Sequence[Any], field: Field) -> int:
         return choices.index(target) if target in choices else NO_CHOICE
     position = _position(target)
     if position is None:
-        what = f"{field.key} gave {_shown(target)}, which names no choice"
+        what = (
+            f"{field.key} returned {_abbreviated(target)}, which does not "
+            "identify a choice"
+        )
         raise FieldError(what, field.place)
     return position if position < len(choices) else NO_CHOICE
 
 
 def _position(value: Any) -> int | None:
-    """A whole number as ``int``, whatever library it comes from; else ``None``."""
+    """The value as ``int`` if it is an integer of any type; else ``None``."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     try:
@@ -191,12 +204,13 @@ def _position(value: Any) -> int | None:
         return None
 
 
-def _digits_then_list(text: str) -> Any:
+def number_or_list(text: str) -> Any:
+    """Parse a rendered target: an index, else a list or string."""
     number = number_or_text(text)
     return target_of_text(text) if isinstance(number, str) else number
 
 
-def _optional(
+def _bind_optional(
     field: Field | None,
     columns: Collection[str] | None,
     note: Callable[[str], object],
@@ -206,25 +220,25 @@ def _optional(
     return bind(field, columns, text_itself, note)
 
 
-def _text_or_nothing(read: Reader | None, row: Row, field: Field | None) -> str:
+def _optional_string(read: Reader | None, row: Row, field: Field | None) -> str:
     if read is None or field is None:
         return ""
     value = read(row)
     return "" if value is None else text_of(value, field)
 
 
-def _shown(value: Any) -> str:
+def _abbreviated(value: Any) -> str:
     text = repr(value)
     short = text if len(text) <= 60 else text[:59] + "…"
     return short if value is None else f"{short} ({type(value).__name__})"
 
 
 class Shape(NamedTuple):
-    """What the first document shows of all.
+    """Properties of the first document that apply to all.
 
     Args:
-        multiple_inputs: The choices are questions, and ``doc_to_text`` says which of
-            them is right.
+        multiple_inputs: The choices are questions; ``doc_to_text`` is the index of the
+            correct one.
         multiple_targets: Targets are lists.
     """
 
@@ -232,8 +246,8 @@ class Shape(NamedTuple):
     multiple_targets: bool = False
 
 
-class Built(NamedTuple):
-    """Fields of the document, and its requests."""
+class BuiltRequests(NamedTuple):
+    """Fields of a document and its requests."""
 
     query: str
     choices: list[str]
@@ -242,13 +256,13 @@ class Built(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
-    """What is the same for a question whatever is asked of it.
+class PromptContext:
+    """Everything but the question that determines a prompt.
 
     Args:
         recipe: The task.
-        shape: What the first document shows of all.
-        turns: Description and shots.
+        shape: Properties of the first document.
+        turns: Description and few-shot examples.
     """
 
     recipe: Recipe
@@ -257,33 +271,33 @@ class Frame:
 
     @property
     def fields(self) -> Fields:
-        """How rows are read."""
+        """Fields of the documents."""
         return self.recipe.fields
 
     def prompt(self, text: str, prefix: str, target_delimiter: str) -> Prompt:
-        """Everything in front of the answer."""
+        """The prompt before the answer."""
         options = self.recipe.options
         turns = (*self.turns, *final_turns(text, prefix, target_delimiter))
         return render(turns, chat=options.chat, multiturn=options.fewshot_as_multiturn)
 
     def delimiter(self) -> str:
-        """Between question and choice. A chat's template separates them already, unless
-        the answer has begun."""
+        """Delimiter between question and choice; empty in a chat unless the answer has
+        a prefix, because the chat template separates them."""
         if not self.recipe.options.chat:
             return self.fields.target_delimiter
         prefix = self.fields.prefix.spec if self.fields.prefix is not None else ""
-        begun = isinstance(prefix, str) and prefix and not prefix[-1].isspace()
-        return self.fields.target_delimiter if begun else ""
+        has_prefix = isinstance(prefix, str) and prefix and not prefix[-1].isspace()
+        return self.fields.target_delimiter if has_prefix else ""
 
 
-def _multiple_choice(question: Question, frame: Frame) -> Built:
+def _multiple_choice(question: Question, frame: PromptContext) -> BuiltRequests:
     fields, delimiter = frame.fields, frame.delimiter()
     choices = _texts(question.choices, frame)
     if frame.shape.multiple_inputs:
         target = question.target
         query = target if isinstance(target, str) else str(target)
         gold = gold_of(question.text, question.choices, fields.text)
-        asked = [
+        requests = [
             Loglikelihood(frame.prompt(choice, question.prefix, ""), delimiter + query)
             for choice in choices
         ]
@@ -291,89 +305,98 @@ def _multiple_choice(question: Question, frame: Frame) -> Built:
         query = text_of(question.text, fields.text)
         gold = _gold(question, frame)
         context = frame.prompt(query, question.prefix, fields.target_delimiter)
-        asked = [Loglikelihood(context, delimiter + choice) for choice in choices]
-    alone = frame.recipe.unconditioned_query
-    if alone is not None or "acc_mutual_info" in frame.recipe.metrics:
-        asked += [Loglikelihood(alone or "", delimiter + choice) for choice in choices]
-    return Built(query, choices, gold, _repeated(asked, frame))
+        requests = [Loglikelihood(context, delimiter + choice) for choice in choices]
+    unconditioned = frame.recipe.unconditioned_query
+    if unconditioned is not None or "acc_mutual_info" in frame.recipe.metrics:
+        requests += [
+            Loglikelihood(unconditioned or "", delimiter + choice) for choice in choices
+        ]
+    return BuiltRequests(query, choices, gold, _repeated(requests, frame))
 
 
-def _loglikelihood(question: Question, frame: Frame) -> Built:
+def _loglikelihood(question: Question, frame: PromptContext) -> BuiltRequests:
     query = text_of(question.text, frame.fields.text)
     target = text_of(question.target, frame.fields.target)
     context = frame.prompt(query, question.prefix, frame.fields.target_delimiter)
-    asked = [Loglikelihood(context, target)]
-    return Built(query, [target], 0, _repeated(asked, frame))
+    requests = [Loglikelihood(context, target)]
+    return BuiltRequests(query, [target], 0, _repeated(requests, frame))
 
 
-def _rolling(question: Question, frame: Frame) -> Built:
+def _rolling(question: Question, frame: PromptContext) -> BuiltRequests:
     text = text_of(question.target, frame.fields.target)
-    return Built(text, [], 0, _repeated([Rolling(text)], frame))
+    return BuiltRequests(text, [], 0, _repeated([Rolling(text)], frame))
 
 
-def _generate(question: Question, frame: Frame) -> Built:
+def _generate(question: Question, frame: PromptContext) -> BuiltRequests:
     query = text_of(question.text, frame.fields.text)
     context = frame.prompt(query, question.prefix, frame.fields.target_delimiter)
     references, gold = _references(question, frame)
     requests = frame.recipe.sampling.requests(context, frame.recipe.repeats)
-    return Built(query, references, gold, requests)
+    return BuiltRequests(query, references, gold, requests)
 
 
-def _references(question: Question, frame: Frame) -> tuple[list[str], int | list[int]]:
-    """The right texts; a list of positions if every target is a list."""
+def _references(
+    question: Question, frame: PromptContext
+) -> tuple[list[str], int | list[int]]:
+    """The references; with their indices as a list if targets are lists."""
     target, field = question.target, frame.fields.target
-    if frame.fields.choices is not None and not _is_free(target, question, frame):
+    if frame.fields.choices is not None and not _is_unused_target(
+        target, question, frame
+    ):
         if not isinstance(target, int):
-            what = f"{field.key} gave {target!r}; with doc_to_choice it is a position"
+            what = (
+                f"{field.key} returned {target!r}; with doc_to_choice it must be "
+                "an index"
+            )
             raise FieldError(what, field.place)
         target = choice_at(question.choices, target, field)
     elif frame.shape.multiple_targets:
         if not isinstance(target, list | tuple | str):
-            what = f"{field.key} gave {target!r}, and a list for the first document"
+            what = f"{field.key} returned {target!r}, but a list for the first document"
             raise FieldError(what, field.place)
-        # A text among lists is taken apart into its characters, as lm-eval does.
+        # A string among lists is split into characters, as in lm-eval.
         texts = [str(item) for item in target]
         return texts, list(range(len(texts)))
     text = str(target)
     return ([text], [0]) if frame.shape.multiple_targets else ([text], 0)
 
 
-def _is_free(target: Any, question: Question, frame: Frame) -> bool:
-    """Whether a target that names no choice is nobody's fault: only the task's own
-    scoring looks at it."""
+def _is_unused_target(target: Any, question: Question, frame: PromptContext) -> bool:
+    """Whether a target that identifies no choice is valid, because only the task's own
+    scoring uses it."""
     n = len(question.choices)
-    named = isinstance(target, int) and -n <= target < n
-    return frame.recipe.own_scoring and not named
+    is_index = isinstance(target, int) and -n <= target < n
+    return frame.recipe.own_scoring and not is_index
 
 
-def _gold(question: Question, frame: Frame) -> int | list[int]:
-    """The right choice, or the right ones."""
+def _gold(question: Question, frame: PromptContext) -> int | list[int]:
+    """Index or indices of the correct choice."""
     target, choices = question.target, question.choices
     try:
         return gold_of(target, choices, frame.fields.target)
     except FieldError:
-        if _is_free(target, question, frame):
+        if _is_unused_target(target, question, frame):
             return NO_CHOICE
         raise
 
 
-def _texts(choices: Sequence[Any], frame: Frame) -> list[str]:
+def _texts(choices: Sequence[Any], frame: PromptContext) -> list[str]:
     field = frame.fields.choices
-    assert field is not None, "front ends refuse multiple_choice without choices"
+    assert field is not None, "read_recipe rejects multiple_choice without choices"
     if not choices:
-        raise FieldError(f"{field.key} gave no choices", field.place)
+        raise FieldError(f"{field.key} returned no choices", field.place)
     return [text_of(choice, field) for choice in choices]
 
 
-def _repeated(requests: Sequence[Request], frame: Frame) -> tuple[Request, ...]:
+def _repeated(requests: Sequence[Request], frame: PromptContext) -> tuple[Request, ...]:
     return tuple(r for r in requests for _ in range(frame.recipe.repeats))
 
 
-BUILDERS: Mapping[str, Callable[[Question, Frame], Built]] = {
+BUILDERS: Mapping[str, Callable[[Question, PromptContext], BuiltRequests]] = {
     "generate_until": _generate,
     "loglikelihood": _loglikelihood,
     "loglikelihood_rolling": _rolling,
     "multiple_choice": _multiple_choice,
 }
-"""Name in task files → what it asks. Each raises ``FieldError`` for a question that
-does not fit it."""
+"""Output type → builder of its requests; raises ``FieldError`` for an unsuitable
+question."""

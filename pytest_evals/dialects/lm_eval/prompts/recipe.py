@@ -1,5 +1,5 @@
-"""What the prompts of a task are made of: everything that a front end must say so that
-rows become documents and requests. Data only."""
+"""Recipe of a task: everything needed to build documents and requests from rows. Data
+only."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from pytest_evals.prompts.generation import Sampling
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Splits:
-    """Which split is used for what; ``None`` where the task file names none.
+    """Names of the splits; ``None`` if the task file does not set them.
 
     Args:
-        training: First choice of a pool of shots.
-        validation: Second choice; evaluated if there is no test split.
-        test: What is evaluated; last choice of a pool.
-        fewshot: The pool of shots, if the task names one.
-        places: Key of the task file, such as ``test_split`` → where it stands.
+        training: Default split of few-shot examples.
+        validation: Second default of few-shot examples; evaluated if there is no test
+            split.
+        test: Evaluated split; last default of few-shot examples.
+        fewshot: Split of few-shot examples, if the task sets one.
+        places: Key of the task file, such as ``test_split`` → file and line.
     """
 
     training: str | None = None
@@ -35,15 +36,15 @@ class Splits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fields:
-    """How a row becomes a question and an answer.
+    """Fields that turn a row into a question and an answer.
 
     Args:
-        text: The question; or the position of the right one among ``choices``.
-        target: The answer: a text, a position among ``choices``, or a list.
+        text: The question, or the index of the correct one among ``choices``.
+        target: The answer: a string, an index among ``choices``, or a list.
         choices: The choices.
-        prefix: How the answer begins (``gen_prefix``).
-        target_delimiter: Between question and answer.
-        fewshot_delimiter: After an answer.
+        prefix: Beginning of the answer (``gen_prefix``).
+        target_delimiter: Text between question and answer.
+        fewshot_delimiter: Text after an answer.
     """
 
     text: Field
@@ -56,16 +57,16 @@ class Fields:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shots:
-    """The examples in front of a question.
+    """Few-shot examples.
 
     Args:
-        n: How many.
-        sampler: ``default``, ``first_n``, or what makes a sampler
-            (:class:`~pytest_evals.dialects.lm_eval.prompts.custom_sampler.OwnSampler`).
-        samples: The pool, or a function that gives it, if it is no split.
-        process_docs: What the rows of the split ``Splits.fewshot`` go through.
-        fields: How they become questions and answers.
-        place: Where the number of shots stands.
+        n: Number of examples.
+        sampler: ``default``, ``first_n``, or a function that creates a sampler
+            (:class:`~pytest_evals.dialects.lm_eval.prompts.custom_sampler.CustomSampler`).
+        samples: Rows, or a function that returns them, if they are not from a split.
+        process_docs: Transforms the rows of the split ``Splits.fewshot``.
+        fields: Fields of the examples.
+        place: File and line of the number of examples.
     """
 
     n: int = 0
@@ -82,24 +83,24 @@ class Recipe:
 
     Args:
         name: Name of the task.
-        output_type: One of lm-eval's four.
-        place: Where the task is defined.
-        source: Where rows come from.
-        splits: Which of them are used for what.
-        process_docs: A function that a split goes through before anything else.
-        fields: How a row becomes a question and an answer.
-        description: Text in front of everything.
-        images: What gives the images of a document.
-        sound: What gives its sound, which no model hears.
-        shots: The examples in front of a question.
-        sampling: How answers are generated.
-        repeats: How often each request is made.
-        metrics: Names of the task's metrics, as far as they are lm-eval's.
-        unconditioned_query: What stands for the question where choices are also asked
-            without it, for metrics that are not lm-eval's.
-        own_scoring: Whether a function of the user scores (``process_results``).
-        may_be_identical: Whether all documents may send the same.
-        options: What the command line changes.
+        output_type: One of lm-eval's four output types.
+        place: File and line of the task.
+        source: Location of the rows.
+        splits: Names of the splits.
+        process_docs: Transforms the rows of a split first.
+        fields: Fields of the documents.
+        description: Text before each prompt.
+        images: Images of a document.
+        sound: Audio of a document, which is not supported.
+        shots: Few-shot examples.
+        sampling: Generation arguments.
+        repeats: Number of responses to each request.
+        metrics: Names of the task's metrics that come from lm-eval.
+        unconditioned_query: Prompt for scoring choices without the question, for
+            metrics that do not come from lm-eval.
+        own_scoring: Whether a user function computes the scores (``process_results``).
+        may_be_identical: Whether all documents may have identical requests.
+        options: Options of the command line.
     """
 
     name: str

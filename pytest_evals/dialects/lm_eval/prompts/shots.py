@@ -1,4 +1,4 @@
-"""The shots of a document as turns of a prompt. A row of the pool is rendered once."""
+"""Few-shot examples of a document as chat turns; each row is rendered once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pytest_evals.prompts.fewshot import SAMPLERS, Sampler
 
 
 class ShotTurns:
-    """The turns of the shots of each document."""
+    """Chat turns of the few-shot examples of each document."""
 
     def __init__(
         self,
@@ -30,17 +30,17 @@ class ShotTurns:
         multiple_inputs: bool,
         notes: Notes,
     ) -> None:
-        """Set up the draw; ``own`` is whether lm-eval would let a document be one of
-        its own shots.
+        """Create the sampler; ``own`` is true if lm-eval would allow a document as its
+        own few-shot example.
 
         Raises:
-            TaskFileError: The pool is too small.
+            TaskFileError: Too few rows.
         """
         shots, splits = recipe.shots, recipe.splits
-        # lm-eval compares the names of the splits, and two absent names are equal.
-        as_in_lm_eval = splits.fewshot == splits.test
-        own = tables.pool is tables.asked and not as_in_lm_eval
-        excluded = as_in_lm_eval or (own and recipe.options.exclude_own_shots)
+        # lm-eval compares the names of the splits; two missing names are equal.
+        excluded_by_lm_eval = splits.fewshot == splits.test
+        own = tables.pool is tables.asked and not excluded_by_lm_eval
+        excluded = excluded_by_lm_eval or (own and recipe.options.exclude_own_shots)
         self._shots, self._readers, self._pool = shots, readers, tables.pool
         self._multiple_inputs, self._notes = multiple_inputs, notes
         self._turns: dict[int, tuple[Turn, ...]] = {}
@@ -48,17 +48,16 @@ class ShotTurns:
             self._sampler = _sampler_of(recipe, tables, excluded)
         except EvalsError as error:
             what = f"{error} in {tables.pool_name}"
-            fix = "ask for fewer shots or name a larger fewshot_split"
+            fix = "lower num_fewshot or set fewshot_split to a larger split"
             fix = fix if isinstance(shots.sampler, str) else ""
             raise TaskFileError([Problem(what, shots.place, fix)]) from None
         self.own = own
 
     def of(self, index: int) -> Sequence[Turn]:
-        """The turns of the shots of the document at a position.
+        """The turns of the few-shot examples of the document at a position.
 
         Raises:
-            DocumentError: The pool has not enough other rows, or one of these cannot be
-                a shot.
+            DocumentError: Too few other rows, or a row is not a valid example.
         """
         try:
             positions = self._sampler.shots(index)
@@ -69,10 +68,10 @@ class ShotTurns:
     def _shot(self, position: int) -> tuple[Turn, ...]:
         turns = self._turns.get(position)
         if turns is None:
-            turns = self._turns[position] = self._rendered(position)
+            turns = self._turns[position] = self._render(position)
         return turns
 
-    def _rendered(self, position: int) -> tuple[Turn, ...]:
+    def _render(self, position: int) -> tuple[Turn, ...]:
         fields = self._shots.fields
         question = self._readers.question(self._pool[position])
         for text in question.notes:
@@ -94,7 +93,7 @@ def _sampler_of(recipe: Recipe, tables: Tables, excluded: bool) -> Sampler:
     if isinstance(shots.sampler, str):
         asked = tables.asked if excluded else None
         return SAMPLERS[shots.sampler](tables.pool, shots.n, seed, asked)
-    from pytest_evals.dialects.lm_eval.prompts.custom_sampler import OwnSampler
+    from pytest_evals.dialects.lm_eval.prompts.custom_sampler import CustomSampler
 
     others = tables.asked if excluded else ()
-    return OwnSampler(shots.sampler, tables.pool, shots.n, seed, others)
+    return CustomSampler(shots.sampler, tables.pool, shots.n, seed, others)

@@ -1,10 +1,10 @@
-"""The documents that are asked and the pool of their shots: which splits these are, and
-what ``process_docs`` makes of them.
+"""Evaluated documents and few-shot rows of a task: selection of the splits, and
+``process_docs``.
 
-A split is processed once a task, the pool first, with the global random generators
-seeded right before, so that a ``process_docs`` which shuffles gives the same rows in
-every process. lm-eval 0.4.13 processes a split each time it needs it, and such a task's
-number depends on the caches of the machine there.
+Each split is processed once per task, few-shot rows first, with seeded global random
+generators, so that a ``process_docs`` that shuffles returns the same rows in every
+process. lm-eval 0.4.13 processes a split on each access, so such a task's result
+depends on the caches of the machine there.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from pytest_evals.prompts.fields import Field
 
 _PYTHON_SEED = 0
 _NUMPY_SEED = 1234
-"""What lm-eval seeds the global generators with before it builds the first task."""
+"""lm-eval's seeds of the global generators before it builds the first task."""
 
 
 class Tables(NamedTuple):
     """The rows of a task.
 
     Args:
-        asked: The documents, in order.
-        pool: Where shots are taken from; empty when there are none. The same object as
-            ``asked`` where both are one split.
-        pool_name: What the pool is called in messages.
+        asked: The evaluated documents, in order.
+        pool: Source of few-shot examples; empty if there are none, and the same object
+            as ``asked`` if both are one split.
+        pool_name: Name of the pool in messages.
         shuffled: Whether ``process_docs`` used the global random generators.
     """
 
@@ -45,7 +45,7 @@ class Tables(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A split and what it goes through; equal parts are processed once."""
+    """A split and its transformation; equal parts are processed once."""
 
     key: str
     split: str
@@ -53,48 +53,48 @@ class _Part(NamedTuple):
 
 
 def load_tables(recipe: Recipe) -> Tables:
-    """The rows of a task.
+    """Load the rows of a task.
 
     Raises:
-        TaskFileError: The dataset or a split does not exist or is empty, or the user's
-            own function fails.
+        TaskFileError: The dataset or a split does not exist or is empty, or a user
+            function fails.
     """
     processed = recipe.process_docs or recipe.shots.process_docs
     splits = load(recipe.source, plain=processed is None)
     asked, pool = _asked_part(recipe), _pool_part(recipe)
-    cut = _Cutter(recipe, splits)
+    load_split = _SplitLoader(recipe, splits)
     if recipe.shots.n == 0:
-        with seeded() as moved:
-            table = cut(asked)
-            if not moved():
+        with seeded() as is_used:
+            table = load_split(asked)
+            if not is_used():
                 return Tables(table, Table([]), "", False)
-    cut = _Cutter(recipe, splits)
-    with seeded() as moved:
-        shots = cut(pool) if pool is not None else _samples(recipe)
-        table = cut(asked)
-        shuffled = moved()
+    load_split = _SplitLoader(recipe, splits)
+    with seeded() as is_used:
+        shots = load_split(pool) if pool is not None else _samples(recipe)
+        table = load_split(asked)
+        shuffled = is_used()
     name = f"split {pool.split!r}" if pool is not None else "fewshot_config.samples"
     return Tables(table, shots, name, shuffled)
 
 
-class _Cutter:
-    """Processed splits of a dataset, each made when it is first asked for."""
+class _SplitLoader:
+    """Loads and processes splits of a dataset on demand."""
 
     def __init__(self, recipe: Recipe, splits: Mapping[str, Any]) -> None:
         self._recipe, self._splits = recipe, splits
         key = "custom_dataset" if recipe.source.maker else "dataset_path"
         self._origin = Field(key=key, spec=None, place=recipe.source.place)
-        self._made: dict[tuple[str, object], Table] = {}
+        self._tables: dict[tuple[str, object], Table] = {}
 
     def __call__(self, part: _Part) -> Table:
         function = part.process.spec if part.process is not None else None
-        known = self._made.get((part.split, function))
-        if known is None:
-            known = self._cut(part)
-            self._made[part.split, function] = known
-        return known
+        table = self._tables.get((part.split, function))
+        if table is None:
+            table = self._load(part)
+            self._tables[part.split, function] = table
+        return table
 
-    def _cut(self, part: _Part) -> Table:
+    def _load(self, part: _Part) -> Table:
         place = self._recipe.splits.places.get(part.key, self._recipe.place)
         if part.split not in self._splits:
             names = [str(name) for name in self._splits]
@@ -104,7 +104,7 @@ class _Cutter:
             raise TaskFileError([Problem(what, place, fix)])
         rows = self._splits[part.split]
         if part.process is not None:
-            rows = _processed(rows, part.process)
+            rows = _process(rows, part.process)
         table = _table(rows, part.process or self._origin)
         if not table:
             after = " after process_docs" if part.process is not None else ""
@@ -113,9 +113,12 @@ class _Cutter:
         return table
 
 
-def _processed(rows: Any, process: Field) -> Any:
-    """What the user's function makes of a split, without the cache on disk, which would
-    bring back the random numbers of an earlier run."""
+def _process(rows: Any, process: Field) -> Any:
+    """Apply the user's function to a split.
+
+    The cache on disk is disabled, because it would restore random numbers of an earlier
+    run.
+    """
     import datasets
 
     cached = datasets.is_caching_enabled()
@@ -135,7 +138,7 @@ def _table(rows: Any, origin: Field) -> Table:
         return Table(rows)
     except RowsError as error:
         what = str(error)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - somebody's generator
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's generator may raise anything
         what = fault_of(error)
     raise TaskFileError([Problem(f"{origin.key}: {what}", origin.place)])
 
@@ -157,13 +160,13 @@ def _asked_part(recipe: Recipe) -> _Part:
         return _Part("test_split", splits.test, recipe.process_docs)
     if splits.validation is not None:
         return _Part("validation_split", splits.validation, recipe.process_docs)
-    fix = "name the split to evaluate: test_split: test"
+    fix = "set the split to evaluate: test_split: test"
     what = f"{recipe.name!r} has neither a test_split nor a validation_split"
     raise TaskFileError([Problem(what, recipe.place, fix)])
 
 
 def _pool_part(recipe: Recipe) -> _Part | None:
-    """The split that shots come from; ``None`` if the task file lists them."""
+    """Split of few-shot examples; ``None`` if the task file lists them."""
     splits, process = recipe.splits, recipe.process_docs
     if splits.fewshot is not None:
         return _Part("fewshot_split", splits.fewshot, recipe.shots.process_docs)
@@ -178,8 +181,10 @@ def _pool_part(recipe: Recipe) -> _Part | None:
 
 @contextmanager
 def seeded() -> Iterator[Callable[[], bool]]:
-    """The global random generators, seeded inside and as before behind; gives a
-    function that says whether anybody has drawn from them."""
+    """Seed the global random generators and restore their state afterwards.
+
+    Yields a function that returns whether they have been used.
+    """
     import numpy as np
 
     python_state, numpy_state = random.getstate(), np.random.get_state()
@@ -187,11 +192,11 @@ def seeded() -> Iterator[Callable[[], bool]]:
     np.random.seed(_NUMPY_SEED)
     start = _states()
 
-    def moved() -> bool:
+    def is_used() -> bool:
         return _states() != start
 
     try:
-        yield moved
+        yield is_used
     finally:
         random.setstate(python_state)
         np.random.set_state(numpy_state)

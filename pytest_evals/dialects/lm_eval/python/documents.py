@@ -1,10 +1,9 @@
-"""The documents of an lm-eval task class: asked and scored by its own methods.
+"""Documents of an lm-eval task class, with requests and scores from its own methods.
 
-A document's prompt is made when it is asked for. Only where a class draws shots in a
-way of its own, which may go on from one document to the next, are prompts made in the
-order of the documents, whichever is asked first. What is called, and with what, equals
-lm-eval 0.4.13, ``api/task.py`` (``build_all_requests``) and ``evaluator.py``; but a
-fault is that of one document.
+A document's prompt is built on demand. If a class draws few-shot examples in its own
+way, which may depend on earlier draws, prompts are built in document order. Method
+calls and arguments equal lm-eval 0.4.13, ``api/task.py`` (``build_all_requests``) and
+``evaluator.py``, except that an error affects one document only.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pytest_evals.core.record import Record, Score
 from pytest_evals.core.request import Generate, Loglikelihood, Request, Response
 from pytest_evals.core.task import Asked, TaskOptions
 from pytest_evals.data.rows import Table, document_ids, selection
-from pytest_evals.dialects.lm_eval.python.metrics import ComputedMetrics
+from pytest_evals.dialects.lm_eval.python.metrics import ExternalMetrics
 from pytest_evals.dialects.lm_eval.python.requests import (
     chat_text,
     repeats_of,
@@ -28,7 +27,10 @@ from pytest_evals.dialects.lm_eval.python.requests import (
 )
 from pytest_evals.dialects.lm_eval.python.shots import ShotStream
 from pytest_evals.dialects.lm_eval.python.task_object import PythonObject
-from pytest_evals.dialects.lm_eval.scoring.filter_scope import LOOKS_BEYOND, Neighbours
+from pytest_evals.dialects.lm_eval.scoring.filter_scope import (
+    CROSS_DOCUMENT_WARNING,
+    FilterScope,
+)
 from pytest_evals.errors import DocumentError
 from pytest_evals.prompts.identical_prompts import IdenticalPrompts
 from pytest_evals.prompts.images import without_images
@@ -38,17 +40,17 @@ from pytest_evals.scorers.text import shown
 from pytest_evals.scorers.user_code import UserCode
 
 
-class _Built(NamedTuple):
-    """The row that the class saw, the instances it made, in the order of their answers,
-    and our requests."""
+class _BuiltDocument(NamedTuple):
+    """The row passed to the class, its instances in the order of the responses, and our
+    requests."""
 
     row: Any
     instances: tuple[Any, ...]
     requests: tuple[Request, ...]
 
 
-class _Alike:
-    """Whether several documents were asked, and all of them the same."""
+class _RequestComparison:
+    """Whether several documents were built and all have the same requests."""
 
     def __init__(self) -> None:
         self._first: tuple[int, tuple[Request, ...]] | None = None
@@ -71,45 +73,47 @@ class PythonDocuments:
 
     def __init__(
         self,
-        made: PythonObject,
+        task_object: PythonObject,
         name: str,
         specs: Mapping[str, MetricSpec],
         options: TaskOptions,
-        measuring: ComputedMetrics,
+        metrics: ExternalMetrics,
     ) -> None:
         """Read the documents.
 
         Args:
-            made: The object, set up.
+            task_object: The configured object.
             name: Name of the task.
-            specs: The metrics that the object knows how to add up.
-            options: What the command line changes.
-            measuring: Metrics that are none of lm-eval's.
+            specs: The metrics that the object aggregates.
+            options: Options of the command line.
+            metrics: Metrics that are not the class's own.
         """
-        self._measuring = measuring
-        task = made.task
+        self._metrics = metrics
+        task = task_object.task
         self._task, self._name, self._options = task, name, options
-        self._object, self._specs = made, specs
+        self._object, self._specs = task_object, specs
         self._accuracies = {each: is_accuracy(spec) for each, spec in specs.items()}
         docs = task.task_docs if hasattr(task, "task_docs") else task.eval_docs
-        whole = hasattr(docs, "__len__") and hasattr(docs, "__getitem__")
-        self._docs: Any = docs if whole else list(docs)
-        self._fresh = hasattr(docs, "select_columns")
-        self._built: dict[int, _Built | DocumentError] = {}
+        is_sequence = hasattr(docs, "__len__") and hasattr(docs, "__getitem__")
+        self._docs: Any = docs if is_sequence else list(docs)
+        self._copies_rows = hasattr(docs, "select_columns")
+        self._built: dict[int, _BuiltDocument | DocumentError] = {}
         self._n_shots = task.config.num_fewshot or 0
-        sampled = self._n_shots > 0 and made.draws_by_sampler
+        sampled = self._n_shots > 0 and task_object.draws_by_sampler
         self._shots: ShotStream | None = None
         if sampled:
             own = options.exclude_own_shots
             self._shots = ShotStream(task, self._n_shots, self._row, own)
-        self._in_order = made.draws_in_its_own_way
-        self._alike = _Alike()
-        self._neighbours = Neighbours(lambda one, other: self._left([*one, *other]))
+        self._in_order = task_object.depends_on_order
+        self._comparison = _RequestComparison()
+        self._filter_scope = FilterScope(
+            lambda one, other: self._apply_filters([*one, *other])
+        )
 
     def _row(self, index: int) -> Any:
-        """A document that nobody else has: a dataset makes it anew each time."""
+        """A copy of a document; a dataset creates a new row on each access."""
         row = self._docs[index]
-        return row if self._fresh else deepcopy(row)
+        return row if self._copies_rows else deepcopy(row)
 
     @cached_property
     def _ids(self) -> list[str]:
@@ -125,10 +129,10 @@ class PythonDocuments:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is odd about the documents that were looked at so far."""
+        """Warnings about the documents that were built so far."""
         rows = document_ids(self._table).warnings
-        beyond = LOOKS_BEYOND.format(name=self._name)
-        return (*rows, beyond) if self._neighbours.differ else rows
+        warning = CROSS_DOCUMENT_WARNING.format(name=self._name)
+        return (*rows, warning) if self._filter_scope.differ else rows
 
     @cached_property
     def _identical(self) -> IdenticalPrompts:
@@ -136,16 +140,19 @@ class PythonDocuments:
 
     @property
     def identical(self) -> str:
-        """What is said if all documents send the same. No others are looked at as long
-        as those that were asked differ."""
-        return self._identical.text if self._alike and self._identical.n else ""
+        """Message if all documents have identical requests; empty otherwise.
+
+        Other documents are built only if all documents that were requested are
+        identical.
+        """
+        return self._identical.text if self._comparison and self._identical.n else ""
 
     def ids(self) -> Sequence[str]:
         """Unique ids of the documents to run, in order."""
         return [self._ids[i] for i in self.indices()]
 
     def indices(self) -> Sequence[int]:
-        """Positions of these documents in the whole dataset."""
+        """Positions of these documents in the full dataset."""
         options = self._options
         return selection(self.total(), options.limit, options.sample, options.seed)
 
@@ -154,13 +161,13 @@ class PythonDocuments:
         return len(self._docs)
 
     def ask(self, index: int) -> Asked:
-        """The document at a position of the whole dataset, and its requests.
+        """The document at a position of the full dataset, with its requests.
 
         Raises:
-            DocumentError: The class fails on it, or asks what no model answers.
+            DocumentError: The class fails on it, or its requests are not supported.
         """
         built = self._build(index)
-        self._alike.add(index, built.requests)
+        self._comparison.add(index, built.requests)
         row = self._row(index)
         with UserCode("doc_to_target"):
             target = self._task.doc_to_target(row)
@@ -178,24 +185,24 @@ class PythonDocuments:
         return Asked(doc, built.requests)
 
     def _shown(self, index: int) -> dict[str, Any]:
-        """The row of a document as its record keeps it."""
+        """The row of a document for its record."""
         row = dict(self._docs[index])
         if not getattr(self._task, "MULTIMODAL", False):
             return row
-        found: dict[str, Any] = without_images(row)
-        return found
+        stored: dict[str, Any] = without_images(row)
+        return stored
 
     def score(self, record: Record) -> tuple[Score, ...]:
-        """The scores of an answered document: for each filter, for each metric.
+        """Scores of a document with responses: for each filter, for each metric.
 
         Raises:
-            DocumentError: It cannot be scored, and why.
+            DocumentError: The document cannot be scored.
         """
         built = self._build(record.index)
-        instances = self._answered(built, record)
-        # lm-eval reads the documents of a dataset again; rows of a list are the same
-        # objects all the way, so that a class may leave itself a note in one.
-        if self._fresh:
+        instances = self._filtered_instances(built, record)
+        # lm-eval reads dataset rows again, but keeps the row objects of a list, in
+        # which a class may store a value.
+        if self._copies_rows:
             row = like(self._row(record.index), record.doc.row)
         else:
             row = built.row
@@ -212,19 +219,19 @@ class PythonDocuments:
                 self._score(str(metric), name, plain(value), kept)
                 for metric, value in values.items()
             ]
-            scores += self._measuring.scores(record, instances, name)
-        if not self._in_order:  # can be made again
+            scores += self._metrics.scores(record, instances, name)
+        if not self._in_order:  # otherwise it can be rebuilt
             self._built.pop(record.index, None)
         return tuple(scores)
 
     def follow_up(self, record: Record) -> Dialogue[object]:
-        """Ask the judges about an answered document.
+        """Query the judges about a document with responses.
 
         Raises:
-            DocumentError: It cannot be scored, and why.
+            DocumentError: The document cannot be scored.
         """
-        instances = self._answered(self._build(record.index), record)
-        return self._measuring.dialogue(record, instances)
+        instances = self._filtered_instances(self._build(record.index), record)
+        return self._metrics.dialogue(record, instances)
 
     def _score(
         self, metric: str, name: str, value: Any, filtered: tuple[Any, ...]
@@ -240,55 +247,55 @@ class PythonDocuments:
             filtered=filtered,
             lender=""
             if metric in self._specs
-            else self._object.lender_of(metric, self._specs),
+            else self._object.source_metric(metric, self._specs),
         )
 
-    def _answered(self, built: _Built, record: Record) -> list[Any]:
-        """The document's instances with their responses, after all filters."""
+    def _filtered_instances(self, built: _BuiltDocument, record: Record) -> list[Any]:
+        """The document's instances with responses and filtered responses."""
         instances = [copy(each) for each in built.instances]
         responses = iter(zip(record.requests, record.responses, strict=True))
         for instance in instances:
-            if self._fresh and hasattr(instance, "doc"):
+            if self._copies_rows and hasattr(instance, "doc"):
                 instance.doc = like(instance.doc, record.doc.row)
             n = repeats_of(instance)
-            instance.resps = [_seen(*next(responses)) for _ in range(n)]
-        alone = self._left(instances)
+            instance.resps = [_response_value(*next(responses)) for _ in range(n)]
+        filtered = self._apply_filters(instances)
         if not instances[0].filtered_resps:
             raise DocumentError("apply_filters: the class has no filter")
-        self._neighbours.look(list(map(copy, instances)), alone)
+        self._filter_scope.check(list(map(copy, instances)), filtered)
         return instances
 
-    def _left(self, instances: Sequence[Any]) -> list[dict[str, Any]]:
-        """What all filters leave of the responses of each instance."""
+    def _apply_filters(self, instances: Sequence[Any]) -> list[dict[str, Any]]:
+        """Filter the responses of each instance; return the results by pipeline."""
         for instance in instances:
             instance.filtered_resps = {}
         with UserCode("apply_filters"):
             self._task._instances = list(instances)
             self._task.apply_filters()
-        for instance in instances:  # a name may be a number
-            left = instance.filtered_resps
-            instance.filtered_resps = {str(name): left[name] for name in left}
+        for instance in instances:  # pipeline names may be numbers
+            filtered = instance.filtered_resps
+            instance.filtered_resps = {str(name): filtered[name] for name in filtered}
         return [dict(instance.filtered_resps) for instance in instances]
 
-    def _build(self, index: int) -> _Built:
+    def _build(self, index: int) -> _BuiltDocument:
         first = len(self._built) if self._in_order else index
         for i in range(first, index + 1):
             if i not in self._built:
-                self._built[i] = self._made(i)
-        found = self._built[index]
-        if isinstance(found, DocumentError):
-            raise found
-        return found
+                self._built[i] = self._build_or_error(i)
+        built = self._built[index]
+        if isinstance(built, DocumentError):
+            raise built
+        return built
 
-    def _made(self, index: int) -> _Built | DocumentError:
+    def _build_or_error(self, index: int) -> _BuiltDocument | DocumentError:
         if self._shots is not None:
             self._task.sampler = self._shots.of(index)
         try:
-            return self._next(index)
+            return self._call_class(index)
         except DocumentError as error:
             return error
 
-    def _next(self, index: int) -> _Built:
+    def _call_class(self, index: int) -> _BuiltDocument:
         task, options, doc = self._task, self._options, self._row(index)
         template = chat_text if options.chat else None
         with UserCode("fewshot_context"):
@@ -311,13 +318,13 @@ class PythonDocuments:
             )
         instances = made if isinstance(made, list) else [made]
         if not instances:
-            raise DocumentError("construct_requests made no requests")
+            raise DocumentError("construct_requests returned no requests")
         instances = sorted(instances, key=lambda instance: instance.idx)
-        return _Built(doc, tuple(instances), requests_of(instances, context))
+        return _BuiltDocument(doc, tuple(instances), requests_of(instances, context))
 
 
 def _question(requests: Sequence[Request]) -> str:
-    """The first prompt as a person would read it; of a chat, its last message."""
+    """The first prompt; of a chat, its last message."""
     first = requests[0]
     if isinstance(first, Generate):
         prompt = first.prompt
@@ -326,14 +333,14 @@ def _question(requests: Sequence[Request]) -> str:
     return prompt if isinstance(prompt, str) else prompt[-1].content
 
 
-def _seen(request: Request, response: Response) -> Any:
-    """What lm-eval hands on of a response: text, log-probability, or log-probability
-    with greedy flag."""
+def _response_value(request: Request, response: Response) -> Any:
+    """A response as lm-eval represents it: text, log-probability, or a pair of
+    log-probability and greedy flag."""
     response.raise_for_error()
     if isinstance(request, Generate):
         return response.text
     if response.logprob is None:
-        raise DocumentError("the model gave no log-probability")
+        raise DocumentError("the model returned no log-probability")
     if isinstance(request, Loglikelihood):
         return (response.logprob, bool(response.greedy))
     return response.logprob

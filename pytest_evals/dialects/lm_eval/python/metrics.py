@@ -1,6 +1,6 @@
-"""Metrics of a task class that are none of lm-eval's: lighteval's by name, and those of
-the user's hooks. The class never sees them: they are taken out of ``metric_list`` and
-measured beside what its ``process_results`` gives."""
+"""Metrics of a task class that do not come from lm-eval: lighteval's by name, and those
+of user hooks. They are removed from ``metric_list`` and computed next to the class's
+``process_results``."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from pytest_evals.scorers.metric_value import score_of
 from pytest_evals.scorers.user_aggregation import Decides
 
 _UNFILTERED = "none"
-"""lm-eval's name of the pipeline that takes the first response."""
+"""lm-eval's name for the pipeline that takes the first response."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricEntry:
-    """An entry of ``metric_list`` that is not for the class."""
+    """An entry of ``metric_list`` that the class does not compute."""
 
     name: str
     arguments: Mapping[str, Any]
     place: Place
 
 
-def entries_apart(
+def split_entries(
     top: Section, options: TaskOptions
 ) -> tuple[tuple[MetricEntry, ...], list[Any] | None]:
-    """The entries of ``metric_list`` that are not for the class, and the others;
-    ``None`` where all are."""
+    """Split ``metric_list`` into external entries and those of the class; the latter
+    are ``None`` if the list has no external entries."""
     given = top.values.get("metric_list")
     if not isinstance(given, list):
         return (), None
@@ -61,45 +61,45 @@ def entries_apart(
     return tuple(ours), theirs if ours else None
 
 
-def made(
+def build_metrics(
     entries: Sequence[MetricEntry], output_type: str, repeats: int, options: TaskOptions
-) -> ComputedMetrics:
-    """The metrics of some entries.
+) -> ExternalMetrics:
+    """Build the metrics of external entries.
 
     Raises:
-        TaskFileError: There is no such metric, or it cannot be measured here.
+        TaskFileError: A metric is unknown or cannot be computed for this task.
     """
-    found: list[Computed] = []
+    metrics: list[Computed] = []
     problems: list[Problem] = []
     for entry in entries:
         try:
             names = MetricNames(options.metrics, output_type)
-            computed = names.computed(entry.name, entry.arguments)
-            assert computed is not None, "only such names are kept apart"
+            computed = names.find(entry.name, entry.arguments)
+            assert computed is not None, "split_entries keeps only registered names"
             allowed = options.allow_unsafe_code
             computed.check(output_type, repeats, may_execute=allowed)
             if computed.needs_unconditioned:
                 raise EvalsError(
-                    f"metric {entry.name!r} asks choices without the question, and a "
-                    "class makes its requests itself"
+                    f"metric {entry.name!r} scores choices without the question, but a "
+                    "task class builds its own requests"
                 )
-            found.append(computed)
+            metrics.append(computed)
         except EvalsError as error:
             what, _, fix = str(error).partition("\n  fix: ")
             problems.append(Problem(what, entry.place, fix))
     if problems:
         raise TaskFileError(problems)
-    return ComputedMetrics(tuple(found), output_type, options.bootstrap_iters)
+    return ExternalMetrics(tuple(metrics), output_type, options.bootstrap_iters)
 
 
 @dataclass(frozen=True, slots=True)
-class ComputedMetrics:
-    """The metrics of a task.
+class ExternalMetrics:
+    """The external metrics of a task.
 
     Args:
-        metrics: Each of them.
-        output_type: The task's.
-        iterations: Resamples of bootstrapped standard errors, at most.
+        metrics: The metrics.
+        output_type: Output type of the task.
+        iterations: Maximum number of resamples for bootstrapped standard errors.
     """
 
     metrics: tuple[Computed, ...]
@@ -108,19 +108,19 @@ class ComputedMetrics:
     _accuracies: Mapping[str, Decides] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Look up once which numbers tell right from wrong."""
-        found: dict[str, Decides] = {}
+        """Look up once which values count as correct."""
+        accuracies: dict[str, Decides] = {}
         for metric in self.metrics:
-            found |= metric.accuracies()
-        object.__setattr__(self, "_accuracies", found)
+            accuracies |= metric.accuracies()
+        object.__setattr__(self, "_accuracies", accuracies)
 
     @property
     def judges(self) -> Mapping[str, ModelSource]:
-        """The judges that they ask, by their names in ``Ask.model``."""
+        """The judges, by their names in ``Ask.model``."""
         return judge_models(self.metrics)
 
-    def house_metrics(self, pipelines: Sequence[str]) -> Iterator[Metric]:
-        """How their values add up, one a pipeline and number."""
+    def core_metrics(self, pipelines: Sequence[str]) -> Iterator[Metric]:
+        """Aggregation of each value, for each pipeline and name."""
         for pipeline in pipelines:
             for metric in self.metrics:
                 yield from metric.metrics(pipeline, self.iterations)
@@ -128,15 +128,15 @@ class ComputedMetrics:
     def scores(
         self, record: Record, instances: Sequence[Any], pipeline: str
     ) -> Iterator[Score]:
-        """Their scores of a document, of one filter pipeline.
+        """Scores of a document for one filter pipeline.
 
         Args:
             record: The document.
-            instances: lm-eval's, after all filters.
+            instances: lm-eval's instances, after all filters.
             pipeline: Name of the pipeline.
 
         Raises:
-            DocumentError: It cannot be measured, and why.
+            DocumentError: The document cannot be scored.
         """
         dialogue = self.dialogue(record, instances)
         for name, part in replayed(dialogue, record.exchanges, by_order=True):
@@ -149,7 +149,7 @@ class ComputedMetrics:
     def dialogue(
         self, record: Record, instances: Sequence[Any]
     ) -> Dialogue[list[tuple[str, JudgedMetric]]]:
-        """Ask the judges; the result is what each metric measures, with the name of its
+        """Query the judges; return the inputs of each metric with the name of its
         pipeline."""
         parts = [
             (
@@ -170,7 +170,7 @@ class ComputedMetrics:
     def _response(
         self, record: Record, instances: Sequence[Any], pipeline: str
     ) -> ModelResponse:
-        """What metrics see: all answers, unless the task filters them."""
+        """Input of the metrics: all responses, unless the task filters them."""
         starts = accumulate(map(repeats_of, instances[:-1]), initial=0)
         n_tokens = [record.responses[start].n_tokens for start in starts]
         filtered = [one.filtered_resps[pipeline] for one in instances]

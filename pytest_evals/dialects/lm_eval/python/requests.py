@@ -1,8 +1,8 @@
-"""lm-eval's requests (``Instance``, 0.4.13) → ours.
+"""Convert lm-eval's requests (``Instance``, 0.4.13) to ours.
 
-A task class of lm-eval makes its own requests out of the prompt that it is given. A
-chat is rendered by the model and not here, so a class gets it as a text that remembers
-its messages; it may hand that on, and not change it.
+A task class builds its requests from the prompt that it receives. Because the model
+renders chats, a class receives a chat as a string that also holds its messages; it may
+pass it on but not modify it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pytest_evals.prompts.images import image_urls
 
 
 class ChatText(str):
-    """A chat where lm-eval has a rendered prompt: a text with messages."""
+    """A chat in place of lm-eval's rendered prompt: a string with messages."""
 
     messages: tuple[Message, ...] = ()
 
@@ -37,11 +37,11 @@ class ChatText(str):
 def chat_text(
     messages: Iterable[Mapping[str, str]], add_generation_prompt: bool = True
 ) -> ChatText:
-    """What stands for lm-eval's ``chat_template``.
+    """Replacement for lm-eval's ``chat_template``.
 
     Args:
         messages: The messages.
-        add_generation_prompt: Not looked at: the model opens an answer unless the last
+        add_generation_prompt: Ignored: the model starts an answer unless the last
             message is one.
     """
     listed = tuple(
@@ -53,32 +53,32 @@ def chat_text(
 
 
 def requests_of(instances: Sequence[Any], context: Any) -> tuple[Request, ...]:
-    """The requests of one document, each as often as it is repeated.
+    """The requests of one document, repeated as often as each instance demands.
 
     Args:
-        instances: What ``construct_requests`` made, in the order of the answers.
-        context: The prompt that it was given, or one a choice.
+        instances: Result of ``construct_requests``, in the order of the responses.
+        context: The prompt passed to it, or one for each choice.
 
     Raises:
-        DocumentError: An instance asks something that no model of ours answers.
+        DocumentError: An instance has an unsupported type or argument.
     """
-    given = context if isinstance(context, list) else [context]
-    chats = [each for each in given if isinstance(each, ChatText)]
-    asked: Counter[Request] = Counter()
+    contexts = context if isinstance(context, list) else [context]
+    chats = [each for each in contexts if isinstance(each, ChatText)]
+    n_seen: Counter[Request] = Counter()
     requests: list[Request] = []
     for instance in instances:
         once = _request(instance, chats)
         for _ in range(repeats_of(instance)):
             request = once
             if isinstance(once, Generate) and once.temperature > 0:
-                request = replace(once, repeat=asked[once])
-            asked[once] += 1
+                request = replace(once, repeat=n_seen[once])
+            n_seen[once] += 1
             requests.append(request)
     return tuple(requests)
 
 
 def repeats_of(instance: Any) -> int:
-    """How often an instance is asked."""
+    """Number of times an instance is sent."""
     return instance.repeats or 1
 
 
@@ -88,41 +88,45 @@ def _request(instance: Any, chats: Sequence[ChatText]) -> Request:
         context, continuation = arguments
         return Loglikelihood(_prompt(context, chats), _text(continuation))
     if kind == Generate.kind and len(arguments) in (2, 3):
-        made = _generate(_prompt(arguments[0], chats), arguments[1])
-        return made if len(arguments) == 2 else _with_images(made, arguments[2])
+        request = _generate(_prompt(arguments[0], chats), arguments[1])
+        return request if len(arguments) == 2 else _with_images(request, arguments[2])
     if kind == Rolling.kind and len(arguments) == 1:
         return Rolling(_text(arguments[0]))
     kinds = (Loglikelihood.kind, Rolling.kind, Generate.kind)
     if kind not in kinds:
         raise DocumentError(
-            f"construct_requests made a request of type {kind!r}, which is none of "
+            f"construct_requests returned a request of type {kind!r}; "
+            "supported types are "
             f"{', '.join(kinds)}"
         )
     raise DocumentError(
-        f"construct_requests made a {kind} request with {len(arguments)} arguments; "
-        "only generated answers can be asked about images, and none about sound"
+        f"construct_requests returned a {kind} request with {len(arguments)} "
+        "arguments; "
+        "images support generation only, and audio is not supported"
     )
 
 
 def _with_images(request: Generate, media: Any) -> Generate:
-    """The request with what lm-eval calls its auxiliary arguments."""
+    """Add lm-eval's auxiliary arguments."""
     given = dict(media) if isinstance(media, Mapping) else {"": media}
     urls = image_urls(given.pop("visual", None), Path.cwd())
     if given:
         raise DocumentError(
-            f"construct_requests: models are asked with texts and images only, not "
-            f"with {', '.join(map(repr, given))}"
+            "construct_requests: only text and images are supported, not "
+            f"{', '.join(map(repr, given))}"
         )
     shown = (LEADING_IMAGES, urls)
     return replace(request, options=tuple(sorted((*request.options, shown))))
 
 
 def _generate(prompt: Prompt, arguments: Any) -> Generate:
-    """What a model of lm-eval makes of the arguments (``normalize_gen_kwargs``);
-    without ``until`` only the end of text stops."""
+    """Convert generation arguments as lm-eval's models do (``normalize_gen_kwargs``);
+    without ``until``, only the end-of-text token stops the generation."""
     if not isinstance(arguments, Mapping):
         what = f"a mapping of generation arguments, not {arguments!r:.80}"
-        raise DocumentError(f"construct_requests: a generate_until request has {what}")
+        raise DocumentError(
+            f"construct_requests: a generate_until request must have {what}"
+        )
     sampling = read_sampling({"until": [], **arguments}, {}, "").sampling
     return sampling.requests(prompt, 1)[0]
 
@@ -133,8 +137,9 @@ def _prompt(given: Any, chats: Sequence[ChatText]) -> Prompt:
     text = _text(given)
     if any(chat.strip() and chat.strip() in text for chat in chats):
         raise DocumentError(
-            "construct_requests changes the prompt, which is a chat that only the "
-            "model renders; run this task without a chat template"
+            "construct_requests changes the prompt, but a chat is rendered by "
+            "the model; "
+            "run this task without a chat template"
         )
     return text
 
@@ -142,6 +147,6 @@ def _prompt(given: Any, chats: Sequence[ChatText]) -> Prompt:
 def _text(given: Any) -> str:
     if not isinstance(given, str):
         raise DocumentError(
-            f"construct_requests: a text is wanted in a request, not {given!r:.80}"
+            f"construct_requests: a request must contain a string, not {given!r:.80}"
         )
     return str(given)

@@ -1,9 +1,8 @@
-"""lm-eval's tasks that are Python classes (0.4.13): ``class: !function module.Class``.
+"""Tasks defined by a Python class (lm-eval 0.4.13): ``class: !function module.Class``.
 
-The class's own methods give documents, prompts, requests, filters and scores; what it
-inherits is lm-eval's own where that is installed, and ours where it is not. Here it
-becomes an object, and what that says of itself becomes a :class:`Task`. Making the
-object reads its dataset.
+Documents, prompts, requests, filters and scores come from the class's methods; its base
+classes are lm-eval's if installed, otherwise ours. Creating the object reads its
+dataset.
 """
 
 from __future__ import annotations
@@ -20,10 +19,13 @@ from pytest_evals.dialects.gates_section.entries import (
     metadata_warnings,
     own_gates,
 )
-from pytest_evals.dialects.lm_eval.functions import missing
+from pytest_evals.dialects.lm_eval.functions import unresolved_function
 from pytest_evals.dialects.lm_eval.python.documents import PythonDocuments
-from pytest_evals.dialects.lm_eval.python.metrics import ComputedMetrics, entries_apart
-from pytest_evals.dialects.lm_eval.python.metrics import made as computed_metrics
+from pytest_evals.dialects.lm_eval.python.metrics import (
+    ExternalMetrics,
+    build_metrics,
+    split_entries,
+)
 from pytest_evals.dialects.lm_eval.python.task_object import PythonObject
 from pytest_evals.dialects.metadata_keys import without_own
 from pytest_evals.dialects.yaml_reader.section import Section
@@ -33,11 +35,11 @@ from pytest_evals.prompts.identical_prompts import are_allowed, noted
 from pytest_evals.scorers.metrics import MetricSpec
 
 _STRUCTURE = ("tag", "group", "task_list", "gates")
-"""Keys that are not the class's business."""
+"""Keys that are not passed to the class."""
 
 
 class TaskNames(NamedTuple):
-    """What a task file calls its task."""
+    """Name, alias and tags of a task."""
 
     name: str
     alias: str
@@ -45,46 +47,49 @@ class TaskNames(NamedTuple):
 
 
 def python_task(top: Section, names: TaskNames, options: TaskOptions) -> Task:
-    """The task of a file that names a class.
+    """Build the task of a file that names a class.
 
     Args:
         top: The file, with its functions imported.
-        names: Of the task.
-        options: What the command line changes.
+        names: Names of the task.
+        options: Options of the command line.
 
     Raises:
-        TaskFileError: With all problems of the file; or the class cannot be made an
-            object, or what it says of itself means nothing.
-        OptionError: A generation argument of the command line means nothing.
+        TaskFileError: With all problems of the file; or the class cannot be
+            instantiated, or its metrics are invalid.
+        OptionError: A generation argument of the command line is invalid.
     """
     check_overrides(options.gen_kwargs)
     metadata = metadata_of(top, options.metadata)
     gates = own_gates(top, names.name, metadata)
-    at_once = (*top.file.warnings, *metadata_warnings(top))
-    found = _class_of(top)
-    entries, others = entries_apart(top, options)
+    warnings = (*top.file.warnings, *metadata_warnings(top))
+    cls = _class_of(top)
+    entries, others = split_entries(top, options)
     config = _config(top, names, metadata, options)
     if others is not None:
         config["metric_list"] = others
-    made = PythonObject(found, config, top.place("class"))
-    made.set_up(names.name, options)
-    repeats = made.task.config.repeats
-    measuring = computed_metrics(entries, made.output_type, repeats, options)
-    specs = made.specs()
-    documents = made.call(
-        lambda _: PythonDocuments(made, names.name, specs, options, measuring)
+    task_object = PythonObject(cls, config, top.place("class"))
+    task_object.set_up(names.name, options)
+    repeats = task_object.task.config.repeats
+    metrics = build_metrics(entries, task_object.output_type, repeats, options)
+    specs = task_object.specs()
+    documents = task_object.call(
+        lambda _: PythonDocuments(task_object, names.name, specs, options, metrics)
     )
-    task = _told(names, top.place("task"), made, documents, measuring)
+    task = _build_task(names, top.place("task"), task_object, documents, metrics)
     return replace(
         task,
-        metrics=(*made.metrics(specs), *measuring.house_metrics(made.pipelines)),
-        metric_for=lambda name, pipeline: made.metric(
+        metrics=(
+            *task_object.metrics(specs),
+            *metrics.core_metrics(task_object.pipelines),
+        ),
+        metric_for=lambda name, pipeline: task_object.metric(
             specs.get(name) or MetricSpec(name=name, aggregation="mean"), pipeline
         ),
         gates=gates,
         warnings=lambda: (
-            *at_once,
-            *made.warnings,
+            *warnings,
+            *task_object.warnings,
             *documents.warnings,
             *_identical(documents, metadata),
         ),
@@ -102,25 +107,25 @@ def _class_of(top: Section) -> type[Any]:
     """The class that the file names.
 
     Raises:
-        TaskFileError: It names none, or has other faults: all of them.
+        TaskFileError: It is not a class, or the file has other problems.
     """
-    found = top.raw("class")
-    if not isinstance(found, type) and found is not missing:
-        what = f"class is a Python class, not {found!r:.80}"
+    cls = top.raw("class")
+    if not isinstance(cls, type) and cls is not unresolved_function:
+        what = f"class must be a Python class, not {cls!r:.80}"
         top.problem("class", what, "class: !function task.MyTask")
     if top.problems:
         raise TaskFileError(dict.fromkeys(top.problems))
-    return cast("type[Any]", found)
+    return cast("type[Any]", cls)
 
 
 def _config(
     top: Section, names: TaskNames, metadata: Mapping[str, Any], options: TaskOptions
 ) -> dict[str, Any]:
-    """What the class is made with, as lm-eval hands it over."""
+    """Configuration for the class's constructor, as lm-eval passes it."""
     config = {key: v for key, v in top.values.items() if key not in _STRUCTURE}
     config["task"] = names.name
     if isinstance(config.get("dataset_kwargs"), dict):
-        config["dataset_kwargs"] = _with_whole_paths(top, options)
+        config["dataset_kwargs"] = _dataset_arguments(top, options)
     config["metadata"] = {
         **without_own(metadata),
         **options.model_arguments,
@@ -129,15 +134,15 @@ def _config(
     return config
 
 
-def _told(
+def _build_task(
     names: TaskNames,
     place: Place,
-    made: PythonObject,
+    task_object: PythonObject,
     documents: PythonDocuments,
-    measuring: ComputedMetrics,
+    metrics: ExternalMetrics,
 ) -> Task:
-    """What the object says of itself, but for what its scores add up to."""
-    config = made.task.config
+    """The task as its object describes it, without aggregation."""
+    config = task_object.task.config
     return Task(
         name=names.name,
         source=place,
@@ -145,21 +150,21 @@ def _told(
         tags=names.tags,
         rows=documents,
         ask=documents.ask,
-        follow_up=documents.follow_up if measuring.judges else None,
-        models=measuring.judges,
+        follow_up=documents.follow_up if metrics.judges else None,
+        models=metrics.judges,
         score=documents.score,
         metrics=(),
-        output_type=made.output_type,
+        output_type=task_object.output_type,
         shows_images=bool(getattr(config, "doc_to_image", None)),
-        version=made.version,
+        version=task_object.version,
         n_shots=config.num_fewshot or 0,
         repeats=config.repeats,
-        config=made.dumped(),
+        config=task_object.config(),
     )
 
 
-def _with_whole_paths(top: Section, options: TaskOptions) -> dict[str, Any]:
-    """Arguments of the dataset, whose files are looked for next to the task file."""
+def _dataset_arguments(top: Section, options: TaskOptions) -> dict[str, Any]:
+    """``dataset_kwargs`` with file paths relative to the task file resolved."""
     source = Source(
         path=str(top.values.get("dataset_path") or ""),
         arguments=top.values["dataset_kwargs"],

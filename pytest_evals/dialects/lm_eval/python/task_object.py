@@ -1,8 +1,8 @@
-"""The object of an lm-eval task class: made, set up, and asked about itself.
+"""The object of an lm-eval task class: creation, configuration and its metrics.
 
-Where lm-eval is installed the class derives from lm-eval's own; else from what
-:mod:`pytest_evals.dialects.lm_eval.shims` gives it. All faults of its code are
-those of its place in the task file.
+If lm-eval is installed, the class derives from lm-eval's own; otherwise from
+:mod:`pytest_evals.dialects.lm_eval.shims`. Errors of its code are reported at the file
+and line that names the class.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from pytest_evals.dialects.lm_eval.prompts.tables import seeded
 from pytest_evals.dialects.lm_eval.scoring_keys import direction_of
 from pytest_evals.dialects.lm_eval.shims import configurable
 from pytest_evals.dialects.lm_eval.shims.unsupported import (
-    LACKING,
-    LATER,
+    NEWER,
+    UNSUPPORTED,
     needs_lm_eval,
-    of_later_lm_eval,
+    newer_name_message,
 )
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
 from pytest_evals.masking.values import masked
 from pytest_evals.scorers.metrics import MetricSpec, metric
 
 _LM_EVAL = "0.4.13"
-"""The release whose behaviour is that of all this."""
-_OF_LATER = frozenset(
+"""The release whose behaviour is reproduced."""
+_NEWER_NAMES = frozenset(
     {
-        *LATER,
+        *NEWER,
         "from_config",
         "get_docs",
         "is_multimodal",
@@ -48,92 +48,91 @@ _OF_LATER = frozenset(
     }
 )
 """Names of task classes that an installed lm-eval 0.4.13 does not have."""
-_FIX_LATER = "this name is newer than lm-eval 0.4.13, which is installed; leave it out"
+_FIX_NEWER = "this name is newer than the installed lm-eval 0.4.13; remove it"
 _NEVER_CALLED = frozenset({"build_all_requests", "doc_iterator"})
-"""What lm-eval runs over all documents, where ours are asked one by one."""
+"""Methods that lm-eval calls for all documents; here documents are built one by one."""
 
 
 class PythonObject:
     """The object of a task class."""
 
-    def __init__(self, found: type[Any], config: dict[str, Any], place: Place) -> None:
-        """Make it, which reads its dataset.
+    def __init__(self, cls: type[Any], config: dict[str, Any], place: Place) -> None:
+        """Create the object, which reads its dataset.
 
         Args:
-            found: The class.
+            cls: The class.
             config: The resolved file.
-            place: Where the file names the class.
+            place: File and line that names the class.
 
         Raises:
-            TaskFileError: It cannot be made.
+            TaskFileError: Creating it fails.
         """
-        self._class, self._place = found, place
+        self._class, self._place = cls, place
         self.warnings: list[str] = []
         self._bootstrap_iters = BOOTSTRAP_ITERS
         self.task: Any = None
-        base = _lm_evals()
-        if not issubclass(found, base.Task):
-            raise self._fault(f"class: {found.__name__} is no task of lm-eval", _DERIVE)
+        base = _lm_eval_tasks()
+        if not issubclass(cls, base.Task):
+            raise self._fault(f"class: {cls.__name__} is not an lm-eval task", _DERIVE)
         self._check_overrides()
         self._check_dataset(config)
         if has_lm_eval():
             installed = distributions.version("lm_eval")
             if installed != _LM_EVAL:
-                text = f"runs on lm-eval {installed}, and not on {_LM_EVAL}"
+                text = f"uses the installed lm-eval {installed} instead of {_LM_EVAL}"
                 self.warnings.append(text)
         with reading_datasets(), seeded():
-            self.task = self.call(lambda _: found(**self._arguments(config)))
+            self.task = self.call(lambda _: cls(**self._arguments(config)))
 
     def _check_overrides(self) -> None:
-        """Methods of the class that nobody would call."""
-        for name in sorted(_own_names(self._class) & (LACKING | _NEVER_CALLED)):
+        """Reject overridden methods that are never called."""
+        for name in sorted(_own_names(self._class) & (UNSUPPORTED | _NEVER_CALLED)):
             what = f"class: {self._class.__name__}.{name}"
             if name in _NEVER_CALLED:
                 fix = "override fewshot_context or construct_requests"
-                text = f"{what} is never called: documents are asked one by one"
+                text = f"{what} is never called, because documents are built one by one"
                 raise self._fault(text, fix)
             if not has_lm_eval():
                 raise self._fault(needs_lm_eval(what))
 
-        for name in sorted(_own_names(self._class) & LATER.keys()):
+        for name in sorted(_own_names(self._class) & NEWER.keys()):
             text = f"{self._class.__name__}.{name} is never called"
-            self.warnings.append(f"{text}: {of_later_lm_eval(name)}")
+            self.warnings.append(f"{text}: {newer_name_message(name)}")
 
     def _check_dataset(self, config: Mapping[str, Any]) -> None:
-        """That there is a dataset to load, where it is lm-eval that loads it: with
-        none, the library of datasets fails on its own argument."""
-        bases = (_lm_evals().Task, _lm_evals().ConfigurableTask)
+        """Require a dataset if lm-eval loads it; without one, the library ``datasets``
+        fails with an unrelated message."""
+        bases = (_lm_eval_tasks().Task, _lm_eval_tasks().ConfigurableTask)
         for method in ("__init__", "download"):
             own = getattr(self._class, method)
             if all(own is not getattr(base, method) for base in bases):
                 return
         known = any(config.get(key) for key in ("dataset_path", "custom_dataset"))
-        # A CONFIG of the class is lm-eval's object, which may name one too.
+        # A CONFIG of the class may name a dataset, too.
         for own in ("DATASET_PATH", "CONFIG"):
             known = known or getattr(self._class, own, None) is not None
         if not known:
             name = self._class.__name__
-            what = f"class: {name}: neither the file nor the class names a dataset"
+            what = f"class: {name}: neither the file nor the class sets a dataset"
             fix = "dataset_path: json, with dataset_kwargs: {data_files: …}"
-            raise self._fault(what, f"{fix}; or {name}.download makes self.dataset")
+            raise self._fault(what, f"{fix}; or set self.dataset in {name}.download")
 
     def _fault(self, what: str, fix: str = "") -> TaskFileError:
         return TaskFileError([Problem(what, self._place, fix)])
 
     def _arguments(self, config: dict[str, Any]) -> dict[str, Any]:
-        """What the class is called with: the resolved file, if it takes a
-        ``config``."""
+        """Constructor arguments: the resolved file, if it accepts ``config``."""
         constructor: Any = self._class.__init__
         if "config" not in inspect.signature(constructor).parameters:
             return {}
         config = deepcopy(config)
-        if constructor is _lm_evals().ConfigurableTask.__init__:
-            # lm-eval 0.4.13 hands this key on, and its own constructor refuses it.
+        if constructor is _lm_eval_tasks().ConfigurableTask.__init__:
+            # lm-eval 0.4.13 passes this key on, but its own constructor rejects it.
             del config["class"]
         return {"config": config}
 
     def call(self, function: Callable[[Any], Any]) -> Any:
-        """What a function of the object gives.
+        """Call a function with the object.
 
         Raises:
             TaskFileError: It fails.
@@ -144,34 +143,37 @@ class PythonObject:
             raise self._fault(f"class: {self._class.__name__}: {error}") from error
         except (Exception, SystemExit) as error:
             what = f"class: {self._class.__name__}: {fault_of(error)}"
-            later = isinstance(error, AttributeError) and error.name in _OF_LATER
-            raise self._fault(what, _FIX_LATER * later) from error
+            is_newer = isinstance(error, AttributeError) and error.name in _NEWER_NAMES
+            raise self._fault(what, _FIX_NEWER * is_newer) from error
 
     def set_up(self, name: str, options: TaskOptions) -> None:
-        """Tell the object what the command line changes, as lm-eval's evaluator does.
+        """Apply options of the command line, as lm-eval's evaluator does.
 
         Raises:
-            TaskFileError: It cannot be run here, or not with these options.
+            TaskFileError: The task cannot run with these options.
         """
         if getattr(self.task, "UNSAFE_CODE", False) and not options.allow_unsafe_code:
-            what = "UNSAFE_CODE: this task executes code that the model writes"
-            fix = "--evals-allow-unsafe-code runs it, on this machine with your rights"
+            what = "UNSAFE_CODE: this task executes model output"
+            fix = (
+                "pass --evals-allow-unsafe-code to run it on this machine with "
+                "your permissions"
+            )
             raise self._fault(what, fix)
         self._bootstrap_iters = options.bootstrap_iters
         self.call(lambda task: _set_up(task, name, options))
 
     def specs(self) -> dict[str, MetricSpec]:
-        """The metrics that the object knows how to add up.
+        """The metrics that the object aggregates.
 
         Raises:
-            TaskFileError: What it says means nothing.
+            TaskFileError: An aggregation is invalid.
         """
-        how = self.call(lambda task: dict(task.aggregation()))
+        aggregations = self.call(lambda task: dict(task.aggregation()))
         directions = self.call(lambda task: dict(task.higher_is_better()))
-        for name, function in how.items():
+        for name, function in aggregations.items():
             if not callable(function):
-                what = f"aggregation() gives {function!r:.80} for {name!r}"
-                raise self._fault(f"class: {what}, which is no function")
+                what = f"aggregation() returned {function!r:.80} for {name!r}"
+                raise self._fault(f"class: {what}, which is not a function")
         return {
             str(name): MetricSpec(
                 name=str(name),
@@ -179,29 +181,32 @@ class PythonObject:
                 higher_is_better=direction_of(directions.get(name)),
                 is_directed=directions.get(name, True) is not None,
             )
-            for name, function in how.items()
+            for name, function in aggregations.items()
         }
 
-    def lender_of(self, name: str, specs: Mapping[str, MetricSpec]) -> str:
-        """The metric whose function gave a value of another name, as the object says
-        once it has scored a document (lm-eval 0.4.13, ``process_results``); empty if
-        none did."""
-        how = self.task.aggregation().get(name)
+    def source_metric(self, name: str, specs: Mapping[str, MetricSpec]) -> str:
+        """The metric whose function returned a value under another name; empty if
+        unknown.
+
+        Known once the object has scored a document (lm-eval 0.4.13,
+        ``process_results``).
+        """
+        aggregation = self.task.aggregation().get(name)
         better = direction_of(self.task.higher_is_better().get(name))
         for spec in self._functions(specs):
-            if spec.aggregation is how and spec.higher_is_better == better:
+            if spec.aggregation is aggregation and spec.higher_is_better == better:
                 return spec.name
         return ""
 
     def _functions(self, specs: Mapping[str, MetricSpec]) -> Iterator[MetricSpec]:
-        """The metrics that are functions of the task's own."""
+        """The metrics that are the task's own functions."""
         for entry in self.task.get_config("metric_list") or ():
             name = getattr(entry.get("metric"), "__name__", "")
             if name in specs:
                 yield specs[name]
 
     def metrics(self, specs: Mapping[str, MetricSpec]) -> tuple[Metric, ...]:
-        """One a filter pipeline and metric."""
+        """One metric for each filter pipeline and spec."""
         return tuple(
             self.metric(spec, pipeline)
             for pipeline in self.pipelines
@@ -210,7 +215,7 @@ class PythonObject:
 
     @property
     def pipelines(self) -> list[str]:
-        """Names of its filter pipelines."""
+        """Names of the filter pipelines."""
         names = (str(each.name) for each in getattr(self.task, "_filters", ()))
         return [*dict.fromkeys(names)]
 
@@ -221,54 +226,54 @@ class PythonObject:
 
     @property
     def output_type(self) -> str:
-        """Kind of its requests."""
+        """Kind of the requests."""
         return str(self.task.OUTPUT_TYPE or self.task.config.output_type)
 
     @property
     def version(self) -> str | int | float | None:
-        """As results files give it."""
-        found = getattr(self.task, "VERSION", None)
-        return found if isinstance(found, str | int | float) else None
+        """The version in results files."""
+        version = getattr(self.task, "VERSION", None)
+        return version if isinstance(version, str | int | float) else None
 
     @property
     def draws_by_sampler(self) -> bool:
-        """Whether all shots come from the object's sampler."""
+        """Whether all few-shot examples come from the object's sampler."""
         if "fewshot_context" in _own_names(self._class):
             return False
         has_sampler = hasattr(self.task, "sampler")
-        return has_sampler and isinstance(self.task, _lm_evals().ConfigurableTask)
+        return has_sampler and isinstance(self.task, _lm_eval_tasks().ConfigurableTask)
 
     @property
-    def draws_in_its_own_way(self) -> bool:
-        """Whether a prompt may depend on those that were made before it."""
+    def depends_on_order(self) -> bool:
+        """Whether a prompt may depend on prompts that were built before it."""
         if "fewshot_context" in _own_names(self._class):
             return True
         return bool(self.task.config.num_fewshot) and not self.draws_by_sampler
 
-    def dumped(self) -> dict[str, Any]:
-        """Its configuration as JSON values."""
-        found = dict(self.call(lambda task: task.dump_config()))
-        given = found.get("metadata")
-        if isinstance(given, Mapping):
-            kept = {k: v for k, v in given.items() if k != "config_source"}
-            found["metadata"] = kept
-        return masked({str(key): as_json(value) for key, value in found.items()})
+    def config(self) -> dict[str, Any]:
+        """The object's configuration as JSON values."""
+        config = dict(self.call(lambda task: task.dump_config()))
+        metadata = config.get("metadata")
+        if isinstance(metadata, Mapping):
+            kept = {k: v for k, v in metadata.items() if k != "config_source"}
+            config["metadata"] = kept
+        return masked({str(key): as_json(value) for key, value in config.items()})
 
 
 _DERIVE = "derive it from lm_eval.api.task.ConfigurableTask"
 
 
-def _lm_evals() -> Any:
-    """The module with ``Task`` and ``ConfigurableTask`` that classes derive from."""
+def _lm_eval_tasks() -> Any:
+    """The module that defines ``Task`` and ``ConfigurableTask``."""
     return import_module("lm_eval.api.task") if has_lm_eval() else configurable
 
 
-def _own_names(found: type[Any]) -> frozenset[str]:
-    """What the class and those above it define, down to lm-eval's own classes."""
-    above = vars(_lm_evals()).values()
-    theirs = {each for each in above if isinstance(each, type)}
+def _own_names(cls: type[Any]) -> frozenset[str]:
+    """Names that the class and its bases define, excluding lm-eval's own classes."""
+    classes = vars(_lm_eval_tasks()).values()
+    inherited = {each for each in classes if isinstance(each, type)}
     return frozenset(
-        name for each in found.__mro__ if each not in theirs for name in vars(each)
+        name for each in cls.__mro__ if each not in inherited for name in vars(each)
     )
 
 

@@ -1,10 +1,10 @@
-"""Whether filters of a task's own look beyond one document.
+"""Detection of custom filters whose result depends on other documents.
 
-lm-eval (0.4.13, ``api/filter.py``) hands a filter the responses of all documents of a
-task at once; here it gets those of one document at a time, so that a document is scored
-as soon as it is answered, in whichever process. All filters of lm-eval's own, and of
-its task tree, give the same in both ways. For others the first few documents are
-filtered once more, in pairs, and what comes out is compared.
+lm-eval (0.4.13, ``api/filter.py``) passes the responses of all documents to a filter at
+once; here a filter gets those of one document at a time, so that documents are scored
+as soon as their responses arrive, in any process. Filters of lm-eval and its task tree
+give the same results in both cases. For custom filters, the first few documents are
+filtered again in pairs, and the results are compared.
 """
 
 from __future__ import annotations
@@ -16,69 +16,69 @@ from pytest_evals.errors import DocumentError
 from pytest_evals.scorers.filters import Pipeline
 from pytest_evals.scorers.metric_value import plain
 
-_Answered = tuple[list[list[Any]], Mapping[str, Any]]
+_Responses = tuple[list[list[Any]], Mapping[str, Any]]
 _PAIRS = 4
-"""Pairs of documents that are compared."""
+"""Number of pairs to compare."""
 
 
-LOOKS_BEYOND = (
-    "the filters of {name} leave something else when they see several documents, as "
-    "in lm-eval; here they see one document at a time, and the numbers may be others"
+CROSS_DOCUMENT_WARNING = (
+    "the filters of {name} depend on other documents, as lm-eval allows; here they "
+    "get one document at a time, so the results may differ"
 )
-"""What is said then."""
+"""Warning if results differ."""
 
 
-class Neighbours:
+class FilterScope:
     """Compares filtering documents one by one with filtering them together."""
 
     def __init__(self, together: Callable[[Any, Any], Sequence[Any]]) -> None:
-        """Nothing was seen yet.
+        """Compare the first few documents.
 
         Args:
-            together: Filters two documents at once, and gives what is left of each of
-                their requests. May raise ``DocumentError``.
+            together: Filters two documents at once and returns the filtered responses
+                of each of their requests. May raise ``DocumentError``.
         """
         self._together = together
         self._last: tuple[Any, Sequence[Any]] | None = None
-        self._left = _PAIRS
+        self._n_remaining = _PAIRS
         self.differ = False
-        """Whether any document came out otherwise in company."""
+        """Whether the results of any document differ."""
 
     @classmethod
-    def of(cls, pipeline: Pipeline) -> Neighbours:
-        """For documents that are the responses to each of their requests, and a row."""
+    def of(cls, pipeline: Pipeline) -> FilterScope:
+        """For a pipeline; a document is a pair of responses by request and row."""
 
-        def together(one: _Answered, other: _Answered) -> Sequence[Any]:
+        def together(one: _Responses, other: _Responses) -> Sequence[Any]:
             rows = [row for responses, row in (one, other) for _ in responses]
-            left: tuple[Any, ...] = plain(
+            filtered: tuple[Any, ...] = plain(
                 pipeline.apply_all([*one[0], *other[0]], rows)
             )
-            return left
+            return filtered
 
         return cls(together)
 
-    def look(self, document: Any, alone: Sequence[Any]) -> None:
-        """See a document after it was filtered by itself.
+    def check(self, document: Any, alone: Sequence[Any]) -> None:
+        """Compare a document with the previous one.
 
         Args:
-            document: What ``together`` takes.
-            alone: What was left of each of its requests.
+            document: Argument of ``together``.
+            alone: Filtered responses of each request of this document.
         """
-        if not self._left or self.differ:
+        if not self._n_remaining or self.differ:
             return
         last, self._last = self._last, (document, alone)
         if last is None:
             return
-        self._left -= 1
-        before, was = last
+        self._n_remaining -= 1
+        earlier, previous = last
         try:
-            both = self._together(before, document)
+            both = self._together(earlier, document)
         except DocumentError:
             self.differ = True
             return
-        expected = [*was, *alone]
+        expected = [*previous, *alone]
         self.differ = len(both) != len(expected) or not all(map(_same, both, expected))
-        if self.differ or not self._left:
+        if self.differ or not self._n_remaining:
             self._last = None
 
 
@@ -87,5 +87,5 @@ def _same(one: Any, other: Any) -> bool:
         return True
     try:
         return bool(one == other)
-    except ValueError:  # arrays have no one truth value
+    except ValueError:  # the truth value of an array is ambiguous
         return False

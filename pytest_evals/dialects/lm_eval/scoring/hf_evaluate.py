@@ -1,9 +1,8 @@
-"""Metrics of Hugging Face's library ``evaluate``, by the name of their script.
+"""Metrics of Hugging Face's library ``evaluate``, by script name.
 
-A script is Python code that somebody wrote. It is run where it lies on this disk
-already (beside the task, or in the library's own cache) and never downloaded: whoever
-wants that calls ``evaluate.load`` once. lm-eval 0.4.13 (``registry.get_metric``)
-downloads it.
+A script is third-party Python code. It runs only if it is on this disk (next to the
+task or in the library's cache) and is never downloaded; call ``evaluate.load`` once to
+download it. lm-eval 0.4.13 (``registry.get_metric``) downloads it.
 """
 
 from __future__ import annotations
@@ -20,52 +19,50 @@ from pytest_evals.errors import EvalsError, MissingExtraError
 from pytest_evals.scorers.user_code import UserCode
 
 _KINDS = ("metric", "comparison", "measurement")
-"""Kinds of scripts on the Hub, in the order in which ``evaluate`` looks for them."""
+"""Kinds of scripts on the Hub, in the search order of ``evaluate``."""
 
 
 def find_metric(name: str, folders: Sequence[Path]) -> Callable[..., Any]:
     """A function of ``references`` and ``predictions`` that runs a script.
 
-    The library, which imports torch where that is installed, is imported when the
-    function is first called.
+    The library, which imports torch if installed, is imported on the first call.
 
     Args:
-        name: ``wer``, ``user/metric``, or the path of a script or of the folder that
-            has a script of its name.
-        folders: Where paths start.
+        name: ``wer``, ``user/metric``, or the path of a script or of a folder with a
+            script of the same name.
+        folders: Base folders of relative paths.
 
     Raises:
-        EvalsError: There is no such script on this disk.
+        EvalsError: The script is not on this disk.
         MissingExtraError: The library is not installed.
     """
     if find_spec("evaluate") is None:
         raise MissingExtraError(f"metric {name!r}", "evaluate", "metrics")
-    script = next(filter(os.path.isfile, _places(name, folders)), None)
+    script = next(filter(os.path.isfile, _candidates(name, folders)), None)
     if script is None:
         raise EvalsError(
-            f"the evaluate library has no script called {name!r} on this disk\n"
-            f'  fix: python -c "import evaluate; evaluate.load({name!r})" downloads '
-            "it (code of the Hub, which then runs here); or metric: !function "
-            "module.name"
+            f"the evaluate library has no script {name!r} on this disk\n"
+            f'  fix: download it (code of the Hub that runs here): python -c "import '
+            f'evaluate; evaluate.load({name!r})"; or metric: !function module.name'
         )
-    loaded = cache(lambda: _loaded(script))
+    load = cache(lambda: _load(script))
 
     def compute(*, references: Any, predictions: Any, **arguments: Any) -> Any:
-        found = loaded()
-        if isinstance(found, EvalsError):
-            raise found
-        return found(references=references, predictions=predictions, **arguments)
+        function = load()
+        if isinstance(function, EvalsError):
+            raise function
+        return function(references=references, predictions=predictions, **arguments)
 
     return compute
 
 
-def _loaded(script: Path) -> Callable[..., Any] | EvalsError:
-    """The script's function; or why there is none, so that it is tried once only."""
+def _load(script: Path) -> Callable[..., Any] | EvalsError:
+    """The script's function, or the error, which is returned so that it is cached."""
     try:
         with UserCode("the evaluate library", EvalsError):
             import evaluate
 
-            # In memory, so that processes side by side do not share a file.
+            # In memory, so that parallel processes do not share a file.
             loaded = evaluate.load(str(script), keep_in_memory=True)
     except EvalsError as error:
         return error
@@ -73,8 +70,8 @@ def _loaded(script: Path) -> Callable[..., Any] | EvalsError:
     return compute
 
 
-def _places(name: str, folders: Sequence[Path]) -> Iterator[Path]:
-    """Where the script may lie: as a path, then in the cache, newest first."""
+def _candidates(name: str, folders: Sequence[Path]) -> Iterator[Path]:
+    """Possible paths of the script: as a path, then in the cache, newest first."""
     for folder in folders:
         path = folder / name
         yield path if path.suffix == ".py" else path / f"{path.name}.py"
@@ -89,8 +86,10 @@ def _places(name: str, folders: Sequence[Path]) -> Iterator[Path]:
 
 
 def _cached(name: str) -> Iterator[Path]:
-    """Folders of the library's cache that keep a script of the Hub; as in its
-    ``config`` (0.4.6), which would take seconds to import."""
+    """Folders of the library's cache for a script of the Hub.
+
+    Same as its ``config`` module (0.4.6), which takes seconds to import.
+    """
     base = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")) / "huggingface"
     home = Path(os.environ.get("HF_HOME", base))
     modules = Path(

@@ -1,5 +1,5 @@
-"""What a metric's name in a task file stands for, where it is none of lm-eval's:
-lighteval's (``lighteval:rouge_t5``), or one that the user has registered."""
+"""Metric names that do not come from lm-eval: lighteval's (``lighteval:rouge_t5``), and
+those that the user registers."""
 
 from __future__ import annotations
 
@@ -17,66 +17,66 @@ if TYPE_CHECKING:
 LIGHTEVAL = "lighteval:"
 """Prefix of the names of lighteval's metrics in task files."""
 ENTRY_POINTS = "pytest_evals.metrics"
-"""The group of entry points that give metrics names."""
+"""Entry point group for custom metrics."""
 
 
-def name_of(found: Any) -> str:
-    """The name of a function, or of an object's class."""
-    return str(getattr(found, "__name__", type(found).__name__))
+def name_of(metric: Any) -> str:
+    """The name of a function or of an object's class."""
+    return str(getattr(metric, "__name__", type(metric).__name__))
 
 
 @dataclass(frozen=True, slots=True)
 class MetricNames:
-    """The metrics that a task may use besides lm-eval's.
+    """Metrics that a task may use in addition to lm-eval's.
 
     Args:
-        registered: Those of the user's hooks, by name.
-        output_type: The task's.
+        registered: Metrics of user hooks, by name.
+        output_type: Output type of the task.
     """
 
     registered: Mapping[str, Any]
     output_type: str
 
-    def computed(self, given: Any, arguments: Mapping[str, Any]) -> Computed | None:
-        """The metric behind ``metric:``; ``None`` if it is of lm-eval's kind.
+    def find(self, given: Any, arguments: Mapping[str, Any]) -> Computed | None:
+        """The metric of an entry; ``None`` if it is lm-eval's.
 
         Args:
-            given: A name, or what ``!function`` has found.
-            arguments: Whatever else stands in the entry.
+            given: A name, or the object of ``!function``.
+            arguments: The other keys of the entry.
 
         Raises:
-            EvalsError: There is no such metric of lighteval's, what is registered under
-                the name is no metric, or it takes no such arguments.
+            EvalsError: lighteval has no such metric, the registered object is not a
+                metric, or it does not accept the arguments.
         """
         if not isinstance(given, str):
-            return self._own(name_of(given), given, arguments)
+            return self._custom_metric(name_of(given), given, arguments)
         if given.startswith(LIGHTEVAL):
             from pytest_evals.scorers.lighteval.metric_entry import lighteval_metric
 
             return lighteval_metric(given, arguments)
-        found = self._registered(given)
-        if found is None:
+        metric = self._registered(given)
+        if metric is None:
             return None
-        made = self._own(given, found, arguments)
-        if made is None:
+        custom = self._custom_metric(given, metric, arguments)
+        if custom is None:
             raise EvalsError(
-                f"{given!r} is registered as a metric and is none: {found!r:.80}\n"
-                "  fix: a function of doc and response, or a SampleLevelMetric"
+                f"{given!r} is registered as a metric, but it is {metric!r:.80}\n"
+                "  fix: register a function of doc and response, or a SampleLevelMetric"
             )
-        return made
+        return custom
 
-    def _own(
-        self, name: str, found: Any, arguments: Mapping[str, Any]
+    def _custom_metric(
+        self, name: str, metric: Any, arguments: Mapping[str, Any]
     ) -> Computed | None:
         from pytest_evals.scorers.lighteval.metric_entry import own_metric
 
-        return own_metric(name, found, self.output_type, arguments)
+        return own_metric(name, metric, self.output_type, arguments)
 
     def _registered(self, name: str) -> Any:
         if name in self.registered:
             return self.registered[name]
         if name in METRICS:
             return None
-        for found in entry_points(group=ENTRY_POINTS, name=name):
-            return found.load()
+        for entry_point in entry_points(group=ENTRY_POINTS, name=name):
+            return entry_point.load()
         return None

@@ -1,8 +1,8 @@
-"""Scores of each of several answers to one document, beside that of all of them.
+"""Scores of each answer, if a document has several.
 
-The task's own filters see all answers at once (lm-eval's ``take_first`` takes the
-first). Gates that count the noise between answers, or want ``pass@k``, need each answer
-scored as if it were the only one.
+The task's filters process all answers at once (lm-eval's ``take_first`` selects the
+first). Gates that estimate the variation between answers, or use ``pass@k``, need each
+answer scored on its own.
 """
 
 from __future__ import annotations
@@ -17,42 +17,42 @@ from pytest_evals.errors import DocumentError
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """A scorer that keeps the value of each answer.
+    """A scorer that also stores the value of each answer.
 
     Args:
-        scorer: The task's.
+        scorer: The task's scorer.
     """
 
     scorer: Scorer
     _once: Scorer = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Make the scorer of a single answer once."""
+        """Create the scorer of a single answer once."""
         object.__setattr__(self, "_once", replace(self.scorer, repeats=1))
 
     def __call__(self, record: Record) -> tuple[Score, ...]:
-        """The scores, with the values of all answers where each can be scored alone.
+        """The scores, with the values of all answers if each can be scored on its own.
 
         Raises:
-            DocumentError: The document cannot be scored at all.
+            DocumentError: The document cannot be scored.
         """
         scores, n = self.scorer(record), self.scorer.repeats
         try:
             single = [self._once(_answer(record, i, n)) for i in range(n)]
-        except DocumentError:  # a filter that takes several answers to begin with
+        except DocumentError:  # the filters need several answers
             return scores
-        found = [{score.key: score for score in one} for one in single]
-        copied = _is_copied(record, n)
+        by_key = [{score.key: score for score in one} for one in single]
+        is_copied = _is_copied(record, n)
         return tuple(
-            _with(score, [one[score.key] for one in found], copied)
-            if all(score.key in one for one in found)
+            _with(score, [one[score.key] for one in by_key], is_copied)
+            if all(score.key in one for one in by_key)
             else score
             for score in scores
         )
 
 
 def _answer(record: Record, i: int, n: int) -> Record:
-    """The record as if each request had been asked once, for the i-th time."""
+    """The record with only the i-th response to each request."""
     return replace(
         record, requests=record.requests[i::n], responses=record.responses[i::n]
     )
@@ -68,11 +68,11 @@ def _with(score: Score, single: list[Score], copied: bool) -> Score:
 
 
 def _is_copied(record: Record, n: int) -> bool:
-    """Whether answers that were drawn at random are the same text each time."""
+    """Whether sampled answers are identical."""
     texts = [response.text for response in record.responses]
-    drawn = [
+    is_sampled = [
         isinstance(request, Generate) and request.temperature > 0
         for request in record.requests
     ]
     groups = [texts[at : at + n] for at in range(0, len(texts), n)]
-    return all(drawn) and all(len({*group}) == 1 for group in groups)
+    return all(is_sampled) and all(len({*group}) == 1 for group in groups)

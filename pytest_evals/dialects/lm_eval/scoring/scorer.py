@@ -1,10 +1,10 @@
-"""The scorer of a task: from an answered document to its scores.
+"""Scorer of a task: computes the scores of a record.
 
-It runs each filter pipeline over the responses, hands what is left to the metrics of
-the output type or to the task's own ``process_results``, and tells right from wrong. It
-adds nothing up: :mod:`pytest_evals.scorers.metrics` does.
+Runs each filter pipeline on the responses, then the metrics of the output type or the
+task's ``process_results``, and decides correctness. Aggregation is in
+:mod:`pytest_evals.scorers.metrics`.
 
-lighteval's metrics are imported only where a task has one (``MetricSpec.computed``).
+lighteval's metrics are imported only if a task uses them (``MetricSpec.computed``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.registry import Registry
 from pytest_evals.core.request import Response
-from pytest_evals.dialects.lm_eval.scoring.filter_scope import LOOKS_BEYOND, Neighbours
+from pytest_evals.dialects.lm_eval.scoring.filter_scope import (
+    CROSS_DOCUMENT_WARNING,
+    FilterScope,
+)
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.choices import measure_choices
 from pytest_evals.scorers.filters import TAKE_FIRST, Pipeline
@@ -41,13 +44,13 @@ if TYPE_CHECKING:
     from pytest_evals.scorers.lighteval.task_metric import Computed
 
 ProcessResults = Callable[[dict[str, Any], list[Any]], Mapping[str, Any]]
-"""A task's own scoring: row and filtered responses, one a request, to values by
-metric."""
+"""A task's own scoring: maps row and filtered responses, one for each request, to
+values by metric."""
 Measure = Callable[[Doc, tuple[Any, ...], "ModelResponse | None"], list[Measured]]
-"""A document and its filtered responses, one a request, to what metrics say of it; with
-the answers as computed metrics see them, where these are known."""
+"""Maps a document, its filtered responses (one for each request), and the response for
+lighteval's metrics, if known, to values."""
 _Judged = Mapping[str, Mapping[str, Sequence[str]]]
-"""Name of a pipeline → name of a metric → the replies of its judges."""
+"""Name of a pipeline → name of a metric → replies of its judges."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,17 +58,18 @@ class Scorer:
     """Scores the documents of one task.
 
     Args:
-        output_type: Kind of the task's requests, as in lm-eval.
-        metrics: What is measured; with ``process_results`` only how its values add up.
-        pipelines: The ways to filter the responses; each gives scores of its own.
-        repeats: Responses to each request, next to each other.
-        process_results: The task's own scoring, instead of the metrics'.
-        bootstrap_iters: Resamples of bootstrapped standard errors.
+            output_type: lm-eval's output type.
+            metrics: Metrics to compute; with ``process_results``, only their
+                aggregation.
+            pipelines: Filter pipelines; each has its own scores.
+            repeats: Responses to each request, next to each other.
+            process_results: The task's own scoring, which replaces the metrics'.
+            bootstrap_iters: Resamples of bootstrapped standard errors.
 
-    Raises:
-        UnknownNameError: No such output type, or a metric's name is misspelt.
-        EvalsError: A metric's arguments are not what it takes, or two metrics or two
-            pipelines have one name.
+        Raises:
+            UnknownNameError: The output type or a metric is unknown.
+            EvalsError: A metric has invalid arguments, or two metrics or pipelines
+                share a name.
     """
 
     output_type: str
@@ -76,10 +80,12 @@ class Scorer:
     bootstrap_iters: int = BOOTSTRAP_ITERS
     _measure: Measure = field(init=False, repr=False, compare=False)
     _accuracies: Mapping[str, Decides] = field(init=False, repr=False, compare=False)
-    _neighbours: Mapping[str, Neighbours] = field(init=False, repr=False, compare=False)
+    _filter_scopes: Mapping[str, FilterScope] = field(
+        init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
-        """Look everything up once, so that a bad name is told before any document."""
+        """Look up all names, so that errors are reported before the run."""
         known_metrics(self.output_type)
         _check_unique("filter pipelines", [one.name for one in self.pipelines])
         names = [name for spec in self.metrics for name in spec.names]
@@ -87,9 +93,9 @@ class Scorer:
         self.unconditioned_query  # noqa: B018 - raises
         own = self.process_results
         measure = (
-            _measured_by(self.metrics, self.output_type)
+            _measure_of(self.metrics, self.output_type)
             if own is None
-            else _by_task(own, self.output_type)
+            else _measure_by_task(own, self.output_type)
         )
         accuracies: dict[str, Decides] = {}
         for spec in self.metrics:
@@ -99,44 +105,45 @@ class Scorer:
             )
         object.__setattr__(self, "_measure", measure)
         object.__setattr__(self, "_accuracies", accuracies)
-        watched = {p.name: Neighbours.of(p) for p in self.pipelines if p.is_own}
-        object.__setattr__(self, "_neighbours", watched)
+        scopes = {p.name: FilterScope.of(p) for p in self.pipelines if p.is_own}
+        object.__setattr__(self, "_filter_scopes", scopes)
 
     def __call__(self, record: Record) -> tuple[Score, ...]:
-        """The scores of an answered document: for each pipeline, for each metric.
+        """Scores of a document with responses: for each pipeline, for each metric.
 
         Raises:
-            DocumentError: It cannot be scored, and why.
+            DocumentError: The document cannot be scored.
         """
         scores: list[Score] = []
         judged: _Judged = {}
         if record.exchanges and self._with_judges:
             dialogue = self.follow_up(record)
             judged = replayed(dialogue, record.exchanges, by_order=True)
-        for pipeline, filtered, response in self._seen(record):
+        for pipeline, filtered, response in self._filtered_responses(record):
             if response is not None and pipeline.name in judged:
                 response = replace(response, judged=judged[pipeline.name])
-            for measured in self.measured(record.doc, filtered, response):
-                decides = self._accuracies.get(measured.metric, True)
-                scores.append(score_of(measured, pipeline.name, filtered, decides))
+            for value in self.measured(record.doc, filtered, response):
+                decides = self._accuracies.get(value.metric, True)
+                scores.append(score_of(value, pipeline.name, filtered, decides))
         return tuple(scores)
 
-    def _seen(
+    def _filtered_responses(
         self, record: Record
     ) -> Iterator[tuple[Pipeline, tuple[Any, ...], ModelResponse | None]]:
-        """Each pipeline, with what it leaves and what computed metrics see."""
-        responses = self._grouped(record.responses)
+        """Each pipeline, with its filtered responses and the response for lighteval's
+        metrics."""
+        responses = self._by_request(record.responses)
         for pipeline in self.pipelines:
             filtered = plain(pipeline.apply(responses, record.doc.row))
-            if pipeline.name in self._neighbours:
+            if pipeline.name in self._filter_scopes:
                 document = (responses, record.doc.row)
-                self._neighbours[pipeline.name].look(document, filtered)
+                self._filter_scopes[pipeline.name].check(document, filtered)
             response = self._response(record, responses, pipeline, filtered)
             yield pipeline, filtered, response
 
     @property
     def judges(self) -> Mapping[str, ModelSource]:
-        """The judges of computed metrics, by their names in ``Ask.model``."""
+        """The judges of lighteval's metrics, by their names in ``Ask.model``."""
         if not self._with_judges:
             return {}
         from pytest_evals.scorers.lighteval.judge_adapter import judge_models
@@ -149,10 +156,10 @@ class Scorer:
         return [one for one in computed if one.judges]
 
     def follow_up(self, record: Record) -> Dialogue[_Judged]:
-        """Ask the judges about an answered document; the result is their replies.
+        """Query the judges about a document with responses; return their replies.
 
         Raises:
-            DocumentError: It cannot be scored, and why.
+            DocumentError: The document cannot be scored.
         """
         from pytest_evals.scorers.lighteval.judge_adapter import (
             JudgedMetric,
@@ -161,65 +168,68 @@ class Scorer:
 
         parts = [
             (pipeline.name, JudgedMetric(computed, record.doc, response))
-            for pipeline, _, response in self._seen(record)
+            for pipeline, _, response in self._filtered_responses(record)
             for computed in self._with_judges
             if response is not None
         ]
         responses = yield from judged_together([part for _, part in parts])
-        found: dict[str, dict[str, Sequence[str]]] = {}
+        replies: dict[str, dict[str, Sequence[str]]] = {}
         for (name, _), response in zip(parts, responses, strict=True):
-            found.setdefault(name, {}).update(response.judged)
-        return found
+            replies.setdefault(name, {}).update(response.judged)
+        return replies
 
     @property
     def unconditioned_query(self) -> str | None:
-        """What stands for the question where choices are also asked without it, for a
-        computed metric; ``None`` if none wants that.
+        """Prompt for scoring choices without the question; ``None`` if no metric needs
+        it.
 
         Raises:
-            EvalsError: Two metrics want it otherwise.
+            EvalsError: Two metrics need different prompts.
         """
-        wanted = {
+        queries = {
             spec.computed.unconditioned_query
             for spec in self.metrics
             if spec.computed is not None and spec.computed.needs_unconditioned
         }
-        if wanted and any(spec.name == "acc_mutual_info" for spec in self.metrics):
-            wanted.add("")
-        if len(wanted) > 1:
+        if queries and any(spec.name == "acc_mutual_info" for spec in self.metrics):
+            queries.add("")
+        if len(queries) > 1:
             raise EvalsError(
-                "metrics of one task ask choices after one unconditioned_query, not "
-                f"after {', '.join(map(repr, sorted(wanted)))}"
+                "metrics of one task must use the same unconditioned_query, not "
+                f"{', '.join(map(repr, sorted(queries)))}"
             )
-        return next(iter(wanted), None)
+        return next(iter(queries), None)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is odd about the documents that were scored so far."""
+        """Warnings about the documents that were scored so far."""
         return tuple(
-            LOOKS_BEYOND.format(name=repr(name))
-            for name, seen in self._neighbours.items()
-            if seen.differ
+            CROSS_DOCUMENT_WARNING.format(name=repr(name))
+            for name, scope in self._filter_scopes.items()
+            if scope.differ
         )
 
     def measured(
         self, doc: Doc, filtered: tuple[Any, ...], response: ModelResponse | None = None
     ) -> list[Measured]:
-        """What the metrics say of a document.
+        """Values of the metrics for a document.
 
         Args:
             doc: The document.
-            filtered: What a pipeline left of the responses, one a request.
-            response: What computed metrics see; ``None`` to make it of ``filtered``.
+            filtered: Filtered responses of one pipeline, one for each request.
+            response: Response for lighteval's metrics; ``None`` to build it from
+                ``filtered``.
 
         Raises:
-            DocumentError: It cannot be scored, and why.
+            DocumentError: The document cannot be scored.
         """
         return self._measure(doc, filtered, response)
 
     def metric_for(self, name: str, filter: str) -> Metric:  # noqa: A002
-        """How the scores of that name add up, also when the task file does not list it:
-        what ``process_results`` returns beyond the list is averaged."""
+        """Aggregation of the scores with a name.
+
+        A name that only ``process_results`` returns is averaged.
+        """
         for spec in self.metrics:
             if spec.computed is not None and name in spec.names:
                 return next(m for m in self.metrics_of(spec, filter) if m.name == name)
@@ -228,7 +238,7 @@ class Scorer:
         return self.metric(spec, filter, declared=not named)
 
     def metrics_of(self, spec: MetricSpec, filter: str) -> tuple[Metric, ...]:  # noqa: A002
-        """The numbers of a metric, and how their values add up.
+        """Aggregation of each value of a metric.
 
         Raises:
             EvalsError: See :func:`~pytest_evals.scorers.metrics.metric`.
@@ -238,12 +248,12 @@ class Scorer:
         return (self.metric(spec, filter),)
 
     def metric(self, spec: MetricSpec, filter: str, declared: bool = False) -> Metric:  # noqa: A002
-        """How the scores of a metric add up.
+        """Aggregation of a metric's scores.
 
         Args:
             spec: The metric.
             filter: Name of the filter pipeline.
-            declared: Whether any name is good; so it is with ``process_results``.
+            declared: Whether any name is valid, as with ``process_results``.
 
         Raises:
             EvalsError: See :func:`~pytest_evals.scorers.metrics.metric`.
@@ -251,13 +261,15 @@ class Scorer:
         declared = declared or self.process_results is not None
         return metric(spec, filter, self.output_type, declared, self.bootstrap_iters)
 
-    def _grouped(self, responses: Sequence[Response]) -> list[list[Any]]:
-        """One list a request, of what filters and metrics see of each response."""
+    def _by_request(self, responses: Sequence[Response]) -> list[list[Any]]:
+        """Values of the responses as filters and metrics receive them, one list per
+        request."""
         if not responses or len(responses) % self.repeats:
             raise DocumentError(
-                f"{len(responses)} responses are not {self.repeats} for each request"
+                f"{len(responses)} responses is not a multiple of repeats "
+                f"({self.repeats})"
             )
-        values = [_seen(self.output_type, response) for response in responses]
+        values = [_response_value(self.output_type, response) for response in responses]
         return [
             values[start : start + self.repeats]
             for start in range(0, len(values), self.repeats)
@@ -270,7 +282,8 @@ class Scorer:
         pipeline: Pipeline,
         filtered: tuple[Any, ...],
     ) -> ModelResponse | None:
-        """What computed metrics see: all answers, unless the task filters them."""
+        """Response for lighteval's metrics: all answers, unless the task filters
+        them."""
         if not any(spec.computed is not None for spec in self.metrics):
             return None
         from pytest_evals.scorers.lighteval.response import response_of
@@ -287,22 +300,22 @@ class Scorer:
 def _check_unique(noun: str, names: Sequence[str]) -> None:
     for name in names:
         if names.count(name) > 1:
-            raise EvalsError(f"two {noun} are called {name!r}; each needs its own name")
+            raise EvalsError(f"two {noun} are named {name!r}; names must be unique")
 
 
-def _seen(output_type: str, response: Response) -> Any:
-    """What lm-eval hands on of a response (0.4.13): text, log-probability, or
-    log-probability with greedy flag."""
+def _response_value(output_type: str, response: Response) -> Any:
+    """A response as lm-eval 0.4.13 represents it: text, log-probability, or a pair of
+    log-probability and greedy flag."""
     response.raise_for_error()
     if output_type == "generate_until":
         return response.text
     if response.logprob is None:
-        raise DocumentError("the model gave no log-probability")
+        raise DocumentError("the model returned no log-probability")
     if output_type == "loglikelihood_rolling":
         return response.logprob
     if output_type == "loglikelihood" and response.greedy is None:
         raise DocumentError(
-            "the model does not say whether greedy decoding gives the continuation"
+            "the model does not report whether the continuation is the greedy one"
         )
     return (response.logprob, bool(response.greedy))
 
@@ -319,22 +332,22 @@ _MEASURES: Registry[Callable[[Doc, Sequence[Any], Sequence[str]], list[Measured]
 )
 
 
-def _measured_by(specs: Sequence[MetricSpec], output_type: str) -> Measure:
-    """The metrics' own scoring of an output type, in the order of the metrics."""
+def _measure_of(specs: Sequence[MetricSpec], output_type: str) -> Measure:
+    """Scoring by metrics, in their order."""
     if all(spec.computed is None for spec in specs):
-        return _all_known(output_type, specs)
+        return _measure_builtin(output_type, specs)
     parts = [
-        _computed(spec.computed, output_type)
+        _measure_lighteval(spec.computed, output_type)
         if spec.computed is not None
-        else _all_known(output_type, [spec])
+        else _measure_builtin(output_type, [spec])
         for spec in specs
     ]
     return lambda doc, filtered, response: [
-        measured for part in parts for measured in part(doc, filtered, response)
+        value for part in parts for value in part(doc, filtered, response)
     ]
 
 
-def _computed(metric: Computed, output_type: str) -> Measure:
+def _measure_lighteval(metric: Computed, output_type: str) -> Measure:
     from pytest_evals.scorers.lighteval.response import response_of
 
     return lambda doc, filtered, response: metric.measure(
@@ -342,21 +355,21 @@ def _computed(metric: Computed, output_type: str) -> Measure:
     )
 
 
-def _all_known(output_type: str, specs: Sequence[MetricSpec]) -> Measure:
-    """Metrics of lm-eval's kind, which share what they make of a document."""
+def _measure_builtin(output_type: str, specs: Sequence[MetricSpec]) -> Measure:
+    """lm-eval's metrics, which share intermediate results of a document."""
     if output_type == "generate_until":
         metrics = [text_metric(spec) for spec in specs]
         return lambda doc, filtered, response: [
-            m for one in metrics for m in one(doc, filtered[0])
+            value for metric in metrics for value in metric(doc, filtered[0])
         ]
-    listed = [spec.name for spec in specs]
-    names = tuple(name for name in listed if is_measured(name, output_type))
+    requested = [spec.name for spec in specs]
+    names = tuple(name for name in requested if is_measured(name, output_type))
     measure = _MEASURES[output_type]
     return lambda doc, filtered, response: measure(doc, filtered, names)
 
 
-def _by_task(process_results: ProcessResults, output_type: str) -> Measure:
-    """The task's own scoring."""
+def _measure_by_task(process_results: ProcessResults, output_type: str) -> Measure:
+    """Scoring by the task's own function."""
 
     def measure(
         doc: Doc, filtered: tuple[Any, ...], response: ModelResponse | None
@@ -372,7 +385,7 @@ def _by_task(process_results: ProcessResults, output_type: str) -> Measure:
 
 
 def _answer(doc: Doc, filtered: tuple[Any, ...], output_type: str) -> str:
-    """What a person would want to see beside the task's own values."""
+    """The answer to show next to the task's own values."""
     if output_type == "generate_until":
         return shown(filtered[0])
     name = {"multiple_choice": "acc", "loglikelihood": "acc"}.get(output_type)
@@ -381,5 +394,5 @@ def _answer(doc: Doc, filtered: tuple[Any, ...], output_type: str) -> str:
     try:
         return _MEASURES[output_type](doc, filtered, (name,))[0].answer
     except DocumentError:
-        # A filter of the task's own has changed the form; only the task knows it.
+        # A custom filter has changed the type, which only the task understands.
         return ", ".join(map(shown, filtered))

@@ -1,4 +1,4 @@
-"""A task's configuration as task classes see it (lm-eval 0.4.13, ``config/task.py``):
+"""A task's configuration as task classes read it (lm-eval 0.4.13, ``config/task.py``):
 the keys of a task file as attributes."""
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _INHERITED = (
     "fewshot_delimiter",
     "target_delimiter",
 )
-"""Keys of shots that are the task's where the shots have none."""
+"""Keys of few-shot examples that default to the task's."""
 
 
 class FewshotConfig(SimpleNamespace):
-    """How shots are drawn and written."""
+    """Selection and formatting of few-shot examples."""
 
     def __init__(
         self,
@@ -44,10 +44,10 @@ class FewshotConfig(SimpleNamespace):
         samples: Any = None,
         **given: Any,
     ) -> None:
-        """Further keys as in a task file.
+        """Accept the keys of ``fewshot_config``.
 
         Raises:
-            TypeError: There is no such key.
+            TypeError: A key is unknown.
         """
         own = {"sampler": sampler, "split": split, "fewshot_indices": fewshot_indices}
         _check(given, _INHERITED, "fewshot_config")
@@ -55,15 +55,15 @@ class FewshotConfig(SimpleNamespace):
 
 
 class TaskConfig(SimpleNamespace):
-    """The keys of a task; those that are not given have lm-eval's defaults."""
+    """The keys of a task, with lm-eval's defaults."""
 
     def __init__(self, task: Any = None, **given: Any) -> None:
-        """``task`` is its name.
+        """Accept the keys of a task file; ``task`` is its name.
 
         Raises:
-            TypeError: There is no such key.
+            TypeError: A key is unknown.
         """
-        _check(given, TASK_KEYS, "a task")
+        _check(given, TASK_KEYS, "the task config")
         empty: dict[str, Any] = dict.fromkeys(TASK_KEYS)
         values = {**empty, **_DEFAULTS, **given, "task": task}
         values["generation_kwargs"] = _generation(values)
@@ -75,16 +75,18 @@ class TaskConfig(SimpleNamespace):
         super().__init__(**values)
 
     def __getitem__(self, item: str) -> Any:
-        """The value of a key."""
+        """Return the value of a key."""
         return getattr(self, item)
 
     def __setitem__(self, item: str, value: Any) -> None:
-        """Change a key."""
+        """Set a key."""
         setattr(self, item, value)
 
     def to_dict(self, keep_callable: bool = False) -> dict[str, Any]:
-        """All keys that have a value, in the order of results files. Functions are
-        left as they are; whoever writes a file makes them text."""
+        """All keys with a value, in the order of results files.
+
+        Functions are not converted to strings.
+        """
         values = {key: getattr(self, key) for key in TASK_KEYS}
         values["fewshot_config"] = dict(vars(self.fewshot_config))
         return {key: value for key, value in values.items() if value is not None}
@@ -96,13 +98,13 @@ def _generation(values: Mapping[str, Any]) -> dict[str, Any] | None:
         if values["output_type"] != "generate_until":
             return None
         given = GREEDY
-    asked = {"until": [values["fewshot_delimiter"]], **given}
-    if "temperature" in asked:
-        asked["temperature"] = float(asked["temperature"])
-    return asked
+    arguments = {"until": [values["fewshot_delimiter"]], **given}
+    if "temperature" in arguments:
+        arguments["temperature"] = float(arguments["temperature"])
+    return arguments
 
 
 def _check(given: Mapping[str, Any], known: tuple[str, ...], owner: str) -> None:
     for key in given:
         if key not in known:
-            raise TypeError(f"{owner} has no key {key!r}{did_you_mean(key, known)}")
+            raise TypeError(f"unknown key {key!r} in {owner}{did_you_mean(key, known)}")

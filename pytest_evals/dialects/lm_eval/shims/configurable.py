@@ -1,7 +1,8 @@
-"""What task classes derive from whose keys say most of it (lm-eval 0.4.13,
+"""Base class of task classes that are configured by keys (lm-eval 0.4.13,
 ``api/task.py``, ``ConfigurableTask``).
 
-Each method may be overridden, so none relies on another's being ours.
+Subclasses may override any method, so methods must not rely on each other's
+implementation.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pytest_evals.dialects.lm_eval.shims.instance import Instance
 from pytest_evals.dialects.lm_eval.shims.prompts import (
     choice_arguments,
     prompts_of,
-    rendered,
+    render_prompt,
 )
 from pytest_evals.dialects.lm_eval.shims.samplers import get_sampler
 from pytest_evals.dialects.lm_eval.shims.scoring import Scoring, ensembles
@@ -32,7 +33,7 @@ _OUTPUT_TYPES = (
 
 
 class ConfigurableTask(Task):
-    """A task that the keys of a task file describe."""
+    """A task defined by the keys of a task file."""
 
     VERSION = "Yaml"
     CONFIG: Any = None
@@ -44,19 +45,18 @@ class ConfigurableTask(Task):
         download_mode: Any = None,
         config: Mapping[str, Any] | None = None,
     ) -> None:
-        """Load the dataset, and look at the first document. Only ``config`` has an
-        effect.
+        """Load the dataset and inspect the first document; only ``config`` is used.
 
         Raises:
-            ValueError: There is no such output type.
-            TypeError: There is no such key.
+            ValueError: The output type is unknown.
+            TypeError: A key is unknown.
         """
         self._config = self.CONFIG or TaskConfig(**(config or {}))
         if self.CONFIG is not None:
             vars(self._config).update(config or {})
-        self._take_keys()
+        self._apply_config()
         self._scoring = Scoring(self.config)
-        self._scoring.aggregations()  # a name that is none is told before any row
+        self._scoring.aggregations()  # reports unknown names before rows are read
         self.download(self.config.dataset_kwargs)
         self._training_docs = self._fewshot_docs = None
         self._filters = ensembles(self.config.filter_list)
@@ -66,9 +66,9 @@ class ConfigurableTask(Task):
             make = get_sampler(named) if isinstance(named, str) else named
             self.sampler = make(list(rows), rnd=None)
         self.task_docs = self.eval_docs
-        self._look_at_the_first()
+        self._inspect_first_document()
 
-    def _take_keys(self) -> None:
+    def _apply_config(self) -> None:
         config, metadata = self.config, self.config.metadata
         if config.use_prompt is not None:
             raise NotImplementedError(needs_lm_eval("use_prompt of a task class"))
@@ -76,7 +76,7 @@ class ConfigurableTask(Task):
             self.VERSION = metadata["version"]
         if config.output_type not in _OUTPUT_TYPES:
             raise ValueError(
-                f"output_type {config.output_type!r} is none of "
+                f"unknown output_type {config.output_type!r}; expected one of "
                 f"{', '.join(_OUTPUT_TYPES)}"
             )
         self.OUTPUT_TYPE = config.output_type
@@ -88,8 +88,8 @@ class ConfigurableTask(Task):
         self.DATASET_PATH = config.dataset_path or self.DATASET_PATH
         self.DATASET_NAME = config.dataset_name or self.DATASET_NAME
 
-    def _look_at_the_first(self) -> None:
-        """Its question and target show what those of all others are."""
+    def _inspect_first_document(self) -> None:
+        """Detect multiple inputs and targets from the first document, like lm-eval."""
         self.features = list(self.task_docs.features.keys())
         self.multiple_input = self.multiple_target = 0
         doc = self.task_docs[0]
@@ -118,15 +118,15 @@ class ConfigurableTask(Task):
         )
 
     def has_training_docs(self) -> bool:
-        """Whether the task names a training split."""
+        """Whether the task has a training split."""
         return self.config.training_split is not None
 
     def has_validation_docs(self) -> bool:
-        """Whether the task names a validation split."""
+        """Whether the task has a validation split."""
         return self.config.validation_split is not None
 
     def has_test_docs(self) -> bool:
-        """Whether the task names a test split."""
+        """Whether the task has a test split."""
         return self.config.test_split is not None
 
     def training_docs(self) -> Any:
@@ -142,18 +142,18 @@ class ConfigurableTask(Task):
         return self._split(self.has_test_docs(), self.config.test_split)
 
     def get_docs(self, subset: str) -> Any:
-        """The split that a key names, after ``process_docs``."""
+        """The split that a key such as ``test_split`` names, after ``process_docs``."""
         name = getattr(self.config, subset, None)
         return self._split(name is not None, name)
 
-    def _split(self, there: bool, name: str | None) -> Any:
-        if not there:
+    def _split(self, exists: bool, name: str | None) -> Any:
+        if not exists:
             return None
         rows, process = self.dataset[name], self.config.process_docs
         return rows if process is None else process(rows)
 
     def fewshot_docs(self) -> Any:
-        """The pool of shots: a split, rows of the file, or any split there is."""
+        """Few-shot examples: a split, rows in the file, or the task's default split."""
         shots = self.fewshot_cfg
         if shots.split is not None:
             rows = self.dataset[shots.split]
@@ -163,7 +163,7 @@ class ConfigurableTask(Task):
         return super().fewshot_docs()
 
     def doc_to_text(self, doc: Any, doc_to_text: Any = None) -> Any:
-        """The question, or the position of the right one."""
+        """The question, or the index of the correct one."""
         return value_of(self, "doc_to_text", doc, doc_to_text, self.features)
 
     def doc_to_target(self, doc: Any, doc_to_target: Any = None) -> Any:
@@ -179,26 +179,26 @@ class ConfigurableTask(Task):
         return self._media("doc_to_image", doc, doc_to_image)
 
     def doc_to_audio(self, doc: Any, doc_to_audio: Any = None) -> Any:
-        """The sound of a document."""
+        """The audio of a document."""
         return self._media("doc_to_audio", doc, doc_to_audio)
 
     def _media(self, key: str, doc: Any, given: Any) -> Any:
         spec = getattr(self.config, key) if given is None else given
         if isinstance(spec, list):
-            found = [self._media(key, doc, one) for one in spec]
-            return [one for one in found if one is not None]
+            values = [self._media(key, doc, one) for one in spec]
+            return [one for one in values if one is not None]
         if spec is None:
             return None
         return value_of(self, key, doc, spec, self.features)
 
     def doc_to_prefix(self, doc: Any) -> Any:
-        """How the answer begins."""
+        """The beginning of the answer."""
         if self.config.gen_prefix is None:
             return None
         return value_of(self, "gen_prefix", doc, None, self.features)
 
     def should_decontaminate(self) -> Any:
-        """Has no effect."""
+        """Has no effect on the run."""
         return self.config.should_decontaminate
 
     def fewshot_context(  # type: ignore[override]  # noqa: PLR0913 - lm-eval's own
@@ -211,15 +211,17 @@ class ConfigurableTask(Task):
         chat_template: Callable[..., Any] | None = None,
         gen_prefix: str | None = None,
     ) -> Any:
-        """The prompt of a document; one for each choice where these are questions."""
+        """The prompt of a document; one for each choice if choices are questions."""
         system = system_instruction or ""
         prompts = prompts_of(self, doc, num_fewshot, system, gen_prefix)
         template = chat_template if apply_chat_template else None
-        texts = [rendered(turns, template, fewshot_as_multiturn) for turns in prompts]
+        texts = [
+            render_prompt(turns, template, fewshot_as_multiturn) for turns in prompts
+        ]
         return texts if self.multiple_input else texts[0]
 
     def construct_requests(self, doc: Any, ctx: Any, **kwargs: Any) -> Any:
-        """The instances of a document."""
+        """The requests of a document, as instances."""
         chat = kwargs.pop("apply_chat_template", False)
         kwargs.pop("chat_template", None)
         media = self._media_argument(doc)
@@ -246,17 +248,17 @@ class ConfigurableTask(Task):
         return (given,) if given else ()
 
     def process_results(self, doc: Any, results: Sequence[Any]) -> Any:
-        """The values of a document by metric."""
+        """The document's values by metric."""
         if callable(self.config.process_results):
             return self.config.process_results(doc, results)
         return self._scoring.values(self, doc, results)
 
     def aggregation(self) -> Any:
-        """How values add up, by metric."""
+        """Aggregation functions by metric."""
         return self._scoring.aggregations()
 
     def higher_is_better(self) -> Any:
-        """Which way is better, by metric."""
+        """Directions by metric."""
         return self._scoring.directions()
 
 

@@ -1,5 +1,5 @@
-"""Filters that tasks derive their own from, and names for these (lm-eval 0.4.13,
-``api/filter.py``, ``filters/extraction.py``, ``api/registry.py``)."""
+"""Base classes and registration of custom filters (lm-eval 0.4.13, ``api/filter.py``,
+``filters/extraction.py``, ``api/registry.py``)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pytest_evals.scorers.extraction import MultiChoiceRegex, Regex
 
 
 class Filter:
-    """What lm-eval's filters derive from: ``apply(resps, docs)``."""
+    """Base class of lm-eval's filters: ``apply(resps, docs)``."""
 
     def __init__(self, **kwargs: Any) -> None:
-        """Arguments are the deriving class's."""
+        pass
 
     def apply(self, resps: Any, docs: Any) -> Any:
-        """The responses as they are."""
+        """Return the responses unchanged."""
         return resps
 
 
 class RegexFilter(Filter):
-    """The filter ``regex``, with the attributes that deriving classes read."""
+    """The filter ``regex``, with the attributes that subclasses read."""
 
     def __init__(
         self,
@@ -30,21 +30,20 @@ class RegexFilter(Filter):
         group_select: int = 0,
         fallback: str = "[invalid]",
     ) -> None:
-        """As the filter ``regex``."""
+        """Accept the arguments of the filter ``regex``."""
         self.regex_pattern = regex_pattern
         self.regex = re.compile(regex_pattern)
         self.group_select = group_select
         self.fallback = fallback
 
     def apply(self, resps: Iterable[Sequence[Any]], docs: Any) -> list[list[str]]:
-        """One extracted text a response."""
+        """Extract one string from each response."""
         ours = Regex(self.regex_pattern, self.group_select, self.fallback)
         return ours.apply(list(resps), docs)
 
 
 class MultiChoiceRegexFilter(RegexFilter):
-    """The filter ``multi_choice_regex``, with the attributes that deriving classes
-    read."""
+    """The filter ``multi_choice_regex``, with the attributes that subclasses read."""
 
     def __init__(
         self,
@@ -55,14 +54,14 @@ class MultiChoiceRegexFilter(RegexFilter):
         ignore_punctuation: bool = False,
         regexes_to_ignore: list[str] | None = None,
     ) -> None:
-        """As the filter ``multi_choice_regex``."""
+        """Accept the arguments of the filter ``multi_choice_regex``."""
         super().__init__(regex_pattern, group_select, fallback)
         self.ignore_case = ignore_case
         self.ignore_punctuation = ignore_punctuation
         self.regexes_to_ignore = regexes_to_ignore
 
     def apply(self, resps: Iterable[Sequence[Any]], docs: Any) -> list[list[str]]:
-        """One letter, or extracted text, a response."""
+        """Extract a letter or string from each response."""
         ours = MultiChoiceRegex(
             self.regex_pattern,
             self.group_select,
@@ -75,14 +74,14 @@ class MultiChoiceRegexFilter(RegexFilter):
 
 
 registered_filters: dict[str, Any] = {}
-"""Name → class, by ``register_filter`` in modules of tasks; the later one counts."""
+"""Name → class, as registered by task modules; a later registration replaces it."""
 
 
 def register_filter(name: str) -> Callable[[Any], Any]:
-    """A decorator that gives a filter a name for ``filter_list``."""
+    """Decorator that registers a filter for ``filter_list``."""
 
-    def register(found: Any) -> Any:
-        registered_filters[name] = found
-        return found
+    def register(cls: Any) -> Any:
+        registered_filters[name] = cls
+        return cls
 
     return register

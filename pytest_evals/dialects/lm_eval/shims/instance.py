@@ -1,4 +1,4 @@
-"""A request of lm-eval (0.4.13, ``api/instance.py``), as task classes make it."""
+"""A request of a task class (lm-eval 0.4.13, ``api/instance.py``)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass
 class Instance:
-    """One thing asked of a model; ``metadata`` is task, document and repeats."""
+    """One request; ``metadata`` is task name, document index and number of repeats."""
 
     request_type: str
     doc: dict[str, Any]
@@ -22,7 +22,7 @@ class Instance:
     repeats: int | None = None
 
     def __post_init__(self) -> None:
-        """Take the metadata apart."""
+        """Unpack the metadata."""
         self.task_name, self.doc_id, self.repeats = self.metadata
 
     @property

@@ -1,7 +1,7 @@
-"""Which modules of lm-eval (0.4.13) have a stand-in, and what is in them.
+"""Shims: the lm-eval 0.4.13 modules that task modules may import, and their names.
 
-What lm-eval's own task tree uses, and a little more; all else needs lm-eval itself.
-:mod:`pytest_evals.dialects.lm_eval.modules` decides who gets them.
+Covers lm-eval's own task tree and a few more names; others need lm-eval itself.
+:mod:`pytest_evals.dialects.lm_eval.modules` installs them.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Prompts of task classes: the turns in front of an answer, in lm-eval's order (0.4.13,
-``api/task.py``, ``fewshot_context`` and ``construct_requests``)."""
+"""Prompts of task classes, in lm-eval's order (0.4.13, ``api/task.py``,
+``fewshot_context`` and ``construct_requests``)."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from pytest_evals.prompts.chat import Turn, final_turns, joined, render, shot_tu
 def prompts_of(
     task: Any, doc: Any, n_shots: int, system: str, prefix: str | None
 ) -> list[list[Turn]]:
-    """The turns in front of the answer, once for each question of a document.
+    """The chat turns before the answer, for each question of a document.
 
     Args:
-        task: The object of the class; its own methods say what a row says.
+        task: The object of the class; its methods evaluate rows.
         doc: The document.
-        n_shots: How many shots are drawn.
-        system: Text in front of everything.
-        prefix: How the answer begins.
+        n_shots: Number of few-shot examples.
+        system: System prompt.
+        prefix: Beginning of the answer.
 
     Raises:
-        FieldError: A value is of a kind that its key cannot have.
+        FieldError: A value has an invalid type.
     """
     config = task.config
     description = ""
@@ -74,16 +74,16 @@ def _shot(task: Any, row: Any) -> Sequence[Turn]:
     )
 
 
-def rendered(
+def render_prompt(
     turns: Sequence[Turn], template: Callable[..., Any] | None, multiturn: bool
 ) -> Any:
-    """The prompt of some turns: plain text, or what a chat template makes of them."""
+    """Render turns as plain text, or with a chat template."""
     prompt = render(turns, chat=template is not None, multiturn=multiturn)
     if template is None or isinstance(prompt, str):
         return prompt
-    begun = prompt[-1].role == "assistant"
+    has_answer_prefix = prompt[-1].role == "assistant"
     messages = [message._asdict() for message in prompt]
-    return template(messages, add_generation_prompt=not begun)
+    return template(messages, add_generation_prompt=not has_answer_prefix)
 
 
 def choice_arguments(
@@ -96,9 +96,9 @@ def choice_arguments(
         delimiter = ""
     if task.multiple_input:
         target = task.doc_to_target(doc)
-        asked = [(context, f"{delimiter}{target}") for context in ctx]
+        arguments = [(context, f"{delimiter}{target}") for context in ctx]
     else:
-        asked = [(ctx, f"{delimiter}{choice}") for choice in choices]
+        arguments = [(ctx, f"{delimiter}{choice}") for choice in choices]
     if "acc_mutual_info" in task.aggregation():
-        asked += [("", f"{delimiter}{choice}") for choice in choices]
-    return asked
+        arguments += [("", f"{delimiter}{choice}") for choice in choices]
+    return arguments

@@ -1,7 +1,6 @@
-"""Samplers of shots that tasks derive their own from (lm-eval 0.4.13,
-``api/samplers.py``).
+"""Base classes of custom few-shot samplers (lm-eval 0.4.13, ``api/samplers.py``).
 
-They are drawn from by :mod:`.prompts` in lm-eval's way, one stream for all documents.
+:mod:`.prompts` draws from them as lm-eval does: one stream for all documents.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from pytest_evals.errors import DocumentError, did_you_mean
 
 
 class ContextSampler:
-    """A seeded draw from one stream for all documents."""
+    """Random few-shot examples from one seeded stream for all documents."""
 
     def __init__(
         self,
@@ -24,19 +23,19 @@ class ContextSampler:
         fewshot_indices: list[int] | None = None,
         **kwargs: Any,
     ) -> None:
-        """``df`` is the pool, ``rnd`` the seed, ``fewshot_indices`` what of the pool is
-        used."""
+        """Accept the pool ``df``, the seed ``rnd``, and ``fewshot_indices``, positions
+        of the pool to use."""
         self.rnd = Random(rnd)
         self.df = df or []
         self.fewshot_indices = fewshot_indices
 
     def set_rnd(self, rnd: int | None) -> ContextSampler:
-        """Begin the stream with a seed."""
+        """Reset the stream with a seed."""
         self.rnd = Random(rnd)
         return self
 
     def replace_df(self, df: Sequence[Any]) -> ContextSampler:
-        """Draw from another pool."""
+        """Replace the pool."""
         self.df = df
         return self
 
@@ -49,10 +48,10 @@ class ContextSampler:
     def sample(
         self, n: int, eval_doc: Any = None, df: Any = None, **kwargs: Any
     ) -> Sequence[Any]:
-        """``n`` rows of the pool, none of them equal to ``eval_doc``.
+        """Draw ``n`` rows of the pool that differ from ``eval_doc``.
 
         Raises:
-            DocumentError: There are not as many.
+            DocumentError: The pool is too small.
         """
         if n == 0:
             return []
@@ -60,19 +59,19 @@ class ContextSampler:
             self.df = df
         pool = self.fewshot_docs()
         if not eval_doc:
-            return self._drawn(pool, n)
-        others = self.rm_eval_doc(eval_doc, self._drawn(pool, n + 1), n)
+            return self._draw(pool, n)
+        others = self.rm_eval_doc(eval_doc, self._draw(pool, n + 1), n)
         if len(others) == n:
             return others
-        return self._drawn(self.rm_eval_doc(eval_doc, pool), n)
+        return self._draw(self.rm_eval_doc(eval_doc, pool), n)
 
     @staticmethod
     def rm_eval_doc(doc: Any, _iter: Iterable[Any], n: int | None = None) -> list[Any]:
         """The first ``n`` rows that differ from a document."""
         return [row for row in _iter if row != doc][:n]
 
-    def _drawn(self, pool: list[Any], n: int) -> list[Any]:
-        return self.rnd.sample(_enough(pool, n), n)
+    def _draw(self, pool: list[Any], n: int) -> list[Any]:
+        return self.rnd.sample(_check_size(pool, n), n)
 
 
 class FirstNSampler(ContextSampler):
@@ -81,33 +80,35 @@ class FirstNSampler(ContextSampler):
     def sample(
         self, n: int, eval_doc: Any = None, df: Any = None, **kwargs: Any
     ) -> Sequence[Any]:
-        """``n`` rows of the pool, none of them equal to ``eval_doc``.
+        """The first ``n`` rows of the pool that differ from ``eval_doc``.
 
         Raises:
-            DocumentError: There are not as many.
+            DocumentError: The pool is too small.
         """
         pool = list(self.df)
         if eval_doc is not None:
             pool = self.rm_eval_doc(eval_doc, pool)
-        return _enough(pool, n)[:n]
+        return _check_size(pool, n)[:n]
 
 
 _SAMPLERS = {"default": ContextSampler, "first_n": FirstNSampler}
 
 
 def get_sampler(name: str) -> type[ContextSampler]:
-    """The sampler of a name in task files.
+    """The sampler class of a name in task files.
 
     Raises:
-        KeyError: There is none.
+        KeyError: The name is unknown.
     """
     if name not in _SAMPLERS:
         hint = did_you_mean(name, list(_SAMPLERS))
-        raise KeyError(f"no sampler called {name!r}{hint}")
+        raise KeyError(f"unknown sampler {name!r}{hint}")
     return _SAMPLERS[name]
 
 
-def _enough(pool: list[Any], n: int) -> list[Any]:
+def _check_size(pool: list[Any], n: int) -> list[Any]:
     if len(pool) < n:
-        raise DocumentError(f"{n} shots need as many rows, and there are {len(pool)}")
+        raise DocumentError(
+            f"{n} few-shot examples need as many rows; the pool has {len(pool)}"
+        )
     return pool

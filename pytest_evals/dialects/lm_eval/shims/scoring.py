@@ -1,5 +1,5 @@
-"""Filters and metrics of task classes that leave these to lm-eval (0.4.13,
-``api/filter.py`` and ``api/task.py``, ``process_results``)."""
+"""Default filters and metrics of task classes (lm-eval 0.4.13, ``api/filter.py`` and
+``api/task.py``, ``process_results``)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_evals.dialects.lm_eval.scoring.hf_evaluate import find_metric
 from pytest_evals.dialects.lm_eval.scoring.scorer import Scorer
 from pytest_evals.dialects.lm_eval.shims.fields import field_of
 from pytest_evals.dialects.lm_eval.shims.filters import registered_filters
-from pytest_evals.dialects.lm_eval.shims.metrics import aggregation_called
+from pytest_evals.dialects.lm_eval.shims.metrics import aggregation_function
 from pytest_evals.scorers.filters import TAKE_FIRST, FilterStep, Pipeline, pipeline
 from pytest_evals.scorers.metrics import METRICS, MetricSpec, default_metrics
 
@@ -22,11 +22,10 @@ _OWN_KEYS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")
 
 
 class Ensemble:
-    """A pipeline with the interface of lm-eval's."""
+    """A filter pipeline with lm-eval's interface."""
 
-    def __init__(self, made: Pipeline) -> None:
-        """Give a pipeline of ours that interface."""
-        self.name, self._pipeline = made.name, made
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.name, self._pipeline = pipeline.name, pipeline
 
     def apply(self, instances: Sequence[Any]) -> None:
         """Set the filtered response of each instance."""
@@ -41,7 +40,7 @@ def ensembles(given: Sequence[Mapping[str, Any]] | None) -> list[Ensemble]:
     """The pipelines of a ``filter_list``.
 
     Raises:
-        EvalsError: A filter cannot be made.
+        EvalsError: A filter is invalid.
     """
     if given is None:
         return [Ensemble(TAKE_FIRST)]
@@ -66,34 +65,38 @@ class Scoring:
     """The metrics of a class's configuration."""
 
     def __init__(self, config: Any) -> None:
-        """Read ``metric_list``; what it names is looked up when it is first needed,
-        since a class with a ``process_results`` of its own may name anything."""
+        """Read ``metric_list``.
+
+        Names are looked up on first use, because a class with its own
+        ``process_results`` may use any name.
+        """
         self._config = config
         listed = config.metric_list
         if listed is None:
             self._specs = default_metrics(config.output_type)
         else:
-            # Of two entries with one name the later one, as in lm-eval.
+            # Of two entries with one name, use the later one, as in lm-eval.
             by_name = {spec.name: spec for spec in map(_spec, listed)}
             self._specs = tuple(by_name.values())
-        self._lenders: dict[str, str] = {}
-        """Names that only what a function gave has said → that function's metric."""
+        self._source_metrics: dict[str, str] = {}
+        """Name that only a function's result contained → the metric of that
+        function."""
 
     def values(self, task: Any, doc: Any, results: Sequence[Any]) -> dict[str, Any]:
-        """The values of a document by metric.
+        """The document's values by metric.
 
         Raises:
-            DocumentError: It cannot be scored.
-            EvalsError: There is no metric of that name.
+            DocumentError: The document cannot be scored.
+            EvalsError: A metric is unknown.
         """
         if self._config.output_type == "loglikelihood_rolling":
             return self._rolling(task, doc, results[0])
-        known = _doc(task, doc, self._config.output_type)
-        found = self._scorer.measured(known, tuple(results))
-        for measured in found:
-            if measured.lender and measured.metric not in self._aggregations:
-                self._lenders.setdefault(measured.metric, measured.lender)
-        return {measured.metric: measured.value for measured in found}
+        document = _doc(task, doc, self._config.output_type)
+        values = self._scorer.measured(document, tuple(results))
+        for value in values:
+            if value.lender and value.metric not in self._aggregations:
+                self._source_metrics.setdefault(value.metric, value.lender)
+        return {value.metric: value.value for value in values}
 
     @cached_property
     def _scorer(self) -> Scorer:
@@ -101,12 +104,12 @@ class Scoring:
         return Scorer(output_type=self._config.output_type, metrics=specs)
 
     def _with_function(self, spec: MetricSpec) -> MetricSpec:
-        texts = self._config.output_type == "generate_until"
+        is_generation = self._config.output_type == "generate_until"
         by_name = {entry["metric"]: entry for entry in self._config.metric_list or ()}
-        forced = by_name.get(spec.name, {}).get("hf_evaluate") is True
-        if spec.function is not None or not texts:
+        uses_hf_evaluate = by_name.get(spec.name, {}).get("hf_evaluate") is True
+        if spec.function is not None or not is_generation:
             return spec
-        if spec.name in METRICS and not forced:
+        if spec.name in METRICS and not uses_hf_evaluate:
             return spec
         function = find_metric(spec.name, [Path.cwd()])
         return MetricSpec(
@@ -114,7 +117,7 @@ class Scoring:
         )
 
     def _rolling(self, task: Any, doc: Any, logprob: float) -> dict[str, Any]:
-        """A class may count words and bytes in its own way."""
+        """Rolling log-likelihoods with the class's own counts of words and bytes."""
         text = task.doc_to_target(doc)
         n_words, n_bytes = task.count_words(text), task.count_bytes(text)
         sizes = {"word_perplexity": n_words, "byte_perplexity": n_bytes}
@@ -123,25 +126,27 @@ class Scoring:
         return {name: (logprob, sizes[name]) for name in names}
 
     def aggregations(self) -> dict[str, Callable[[Any], Any]]:
-        """How values add up, by metric; as in lm-eval also those of names that only a
-        function's mapping has said, once it has.
+        """Aggregation functions by metric, including names that only a function's
+        result contained, as in lm-eval.
 
         Raises:
-            UnknownNameError: There is no aggregation of that name.
+            UnknownNameError: An aggregation is unknown.
         """
-        return self._with_lent(self._aggregations)
+        return self._with_result_names(self._aggregations)
 
     def directions(self) -> dict[str, bool | None]:
-        """Which way is better, by metric."""
-        return self._with_lent({spec.name: _direction(spec) for spec in self._specs})
+        """Directions by metric."""
+        return self._with_result_names(
+            {spec.name: _direction(spec) for spec in self._specs}
+        )
 
     @cached_property
     def _aggregations(self) -> dict[str, Callable[[Any], Any]]:
         return {spec.name: _aggregation(spec) for spec in self._specs}
 
-    def _with_lent(self, own: Mapping[str, T]) -> dict[str, T]:
-        lent = {name: own[lender] for name, lender in self._lenders.items()}
-        return {**own, **lent}
+    def _with_result_names(self, own: Mapping[str, T]) -> dict[str, T]:
+        others = {name: own[metric] for name, metric in self._source_metrics.items()}
+        return {**own, **others}
 
 
 def _aggregation(spec: MetricSpec) -> Callable[[Any], Any]:
@@ -149,7 +154,7 @@ def _aggregation(spec: MetricSpec) -> Callable[[Any], Any]:
         return spec.aggregation
     known = METRICS.get(spec.name)
     own = known.aggregation if known is not None else "mean"
-    return aggregation_called(spec.aggregation or own)
+    return aggregation_function(spec.aggregation or own)
 
 
 def _direction(spec: MetricSpec) -> bool | None:
@@ -172,7 +177,7 @@ def _spec(entry: Mapping[str, Any]) -> MetricSpec:
 
 
 def _doc(task: Any, row: Any, output_type: str) -> Doc:
-    """The document as the metrics of its output type read it."""
+    """The document as metrics of its output type read it."""
     target = task.doc_to_target(row)
     if output_type == "loglikelihood":
         return Doc("", [target], 0, row=row, target=target)
@@ -180,12 +185,12 @@ def _doc(task: Any, row: Any, output_type: str) -> Doc:
     choices = task.doc_to_choice(row) if has_choices else []
     of_target = field_of(task, "doc_to_target", target)
     if output_type == "multiple_choice":
-        right = task.doc_to_text(row) if task.multiple_input else target
-        gold = gold_of(right, choices, of_target)
+        correct = task.doc_to_text(row) if task.multiple_input else target
+        gold = gold_of(correct, choices, of_target)
         return Doc("", list(choices), gold, row=row, target=target)
     if has_choices:
-        right = choice_at(choices, target, of_target)
-        return Doc("", [right], 0, row=row, target=target)
+        correct = choice_at(choices, target, of_target)
+        return Doc("", [correct], 0, row=row, target=target)
     if task.multiple_target:
         texts = [str(item) for item in target]
         golds = list(range(len(texts)))

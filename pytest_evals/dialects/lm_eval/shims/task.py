@@ -1,6 +1,7 @@
-"""What every task class derives from (lm-eval 0.4.13, ``api/task.py``, ``Task``).
+"""Base class of all task classes (lm-eval 0.4.13, ``api/task.py``, ``Task``).
 
-Each method may be overridden, so none relies on another's being ours.
+Subclasses may override any method, so methods must not rely on each other's
+implementation.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from typing import Any
 from pytest_evals.dialects.lm_eval.shims.config import TaskConfig
 from pytest_evals.dialects.lm_eval.shims.scoring import Ensemble, ensembles
 from pytest_evals.dialects.lm_eval.shims.unsupported import (
-    LACKING,
-    LATER,
+    NEWER,
+    UNSUPPORTED,
     needs_lm_eval,
-    of_later_lm_eval,
+    newer_name_message,
 )
 
 
 class Task:
-    """A task that says everything by itself."""
+    """A task whose methods define everything."""
 
     VERSION: Any = None
     DATASET_PATH: str | None = None
@@ -29,7 +30,7 @@ class Task:
     OUTPUT_TYPE: str | None = None
     MULTIMODAL: bool = False
     _configurable: Any = None
-    """What ``from_config`` makes, which is defined in terms of this class."""
+    """Class that ``from_config`` creates; it is a subclass, so it is set later."""
 
     def __init__(
         self,
@@ -43,28 +44,28 @@ class Task:
         self._training_docs: list[Any] | None = None
         self._fewshot_docs: list[Any] | None = None
         self._instances: Any = None
-        # lm-eval hands the mapping on as the task's name, which is set afterwards.
+        # lm-eval passes the mapping as the task's name, which is set afterwards.
         self._config: Any = TaskConfig({**config}) if config else TaskConfig()
         self._filters: Sequence[Ensemble] = ensembles(None)
         self.fewshot_rnd: Random | None = None
 
     def __getattr__(self, name: str) -> Any:
-        """The name as later releases call it; or which one of lm-eval is not here."""
-        if name == "task":  # no properties, since classes set such names themselves
+        """Resolve names of later releases; explain names that are not supported."""
+        if name == "task":  # not a property, since classes set such names
             return self.task_name
         if name == "is_multimodal":
             return bool(self.MULTIMODAL)
-        if name in LACKING:
+        if name in UNSUPPORTED:
             raise AttributeError(needs_lm_eval(f"{name} of a task"))
-        if name in LATER:
-            raise AttributeError(of_later_lm_eval(name))
+        if name in NEWER:
+            raise AttributeError(newer_name_message(name))
         raise AttributeError(
             f"{type(self).__name__!r} object has no attribute {name!r}"
         )
 
     @classmethod
     def from_config(cls, config: Any) -> Any:
-        """A task of these keys, as releases after 0.4.13 make one."""
+        """Create a task from its keys, like releases after 0.4.13."""
         keys = dict(config) if isinstance(config, Mapping) else config.to_dict()
         return (cls if cls is not Task else Task._configurable)(config=keys)
 
@@ -84,20 +85,20 @@ class Task:
 
     @property
     def config(self) -> Any:
-        """The keys of the task."""
+        """The configuration."""
         return self._config
 
     @property
     def task_name(self) -> Any:
-        """Its name."""
+        """The task's name."""
         return getattr(self.config, "task", None)
 
     @property
     def eval_docs(self) -> Any:
-        """The documents that are asked.
+        """The evaluated documents.
 
         Raises:
-            ValueError: There are none.
+            ValueError: The task has none.
         """
         if self.has_test_docs():
             return self.test_docs()
@@ -106,15 +107,15 @@ class Task:
         raise ValueError("the task has neither test nor validation documents")
 
     def has_training_docs(self) -> bool:
-        """Whether there is a training split."""
+        """Whether the task has a training split."""
         raise NotImplementedError("has_training_docs")
 
     def has_validation_docs(self) -> bool:
-        """Whether there is a validation split."""
+        """Whether the task has a validation split."""
         raise NotImplementedError("has_validation_docs")
 
     def has_test_docs(self) -> bool:
-        """Whether there is a test split."""
+        """Whether the task has a test split."""
         raise NotImplementedError("has_test_docs")
 
     def training_docs(self) -> Any:
@@ -130,7 +131,7 @@ class Task:
         return []
 
     def fewshot_docs(self) -> Any:
-        """Where shots come from, if the task does not say."""
+        """Default source of few-shot examples."""
         if self.has_training_docs():
             return self.training_docs()
         if self.has_validation_docs():
@@ -138,16 +139,17 @@ class Task:
         return self.test_docs()
 
     def get_docs(self, subset: str) -> Any:
-        """The documents of ``test_split`` and the like; ``None`` if there are none."""
+        """The documents of ``test_split`` etc.; ``None`` if the split does not
+        exist."""
         name = subset.removesuffix("_split")
         if name not in ("training", "validation", "test"):
             return None
-        there = getattr(self, f"has_{name}_docs")()
-        return getattr(self, f"{name}_docs")() if there else None
+        exists = getattr(self, f"has_{name}_docs")()
+        return getattr(self, f"{name}_docs")() if exists else None
 
     @staticmethod
     def process_doc(doc: Any, fn: Any = None) -> Any:
-        """The document as it is."""
+        """Return the document unchanged."""
         return doc
 
     def _process_doc(self, doc: Any) -> Any:
@@ -166,35 +168,35 @@ class Task:
         raise NotImplementedError("doc_to_image")
 
     def doc_to_audio(self, doc: Any) -> Any:
-        """The sound of a document."""
+        """The audio of a document."""
         raise NotImplementedError("doc_to_audio")
 
     def doc_to_prefix(self, doc: Any) -> Any:
-        """How the answer begins."""
+        """The beginning of the answer."""
         return ""
 
     def doc_to_decontamination_query(self, doc: Any) -> Any:
-        """Has no effect."""
+        """Has no effect on the run."""
         raise NotImplementedError("doc_to_decontamination_query")
 
     def construct_requests(self, doc: Any, ctx: Any, **kwargs: Any) -> Any:
-        """The instances of a document."""
+        """The requests of a document, as instances."""
         raise NotImplementedError("construct_requests")
 
     def process_results(self, doc: Any, results: Any) -> Any:
-        """The values of a document by metric."""
+        """The document's values by metric."""
         raise NotImplementedError("process_results")
 
     def aggregation(self) -> Any:
-        """How values add up, by metric."""
+        """Aggregation functions by metric."""
         raise NotImplementedError("aggregation")
 
     def higher_is_better(self) -> Any:
-        """Which way is better, by metric."""
+        """Directions by metric."""
         raise NotImplementedError("higher_is_better")
 
     def fewshot_examples(self, k: int, rnd: Random) -> list[Any]:
-        """A draw from the training split."""
+        """Random rows of the training split."""
         if self._training_docs is None:
             self._training_docs = list(self.training_docs())
         return rnd.sample(self._training_docs, k)
@@ -207,10 +209,12 @@ class Task:
         description: str | None = None,
         **kwargs: Any,
     ) -> Any:
-        """The prompt of a document, in plain text."""
+        """The prompt of a document as plain text."""
         rnd = rnd or self.fewshot_rnd
         if rnd is None:
-            raise ValueError("fewshot_context: no random generator to draw shots with")
+            raise ValueError(
+                "fewshot_context: no random generator for few-shot examples"
+            )
         shots = self._shots(doc, num_fewshot, rnd) if num_fewshot else []
         texts = [self.doc_to_text(row) + self.doc_to_target(row) for row in shots]
         front = "".join(f"{text}\n\n" for text in texts)
@@ -229,46 +233,46 @@ class Task:
 
     @classmethod
     def count_bytes(cls, doc: str) -> int:
-        """Bytes of a text in UTF-8."""
+        """Number of bytes in UTF-8."""
         return len(doc.encode("utf-8"))
 
     @classmethod
     def count_words(cls, doc: str) -> int:
-        """Words of a text."""
+        """Number of words."""
         return len(re.split(r"\s+", doc))
 
     def apply_filters(self) -> None:
-        """Set the filtered responses of the instances."""
+        """Filter the responses of the instances."""
         for each in self._filters:
             each.apply(self._instances)
 
     def dump_config(self) -> dict[str, Any]:
-        """The keys of the task that have a value."""
-        found: dict[str, Any] = self.config.to_dict()
-        return found
+        """All keys with a value."""
+        config: dict[str, Any] = self.config.to_dict()
+        return config
 
     def get_config(self, key: str) -> Any:
-        """A key of the task."""
+        """Return the value of a key."""
         return getattr(self._config, key, None)
 
     def set_config(self, key: str, value: Any, update: bool = False) -> None:
-        """Change a key; a mapping may be added to."""
+        """Set a key, or update its mapping."""
         if update:
             getattr(self._config, key).update(value)
         else:
             setattr(self._config, key, value)
 
     def set_num_fewshot(self, num_fewshot: int) -> None:
-        """Change the number of shots, unless the task itself sets 0."""
+        """Set the number of few-shot examples, unless the task sets 0."""
         if self._config.num_fewshot != 0:
             self._config.num_fewshot = int(num_fewshot)
 
     def set_repeats(self, repeats: int) -> None:
-        """Change how many answers are generated for each request."""
+        """Set the number of answers to each request."""
         self._config.repeats = int(repeats)
 
     def set_fewshot_seed(self, seed: int | None = None) -> None:
-        """Begin the stream of draws."""
+        """Reset the random stream of few-shot examples."""
         self.fewshot_rnd = Random(seed)
         sampler = getattr(self, "sampler", None)
         if sampler is not None:

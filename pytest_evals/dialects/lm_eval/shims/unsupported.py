@@ -1,4 +1,4 @@
-"""What lm-eval has and its stand-ins have not, and how that is said."""
+"""Names of lm-eval that the shims do not support, and the messages for them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 INSTALL = "pip install lm-eval==0.4.13"
 
-LACKING = frozenset(
+UNSUPPORTED = frozenset(
     {
         "_aggregation_list",
         "_higher_is_better",
@@ -23,24 +23,24 @@ LACKING = frozenset(
 )
 """Methods and attributes of lm-eval's task classes."""
 
-LATER: Mapping[str, str] = {
-    "aggregate": "aggregation() gives the function of each metric",
-    "id": "task_name is its name",
+NEWER: Mapping[str, str] = {
+    "aggregate": "aggregation() returns the function of each metric",
+    "id": "use task_name",
     "process_instances": "process_results(doc, results) scores one document",
     "scorers": "filter_list and metric_list define what is scored",
 }
-"""Methods and attributes of the task class of releases after 0.4.13, and what 0.4.13
-has instead."""
+"""Methods and attributes of task classes after 0.4.13, and their equivalents in
+0.4.13."""
 
 
-def of_later_lm_eval(name: str) -> str:
-    """The message for a name that only later releases have."""
+def newer_name_message(name: str) -> str:
+    """Message for a name that only later releases have."""
     return (
         f"{name} of a task is newer than lm-eval 0.4.13, whose task class is used "
-        f"here; instead, {LATER[name]}"
+        f"here; instead, {NEWER[name]}"
     )
 
 
 def needs_lm_eval(name: str) -> str:
-    """Says that a name needs lm-eval itself."""
-    return f"{name} needs lm-eval, which is not installed: {INSTALL}"
+    """Message for a name that needs lm-eval itself."""
+    return f"{name} needs lm-eval, which is not installed; run: {INSTALL}"

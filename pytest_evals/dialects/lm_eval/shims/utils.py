@@ -1,5 +1,5 @@
-"""Functions of lm-eval's ``utils.py`` (0.4.13) that tasks import: values and results as
-text."""
+"""Functions of lm-eval's ``utils.py`` (0.4.13) that tasks import: conversion of values
+and results to strings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-_GLUED = (
+_DETOKENIZATION = (
     (" n't", "n't"),
     (" )", ")"),
     ("( ", "("),
@@ -20,16 +20,16 @@ _GLUED = (
 
 
 def general_detokenize(string: str) -> str:
-    """The text without the blanks that a tokenizer put around its signs."""
-    for apart, together in _GLUED[:5]:
-        string = string.replace(apart, together)
-    signs = dict(_GLUED[5:])
-    return re.sub(r" ['.,]", lambda found: signs[found.group()], string)
+    """Remove the spaces that a tokenizer put around punctuation."""
+    for spaced, joined in _DETOKENIZATION[:5]:
+        string = string.replace(spaced, joined)
+    signs = dict(_DETOKENIZATION[5:])
+    return re.sub(r" ['.,]", lambda match: signs[match.group()], string)
 
 
 def handle_non_serializable(o: Any) -> Any:
-    """What JSON does not know: scalars of NumPy as Python's, sets as lists, all else as
-    text."""
+    """Convert values that JSON does not support: NumPy scalars, sets to lists, others
+    to strings."""
     import numpy as np
 
     if isinstance(o, np.bool_ | np.integer | np.floating):
@@ -40,13 +40,12 @@ def handle_non_serializable(o: Any) -> Any:
 def make_table(
     result_dict: Mapping[str, Any], column: str = "results", sort_results: bool = False
 ) -> str:
-    """Results as a Markdown table: a row a metric, filters and standard errors in
-    columns of their own."""
+    """Results as a Markdown table: one row for each metric."""
     head = ["Groups" if column == "groups" else "Tasks", "Version", "Filter", "n-shot"]
     rows: list[list[Any]] = [[*head, "Metric", "Value", "Stderr"], ["---"] * 7]
-    found: Mapping[str, Any] = result_dict[column]
-    for name in sorted(found) if sort_results else found:
-        numbers = found[name]
+    results: Mapping[str, Any] = result_dict[column]
+    for name in sorted(results) if sort_results else results:
+        numbers = results[name]
         first = [
             numbers.get("alias", name),
             result_dict.get("versions", {}).get(name, "N/A"),

@@ -275,13 +275,15 @@ def test_a_text_as_choices_is_its_characters_and_a_gold_text_is_where_it_begins(
 
     assert [request.continuation for request in requests] == [" A", " 1"]
     assert (doc.choices, doc.gold_index) == (["A", "1"], 1)
-    assert "each of its characters is a choice" in " ".join(documents.warnings)
+    assert "each character is a choice" in " ".join(documents.warnings)
 
 
 def test_a_text_as_choices_cannot_be_the_questions():
     documents = toy(choices="ans", text="label", target="is {{ans}}")
 
-    with pytest.raises(TaskFileError, match="one text, and doc_to_text a position"):
+    with pytest.raises(
+        TaskFileError, match="returned a string, but doc_to_text an index"
+    ):
         documents.ids()
 
 
@@ -358,7 +360,7 @@ def test_one_bad_document_is_an_error_of_its_own():
     assert documents.ask(2).doc.query == "Q2?"
     with pytest.raises(DocumentError) as error:
         documents.ask(3)
-    assert str(error.value) == "toy.yaml:1: doc_to_text gave None, not a text"
+    assert str(error.value) == "toy.yaml:1: doc_to_text returned None, not a string"
 
 
 def test_a_misspelt_column_in_a_template_is_an_error_of_the_task():
@@ -378,7 +380,7 @@ def test_a_misspelt_column_name_is_used_as_text_with_a_warning():
     assert documents.ask(0).doc.query == "labell"
     misspelt, identical = documents.warnings
     assert misspelt == (
-        "doc_to_text: 'labell' is no column and is used as it stands; "
+        "doc_to_text: 'labell' is not a column and is used as a literal; "
         "did you mean 'label'?"
     )
     assert identical == (
@@ -394,7 +396,7 @@ def test_too_few_shots_are_an_error_of_the_task():
     assert str(error.value) == (
         "toy.yaml:1: 8 shots need a pool of 9 documents (one more than the shots, "
         "since a document is never its own shot), and there are 8 in split 'test'\n"
-        "  fix: ask for fewer shots or name a larger fewshot_split"
+        "  fix: lower num_fewshot or set fewshot_split to a larger split"
     )
 
 
@@ -403,9 +405,9 @@ def test_a_pool_that_holds_the_documents_themselves_is_flagged():
     documents.ids()
 
     assert documents.warnings == (
-        "shots are taken from the documents that are asked (split 'test'), so a "
-        "document can be one of its own shots, as in lm-eval; name another "
-        "fewshot_split, or --evals-exclude-own-shots",
+        "few-shot examples come from the evaluated documents (split 'test'), so a "
+        "document can be its own example, as in lm-eval; set a different "
+        "fewshot_split or pass --evals-exclude-own-shots",
     )
 
 
@@ -434,7 +436,8 @@ def test_a_target_outside_the_choices_is_flagged_and_counts_as_wrong():
 
     assert documents.ask(1).doc.gold_index == -100
     assert documents.warnings == (
-        "the target is not among the choices, which counts as wrong (document 1)",
+        "the target is not among the choices, so the answer counts as wrong "
+        "(document 1)",
     )
 
 

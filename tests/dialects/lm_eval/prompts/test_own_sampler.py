@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from pytest_evals.dialects.lm_eval.prompts.custom_sampler import OwnSampler
+from pytest_evals.dialects.lm_eval.prompts.custom_sampler import CustomSampler
 from pytest_evals.errors import EvalsError
 from pytest_evals.prompts.fewshot import DefaultSampler
 
@@ -42,7 +42,7 @@ class Failing(Drawing):
 @pytest.mark.parametrize("make", [Drawing, Copying])
 @pytest.mark.parametrize("asked", [None, POOL], ids=["other pool", "same pool"])
 def test_the_same_draw_by_a_class_gives_the_same_shots_in_every_order(make, asked):
-    own = OwnSampler(make, POOL, 3, 1234, asked or ())
+    own = CustomSampler(make, POOL, 3, 1234, asked or ())
     built_in = DefaultSampler(POOL, 3, 1234, asked)
 
     for index in (5, 0, 7, 3):
@@ -50,16 +50,18 @@ def test_the_same_draw_by_a_class_gives_the_same_shots_in_every_order(make, aske
 
 
 def test_a_failing_draw_is_an_error_of_its_document_alone():
-    own = OwnSampler(Failing, POOL, 2, 0, POOL)
+    own = CustomSampler(Failing, POOL, 2, 0, POOL)
 
     assert own.shots(0) == (0, 1)
     assert own.shots(3) == (0, 1)
     with pytest.raises(EvalsError, match="Failing: KeyError: 'topic'"):
         own.shots(1)
-    with pytest.raises(EvalsError, match="Failing gave a row that is not in the pool"):
+    with pytest.raises(
+        EvalsError, match="Failing returned a row that is not in the pool"
+    ):
         own.shots(2)
 
 
 def test_a_class_that_cannot_be_made_is_an_error():
     with pytest.raises(EvalsError, match="type: TypeError: "):
-        OwnSampler(type, POOL, 2, 0, ())
+        CustomSampler(type, POOL, 2, 0, ())

@@ -92,10 +92,9 @@ def test_a_script_that_is_not_on_this_disk_is_never_downloaded(tmp_path, monkeyp
     with pytest.raises(EvalsError) as caught:
         find_metric("no_such_metric", [tmp_path])
     assert str(caught.value) == (
-        "the evaluate library has no script called 'no_such_metric' on this disk\n"
-        "  fix: python -c \"import evaluate; evaluate.load('no_such_metric')\" "
-        "downloads it (code of the Hub, which then runs here); or metric: !function "
-        "module.name"
+        "the evaluate library has no script 'no_such_metric' on this disk\n"
+        '  fix: download it (code of the Hub that runs here): python -c "import '
+        "evaluate; evaluate.load('no_such_metric')\"; or metric: !function module.name"
     )
 
 

@@ -404,9 +404,9 @@ def test_what_process_results_returns_beyond_the_list_is_averaged():
     [
         ("multiple_choice", lls(-1.0), "there are 2 choices and 1 results"),
         ("multiple_choice", lls(-1.0, float("nan")), "log-probability was expected"),
-        ("multiple_choice", texts("a", "b"), "the model gave no log-probability"),
+        ("multiple_choice", texts("a", "b"), "the model returned no log-probability"),
         ("loglikelihood", lls(-1.0, -2.0), "one result was expected, got 2"),
-        ("generate_until", [], "0 responses are not 1 for each request"),
+        ("generate_until", [], "0 responses is not a multiple of repeats"),
         ("generate_until", [Response(error="timed out")], "timed out"),
     ],
 )
@@ -441,9 +441,9 @@ def test_names_are_checked_when_the_scorer_is_made():
         scorer("multiple_choice", "accc")
     with pytest.raises(UnknownNameError, match="generate_until called 'exact_macth'"):
         scorer("generate_until", "exact_macth")
-    with pytest.raises(EvalsError, match="two metrics are called 'acc'"):
+    with pytest.raises(EvalsError, match="two metrics are named 'acc'"):
         scorer("multiple_choice", "acc", "acc")
-    with pytest.raises(EvalsError, match="two filter pipelines are called 'x'"):
+    with pytest.raises(EvalsError, match="two filter pipelines are named 'x'"):
         scorer(
             "multiple_choice", "acc", pipelines=(pipeline("x", []), pipeline("x", []))
         )
