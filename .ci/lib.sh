@@ -5,18 +5,18 @@ unset PYTHONDONTWRITEBYTECODE # the tests start hundreds of processes
 
 step() { printf '\n== %s\n' "$1"; }
 
-readme_command() { # the code block below the comment <!-- $1 -->
+documented_command() { # the code block below the comment <!-- $1 -->
     local found
     found=$(awk -v mark="<!-- $1 -->" '
         $0 == mark { wanted = 1 }
         wanted && /^```/ { if (inside) exit; inside = 1; next }
         inside { print }
-    ' README.md)
+    ' README.md CONTRIBUTING.md)
     test -n "$found"
     printf '%s\n' "$found"
 }
 
-run_readme() { bash -euo pipefail -c "$(readme_command "$1")"; }
+run_documented() { bash -euo pipefail -c "$(documented_command "$1")"; }
 
 browser() { # for the tests of the HTML report, which are skipped without one
     for name in chromium chromium-browser google-chrome-stable google-chrome; do

@@ -17,8 +17,8 @@ A page says what to do in comments in front of its blocks:
 
 Small suites for screens are those of ``tests/screen_suites.py``, and servers that fail
 those of ``tests/screen_server.py``; lm-eval's own screen wants ``lm_eval`` on the PATH.
-All of it happens in a new folder, with the example suites and their model in it. The
-times in screens are those of the machine, so a page changes each time.
+All of it happens in a new folder, with the example suites and their model in it. A
+screen that differs from the page's in times only is kept.
 """
 
 from __future__ import annotations
@@ -93,12 +93,21 @@ def _done(found: re.Match[str], folder: Path) -> str:
         screen = _screen(step, folder)
         if step.what.startswith("run"):
             return found[0]
+        if timeless(screen) == timeless((step.body or "").rstrip("\n")):
+            return found[0]
         return f"<!-- {step.what} -->\n```text\n{screen}\n```"
     path = folder / step.what.removeprefix("+ ")
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a" if step.what.startswith("+") else "w", encoding="utf-8") as file:
         file.write(step.body or "")
     return found[0]
+
+
+def timeless(screen: str) -> str:
+    """A screen without times, speeds and the widths of lines around them."""
+    text = re.sub(r"\d{8}-\d{6}|[\d-]{10} [\d:]{8} UTC", "WHEN", screen)
+    text = re.sub(r"[\d.,]+( s\b|s\b| tokens/s)", r"N\1", text)
+    return re.sub(r"={3,}", "===", text)
 
 
 def _screen(step: Step, folder: Path) -> str:

@@ -1,8 +1,8 @@
-"""Every bash block of the pages is run word by word, as a newcomer would; but for those
-that are listed here with the reason.
+"""Every bash block of the pages runs as it is shown, except for those that are listed
+here with the reason.
 
-The folder of a page has what its blocks speak of: the suite of the tutorial in
-``evals/``, the example suites, and copies of their model under the names that the
+The folder of a page contains the files that the page shows, the suite of the tutorial
+in ``evals/``, the example suites, and copies of their model under the names that the
 blocks use. ``pytest`` runs in this process, which has loaded its libraries once.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import screen_suites
+from tests import screen_suites, screens
 
 ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")))
@@ -23,12 +23,11 @@ MODELS = ("tiny", "candidate", "release", "checkpoints/last")
 BUILDS = "builds an environment"
 NETWORK = "asks a server, or a model of the Hub"
 NOT_RUN = {
-    "README.md": {"python3 -m venv": BUILDS},
+    "README.md": {"python3 -m venv": BUILDS, ".venv/bin/pytest": NETWORK},
+    "first_eval.md": {"python3 -m venv": BUILDS},
     "index.md": {
         "pip install": BUILDS,
         "pip wheel": BUILDS,
-        "pytest --model=hf:example_suites/tiny": "run by "
-        "tests/parity/test_example_suites.py",
     },
     "coming_from_latticeflow.md": {"pytest evals/task.yaml": NETWORK},
     "coming_from_lighteval.md": {"lighteval accelerate": NETWORK},
@@ -37,7 +36,7 @@ NOT_RUN = {
     "models_openai.md": {"pytest --model=openai:": NETWORK},
     "performance.md": {"python tests/bench/": "measures for minutes"},
     "scaling.md": {"pip install": "starts a Ray cluster of several machines"},
-    "tutorial.md": {"pip install": BUILDS},
+    "tutorial.md": {"python3 -m venv": BUILDS},
 }
 """Page → how a block begins → why it is not run."""
 
@@ -68,13 +67,24 @@ def test_blocks_that_are_not_run_are_there():
 
 @pytest.fixture
 def folder(pytester: pytest.Pytester) -> pytest.Pytester:
-    """Where a page is followed."""
+    """Where the blocks of a page run."""
     pytester.makeini("[pytest]\n")
     shutil.copytree(ROOT / "example_suites", "example_suites")
     for name in MODELS:
         shutil.copytree(ROOT / "example_suites" / "tiny", name)
-    screen_suites.tutorial()
     return pytester
+
+
+def write_files(page: Path) -> None:
+    """Write the files that a page shows, without what it appends to them later."""
+    steps = screens.steps(page.read_text("utf-8"))
+    shown = [s for s in steps if not s.command and not s.what.startswith("+ ")]
+    if not any(step.what.startswith("evals/") for step in shown):
+        screen_suites.tutorial()
+    for step in shown:
+        path = Path(step.what)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(step.body or "", encoding="utf-8")
 
 
 def stored(folder: pytest.Pytester, name: str) -> None:
@@ -99,6 +109,7 @@ def run(folder: pytest.Pytester, line: str) -> None:
     "page", [page for page in PAGES if lines(page)], ids=lambda page: page.stem
 )
 def test_the_blocks_of_a_page_run(page, folder):
+    write_files(page)
     named = re.search(r"\.evals/runs/([\w-]+) ", " ".join(lines(page)))
     if named is not None:
         stored(folder, named[1])

@@ -578,7 +578,7 @@ def test_suite_of_the_tutorial_runs_dry(tutorial):
     result = tutorial.runpytest("--model=scripted:first", "evals")
     assert result.ret == 0
     assert sum(result.parseoutcomes().values()) == 8
-    ids = blocks(section("tutorial", "3. A task"), "text")[0].splitlines()[:3]
+    ids = blocks(section("tutorial", "3. Write a task"), "text")[0].splitlines()[:3]
     tutorial.runpytest("--collect-only", "-q", "evals").stdout.fnmatch_lines(
         [re.sub(r"([\[\]])", r"[\1]", name) for name in ids]
     )
@@ -594,7 +594,7 @@ def test_screens_of_the_tutorial_are_what_the_bundled_model_gives(
     result = tutorial.runpytest_subprocess(f"--model={spec}", "evals")
     assert result.ret == 1
     shown = result.stdout.lines
-    (screen,) = blocks(section("tutorial", "6. A gate"), "text")
+    (screen,) = blocks(section("tutorial", "6. Add a gate"), "text")
     start = screen.index("____")
     wanted = screen[start : screen.index("gates: 1 failed")].splitlines()
     assert [line for line in wanted if line != "…" and line not in shown] == []

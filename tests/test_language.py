@@ -9,23 +9,19 @@ import pytest
 from tests.tools import language
 
 CEILINGS: dict[str, int] = {
-    "README.md": 3,
     "core docstrings": 91,
     "core messages": 3,
     "data docstrings": 24,
     "data messages": 1,
     "dialects docstrings": 574,
     "dialects messages": 88,
-    "docs/ci.md": 10,
     "docs/hooks.md": 4,
     "docs/html_report.md": 10,
-    "docs/index.md": 3,
     "docs/keys.md": 4,
     "docs/options.md": 11,
     "docs/results.md": 5,
     "docs/scaling.md": 11,
     "docs/security.md": 9,
-    "docs/tutorial.md": 16,
     "docstrings": 1,
     "gates docstrings": 29,
     "gates messages": 8,

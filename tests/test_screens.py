@@ -53,7 +53,17 @@ def test_a_page_is_followed_and_its_screens_are_new(tmp_path):
     assert screens.follow(page) == PAGE.replace("old", "two\nthree\n…\nfive")
 
 
-def test_a_screen_that_lacks_its_lines_is_told(tmp_path):
+def test_a_screen_that_differs_in_times_only_is_kept(tmp_path):
+    page = tmp_path / "page.md"
+    line = "time: {} s in the model ({} tokens/s)"
+    page.write_text(
+        f"<!-- screen: echo '{line.format('4.25', '1,200')}' -->\n"
+        f"```text\n{line.format('1.5', '80')}\n```\n"
+    )
+    assert screens.follow(page) == page.read_text()
+
+
+def test_a_screen_that_lacks_its_lines_is_reported(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(PAGE.replace("five .. ", "six .. "))
     with pytest.raises(SystemExit, match="no line with 'six'"):
