@@ -1,8 +1,8 @@
-"""Aggregations: from the values of all documents to one number and its standard error.
+"""Aggregations: map the values of all documents to one number and its standard error.
 
-The names, the formulas and the kind of standard error are lm-eval's (0.4.13,
-``lm_eval.api.metrics``): analytic for the mean, the seeded bootstrap for some, none for
-the rest. Values come in document order, which decides the bootstrap's draws.
+Names, formulas and the kind of standard error are lm-eval's (0.4.13,
+``lm_eval.api.metrics``): analytic for the mean, a seeded bootstrap for some, none for
+the rest. Values are in document order, which determines the bootstrap's draws.
 """
 
 from __future__ import annotations
@@ -36,31 +36,31 @@ from pytest_evals.scorers.user_code import UserCode
 from pytest_evals.stats import agreement, averages, bootstrap, resampling
 
 
-def _as_they_are(values: Sequence[Any]) -> Sequence[Any]:
+def _unchanged(values: Sequence[Any]) -> Sequence[Any]:
     return values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregation:
-    """How values become a number.
+    """Functions that compute an aggregation.
 
     Args:
-        name: Its name, for messages.
-        takes: What the values are.
-        read: All values to what the functions below take; called once.
-        value: To the number.
-        several: To the number or to several by name, where a function of the user's may
-            give either.
-        stderr: To the standard error by a formula.
-        statistic: To what :func:`bootstrap.bootstrap_stderr` resamples.
-        totals: To what gates know its noise by.
-        ratio: How these are one count over another, where they are.
-        span: The values that the number can have, whatever the documents' values are.
+        name: Name for messages.
+        takes: Type of the values.
+        read: Converts all values to the argument of the functions below; called once.
+        value: Computes the number.
+        several: Computes a number or several by name, for user functions that may
+            return either.
+        stderr: Computes the standard error by a formula.
+        statistic: Builds the argument of :func:`bootstrap.bootstrap_stderr`.
+        totals: Computes the sums for the interval estimates of gates.
+        ratio: Positions of a ratio of counts in the totals, if the number is one.
+        span: Range of the number for any documents.
     """
 
     name: str
     takes: Literal["numbers", "pairs", "anything"] = "anything"
-    read: Callable[[Sequence[Any]], Any] = _as_they_are
+    read: Callable[[Sequence[Any]], Any] = _unchanged
     value: Callable[[Any], float]
     several: Callable[[Any], float | Mapping[str, float]] | None = None
     stderr: Callable[[Any], float | None] | None = None
@@ -71,23 +71,23 @@ class Aggregation:
 
 
 def totals_of(aggregation: Aggregation) -> Callable[[Sequence[Any]], Totals] | None:
-    """Values to what they add to the sums that the number is computed from; ``None``
-    where it is computed from no sums."""
-    how, read = aggregation.totals, aggregation.read
-    return None if how is None else lambda values: how(read(values))
+    """The function from values to the sums that determine the number; ``None`` if the
+    number is not computed from sums."""
+    totals, read = aggregation.totals, aggregation.read
+    return None if totals is None else lambda values: totals(read(values))
 
 
 def statistic_of(
     aggregation: Aggregation,
 ) -> Callable[[Sequence[Any]], Callable[[Any], Any]] | None:
-    """Values to the numbers of many resamples at once; ``None`` if nothing computes
-    these."""
-    how, read = aggregation.statistic, aggregation.read
-    return None if how is None else lambda values: how(read(values))
+    """The function from values to the numbers of many resamples; ``None`` if there is
+    none."""
+    statistic, read = aggregation.statistic, aggregation.read
+    return None if statistic is None else lambda values: statistic(read(values))
 
 
 def number_of(aggregation: Aggregation) -> Callable[[Sequence[Any]], float]:
-    """Values to the number alone."""
+    """The function from values to the number alone."""
     return lambda values: aggregation.value(aggregation.read(values))
 
 
@@ -97,18 +97,20 @@ def estimate(
     iterations: int,
     values: Sequence[Any],
 ) -> Estimate | Mapping[str, Estimate]:
-    """The number and its standard error; that is ``None`` where lm-eval says ``N/A``,
-    for a single document, and where it is not finite. Several numbers have none.
+    """Compute the number and its standard error.
+
+    The standard error is ``None`` if lm-eval reports ``N/A``, for a single document,
+    and if it is not finite. Several numbers have none.
 
     Args:
-        aggregation: How.
+        aggregation: The aggregation.
         metric: The metric's name, for messages.
-        iterations: Replicates of the bootstrap; with 0 there is no standard error at
-            all, as in lm-eval.
-        values: One a document, in document order, not empty.
+        iterations: Replicates of the bootstrap; 0 disables standard errors, as in
+            lm-eval.
+        values: One for each document, in document order, not empty.
 
     Raises:
-        EvalsError: The values are not what the aggregation takes.
+        EvalsError: The aggregation does not accept the values.
     """
     with UserCode(f"aggregation {aggregation.name!r} of {metric!r}", EvalsError):
         read = aggregation.read(values)
@@ -134,11 +136,12 @@ def _stderr(
     return None, ""
 
 
-def own(function: Callable[[Any], Any]) -> Aggregation:
-    """A task's own aggregation: a list of values to a number, or to several by name.
+def from_function(function: Callable[[Any], Any]) -> Aggregation:
+    """Build an aggregation from a user function, which returns a number or several by
+    name.
 
-    One of lm-eval's own functions, which a task may import, is that aggregation: only
-    so does it have lm-eval's standard error.
+    Functions of lm-eval, which a task may import, become the aggregation of the same
+    name, because only these have lm-eval's standard error.
     """
     name = str(getattr(function, "__name__", type(function).__name__))
     if getattr(function, "__module__", "") == "lm_eval.api.metrics":
@@ -152,10 +155,10 @@ def own(function: Callable[[Any], Any]) -> Aggregation:
         return _number(plain(function(list(values))))
 
     def several(values: Sequence[Any]) -> float | Mapping[str, float]:
-        found = plain(function(list(values)))
-        if not isinstance(found, Mapping) or not found:
-            return _number(found)
-        return {str(name): _number(number) for name, number in found.items()}
+        result = plain(function(list(values)))
+        if not isinstance(result, Mapping) or not result:
+            return _number(result)
+        return {str(name): _number(number) for name, number in result.items()}
 
     return Aggregation(name=name, value=value, several=several)
 
@@ -169,11 +172,11 @@ def _number(value: Any) -> float:
 
 
 _OTHER_NAMES = {"bypass_agg": "bypass", "chrfpp": "chrf++", "f1_score": "f1"}
-"""lm-eval's functions that are called otherwise than their aggregation."""
+"""lm-eval's functions whose names differ from their aggregation's."""
 
 
 def check_installed(aggregation: Aggregation) -> None:
-    """Make sure that the library behind an aggregation is there.
+    """Require the library of an aggregation.
 
     Raises:
         MissingExtraError: It is not installed.
@@ -186,8 +189,8 @@ def _numbers(values: Sequence[Any]) -> Sequence[float]:
     for position, value in enumerate(values):
         if not isinstance(value, (int, float)):
             raise EvalsError(
-                f"it adds up numbers, and value {position} is {value!r}; "
-                "name an aggregation that takes such values"
+                f"it requires numbers, but value {position} is {value!r}; "
+                "set an aggregation that accepts such values"
             )
     return values
 
@@ -196,23 +199,22 @@ def _pairs(values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """First and second parts of the values."""
     for position, value in enumerate(values):
         if not isinstance(value, (list, tuple)) or len(value) != 2:
-            raise EvalsError(f"it takes pairs, and value {position} is {value!r}")
+            raise EvalsError(f"it requires pairs, but value {position} is {value!r}")
     return [value[0] for value in values], [value[1] for value in values]
 
 
 def _labels(values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    golds, predictions = map(_alone, _pairs(values))
+    golds, predictions = map(_unwrapped, _pairs(values))
     for position, pair in enumerate(zip(golds, predictions, strict=True)):
         if any(isinstance(label, (list, dict, set)) for label in pair):
             raise EvalsError(
-                f"it takes pairs of labels, and value {position} is {pair!r}"
+                f"it requires pairs of labels, but value {position} is {pair!r}"
             )
     return golds, predictions
 
 
-def _alone(labels: list[Any]) -> list[Any]:
-    """Labels that each stand in a list of one, without it: scikit-learn takes them for
-    a column."""
+def _unwrapped(labels: list[Any]) -> list[Any]:
+    """Unwrap labels if each is a list of one, as scikit-learn does with a column."""
     if all(isinstance(label, list) and len(label) == 1 for label in labels):
         return [label[0] for label in labels]
     return labels
@@ -234,8 +236,8 @@ def _brier(pairs: tuple[list[Any], list[Any]]) -> float:
     for position, (gold, row) in enumerate(zip(golds, probabilities, strict=True)):
         if not isinstance(gold, int) or not -len(row) <= gold < len(row):
             raise EvalsError(
-                f"the right answer of value {position} is {gold!r}, "
-                f"which is none of its {len(row)} choices"
+                f"the correct answer of value {position} is {gold!r}, "
+                f"but it has {len(row)} choices"
             )
     return agreement.brier_score(golds, probabilities)
 
@@ -252,19 +254,19 @@ def _corpus(name: str) -> Aggregation:
     )
 
 
-def _all_right(key: Callable[[Mapping[str, Any]], Any], values: Any) -> list[int]:
-    """For each group of answers, in the order of their coming, whether all are right.
+def _all_correct(key: Callable[[Mapping[str, Any]], Any], values: Any) -> list[int]:
+    """Whether all answers of each group are correct, in the order of groups.
 
     Args:
-        key: What an answer's row has in common with those of its group.
+        key: The group of an answer's row.
         values: Pairs of an answer (true or false) and its row.
     """
     groups: dict[Any, bool] = {}
     for answer, row in values:
-        right = (row["label"] == 1) == answer
+        correct = (row["label"] == 1) == answer
         group = key(row["idx"])
-        groups[group] = groups.get(group, True) and right
-    return [int(right) for right in groups.values()]
+        groups[group] = groups.get(group, True) and correct
+    return [int(correct) for correct in groups.values()]
 
 
 def _question(idx: Mapping[str, Any]) -> Any:
@@ -278,13 +280,13 @@ def _paragraph_and_question(idx: Mapping[str, Any]) -> Any:
 _ACC_ALL = Aggregation(
     name="acc_all",
     takes="pairs",
-    value=lambda values: averages.mean(_all_right(_paragraph_and_question, values)),
-    # Questions of different paragraphs share a number: as in lm-eval.
-    stderr=lambda values: averages.mean_stderr(_all_right(_question, values)),
+    value=lambda values: averages.mean(_all_correct(_paragraph_and_question, values)),
+    # Like lm-eval, this mixes questions of different paragraphs with the same number.
+    stderr=lambda values: averages.mean_stderr(_all_correct(_question, values)),
     span=SHARE,
 )
-"""SuperGLUE's MultiRC: a question counts when all its answers are right. It has no name
-in task files; Python tasks name the function."""
+"""SuperGLUE's MultiRC: a question is correct if all its answers are. Task files have no
+name for it; Python tasks use the function."""
 
 _TABLE = (
     Aggregation(
@@ -360,7 +362,7 @@ _TABLE = (
         totals=totals.brier_totals,
         span=Span(low=0.0),
     ),
-    # lm-eval's constant for "predict only": the number means nothing.
+    # lm-eval's constant for "predict only": the number has no meaning.
     Aggregation(name="bypass", value=lambda values: 999.0, span=Span(999.0, 999.0)),
     *map(_corpus, CORPUS_METRICS),
 )
@@ -368,4 +370,4 @@ _TABLE = (
 AGGREGATIONS: Registry[Aggregation] = Registry(
     "aggregation", {entry.name: entry for entry in _TABLE}
 )
-"""Name → aggregation, as ``aggregation:`` of a task file gives it."""
+"""Name in ``aggregation:`` of a task file → aggregation."""

@@ -1,8 +1,8 @@
-"""Metrics of documents with choices: which choice the model finds most likely.
+"""Metrics of documents with choices, based on the log-probability of each choice.
 
 Formulas as in lm-eval 0.4.13 (``ConfigurableTask.process_results``); the first of equal
-maxima wins. Works on one document at a time, in plain Python: there are few choices and
-many documents.
+maxima is selected. Works on one document at a time in plain Python, because there are
+few choices and many documents.
 """
 
 from __future__ import annotations
@@ -14,23 +14,24 @@ from typing import Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError
-from pytest_evals.scorers.metric_value import Measured
+from pytest_evals.scorers.metric_value import MetricValue
 
 NO_CHOICE = -100
 """The gold index of a correct answer that is not a choice (lm-eval's value)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ballot:
-    """One document's choices and what the model makes of them.
+class ChoiceScores:
+    """A document's choices and their log-probabilities.
 
     Args:
         choices: Their texts, without delimiter.
-        gold: Index of the right choice; a list in tasks with several right choices.
-            ``NO_CHOICE`` where it is not among them.
-        logprobs: Nats, one a choice.
-        greedy: Whether greedy decoding gives the choice, one a choice.
-        unconditional: Nats of each choice without the question; empty unless asked for.
+        gold: Index of the correct choice; a list in tasks with several correct choices.
+            ``NO_CHOICE`` if the correct answer is not a choice.
+        logprobs: Log-probability of each choice in nats.
+        greedy: Whether greedy decoding returns the choice, for each choice.
+        unconditional: Log-probability of each choice without the question; empty if not
+            requested.
     """
 
     choices: tuple[str, ...]
@@ -40,7 +41,7 @@ class Ballot:
     unconditional: tuple[float, ...] = ()
 
     def is_gold(self, index: int) -> bool:
-        """Whether that choice is right."""
+        """Whether the choice at an index is correct."""
         if isinstance(self.gold, list):
             return index in self.gold
         return index == self.gold
@@ -49,28 +50,28 @@ class Ballot:
         """Index of the most likely choice."""
         return _argmax(self.logprobs)
 
-    def elected(self, metric: str, index: int) -> Measured:
-        """The 0/1 score of a choice that was elected."""
-        return Measured(metric, float(self.is_gold(index)), self.choices[index])
+    def score_of(self, metric: str, index: int) -> MetricValue:
+        """The 0/1 score of a selected choice."""
+        return MetricValue(metric, float(self.is_gold(index)), self.choices[index])
 
 
-def ballot(doc: Doc, results: Sequence[Any]) -> Ballot:
-    """The ballot of a document.
+def choice_scores(doc: Doc, results: Sequence[Any]) -> ChoiceScores:
+    """Validate the results of a document.
 
     Args:
         doc: Its choices and gold index.
-        results: ``(log-probability, greedy)`` pairs, one a choice; then, if these were
-            asked, as many without the question.
+        results: ``(log-probability, greedy)`` pairs, one for each choice, optionally
+            followed by those without the question.
 
     Raises:
-        DocumentError: The results do not fit the choices.
+        DocumentError: The number of results does not match the choices.
     """
     choices = tuple(doc.choices)
     pairs = [check_pair(result) for result in results]
     n = len(choices)
     if n == 0 or len(pairs) not in (n, 2 * n):
-        raise DocumentError(f"there are {n} choices and {len(pairs)} results")
-    return Ballot(
+        raise DocumentError(f"{n} choices, but {len(pairs)} results")
+    return ChoiceScores(
         choices=choices,
         gold=_gold(doc.gold_index, n),
         logprobs=tuple(logprob for logprob, _ in pairs[:n]),
@@ -88,7 +89,7 @@ def check_pair(result: Any) -> tuple[float, bool]:
     if not isinstance(result, (tuple, list)) or len(result) != 2:
         raise DocumentError(
             f"a (log-probability, greedy) pair was expected, got {result!r}; "
-            "the filter pipeline must leave one a request"
+            "the filter pipeline must return one for each request"
         )
     logprob, greedy = result
     if not isinstance(logprob, (int, float)) or math.isnan(logprob):
@@ -98,18 +99,18 @@ def check_pair(result: Any) -> tuple[float, bool]:
 
 def measure_choices(
     doc: Doc, results: Sequence[Any], metrics: Collection[str]
-) -> list[Measured]:
-    """The document's value of each metric, in the order asked.
+) -> list[MetricValue]:
+    """Values of the metrics for a document, in the given order.
 
     Raises:
-        DocumentError: The results do not fit the choices or the metric.
+        DocumentError: The results do not match the choices or the metric.
     """
-    one = ballot(doc, results)
-    measured = [CHOICE_METRICS[name](one) for name in metrics]
-    if _is_sound(one):
-        return measured
-    why = f"the right answer {doc.gold_index!r} is not among the choices"
-    return [m._replace(explanation=why) for m in measured]
+    one = choice_scores(doc, results)
+    values = [CHOICE_METRICS[name](one) for name in metrics]
+    if _has_valid_gold(one):
+        return values
+    reason = f"the correct answer {doc.gold_index!r} is not among the choices"
+    return [value._replace(explanation=reason) for value in values]
 
 
 def _gold(gold: int | Sequence[int], n_choices: int) -> int | list[int]:
@@ -121,7 +122,7 @@ def _gold(gold: int | Sequence[int], n_choices: int) -> int | list[int]:
     return gold if gold < n_choices else NO_CHOICE
 
 
-def _is_sound(one: Ballot) -> bool:
+def _has_valid_gold(one: ChoiceScores) -> bool:
     golds = one.gold if isinstance(one.gold, list) else [one.gold]
     return all(gold >= 0 for gold in golds)
 
@@ -131,76 +132,82 @@ def _argmax(values: Sequence[float]) -> int:
 
 
 def _per(logprob: float, length: int) -> float:
-    """Nats per unit of length. A choice without any is impossible, unless it costs
-    nothing: then it wins (NumPy's 0/0 is NaN, which its argmax takes for the
-    largest)."""
+    """Nats per unit of length.
+
+    For length 0 the value is -inf, or inf if the log-probability is 0: NumPy's 0/0 is
+    NaN, which its argmax selects.
+    """
     if length:
         return logprob / length
     return math.inf if logprob == 0 else -math.inf
 
 
-def _acc(one: Ballot) -> Measured:
-    return one.elected("acc", one.best())
+def _acc(one: ChoiceScores) -> MetricValue:
+    return one.score_of("acc", one.best())
 
 
-def _acc_norm(one: Ballot) -> Measured:
+def _acc_norm(one: ChoiceScores) -> MetricValue:
     lengths = map(len, one.choices)
-    return one.elected("acc_norm", _argmax(list(map(_per, one.logprobs, lengths))))
+    return one.score_of("acc_norm", _argmax(list(map(_per, one.logprobs, lengths))))
 
 
-def _acc_bytes(one: Ballot) -> Measured:
+def _acc_bytes(one: ChoiceScores) -> MetricValue:
     lengths = (len(choice.encode()) for choice in one.choices)
-    return one.elected("acc_bytes", _argmax(list(map(_per, one.logprobs, lengths))))
+    return one.score_of("acc_bytes", _argmax(list(map(_per, one.logprobs, lengths))))
 
 
-def _acc_mutual_info(one: Ballot) -> Measured:
+def _acc_mutual_info(one: ChoiceScores) -> MetricValue:
     if not one.unconditional:
         raise DocumentError(
-            "acc_mutual_info needs a second log-probability of each choice, without "
-            "the question"
+            "acc_mutual_info needs the log-probability of each choice without the "
+            "question"
         )
     if isinstance(one.gold, list) and len(one.gold) != 1:
         raise DocumentError(
-            f"acc_mutual_info is not defined for {len(one.gold)} right choices"
+            f"acc_mutual_info is not defined for {len(one.gold)} correct choices"
         )
     gains = [
-        given - alone
-        for given, alone in zip(one.logprobs, one.unconditional, strict=True)
+        given - unconditional
+        for given, unconditional in zip(one.logprobs, one.unconditional, strict=True)
     ]
-    return one.elected("acc_mutual_info", _argmax(gains))
+    return one.score_of("acc_mutual_info", _argmax(gains))
 
 
-def _exact_match(one: Ballot) -> Measured:
+def _exact_match(one: ChoiceScores) -> MetricValue:
     golds = one.gold if isinstance(one.gold, list) else [one.gold]
     n = len(one.choices)
     hit = any(one.greedy[gold] for gold in golds if gold >= -n)
     answer = next((c for c, g in zip(one.choices, one.greedy, strict=True) if g), "")
-    return Measured("exact_match", int(hit), answer)
+    return MetricValue("exact_match", int(hit), answer)
 
 
-def _labels(metric: str) -> Callable[[Ballot], Measured]:
-    def measure(one: Ballot) -> Measured:
+def _labels(metric: str) -> Callable[[ChoiceScores], MetricValue]:
+    def measure(one: ChoiceScores) -> MetricValue:
         best = one.best()
-        return Measured(metric, (one.gold, best), one.choices[best])
+        return MetricValue(metric, (one.gold, best), one.choices[best])
 
     return measure
 
 
-def _brier_score(one: Ballot) -> Measured:
+def _brier_score(one: ChoiceScores) -> MetricValue:
     top = max(one.logprobs)
     if top == -math.inf:
-        raise DocumentError("every choice is impossible to the model: no probabilities")
+        raise DocumentError(
+            "all choices have probability 0, so they cannot be normalized"
+        )
     weights = [math.exp(logprob - top) for logprob in one.logprobs]
     total = sum(weights)
     probabilities = tuple(weight / total for weight in weights)
-    return Measured("brier_score", (one.gold, probabilities), one.choices[one.best()])
+    return MetricValue(
+        "brier_score", (one.gold, probabilities), one.choices[one.best()]
+    )
 
 
-def _likelihood(one: Ballot) -> Measured:
-    return Measured("likelihood", (one.gold, one.logprobs), one.choices[one.best()])
+def _likelihood(one: ChoiceScores) -> MetricValue:
+    return MetricValue("likelihood", (one.gold, one.logprobs), one.choices[one.best()])
 
 
-CHOICE_METRICS: Mapping[str, Callable[[Ballot], Measured]] = {
+CHOICE_METRICS: Mapping[str, Callable[[ChoiceScores], MetricValue]] = {
     "acc": _acc,
     "acc_bytes": _acc_bytes,
     "acc_mutual_info": _acc_mutual_info,
@@ -211,4 +218,4 @@ CHOICE_METRICS: Mapping[str, Callable[[Ballot], Measured]] = {
     "likelihood": _likelihood,
     "mcc": _labels("mcc"),
 }
-"""Name → how it is measured."""
+"""Name → metric."""

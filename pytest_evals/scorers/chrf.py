@@ -1,8 +1,8 @@
-"""chrF and chrF++: the counts of sacrebleu 2, for all texts of a corpus at once.
+"""chrF and chrF++: counts of sacrebleu 2, computed for all texts of a corpus at once.
 
-sacrebleu counts n-grams text by text in Python, which is most of the time that such a
-metric takes. What counts as a character or a word, and which of several references is
-the best, is as there (``metrics/chrf.py``); how counts become a score is left to it.
+sacrebleu counts n-grams text by text in Python, which takes most of the metric's time.
+The definition of characters and words and the selection of the best reference equal
+sacrebleu's (``metrics/chrf.py``); sacrebleu computes the score from the counts.
 """
 
 from __future__ import annotations
@@ -22,24 +22,25 @@ if TYPE_CHECKING:
 def chrf_counts(
     metric: Any, texts: Sequence[str], references: Sequence[Sequence[str | None]]
 ) -> list[list[int]]:
-    """Of each text: n-grams of it, of its best reference, and of both, order by order,
-    first of characters, then of words; nothing if it has no reference.
+    """For each text, numbers of n-grams in the text, in its best reference, and in
+    both, for each order, first of characters, then of words; empty without reference.
 
     Args:
         metric: sacrebleu's ``CHRF``, without lower-casing and white space.
         texts: The generated texts.
-        references: For each place among the references: one a text, or ``None``.
+        references: For each reference position, one reference or ``None`` for each
+            text.
     """
     best: list[list[int]] = [[] for _ in texts]
     scores = [-1.0] * len(texts)
-    alone = len(references) == 1
+    is_single = len(references) == 1
     for stream in references:
         known = [i for i, text in enumerate(stream) if text is not None]
         counts = _counts(
             metric, [texts[i] for i in known], [stream[i] or "" for i in known]
         )
         for i, row in zip(known, counts.tolist(), strict=True):
-            score = 0.0 if alone else metric._compute_f_score(row)
+            score = 0.0 if is_single else metric._compute_f_score(row)
             if score > scores[i]:
                 best[i], scores[i] = row, score
     return best
@@ -60,10 +61,10 @@ def _counts(metric: Any, texts: Sequence[str], references: Sequence[str]) -> Cou
             for side in (texts, references)
         )
         parts.append(shared_ngrams(left, right, metric.word_order))
-    found = np.concatenate(parts, axis=1)
-    # What no n-gram of the reference can meet does not count.
-    found[:, :, 0][found[:, :, 1] == 0] = 0
-    flat: Counts = found.reshape(len(texts), 3 * found.shape[1])
+    counts = np.concatenate(parts, axis=1)
+    # Ignore orders for which the reference has no n-gram.
+    counts[:, :, 0][counts[:, :, 1] == 0] = 0
+    flat: Counts = counts.reshape(len(texts), 3 * counts.shape[1])
     return flat
 
 
@@ -78,7 +79,7 @@ def _characters(texts: Sequence[str]) -> Sequences:
 
 
 def _words(texts: Sequence[Sequence[str]], numbers: dict[str, int]) -> Sequences:
-    """A number for each different word, which ``numbers`` remembers."""
+    """A number for each different word, stored in ``numbers``."""
     import numpy as np
 
     items = [

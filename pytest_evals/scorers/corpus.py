@@ -1,9 +1,9 @@
-"""Metrics of a whole corpus of generated texts: BLEU, chrF and TER, by sacrebleu.
+"""Corpus metrics of generated texts with sacrebleu: BLEU, chrF and TER.
 
-A text's counts (n-grams, edits, lengths) do not depend on the texts around it. So they
-are made once, and a resample of the corpus is a sum of counts. What sacrebleu is asked
-for, and how references are put to it, is as in lm-eval 0.4.13 (``lm_eval.api.metrics``:
-``bleu``, ``chrf``, ``chrfpp``, ``ter``, ``_sacreformat``).
+A text's counts (n-grams, edits, lengths) do not depend on other texts, so they are
+computed once, and a resample of the corpus is a sum of counts. sacrebleu's settings and
+the format of references equal lm-eval 0.4.13 (``lm_eval.api.metrics``: ``bleu``,
+``chrf``, ``chrfpp``, ``ter``, ``_sacreformat``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def _bleu(language: str) -> Any:
     from sacrebleu.metrics.bleu import BLEU
 
-    # force: says nothing of texts that look tokenized
+    # force: no warning for texts that look tokenized
     return BLEU(force=True, trg_lang=language)
 
 
@@ -45,21 +45,22 @@ CORPUS_METRICS: Mapping[str, Callable[[str], Any]] = {
     "chrf++": partial(_chrf, 2),
     "ter": _ter,
 }
-"""Name → sacrebleu's metric of texts in a language (zh, ja, ko, or empty for others
-with words between spaces), in percent."""
+"""Name → factory of sacrebleu's metric for a language (zh, ja, ko, or empty for
+languages with spaces between words); in percent."""
 SPANS: Mapping[str, Span] = {
     "bleu": Span(0.0, 100.0),
     "chrf": Span(0.0, 100.0),
     "chrf++": Span(0.0, 100.0),
     "ter": Span(low=0.0),
 }
-"""Name → the values that it can have; more edits than words are above 100."""
+"""Name → range; TER exceeds 100 if there are more edits than words."""
 _SMOOTH = ("chrf", "chrf++")
-"""Those without a kink: BLEU has a brevity penalty, TER is cut off at whole edits."""
+"""Metrics that are smooth in the counts: BLEU has a brevity penalty, and TER counts
+whole edits."""
 
 
 def check_library(name: str) -> None:
-    """Make sure that the library of a corpus metric is there, without importing it.
+    """Require sacrebleu without importing it.
 
     Raises:
         MissingExtraError: It is not installed.
@@ -68,7 +69,7 @@ def check_library(name: str) -> None:
         raise MissingExtraError(f"aggregation {name!r}", "sacrebleu", "metrics")
 
 
-def _made(name: str, language: str) -> Any:
+def _sacrebleu_metric(name: str, language: str) -> Any:
     try:
         return CORPUS_METRICS[name](language)
     except (ImportError, RuntimeError) as error:
@@ -83,37 +84,37 @@ class _Pair(NamedTuple):
 
 
 class Corpus:
-    """Texts with their references, as counts that add up.
+    """Texts and references as additive counts.
 
-    Where documents have different numbers of references, only as many are used as the
-    document with the fewest has; in a resample, the one with the fewest that was drawn.
+    If documents have different numbers of references, the smallest number is used for
+    all; in a resample, the smallest number in the resample.
     """
 
     def __init__(self, name: str, values: Sequence[Any], language: str = "") -> None:
-        """Count.
+        """Compute the counts.
 
         Args:
-            name: Which of :data:`CORPUS_METRICS`.
-            values: Pairs of references (a text, or a list of texts) and the generated
-                text (or a list of one).
-            language: Code of the texts' language, for those that need their own words.
+            name: Key of :data:`CORPUS_METRICS`.
+            values: Pairs of references (a string or a list of strings) and the
+                generated text (or a list of one).
+            language: Language code, for languages that need a tokenizer.
 
         Raises:
-            EvalsError: A value is not such a pair, or the values mix texts and lists.
+            EvalsError: A value is not such a pair, or the values mix strings and lists.
             MissingExtraError: sacrebleu is not installed.
         """
         check_library(name)
         self._name = name
-        self._metric = _made(name, language)
+        self._metric = _sacrebleu_metric(name, language)
         pairs = _pairs(values)
         self._n_references = [len(pair.references) for pair in pairs]
         self._columns = {
-            n: self._counted(pairs, n) for n in sorted(set(self._n_references))
+            n: self._count(pairs, n) for n in sorted(set(self._n_references))
         }
 
-    def _counted(self, pairs: Sequence[_Pair], n: int) -> list[list[float]]:
-        """(m, N): the counts of each text against its first ``n`` references; zeros
-        where it has fewer, which nobody asks for."""
+    def _count(self, pairs: Sequence[_Pair], n: int) -> list[list[float]]:
+        """(m, N): the counts of each text against its first ``n`` references; zeros for
+        texts with fewer."""
         known = [pair for pair in pairs if len(pair.references) >= n]
         references = [[pair.references[i] for pair in known] for i in range(n)]
         texts = [pair.text for pair in known]
@@ -121,7 +122,7 @@ class Corpus:
             from pytest_evals.scorers.chrf import chrf_counts
 
             rows = iter(chrf_counts(self._metric, texts, references))
-        else:  # not public, but what sacrebleu's own significance tests stand on
+        else:  # not public, but used by sacrebleu's significance tests
             rows = iter(self._metric._extract_corpus_statistics(texts, references))
         width = 0
         table: list[list[float]] = []
@@ -135,22 +136,21 @@ class Corpus:
         return float(self._metric._compute_score_from_stats(sums).score)
 
     def score(self) -> float:
-        """The metric of all texts."""
+        """The metric of the corpus."""
         columns = self._columns[min(self._n_references)]
         return self._score([sum(column) for column in columns])
 
     def totals(self) -> Totals:
-        """What each text adds; the number of references stays that of all texts."""
+        """The counts of each text, with the corpus's number of references."""
         columns = self._columns[min(self._n_references)]
         smooth = self._name in _SMOOTH
-        return Totals(columns=columns, score=self._of_sums, is_smooth=smooth)
+        return Totals(columns=columns, score=self._score_of_sums, is_smooth=smooth)
 
-    def _of_sums(self, sums: Sequence[float]) -> float:
-
+    def _score_of_sums(self, sums: Sequence[float]) -> float:
         return self._score([*sums])
 
     def resampled(self) -> Statistic:
-        """The metric of each resample of the texts."""
+        """The metric of resamples of the texts."""
         import numpy as np
 
         from pytest_evals.stats.resampling import resampled_scores
@@ -181,27 +181,29 @@ def _pairs(values: Sequence[Any]) -> list[_Pair]:
     for position, value in enumerate(values):
         what = f"value {position} is {value!r:.200}"
         if not isinstance(value, (list, tuple)) or len(value) != 2:
-            raise EvalsError(f"it takes pairs of reference and text, and {what}")
+            raise EvalsError(f"it requires pairs of reference and text, but {what}")
         references, text = value
         kinds.add((isinstance(references, str), isinstance(text, str)))
         if len(kinds) > 1:
             raise EvalsError(
-                "references are either all texts or all lists, and so are the "
-                f"generated texts; {what}, unlike those before"
+                "references must be all strings or all lists, and so must the "
+                "generated "
+                f"texts; {what}, unlike the earlier ones"
             )
         if isinstance(text, (list, tuple)) and len(text) == 1:
             (text,) = text
         listed = [references] if isinstance(references, str) else references
         if not _are_references(listed) or not isinstance(text, str):
             raise EvalsError(
-                f"it compares a text with one or several texts, and {what}"
+                f"it compares a string with one or several strings, but {what}"
             )
         pairs.append(_Pair(tuple(listed), text))
     return pairs
 
 
 def _are_references(given: Any) -> bool:
-    """Whether these are texts, at least one; ``None`` stands for a missing one."""
+    """Whether this is a list of strings, with at least one; ``None`` is a missing
+    reference."""
     if not isinstance(given, (list, tuple)) or not any(
         one is not None for one in given
     ):

@@ -1,8 +1,8 @@
-"""Filters that find an answer inside a text.
+"""Filters that extract an answer from a response.
 
-Each is built from its arguments and maps the responses of one document; the semantics
-are lm-eval's (0.4.13, ``lm_eval.filters``). :mod:`pytest_evals.scorers.filters` has
-their names.
+Each is built from its arguments and applied to the responses of one document, with
+lm-eval's semantics (0.4.13, ``lm_eval.filters``). :mod:`pytest_evals.scorers.filters`
+registers them.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from pytest_evals.limits import patterns
 from pytest_evals.limits.patterns import BoundedPattern
 
 Responses = Sequence[Sequence[Any]]
-"""One list of responses a request."""
+"""A list of responses for each request."""
 Rows = Sequence[Mapping[str, Any]]
-"""One row a request."""
+"""A row for each request."""
 
 
 def compiled(pattern: str) -> BoundedPattern:
-    """The pattern.
+    """Compile a pattern.
 
     Raises:
-        EvalsError: It does not compile.
+        EvalsError: The pattern is invalid.
     """
     try:
         return patterns.compiled(pattern)
@@ -39,7 +39,7 @@ def compiled(pattern: str) -> BoundedPattern:
 class Regex:
     """The ``group_select``-th match in each response, or the fallback.
 
-    Of a pattern with several groups, the first group that is not empty.
+    If the pattern has several groups, the first one that is not empty.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Regex:
         group_select: int = 0,
         fallback: str = "[invalid]",
     ) -> None:
-        """Compile the pattern."""
+        """Validate the arguments and compile the pattern."""
         if not isinstance(group_select, int):
             raise EvalsError(f"group_select must be an integer, not {group_select!r}")
         self._regex = compiled(regex_pattern)
@@ -56,26 +56,26 @@ class Regex:
         self._fallback = fallback
 
     def apply(self, responses: Responses, rows: Rows) -> list[list[str]]:
-        """One extracted text a response."""
+        """Extract a string from each response."""
         return [[self._extract(text) for text in texts] for texts in responses]
 
     def _extract(self, response: Any) -> str:
-        found = self._found(self._regex, response)
-        if found is None:
+        match = self._match(self._regex, response)
+        if match is None:
             return self._fallback
-        if isinstance(found, tuple):
-            found = next((group for group in found if group), self._fallback)
-        return found.strip()
+        if isinstance(match, tuple):
+            match = next((group for group in match if group), self._fallback)
+        return match.strip()
 
-    def _found(
+    def _match(
         self, regex: BoundedPattern | re.Pattern[str], response: Any
     ) -> str | tuple[str, ...] | None:
-        """The selected match, ``None`` if nothing matches. What is not a text counts as
-        an empty one.
+        """The selected match; ``None`` without a match. Other types count as an empty
+        string.
 
         Raises:
-            DocumentError: There are matches, but not as many as ``group_select`` asks;
-                or the search takes too long.
+            DocumentError: ``group_select`` is out of range, or the search takes too
+                long.
         """
         matches: list[Any] = regex.findall(
             response if isinstance(response, str) else ""
@@ -87,13 +87,13 @@ class Regex:
                 f"group_select {self._select} is out of range: "
                 f"{regex.pattern!r} matches {len(matches)} times"
             )
-        found: str | tuple[str, ...] = matches[self._select]
-        return found
+        match: str | tuple[str, ...] = matches[self._select]
+        return match
 
 
 class MultiChoiceRegex(Regex):
-    """The letter of a choice: by the pattern, else by the text of a choice, else by a
-    letter after a colon."""
+    """The letter of a choice: by the pattern, else by a choice's text, else by a letter
+    after a colon."""
 
     def __init__(
         self,
@@ -104,8 +104,7 @@ class MultiChoiceRegex(Regex):
         ignore_punctuation: bool = False,
         regexes_to_ignore: Sequence[str] | None = None,
     ) -> None:
-        """The last three change response and choices before their texts are
-        compared."""
+        """The last three arguments normalize response and choices before comparison."""
         super().__init__(regex_pattern, group_select, fallback)
         self._ignore_case = ignore_case
         self._ignore_punctuation = ignore_punctuation
@@ -116,16 +115,17 @@ class MultiChoiceRegex(Regex):
         self._ignored = [compiled(pattern) for pattern in regexes_to_ignore or ()]
 
     def apply(self, responses: Responses, rows: Rows) -> list[list[str]]:
-        """One letter a response: ``B`` as the pattern finds it, else ``(B)``."""
+        """Extract a letter from each response: ``B`` if the pattern matches, else
+        ``(B)``."""
         return [
             [self._letter(response, row) for response in texts]
             for texts, row in zip(responses, rows, strict=True)
         ]
 
     def _letter(self, response: Any, row: Mapping[str, Any]) -> str:
-        found = self._text(self._regex, response)
-        if found:
-            return found
+        match = self._text(self._regex, response)
+        if match:
+            return match
         choices = _choices(row)
         text = response if isinstance(response, str) else ""
         return (
@@ -137,28 +137,29 @@ class MultiChoiceRegex(Regex):
     def _by_text(self, response: str, choices: Sequence[str]) -> str:
         # Of two choices with the same text, the later letter wins.
         letters = {
-            self._normal(choice.strip()): f"({chr(ord('A') + i)})"
+            self._normalize(choice.strip()): f"({chr(ord('A') + i)})"
             for i, choice in enumerate(choices)
         }
         # Longest first: "no" must not win inside "no idea".
         texts = sorted(letters, key=len, reverse=True)
         regex = re.compile("|".join(re.escape(text) for text in texts))
-        found = self._text(regex, self._normal(response))
-        # What matched the empty text of a choice chooses nothing (lm-eval 0.4.13).
-        return letters.get(found, found) if found else ""
+        match = self._text(regex, self._normalize(response))
+        # An empty match, of a choice with an empty text, selects nothing (lm-eval
+        # 0.4.13).
+        return letters.get(match, match) if match else ""
 
     def _by_letter(self, response: str, n_choices: int) -> str:
         letters = [re.escape(chr(ord("A") + i)) for i in range(n_choices)]
-        found = self._text(re.compile(rf":[\s]*({'|'.join(letters)})"), response)
-        return f"({found})" if found else ""
+        match = self._text(re.compile(rf":[\s]*({'|'.join(letters)})"), response)
+        return f"({match})" if match else ""
 
     def _text(self, regex: BoundedPattern | re.Pattern[str], response: Any) -> str:
-        found = self._found(regex, response)
-        if isinstance(found, tuple):
-            found = next((group for group in found if group), "")
-        return (found or "").strip()
+        match = self._match(regex, response)
+        if isinstance(match, tuple):
+            match = next((group for group in match if group), "")
+        return (match or "").strip()
 
-    def _normal(self, text: str) -> str:
+    def _normalize(self, text: str) -> str:
         for regex in self._ignored:
             text = regex.sub("", text)
         if self._ignore_case:
@@ -173,14 +174,18 @@ def _choices(row: Mapping[str, Any]) -> Sequence[str]:
     if isinstance(choices, (list, tuple)) and all(isinstance(c, str) for c in choices):
         return choices
     raise DocumentError(
-        "multi_choice_regex needs a column 'choices', a list of texts; "
-        + (f"this one is {choices!r}" if "choices" in row else "the row has none")
+        "multi_choice_regex needs a column 'choices', a list of strings; "
+        + (
+            f"its value is {choices!r}"
+            if "choices" in row
+            else "the row has no such column"
+        )
     )
 
 
 @cache
 def _punctuation() -> dict[int, None]:
-    """A translation table that removes what Unicode calls punctuation."""
+    """A translation table that removes Unicode punctuation."""
     return {
         code: None
         for code in range(sys.maxunicode)
@@ -203,7 +208,8 @@ class RegexPos:
         self._fallback = ["invalid"] if fallback is None else list(fallback)
 
     def apply(self, responses: Responses, rows: Rows) -> list[list[list[str]]]:
-        """One list of tags a response; a response may be a list of pairs already."""
+        """Extract a list of tags from each response, which may already be a list of
+        pairs."""
         return [[self._tags(response) for response in texts] for texts in responses]
 
     def _tags(self, response: Any) -> list[str]:
@@ -212,7 +218,7 @@ class RegexPos:
 
 
 class FormatSpan:
-    """Named entities in one form: ``per: john $ loc: kenya``."""
+    """Named entities in a uniform format: ``per: john $ loc: kenya``."""
 
     _LABELS = {  # noqa: RUF012 - a constant
         "person": "PER",
@@ -235,11 +241,11 @@ class FormatSpan:
     _SPANS = re.compile(r"\b(PER|LOC|ORG|DATE):\s*([^$]+)")
 
     def apply(self, responses: Responses, rows: Rows) -> list[list[str]]:
-        """One normalised text a response."""
+        """Normalize each response."""
         return [[self._spans(text) for text in texts] for texts in responses]
 
     def _spans(self, text: str) -> str:
-        # Upper case marks a label: the rest of the text is in lower case by then.
+        # Labels are upper case; the rest of the text has been lower-cased.
         text = self._WORDS.sub(lambda m: self._LABELS[m[1]] + ":", text.lower())
         text = text.replace("$$", "$").rstrip("$").replace("\n", "$").strip()
         return " $ ".join(

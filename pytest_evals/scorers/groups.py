@@ -1,8 +1,8 @@
-"""From the results of tasks to those of a group.
+"""Results of groups, aggregated from the results of tasks.
 
 The rules are lm-eval's (0.4.13, ``lm_eval.api.group.Group.aggregate``): an average over
-all tasks below the group that have the metric, and a standard error only where each of
-them has one. Errors are never averaged: what documents lack is counted, as for a task.
+all tasks of the group that have the metric, with a standard error only if each of them
+has one. Errors are counted, as for a task, and never averaged.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.stats.pooling import mean_of_means, plain_stderr, pooled_stderr
 
 _SHOWN = 5
-"""Tasks that a note names."""
+"""Maximum number of tasks in a note."""
 
 
 class _Part(NamedTuple):
-    """A task's share of a group's number."""
+    """A task's part of a group's result."""
 
     task: TaskResult
     metric: MetricResult
 
 
 def summarise_group(group: Group, results: Mapping[str, TaskResult]) -> GroupResult:
-    """A group's numbers.
+    """Compute a group's results.
 
     Args:
         group: The group.
-        results: Name → result of tasks; tasks that are not there count for nothing.
+        results: Results of tasks by name; missing tasks are ignored.
     """
     tasks = tuple(results[t.name] for t in group.tasks() if t.name in results)
     metrics: dict[str, MetricResult] = {}
@@ -43,7 +43,7 @@ def summarise_group(group: Group, results: Mapping[str, TaskResult]) -> GroupRes
             if not parts:
                 continue
             key = parts[0].metric.key
-            metrics[key] = _combined(rule, name, parts, tasks)
+            metrics[key] = _combine(rule, name, parts, tasks)
             counts[key] = sum(part.task.sample_len for part in parts)
             notes += _gaps(key, parts, tasks)
         if rule.metric not in {metric.name for metric in metrics.values()}:
@@ -60,12 +60,14 @@ def summarise_group(group: Group, results: Mapping[str, TaskResult]) -> GroupRes
 def overall_results(
     tasks: Sequence[TaskResult], groups: Iterable[str] = ()
 ) -> tuple[GroupResult, ...]:
-    """The averages that tasks name: of each metric over all tasks that have it, each of
-    which counts the same (lighteval 0.13.0, ``logging/info_loggers.py``).
+    """Averages over all tasks that share ``Task.overall``: for each metric, the
+    unweighted mean over the tasks that have it (lighteval 0.13.0,
+    ``logging/info_loggers.py``).
 
     Args:
         tasks: All tasks of a run.
-        groups: Names of its groups. A task or a group keeps its name.
+        groups: Names of its groups. An average with the name of a task or group is left
+            out.
     """
     taken = {*groups, *(task.task.name for task in tasks)}
     names = dict.fromkeys(one.task.overall for one in tasks if one.task.overall)
@@ -93,8 +95,8 @@ def _overall(name: str, tasks: Sequence[TaskResult]) -> GroupResult:
 def _filters(rule: Aggregate, tasks: Iterable[TaskResult]) -> Sequence[str]:
     if rule.filters is not None:
         return rule.filters
-    found = (m.filter for t in tasks for m in t.metrics if m.name == rule.metric)
-    return sorted(set(found))
+    names = (m.filter for t in tasks for m in t.metrics if m.name == rule.metric)
+    return sorted(set(names))
 
 
 def _parts(task: TaskResult, name: str, filter_: str) -> list[_Part]:
@@ -105,10 +107,10 @@ def _parts(task: TaskResult, name: str, filter_: str) -> list[_Part]:
     ]
 
 
-def _combined(
+def _combine(
     rule: Aggregate, name: str, parts: Sequence[_Part], tasks: Sequence[TaskResult]
 ) -> MetricResult:
-    silent = _silent(parts, tasks)
+    without_scores = _without_scores(parts, tasks)
     metrics = [part.metric for part in parts]
     broken = [p for p in parts if p.metric.n_scored and p.metric.estimate is None]
     error = ""
@@ -122,42 +124,49 @@ def _combined(
         estimate=None if broken else _estimate(rule, parts),
         higher_is_better=rule.higher_is_better if direction is None else direction,
         n_scored=sum(metric.n_scored for metric in metrics),
-        n_errored=sum(m.n_errored for m in metrics) + sum(t.n_errored for t in silent),
+        n_errored=sum(m.n_errored for m in metrics)
+        + sum(t.n_errored for t in without_scores),
         n_unscored=sum(metric.n_unscored for metric in metrics),
-        n_missing=sum(m.n_missing for m in metrics) + sum(t.n_missing for t in silent),
+        n_missing=sum(m.n_missing for m in metrics)
+        + sum(t.n_missing for t in without_scores),
         total=_total(rule, parts),
         error=error,
     )
 
 
-def _silent(parts: Sequence[_Part], tasks: Sequence[TaskResult]) -> list[TaskResult]:
-    """Tasks without a single score: nobody knows whether they have the metric."""
-    having = {part.task.task.name for part in parts}
+def _without_scores(
+    parts: Sequence[_Part], tasks: Sequence[TaskResult]
+) -> list[TaskResult]:
+    """Tasks without any score, so that it is unknown whether they have the metric."""
+    with_metric = {part.task.task.name for part in parts}
     return [
         task
         for task in tasks
-        if task.task.name not in having and not task.sample_len and task.n_selected
+        if task.task.name not in with_metric and not task.sample_len and task.n_selected
     ]
 
 
 def _estimate(rule: Aggregate, parts: Sequence[_Part]) -> Estimate | None:
-    solid = [(p.task.sample_len, p.metric.estimate) for p in parts if p.metric.estimate]
-    if not solid:
+    estimates = [
+        (p.task.sample_len, p.metric.estimate) for p in parts if p.metric.estimate
+    ]
+    if not estimates:
         return None
-    sizes = [size for size, _ in solid]
+    sizes = [size for size, _ in estimates]
     value = mean_of_means(
-        [estimate.value for _, estimate in solid],
+        [estimate.value for _, estimate in estimates],
         sizes if rule.weighted else [1] * len(sizes),
     )
-    stderrs = [e.stderr for _, e in solid if e.stderr is not None]
-    if len(stderrs) < len(solid):
+    stderrs = [e.stderr for _, e in estimates if e.stderr is not None]
+    if len(stderrs) < len(estimates):
         return Estimate(value)
     stderr = pooled_stderr(stderrs, sizes) if rule.weighted else plain_stderr(stderrs)
     return Estimate(value, stderr, "" if stderr is None else "analytic")
 
 
 def _total(rule: Aggregate, parts: Sequence[_Part]) -> int | None:
-    """Right answers of all tasks, where the average is their share of all documents."""
+    """Number of correct answers in all tasks, if the average is their fraction of all
+    documents."""
     if len({part.task.task.name for part in parts}) < len(parts):
         return None
     total = 0
@@ -176,9 +185,9 @@ def _total(rule: Aggregate, parts: Sequence[_Part]) -> int | None:
 def _gaps(
     key: str, parts: Sequence[_Part], tasks: Sequence[TaskResult]
 ) -> Iterable[str]:
-    having = {part.task.task.name for part in parts}
+    with_metric = {part.task.task.name for part in parts}
     names = list(dict.fromkeys(task.task.name for task in tasks))
-    lost = [name for name in names if name not in having]
+    lost = [name for name in names if name not in with_metric]
     if lost:
         more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
         shown = ", ".join(lost[:_SHOWN])

@@ -8,9 +8,12 @@ from typing import Any, NamedTuple
 from pytest_evals.core.record import Score
 
 
-class Measured(NamedTuple):
-    """A metric's value, with what a person would want to see beside it; ``unscored`` is
-    why there is none, ``lender`` the listed metric that gave it under another name."""
+class MetricValue(NamedTuple):
+    """A metric's value for a document, and the answer to show with it.
+
+    ``unscored`` is the reason if there is no value; ``lender`` is the metric whose
+    function returned it under another name.
+    """
 
     metric: str
     value: Any
@@ -21,38 +24,38 @@ class Measured(NamedTuple):
 
 
 def score_of(
-    measured: Measured,
+    value: MetricValue,
     filter: str,  # noqa: A002 - the word of results files
     filtered: tuple[Any, ...],
     decides: object,
 ) -> Score:
-    """A value as the score of a filter pipeline.
+    """The score of a value.
 
     Args:
-        measured: The value.
+        value: The value.
         filter: Name of the pipeline.
-        filtered: What it left of the responses, one a request.
-        decides: True if 1 means correct and 0 wrong; ``bool()`` of it is only called
-            for these values.
+        filtered: Filtered responses, one for each request.
+        decides: True if 1 means correct and 0 wrong; ``bool()`` is called only for
+            these values.
     """
-    value = plain(measured.value)
-    binary = isinstance(value, (bool, int, float)) and value in (0, 1)
+    number = plain(value.value)
+    binary = isinstance(number, (bool, int, float)) and number in (0, 1)
     return Score(
-        metric=measured.metric,
+        metric=value.metric,
         filter=filter,
-        value=value,
-        correct=value == 1 if binary and decides else None,
-        answer=measured.answer,
+        value=number,
+        correct=number == 1 if binary and decides else None,
+        answer=value.answer,
         filtered=filtered,
-        explanation=measured.explanation,
-        unscored=measured.unscored,
-        lender=measured.lender,
+        explanation=value.explanation,
+        unscored=value.unscored,
+        lender=value.lender,
     )
 
 
 def plain(value: Any) -> Any:
-    """The value with scalars of NumPy or torch as Python's own, also inside lists,
-    tuples and mappings; arrays stay what they are."""
+    """Convert scalars of NumPy or torch to Python's, also inside lists, tuples and
+    mappings; arrays are unchanged."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     if isinstance(value, (list, tuple)):

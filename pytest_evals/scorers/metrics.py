@@ -1,8 +1,7 @@
-"""Metrics by name: what a task file may ask for, and how each adds up.
+"""Metrics by name and their aggregation.
 
-The names, defaults and directions are lm-eval's (0.4.13). A metric that joins the table
-needs an aggregation of that name, and a way to be measured in the module of its output
-type.
+Names, defaults and directions are lm-eval's (0.4.13). A new metric needs an aggregation
+of its name, and an implementation in the module of its output type.
 """
 
 from __future__ import annotations
@@ -26,30 +25,30 @@ from pytest_evals.scorers.aggregations import (
     Aggregation,
     check_installed,
     estimate,
+    from_function,
     number_of,
-    own,
     statistic_of,
     totals_of,
 )
 from pytest_evals.scorers.user_aggregation import Decides, PrefersOnes
 
 if TYPE_CHECKING:
-    from pytest_evals.scorers.lighteval.task_metric import Computed
+    from pytest_evals.scorers.lighteval.task_metric import TaskMetric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSpec:
-    """One metric as the task file gives it.
+    """A metric of a task file.
 
     Args:
-        name: Its name; that of the function, if it is one.
+        name: Its name; for a function, the function's name.
         function: The task's own function.
-        aggregation: Name or function; ``None`` for the metric's own, or the mean.
-        higher_is_better: Direction; ``None`` for the metric's own.
-        is_directed: Whether it has a direction at all.
-        arguments: Whatever else stands in the entry. Metrics of generated texts take
-            these; all others ignore them, as in lm-eval.
-        computed: The metric itself, where it is none of lm-eval's kind.
+        aggregation: Name or function; ``None`` for the metric's default, or the mean.
+        higher_is_better: Direction; ``None`` for the metric's default.
+        is_directed: Whether the metric has a direction.
+        arguments: The other keys of the entry, used by metrics of generated texts and
+            ignored by others, as in lm-eval.
+        computed: The metric, if it does not come from lm-eval.
     """
 
     name: str
@@ -58,26 +57,26 @@ class MetricSpec:
     higher_is_better: bool | None = None
     is_directed: bool = True
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    computed: Computed | None = None
+    computed: TaskMetric | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its numbers, as far as they are known beforehand."""
+        """Names of its values, if known in advance."""
         return self.computed.names if self.computed is not None else (self.name,)
 
 
 @dataclass(frozen=True, slots=True)
 class KnownMetric:
-    """A metric that has a name in every task.
+    """A built-in metric.
 
     Args:
         aggregation: Name of its aggregation.
         higher_is_better: Its direction.
-        numbers_in: Output types where a document's value is a number, or none at all.
-        pairs_in: Output types where it is a pair, which has no mean.
-        accuracy: Whether its value says right (1) or wrong (0).
-        span: The values that the number can have where it is measured here and adds up
-            in its own way; without one, those of its aggregation.
+        numbers_in: Output types for which a document's value is a number.
+        pairs_in: Output types for which it is a pair, which has no mean.
+        accuracy: Whether 1 means correct and 0 wrong.
+        span: Range of the number with the default aggregation; if not set, that of the
+            aggregation.
     """
 
     aggregation: str
@@ -89,19 +88,19 @@ class KnownMetric:
 
     @property
     def output_types(self) -> tuple[str, ...]:
-        """Where it is measured."""
+        """Output types that have the metric."""
         return self.numbers_in + self.pairs_in
 
 
 _CHOICE, _LIKELY = "multiple_choice", "loglikelihood"
 _ROLLING, _TEXT = "loglikelihood_rolling", "generate_until"
 
-_TO_ONE = Span(low=1.0)
-"""Log-probabilities are 0 at most, so a perplexity is 1 at least."""
+_FROM_ONE = Span(low=1.0)
+"""Log-probabilities are at most 0, so perplexities are at least 1."""
 
 METRICS: Mapping[str, KnownMetric] = {
     "acc": KnownMetric("mean", True, (_CHOICE, _LIKELY), (_TEXT,), True, SHARE),
-    # Its name is known to lm-eval, which measures it nowhere.
+    # lm-eval knows the name but never computes it.
     "acc_all": KnownMetric("mean", True),
     "acc_bytes": KnownMetric("mean", True, (_CHOICE,), (_TEXT,), True, SHARE),
     "acc_mutual_info": KnownMetric("mean", True, (_CHOICE,), (_TEXT,), True, SHARE),
@@ -115,7 +114,7 @@ METRICS: Mapping[str, KnownMetric] = {
     ),
     "bypass": KnownMetric("bypass", True, (_TEXT,)),
     "byte_perplexity": KnownMetric(
-        "weighted_perplexity", False, (), (_ROLLING, _TEXT), span=_TO_ONE
+        "weighted_perplexity", False, (), (_ROLLING, _TEXT), span=_FROM_ONE
     ),
     "chrf": KnownMetric("chrf", True, (), (_TEXT,)),
     "chrf++": KnownMetric("chrf++", True, (), (_TEXT,)),
@@ -123,19 +122,21 @@ METRICS: Mapping[str, KnownMetric] = {
     "f1": KnownMetric("f1", True, (), (_CHOICE, _TEXT)),
     "likelihood": KnownMetric("mean", True, (), (_CHOICE, _TEXT)),
     "mcc": KnownMetric("matthews_corrcoef", True, (), (_CHOICE, _TEXT)),
-    "perplexity": KnownMetric("perplexity", False, (_LIKELY,), (_TEXT,), span=_TO_ONE),
+    "perplexity": KnownMetric(
+        "perplexity", False, (_LIKELY,), (_TEXT,), span=_FROM_ONE
+    ),
     "ter": KnownMetric("ter", False, (), (_TEXT,)),
     "word_perplexity": KnownMetric(
-        "weighted_perplexity", False, (), (_ROLLING, _TEXT), span=_TO_ONE
+        "weighted_perplexity", False, (), (_ROLLING, _TEXT), span=_FROM_ONE
     ),
 }
-"""Name → what is known of it. Generated texts are handed on as pairs of reference and
-text, whatever the metric's name, for an aggregation of the task's own."""
+"""Name → built-in metric. Generated texts are passed as pairs of reference and text to
+the aggregation for any name."""
 
 _BETWEEN = ("mean", "median", "nanmean")
-"""Aggregations whose number lies between the values of documents."""
+"""Aggregations whose result is between the smallest and largest value."""
 _CAPPED = ("bleu", "chrf", "chrf++", "ter")
-"""Metrics with at most ``_CAP`` replicates; decided by name, whatever adds them up."""
+"""Metrics with at most ``_CAP`` replicates, for any aggregation."""
 _CAP = 100
 
 _DEFAULTS: Registry[tuple[str, ...]] = Registry(
@@ -150,20 +151,20 @@ _DEFAULTS: Registry[tuple[str, ...]] = Registry(
 
 
 def default_metrics(output_type: str) -> tuple[MetricSpec, ...]:
-    """The metrics of a task that has no ``metric_list``.
+    """The metrics of a task without ``metric_list``.
 
     Raises:
-        UnknownNameError: There is no such output type.
+        UnknownNameError: The output type is unknown.
     """
     return tuple(MetricSpec(name=name) for name in _DEFAULTS[output_type])
 
 
 @lru_cache
 def known_metrics(output_type: str) -> Registry[KnownMetric]:
-    """What can be measured of that output type, without a function of the task's own.
+    """Built-in metrics of an output type.
 
     Raises:
-        UnknownNameError: There is no such output type.
+        UnknownNameError: The output type is unknown.
     """
     default_metrics(output_type)  # raises for an unknown output type
     measured = {
@@ -175,11 +176,11 @@ def known_metrics(output_type: str) -> Registry[KnownMetric]:
 
 
 def is_measured(name: str, output_type: str) -> bool:
-    """Whether documents of that output type get a value of that name.
+    """Whether documents of an output type have a value of a metric.
 
     Raises:
-        UnknownNameError: Nothing has that name, wherever it is measured; or there is no
-            such output type. lm-eval leaves out such a metric.
+        UnknownNameError: The metric or the output type is unknown. lm-eval ignores
+            unknown metrics.
     """
     known = known_metrics(output_type)
     if name not in METRICS:
@@ -194,93 +195,94 @@ def metric(
     declared: bool,
     iterations: int = BOOTSTRAP_ITERS,
 ) -> Metric:
-    """The metric of a task, ready to add up scores.
+    """Build the metric that aggregates scores.
 
     Args:
-        spec: The task file's entry.
+        spec: The entry of the task file.
         filter: Name of the filter pipeline.
-        output_type: The task's.
-        declared: Whether the task's ``process_results`` makes the values; then any name
-            is good.
+        output_type: Output type of the task.
+        declared: Whether the task's ``process_results`` returns the values; then any
+            name is valid.
         iterations: Replicates of the bootstrap.
 
     Raises:
-        UnknownNameError: No metric or no aggregation has that name.
-        EvalsError: The metric's values are not what the aggregation takes.
+        UnknownNameError: The metric or aggregation is unknown.
+        EvalsError: The aggregation does not accept the metric's values.
         MissingExtraError: The aggregation needs a library that is not installed.
     """
-    how = _aggregation(spec)
-    check_installed(how)
+    aggregation = _aggregation(spec)
+    check_installed(aggregation)
     if not declared and spec.function is None:
-        _check_adds_up(spec, known_metrics(output_type)[spec.name], how, output_type)
+        _check_aggregation(
+            spec, known_metrics(output_type)[spec.name], aggregation, output_type
+        )
     if spec.name in _CAPPED:
         iterations = min(iterations, _CAP)
     return Metric(
         name=spec.name,
         filter=filter,
-        aggregate=partial(estimate, how, spec.name, iterations),
+        aggregate=partial(estimate, aggregation, spec.name, iterations),
         higher_is_better=_higher_is_better(spec),
-        is_mean=how is AGGREGATIONS["mean"],
-        totals=totals_of(how),
-        ratio=how.ratio,
-        number=number_of(how),
-        statistic=statistic_of(how),
-        span=_span(spec, how, declared),
-        closed=not declared and spec.function is None and how.several is None,
+        is_mean=aggregation is AGGREGATIONS["mean"],
+        totals=totals_of(aggregation),
+        ratio=aggregation.ratio,
+        number=number_of(aggregation),
+        statistic=statistic_of(aggregation),
+        span=_span(spec, aggregation, declared),
+        closed=not declared and spec.function is None and aggregation.several is None,
     )
 
 
 def is_accuracy(spec: MetricSpec) -> Decides:
-    """Whether a value of 1 means correct and 0 wrong: for a known accuracy, and for
-    values whose mean counts, or that a user's function aggregates, unless lower is
-    better."""
+    """Whether 1 means correct and 0 wrong: for built-in accuracies, and unless lower is
+    better, for metrics that are averaged or aggregated by a user function."""
     known = METRICS.get(spec.name)
     if known is not None and known.accuracy:
         return True
-    how = _aggregation(spec)
+    aggregation = _aggregation(spec)
     if _higher_is_better(spec) is False:
         return False
-    return how is AGGREGATIONS["mean"] or (
-        how.several is not None and PrefersOnes(how.value)
+    return aggregation is AGGREGATIONS["mean"] or (
+        aggregation.several is not None and PrefersOnes(aggregation.value)
     )
 
 
-def _check_adds_up(
-    spec: MetricSpec, known: KnownMetric, how: Aggregation, output_type: str
+def _check_aggregation(
+    spec: MetricSpec, known: KnownMetric, aggregation: Aggregation, output_type: str
 ) -> None:
-    given = "pairs" if output_type in known.pairs_in else "numbers"
-    if how.takes not in (given, "anything"):
+    kind = "pairs" if output_type in known.pairs_in else "numbers"
+    if aggregation.takes not in (kind, "anything"):
         raise EvalsError(
-            f"metric {spec.name!r} of output_type {output_type} gives {given}, which "
-            f"the aggregation {how.name!r} cannot add up\n"
-            f"  fix: aggregation: !function <a function of the list of {given}>"
+            f"metric {spec.name!r} of output_type {output_type} returns {kind}, which "
+            f"the aggregation {aggregation.name!r} does not accept\n"
+            f"  fix: aggregation: !function <a function of the list of {kind}>"
         )
 
 
 def _aggregation(spec: MetricSpec) -> Aggregation:
-    """How its values add up.
+    """The aggregation of a metric.
 
     Raises:
-        UnknownNameError: No aggregation has that name.
+        UnknownNameError: The aggregation is unknown.
     """
     if callable(spec.aggregation):
-        return own(spec.aggregation)
+        return from_function(spec.aggregation)
     if spec.aggregation is not None:
         return AGGREGATIONS[spec.aggregation]
     known = METRICS.get(spec.name)
     return AGGREGATIONS[known.aggregation if known else "mean"]
 
 
-def _span(spec: MetricSpec, how: Aggregation, declared: bool) -> Span:
-    """The values that the number can have: those of its aggregation, unless documents
-    are measured here, which narrows them down."""
+def _span(spec: MetricSpec, aggregation: Aggregation, declared: bool) -> Span:
+    """Range of the number: that of the aggregation, or the metric's own, which is
+    narrower."""
     known = METRICS.get(spec.name)
     if known is None or declared or spec.function is not None:
-        return how.span
-    usual = how is AGGREGATIONS[known.aggregation]
-    if known.accuracy and not usual:
-        usual = any(how is AGGREGATIONS[name] for name in _BETWEEN)
-    return known.span if usual and known.span != ANYTHING else how.span
+        return aggregation.span
+    is_default = aggregation is AGGREGATIONS[known.aggregation]
+    if known.accuracy and not is_default:
+        is_default = any(aggregation is AGGREGATIONS[name] for name in _BETWEEN)
+    return known.span if is_default and known.span != ANYTHING else aggregation.span
 
 
 def _higher_is_better(spec: MetricSpec) -> bool | None:

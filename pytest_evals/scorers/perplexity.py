@@ -1,4 +1,4 @@
-"""Metrics of one log-probability: of a continuation, or of a whole text.
+"""Metrics of one log-probability: of a continuation or of a full text.
 
 Formulas as in lm-eval 0.4.13 (``ConfigurableTask.process_results``).
 """
@@ -13,7 +13,7 @@ from typing import Any
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError
 from pytest_evals.scorers.choices import check_pair
-from pytest_evals.scorers.metric_value import Measured
+from pytest_evals.scorers.metric_value import MetricValue
 
 CONTINUATION_METRICS: Mapping[str, Callable[[float, bool], float | int]] = {
     "acc": lambda logprob, greedy: int(greedy),
@@ -24,7 +24,7 @@ CONTINUATION_METRICS: Mapping[str, Callable[[float, bool], float | int]] = {
 
 
 def _n_words(text: str) -> int:
-    # White space at either end makes an empty word, which counts.
+    # White space at either end adds an empty word, which is counted.
     return len(re.split(r"\s+", text))
 
 
@@ -37,45 +37,45 @@ ROLLING_METRICS: Mapping[str, Callable[[str], int]] = {
     "byte_perplexity": _n_bytes,
     "word_perplexity": _n_words,
 }
-"""Name → what a text's log-probability is divided by."""
+"""Name → length that a text's log-probability is divided by."""
 
 
 def measure_continuation(
     doc: Doc, results: Sequence[Any], metrics: Collection[str]
-) -> list[Measured]:
-    """The document's value of each metric, in the order asked.
+) -> list[MetricValue]:
+    """Values of the metrics for a document, in the given order.
 
     Raises:
-        DocumentError: There is not exactly one ``(log-probability, greedy)`` pair.
+        DocumentError: The results are not one ``(log-probability, greedy)`` pair.
     """
-    logprob, greedy = check_pair(_only(results))
+    logprob, greedy = check_pair(_single(results))
     target = doc.choices[0] if doc.choices else "greedy"
     answer = target if greedy else ""
     return [
-        Measured(name, CONTINUATION_METRICS[name](logprob, greedy), answer)
+        MetricValue(name, CONTINUATION_METRICS[name](logprob, greedy), answer)
         for name in metrics
     ]
 
 
 def measure_rolling(
     doc: Doc, results: Sequence[Any], metrics: Collection[str]
-) -> list[Measured]:
-    """The document's value of each metric, in the order asked: log-probability of the
-    text, and its length.
+) -> list[MetricValue]:
+    """Values of the metrics for a document, in the given order: log-probability and
+    length of the text.
 
     Raises:
-        DocumentError: There is not exactly one log-probability.
+        DocumentError: The results are not one log-probability.
     """
-    logprob = _only(results)
+    logprob = _single(results)
     if not isinstance(logprob, (int, float)) or math.isnan(logprob):
         raise DocumentError(f"a log-probability was expected, got {logprob!r}")
     return [
-        Measured(name, (float(logprob), ROLLING_METRICS[name](doc.query)))
+        MetricValue(name, (float(logprob), ROLLING_METRICS[name](doc.query)))
         for name in metrics
     ]
 
 
-def _only(results: Sequence[Any]) -> Any:
+def _single(results: Sequence[Any]) -> Any:
     if len(results) != 1:
         raise DocumentError(f"one result was expected, got {len(results)}")
     return results[0]

@@ -1,4 +1,4 @@
-"""From the scored documents of a task to its metrics and counts."""
+"""Summary of a task: metrics and counts from its scored documents."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pytest_evals.scorers.metrics import MetricSpec, metric
 
 
 def summarise(task: Task, records: Sequence[Record], n_selected: int) -> TaskResult:
-    """All that can be said of a task: its metrics and its counts.
+    """Compute the metrics and counts of a task.
 
     Args:
-        task: The recipe.
+        task: The task.
         records: Scored records, in any order.
-        n_selected: Documents that should have been run.
+        n_selected: Number of documents that were selected to run.
     """
     ordered = tuple(sorted(records, key=lambda record: record.index))
     counted = [record for record in ordered if not record.excluded]
@@ -32,7 +32,7 @@ def summarise(task: Task, records: Sequence[Record], n_selected: int) -> TaskRes
     return TaskResult(
         task=task,
         records=ordered,
-        metrics=_measured(_metrics(task, ordered), counted, n_missing),
+        metrics=_metric_results(_metrics(task, ordered), counted, n_missing),
         n_selected=n_selected,
         n_total=task.rows.total(),
         n_correct=verdicts.count(True),
@@ -49,8 +49,8 @@ def summarise(task: Task, records: Sequence[Record], n_selected: int) -> TaskRes
 
 
 def _metrics(task: Task, records: Sequence[Record]) -> list[Metric]:
-    """The task's metrics without those that its scorer never gave and need not give (a
-    function that names its values itself, say), and those that it gave beyond them."""
+    """The task's metrics that have scores or are required, and metrics that its scorer
+    returned in addition."""
     scores: dict[tuple[str, str], Score] = {}
     for record in records:
         for score in record.scores:
@@ -59,15 +59,17 @@ def _metrics(task: Task, records: Sequence[Record]) -> list[Metric]:
         return list(task.metrics)
     kept = [m for m in task.metrics if m.lacking or (m.name, m.filter) in scores]
     listed = {(m.name, m.filter) for m in kept}
-    beyond = [
-        _beyond(task, score) for key, score in scores.items() if key not in listed
+    unlisted = [
+        _unlisted_metric(task, score)
+        for key, score in scores.items()
+        if key not in listed
     ]
-    return kept + [metric for metric in beyond if metric is not None]
+    return kept + [metric for metric in unlisted if metric is not None]
 
 
-def _beyond(task: Task, score: Score) -> Metric | None:
-    """How the scores of a name that the task does not list add up: as those of the
-    metric whose function gives them, if there is one."""
+def _unlisted_metric(task: Task, score: Score) -> Metric | None:
+    """Aggregation of a metric that the task does not list: that of the metric whose
+    function returned it, if known."""
     for listed in task.metrics:
         if (listed.name, listed.filter) == (score.lender, score.filter):
             return replace(listed, name=score.metric)
@@ -79,20 +81,20 @@ def _mean_of(output_type: str, name: str, filter_: str) -> Metric:
     return metric(MetricSpec(name=name), filter_, output_type, declared=True)
 
 
-def _measured(
+def _metric_results(
     metrics: Sequence[Metric], records: Sequence[Record], n_missing: int
 ) -> tuple[MetricResult, ...]:
-    """The numbers of all metrics. Those whose names are known only now have the name of
-    their metric in front where they would not be the only ones of theirs."""
-    measured = [(how, _measure(how, records, n_missing)) for how in metrics]
-    taken = Counter((one.name, one.filter) for _, ones in measured for one in ones)
-    found: list[MetricResult] = []
-    for how, results in measured:
+    """Results of all metrics. If names that are known only after scoring are ambiguous,
+    the metric's name becomes their prefix."""
+    by_metric = [(one, _measure(one, records, n_missing)) for one in metrics]
+    n_by_name = Counter((one.name, one.filter) for _, ones in by_metric for one in ones)
+    all_results: list[MetricResult] = []
+    for parent, results in by_metric:
         named = any(one.how is None for one in results)
-        if named and any(taken[one.name, one.filter] > 1 for one in results):
-            results = [replace(r, name=f"{how.name}_{r.name}") for r in results]
-        found += results
-    return tuple(found)
+        if named and any(n_by_name[one.name, one.filter] > 1 for one in results):
+            results = [replace(r, name=f"{parent.name}_{r.name}") for r in results]
+        all_results += results
+    return tuple(all_results)
 
 
 def _measure(
@@ -107,19 +109,19 @@ def _measure(
                 n_unscored += 1
             else:
                 values.append(one.value)
-    found: Estimate | Mapping[str, Estimate] | None = None
+    result: Estimate | Mapping[str, Estimate] | None = None
     error = "" if values or n_unscored else metric.lacking
     if values:
         try:
-            found = (metric.several or metric.aggregate)(values)
+            result = (metric.several or metric.aggregate)(values)
         except (Exception, SystemExit) as problem:  # noqa: BLE001 - user's code
             kind = "" if isinstance(problem, EvalsError) else type(problem).__name__
             error = f"{kind}: {problem}" if kind else str(problem)
     exact = all(type(v) in (bool, int, float) and v in (0, 1) for v in values)
-    several = isinstance(found, Mapping)
-    if isinstance(found, Estimate) and found.is_mean:
+    several = isinstance(result, Mapping)
+    if isinstance(result, Estimate) and result.is_mean:
         metric = replace(metric, is_mean=True)
-    estimates = found if isinstance(found, Mapping) else {metric.name: found}
+    estimates = result if isinstance(result, Mapping) else {metric.name: result}
     return [
         MetricResult(
             name=name,

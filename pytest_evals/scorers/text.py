@@ -1,9 +1,9 @@
-"""Metrics of generated texts, one document at a time.
+"""Metrics of generated texts, for one document at a time.
 
 Calling conventions and formulas as in lm-eval 0.4.13
-(``ConfigurableTask.process_results``, ``exact_match_hf_evaluate``). Where lm-eval tries
-a call and repeats it in another form when that raises ``TypeError``, the form is chosen
-once, from the function's signature.
+(``ConfigurableTask.process_results``, ``exact_match_hf_evaluate``). lm-eval calls a
+function and repeats the call in another form after a ``TypeError``; here the form is
+selected once, from the function's signature.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, did_you_mean
 from pytest_evals.limits.patterns import BoundedPattern
 from pytest_evals.scorers.extraction import compiled
-from pytest_evals.scorers.metric_value import Measured
+from pytest_evals.scorers.metric_value import MetricValue
 from pytest_evals.scorers.metrics import METRICS, MetricSpec, known_metrics
 from pytest_evals.scorers.user_code import UserCode
 
-TextMetric = Callable[[Doc, Any], list[Measured]]
-"""A document and its filtered response to what the metric says of it."""
+TextMetric = Callable[[Doc, Any], list[MetricValue]]
+"""Maps a document and its filtered response to values."""
 
 
 def text_metric(spec: MetricSpec) -> TextMetric:
-    """How a metric measures one document.
+    """The function that measures one document.
 
     Raises:
-        UnknownNameError: No metric of generated texts has that name.
-        EvalsError: Its arguments are not what it takes.
+        UnknownNameError: The metric is unknown for generated texts.
+        EvalsError: Its arguments are invalid.
     """
     if spec.function is None and spec.name not in TEXT_METRICS:
         known_metrics("generate_until")[spec.name]
     with UserCode(f"metric {spec.name!r}", EvalsError):
         if spec.function is not None:
-            return Called(spec.name, _form(spec.function, spec.arguments))
+            return FunctionMetric(spec.name, _form(spec.function, spec.arguments))
         return TEXT_METRICS[spec.name](spec)
 
 
 def shown(response: Any) -> str:
-    """A filtered response as a person reads it."""
+    """A filtered response as a string for display."""
     if isinstance(response, str):
         return response
     if isinstance(response, (list, tuple)):
@@ -55,28 +55,30 @@ def _has_many(doc: Doc) -> bool:
 
 
 def _texts(doc: Doc) -> list[str]:
-    """The references as texts.
+    """The references as strings.
 
     Raises:
-        DocumentError: A gold index is none of theirs.
+        DocumentError: A gold index is out of range.
     """
     golds = doc.gold_index if isinstance(doc.gold_index, list) else [doc.gold_index]
     n = len(doc.choices)
     for gold in golds:
         if not -n <= gold < n:
-            raise DocumentError(f"the right answer {gold!r} is none of {n} references")
+            raise DocumentError(
+                f"the gold index {gold!r} is out of range of {n} references"
+            )
     return [doc.choices[gold] for gold in golds]
 
 
 def _references(doc: Doc, response: Any) -> list[Any]:
-    """The references as a metric gets them.
+    """The references for a metric.
 
-    Several references are given as the row has them. A single one is a text when the
-    response is one, is left alone when the response is a list, and is else turned into
-    the response's type.
+    Several references have the row's types. A single one is a string if the response is
+    a string, is unchanged if the response is a list, and is otherwise converted to the
+    response's type.
 
     Raises:
-        DocumentError: It cannot be turned.
+        DocumentError: The conversion fails.
     """
     texts, target = _texts(doc), doc.target
     if _has_many(doc):
@@ -90,22 +92,22 @@ def _references(doc: Doc, response: Any) -> list[Any]:
         return [raw]
     if response is None:
         raise DocumentError(
-            "the filter pipeline left no answer (None); give its last step a fallback "
-            "or a default_value"
+            "the filter pipeline returned no answer (None); set a fallback or a "
+            "default_value in its last step"
         )
     with UserCode(f"the target {raw!r} as {type(response).__name__}"):
         return [type(response)(raw)]
 
 
 def _raw(target: Any, text: str) -> Any:
-    """The target if the text is nothing but its text; with ``doc_to_choice`` the target
-    is a position, and the text is the reference."""
+    """The target if its string equals the text; with ``doc_to_choice`` the target is an
+    index, and the text is the reference."""
     return target if str(target) == text else text
 
 
-def _alike_in_kind(references: list[Any]) -> list[Any]:
-    """Several references as lm-eval compares them, in one NumPy array: all as text if
-    one is, else as they are, so that no number equals a text."""
+def _comparable(references: list[Any]) -> list[Any]:
+    """Convert references as lm-eval's NumPy array does: all to strings if one is a
+    string."""
     scalars = all(isinstance(one, str | int | float) for one in references)
     if scalars and any(isinstance(one, str) for one in references):
         return [str(one) for one in references]
@@ -114,12 +116,12 @@ def _alike_in_kind(references: list[Any]) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class ExactMatch:
-    """1 if the response is a reference, after both were made alike.
+    """1 if the normalized response equals a normalized reference.
 
     Args:
         name: The metric's name.
         ignored: Patterns that are removed first.
-        lower: Whether case is ignored.
+        lower: Whether to ignore case.
         removed: Characters that are removed last.
     """
 
@@ -128,20 +130,22 @@ class ExactMatch:
     lower: bool = False
     removed: str = ""
 
-    def __call__(self, doc: Doc, response: Any) -> list[Measured]:
-        """One value: 0 or 1; with a list of responses and one reference, the share that
-        matches. With as many responses as references each is held against its own, as
-        in lm-eval (NumPy's rule for two arrays).
+    def __call__(self, doc: Doc, response: Any) -> list[MetricValue]:
+        """One value: 0 or 1; the fraction of matches for a list of responses and one
+        reference.
+
+        If there are as many responses as references, they are compared pairwise, as in
+        lm-eval (NumPy's rule for two arrays).
 
         Raises:
-            DocumentError: The response is not of a kind that can be compared.
+            DocumentError: The response's type cannot be compared.
         """
         responses = response if isinstance(response, list) else [response]
         if _has_many(doc):
-            value = self._any(_alike_in_kind(_references(doc, response)), responses)
+            value = self._any(_comparable(_references(doc, response)), responses)
         else:
             value = self._share(_references(doc, response)[0], responses)
-        return [Measured(self.name, value, shown(response))]
+        return [MetricValue(self.name, value, shown(response))]
 
     def _any(self, references: list[Any], responses: list[Any]) -> float:
         if len(responses) == 1:
@@ -154,21 +158,25 @@ class ExactMatch:
                 f"{len(responses)}; end the filter pipeline with take_first"
             )
         pairs = zip(references, responses, strict=True)
-        return float(any(self._alike(a) == self._alike(b) for a, b in pairs))
+        return float(any(self._normalize(a) == self._normalize(b) for a, b in pairs))
 
     def _share(self, reference: Any, responses: list[Any]) -> float:
         if not responses:
-            raise DocumentError("the filter pipeline left an empty list of responses")
+            raise DocumentError(
+                "the filter pipeline returned an empty list of responses"
+            )
         n_hits = 0
         for response in responses:
-            wanted = str(reference) if isinstance(response, str) else reference
-            n_hits += bool(self._alike(wanted) == self._alike(response))
+            expected = str(reference) if isinstance(response, str) else reference
+            n_hits += bool(self._normalize(expected) == self._normalize(response))
         return n_hits / len(responses)
 
-    def _alike(self, text: Any) -> Any:
+    def _normalize(self, text: Any) -> Any:
         if not isinstance(text, str):
             if self.ignored or self.lower or self.removed:
-                raise DocumentError(f"{self.name} needs a text to change, got {text!r}")
+                raise DocumentError(
+                    f"{self.name} can normalize only strings, got {text!r}"
+                )
             return text
         for regex in self.ignored:
             text = regex.sub("", text)
@@ -176,7 +184,7 @@ class ExactMatch:
             text = text.lower()
         if self.removed:
             text = text.translate(str.maketrans("", "", self.removed))
-        # NumPy, which lm-eval compares with, does not see zeros at the end.
+        # NumPy, which lm-eval uses to compare, ignores trailing null characters.
         return text.rstrip("\0")
 
 
@@ -191,27 +199,27 @@ def _exact_match(spec: MetricSpec) -> TextMetric:
     for name in arguments:
         known = ["ignore_case", "ignore_numbers", "ignore_punctuation"]
         known.append("regexes_to_ignore")
-        hint = did_you_mean(name, known) or f"; it takes {', '.join(known)}"
-        raise EvalsError(f"no argument called {name!r}{hint}")
+        hint = did_you_mean(name, known) or f"; it accepts {', '.join(known)}"
+        raise EvalsError(f"unknown argument {name!r}{hint}")
     return ExactMatch(spec.name, tuple(map(compiled, patterns)), lower, removed)
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
-    """A task's own function of reference and response.
+class FunctionMetric:
+    """A user function of reference and response.
 
     Args:
         name: The metric's name.
-        form: Reference and response to what the function returns.
+        form: Calls the function with reference and response.
     """
 
     name: str
     form: Callable[[Any, Any], Any]
 
-    def __call__(self, doc: Doc, response: Any) -> list[Measured]:
-        """One value; or one for each name, if the function returns a mapping.
+    def __call__(self, doc: Doc, response: Any) -> list[MetricValue]:
+        """One value, or one for each name if the function returns a mapping.
 
-        With several references: 1 if the function finds any of them other than 0.
+        With several references: 1 if the function returns a true value for any of them.
 
         Raises:
             DocumentError: The function raised.
@@ -221,14 +229,14 @@ class Called:
         with UserCode(f"metric {self.name!r}"):
             if _has_many(doc):
                 hits = [bool(self._one(r, response)) for r in references]
-                return [Measured(self.name, float(any(hits)), answer)]
+                return [MetricValue(self.name, float(any(hits)), answer)]
             value = self.form(references[0], response)
         if isinstance(value, Mapping):
             return [
-                Measured(str(name), v, answer, lender=self.name)
+                MetricValue(str(name), v, answer, lender=self.name)
                 for name, v in value.items()
             ]
-        return [Measured(self.name, value, answer)]
+        return [MetricValue(self.name, value, answer)]
 
     def _one(self, reference: Any, response: Any) -> Any:
         value = self.form(reference, response)
@@ -244,8 +252,8 @@ class Called:
 def _form(
     function: Callable[..., Any], arguments: Mapping[str, Any]
 ) -> Callable[[Any, Any], Any]:
-    """The function behind lm-eval's calling convention: ``references=[…],
-    predictions=[…]`` and the arguments if its signature takes them, else one list of
+    """Wrap the function in lm-eval's calling convention: ``references=[…],
+    predictions=[…]`` and the arguments if its signature accepts them, else one list of
     reference and response."""
 
     def by_keyword(reference: Any, response: Any) -> Any:
@@ -269,33 +277,34 @@ def _form(
         signature.bind([])
     except TypeError as error:
         raise EvalsError(
-            "the function must take references and predictions, or one list of "
-            f"reference and response; it takes {signature}"
+            "the function must accept references and predictions, or one list of "
+            f"reference and response; its signature is {signature}"
         ) from error
     return by_position
 
 
 def _pair(spec: MetricSpec) -> TextMetric:
-    def measure(doc: Doc, response: Any) -> list[Measured]:
+    def measure(doc: Doc, response: Any) -> list[MetricValue]:
         if _has_many(doc) and callable(spec.aggregation):
-            # A pair is something, so any of several counts as a hit, as in lm-eval.
-            return [Measured(spec.name, float(bool(_texts(doc))), shown(response))]
+            # A pair is true, so any of several references counts as a match, as in
+            # lm-eval.
+            return [MetricValue(spec.name, float(bool(_texts(doc))), shown(response))]
         if _has_many(doc):
             raise DocumentError(
-                f"metric {spec.name!r} hands pairs to its aggregation and is not "
+                f"metric {spec.name!r} passes pairs to its aggregation and is not "
                 "defined for several references"
             )
         value = [_references(doc, response)[0], response]
-        return [Measured(spec.name, value, shown(response))]
+        return [MetricValue(spec.name, value, shown(response))]
 
     return measure
 
 
 def _bypass(spec: MetricSpec) -> TextMetric:
-    def measure(doc: Doc, response: Any) -> list[Measured]:
-        # Any of several nothings is false, as in lm-eval.
+    def measure(doc: Doc, response: Any) -> list[MetricValue]:
+        # With several references the value is false, as in lm-eval.
         value = 0.0 if _has_many(doc) else None
-        return [Measured(spec.name, value, shown(response))]
+        return [MetricValue(spec.name, value, shown(response))]
 
     return measure
 
@@ -307,4 +316,4 @@ TEXT_METRICS: Mapping[str, Callable[[MetricSpec], TextMetric]] = {
     "bypass": _bypass,
     "exact_match": _exact_match,
 }
-"""Name → what makes the metric from its entry."""
+"""Name → factory of the metric from its entry."""

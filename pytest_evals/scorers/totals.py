@@ -1,7 +1,7 @@
-"""What documents add to the sums that corpus metrics are computed from.
+"""Per-document sums from which corpus metrics are computed.
 
-With these, gates know how such a number varies. What lm-eval reports as standard error
-has its own ways (:mod:`pytest_evals.scorers.aggregations`).
+Gates use them to estimate the variation of the metric. The standard errors of lm-eval
+are in :mod:`pytest_evals.scorers.aggregations`.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ Pairs = tuple[Sequence[float], Sequence[float]]
 
 
 def mean_totals(values: Sequence[float]) -> Totals:
-    """Of a mean of what is not NaN."""
+    """Totals of a mean without NaN."""
     present = [0.0 if math.isnan(value) else 1.0 for value in values]
     kept = [0.0 if math.isnan(value) else float(value) for value in values]
     return Totals(columns=(kept, present), score=_ratio, is_ratio=True)
 
 
 def perplexity_totals(logprobs: Sequence[float]) -> Totals:
-    """Of ``exp(-mean)`` of log-probabilities in nats."""
+    """Totals of ``exp(-mean)`` of log-probabilities in nats."""
     losses = [-value for value in logprobs]
     ones = [1.0] * len(losses)
     return Totals(columns=(losses, ones), score=_ratio, is_log=True, is_ratio=True)
 
 
 def weighted_totals(pairs: Pairs, unit: float = 1.0, *, is_log: bool = True) -> Totals:
-    """Of the log-probabilities of texts over their lengths.
+    """Totals of the log-probabilities of texts divided by their lengths.
 
     Args:
         pairs: Log-probabilities in nats, and lengths.
@@ -44,30 +44,30 @@ def weighted_totals(pairs: Pairs, unit: float = 1.0, *, is_log: bool = True) -> 
 
 
 def brier_totals(pairs: tuple[Sequence[int], Sequence[Sequence[float]]]) -> Totals:
-    """Of the mean squared distance between probabilities and right answers."""
+    """Totals of the mean squared distance between probabilities and correct answers."""
     return mean_totals(
         [squared_distance(gold, row) for gold, row in zip(*pairs, strict=True)]
     )
 
 
 def f1_totals(labels: Labels) -> Totals:
-    """Of binary F1 of label 1."""
+    """Totals of the binary F1 score of label 1."""
     golds = [label == 1 for label in labels[0]]
-    said = [label == 1 for label in labels[1]]
-    both = [float(g and s) for g, s in zip(golds, said, strict=True)]
-    one = [float(g != s) for g, s in zip(golds, said, strict=True)]
+    predictions = [label == 1 for label in labels[1]]
+    both = [float(g and p) for g, p in zip(golds, predictions, strict=True)]
+    one = [float(g != p) for g, p in zip(golds, predictions, strict=True)]
     return Totals(columns=(both, one), score=_f1)
 
 
 def matthews_totals(labels: Labels) -> Totals:
-    """Of Matthews' correlation coefficient: whether a label was right, which was, and
-    which was said."""
-    golds, said = labels
-    known = list(dict.fromkeys((*golds, *said)))
-    same = [float(g == s) for g, s in zip(golds, said, strict=True)]
-    right = [[float(gold == label) for gold in golds] for label in known]
-    given = [[float(one == label) for one in said] for label in known]
-    return Totals(columns=(same, *right, *given), score=_matthews)
+    """Totals of Matthews' correlation coefficient: correctness, gold label, and
+    predicted label."""
+    golds, predictions = labels
+    labels_ = list(dict.fromkeys((*golds, *predictions)))
+    same = [float(g == p) for g, p in zip(golds, predictions, strict=True)]
+    by_gold = [[float(gold == label) for gold in golds] for label in labels_]
+    by_prediction = [[float(one == label) for one in predictions] for label in labels_]
+    return Totals(columns=(same, *by_gold, *by_prediction), score=_matthews)
 
 
 def _ratio(sums: Sequence[float]) -> float:
@@ -83,11 +83,13 @@ def _f1(sums: Sequence[float]) -> float:
 def _matthews(sums: Sequence[float]) -> float:
     same, *rest = sums
     half = len(rest) // 2
-    right, given = rest[:half], rest[half:]
-    n = math.fsum(right)
-    both = same * n - math.fsum(r * g for r, g in zip(right, given, strict=True))
-    spread_right = n * n - math.fsum(r * r for r in right)
-    spread_given = n * n - math.fsum(g * g for g in given)
+    by_gold, by_prediction = rest[:half], rest[half:]
+    n = math.fsum(by_gold)
+    both = same * n - math.fsum(
+        r * g for r, g in zip(by_gold, by_prediction, strict=True)
+    )
+    spread_right = n * n - math.fsum(r * r for r in by_gold)
+    spread_given = n * n - math.fsum(g * g for g in by_prediction)
     if spread_right <= 0 or spread_given <= 0:
         return 0.0
     return both / math.sqrt(spread_right * spread_given)

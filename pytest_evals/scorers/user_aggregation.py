@@ -1,8 +1,7 @@
-"""User functions that aggregate document scores: what they compute, found by calling
-them.
+"""Properties of user functions that aggregate scores, determined by calling them.
 
-Nothing here knows a function by its name. A function is called only after the documents
-gave it values that it can take, since it may be slow to load and may not accept others.
+Functions are not recognized by name. A function is called only after documents have
+values that it accepts, because it may be slow to load and may reject other values.
 """
 
 from __future__ import annotations
@@ -26,30 +25,32 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LONGEST_S = 30.0
-"""Time that the bootstrap of one function may take."""
+"""Time limit for the bootstrap of one function."""
 _LENGTHS = (2, 3, 5, 8, 101)
-"""Lengths of the test lists. The longest tells a mean from a trimmed one."""
+"""Lengths of the test lists. The longest distinguishes a mean from a trimmed mean."""
 _Number = Callable[[Sequence[Any]], float]
 
 
 class PrefersOnes:
-    """Whether documents that all have 1 give a higher number than documents that all
-    have 0, so that 1 means correct and 0 wrong. ``bool()`` of it calls the function,
-    once. True if the function does not accept the test values.
+    """Whether all ones give a higher number than all zeros, so that 1 means correct.
+
+    ``bool()`` calls the function, once. True if the function rejects the test values.
     """
 
     def __init__(self, number: _Number) -> None:
-        """Call nothing yet."""
+        # The function is called on first use.
         self._number = number
-        self._found: bool | None = None
+        self._result: bool | None = None
 
     def __bool__(self) -> bool:
-        """Whether it does."""
-        if self._found is None:
+        """Call the function on first use."""
+        if self._result is None:
             with _quiet():
-                ones, zeros = (_tried(self._number, [one] * 4) for one in (True, False))
-            self._found = not ones <= zeros
-        return self._found
+                ones, zeros = (
+                    _value_or_nan(self._number, [one] * 4) for one in (True, False)
+                )
+            self._result = not ones <= zeros
+        return self._result
 
 
 Decides = bool | PrefersOnes
@@ -57,13 +58,13 @@ Decides = bool | PrefersOnes
 
 
 def is_mean(number: _Number, values: Sequence[Any], value: float) -> bool:
-    """Whether a function is the arithmetic mean: on the documents' values, and on lists
-    of such values, and of zeros and ones of their type, that differ in length.
+    """Whether a function is the arithmetic mean, tested on the documents' values and on
+    lists of different lengths.
 
     Args:
         number: The function.
         values: The documents' values.
-        value: The function's value for them.
+        value: The function's result for them.
     """
     if not all(type(one) in (bool, int, float) for one in values):
         return False
@@ -71,7 +72,9 @@ def is_mean(number: _Number, values: Sequence[Any], value: float) -> bool:
         return False
     lists = _test_lists(values)
     with _quiet():
-        return all(_close(_tried(number, one), averages.mean(one)) for one in lists)
+        return all(
+            _close(_value_or_nan(number, one), averages.mean(one)) for one in lists
+        )
 
 
 def _test_lists(values: Sequence[Any]) -> Iterator[list[Any]]:
@@ -88,14 +91,14 @@ def _close(one: float, other: float) -> bool:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Hide what functions print and warn of values that nobody measured."""
+    """Suppress output and warnings about test values."""
     with warnings.catch_warnings(), redirect_stdout(StringIO()):
         warnings.simplefilter("ignore")
         yield
 
 
-def _tried(number: _Number, values: list[Any]) -> float:
-    """The function's value; NaN if it does not accept these values."""
+def _value_or_nan(number: _Number, values: list[Any]) -> float:
+    """The function's result; NaN if it rejects the values."""
     try:
         return float(number(values))
     except (Exception, SystemExit):  # noqa: BLE001 - user code
@@ -109,16 +112,17 @@ def estimate_user(
     iterations: int,
     values: Sequence[Any],
 ) -> Estimate | Mapping[str, Estimate]:
-    """The value of a user's function and its standard error: by the formula if the
-    function is the mean, else by the bootstrap. The estimate says what it lacks, and
-    why.
+    """Compute the result of a user function and its standard error.
+
+    The standard error is analytic if the function is the mean, else from the bootstrap.
+    The estimate contains the reason if it has no standard error.
 
     Args:
         how: The function.
         metric: The metric's name, for messages.
-        decides: Whether its values say that a document is correct or wrong.
-        iterations: Resamples of the bootstrap; with 0 there is no standard error.
-        values: One a document, in document order, not empty.
+        decides: Whether 1 means correct and 0 wrong.
+        iterations: Resamples of the bootstrap; 0 disables standard errors.
+        values: One for each document, in document order, not empty.
 
     Raises:
         EvalsError: The function fails on these values.
@@ -126,7 +130,7 @@ def estimate_user(
     found = estimate(how, metric, 0, values)
     if isinstance(found, Mapping):
         return found
-    found = replace(found, undecided=_undecided(decides, values))
+    found = replace(found, undecided=_undecided_reason(decides, values))
     if is_mean(how.value, values, found.value):
         mean = estimate(AGGREGATIONS["mean"], metric, iterations, values)
         assert isinstance(mean, Estimate), "a mean is one number"
@@ -135,26 +139,26 @@ def estimate_user(
     if not iterations or len(values) < 2:
         return found
     with _quiet():
-        stderr, why = _bootstrapped(how, iterations, values)
+        stderr, reason = _bootstrap_stderr(how, iterations, values)
     method = "" if stderr is None else "bootstrap"
-    return replace(found, stderr=stderr, method=method, note=why)
+    return replace(found, stderr=stderr, method=method, note=reason)
 
 
-def _undecided(decides: Decides, values: Sequence[Any]) -> str:
-    """Why no document is correct or wrong; empty if some are, or if lower is better."""
+def _undecided_reason(decides: Decides, values: Sequence[Any]) -> str:
+    """Reason if values do not determine correctness; empty otherwise."""
     if not any(isinstance(v, (bool, int, float)) and v in (0, 1) for v in values):
         return "no value is 0 or 1"
     if isinstance(decides, PrefersOnes) and not decides:
-        return "ones in all of them give no higher number than zeros"
+        return "all ones do not give a higher result than all zeros"
     return ""
 
 
-def _bootstrapped(
+def _bootstrap_stderr(
     how: Aggregation, iterations: int, values: Sequence[Any]
 ) -> tuple[float | None, str]:
-    """The standard error, or why there is none."""
+    """The standard error, or ``None`` and the reason."""
     start = time.monotonic()
-    _tried(how.value, list(values))
+    _value_or_nan(how.value, list(values))
     takes_s = (time.monotonic() - start) * iterations
     if takes_s > LONGEST_S:
         what = f"{iterations:,} resamples would take {takes_s:,.0f} s"
@@ -164,8 +168,8 @@ def _bootstrapped(
         import numpy as np
 
         rows: list[list[int]] = at.tolist()
-        drawn = (_tried(how.value, [values[i] for i in row]) for row in rows)
-        return np.array(list(drawn), dtype=np.float64)
+        results = (_value_or_nan(how.value, [values[i] for i in row]) for row in rows)
+        return np.array(list(results), dtype=np.float64)
 
     stderr = bootstrap.bootstrap_stderr(len(values), statistic, iterations)
     if stderr is None or not math.isfinite(stderr):

@@ -1,7 +1,6 @@
-"""Code that somebody else wrote: how it is entered, and how its faults are told.
+"""Calls into user code: exceptions become errors of this package.
 
-Whatever it raises becomes one error of this package that names the exception and the
-line of the user's file; what it returns becomes plain Python.
+The error contains the exception and the line of the user's file.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ class UserCode:
     ...     value = 1
 
     Raises:
-        DocumentError: Or ``error`` if that is given, for every exception in the block.
-            This package's own errors keep their text, without exception and line.
+        DocumentError: Or ``error``, for every exception in the block. Errors of this
+            package keep their text, without exception and line.
     """
 
     __slots__ = ("_error", "_what")
 
     def __init__(self, what: str, error: type[EvalsError] = DocumentError) -> None:
-        """``what`` begins the message: whose code it is."""
+        """``what`` begins the message and identifies the code."""
         self._what = what
         self._error = error
 
     def __enter__(self) -> None:
-        """Nothing to prepare."""
+        """Enter the block."""
 
     def __exit__(
         self,
@@ -42,7 +41,7 @@ class UserCode:
         fault: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Translate what was raised."""
+        """Convert an exception."""
         if isinstance(fault, Exception | SystemExit):
             raise self._error(user_fault(self._what, fault)) from fault
 
@@ -52,15 +51,15 @@ def user_fault(what: str, fault: BaseException) -> str:
     text = str(fault)
     if isinstance(fault, EvalsError):
         return f"{what}: {text}"
-    told = f"{type(fault).__name__}: {text}" if text else type(fault).__name__
-    return f"{what}: {told}{_whence(fault.__traceback__)}"
+    description = f"{type(fault).__name__}: {text}" if text else type(fault).__name__
+    return f"{what}: {description}{_user_line(fault.__traceback__)}"
 
 
-def _whence(trace: TracebackType | None) -> str:
+def _user_line(trace: TracebackType | None) -> str:
     """The deepest line in the user's files, as ``" (utils.py:12)"``.
 
-    The user's files are those beside or below the file that we, or pluggy for us,
-    called into, so that a fault inside NumPy is put where the user called NumPy.
+    The user's files are in the folder of the first file outside this package and
+    pluggy, or below it; so an error inside NumPy gets the line that called NumPy.
     """
     frames = [
         (frame.f_code.co_filename, line)

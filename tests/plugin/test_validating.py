@@ -34,7 +34,7 @@ def test_all_problems_of_all_files_are_told_at_once(suite):
     done.assert_outcomes(passed=1, failed=2)
     done.stdout.fnmatch_lines(
         [
-            "evals/a_first.yaml:*no metric*'exact_mach'*",
+            "evals/a_first.yaml:*unknown metric 'exact_mach'*",
             "evals/a_first.yaml:*no key 'taks'; did you mean 'task'?",
             "evals/z_last.yaml:*'tset'*",
             "3 checked: 1 ok, 2 with problems, 0 out of reach; no model was asked",

@@ -99,13 +99,19 @@ def test_a_list_of_one_text_is_that_text():
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ([("a", 3)], "it compares a text with one or several texts, and value 0 is"),
-        ([("a", ["b", "c"])], "it compares a text with one or several texts"),
-        ([([], "b")], "it compares a text with one or several texts"),
-        ([(None, "b")], "it compares a text with one or several texts"),
-        ([0.5], "it takes pairs of reference and text, and value 0 is 0.5"),
-        ([("a", "b"), (["a"], "b")], "either all texts or all lists"),
-        ([("a", "b"), ("a", ["b"])], "value 1 is ('a', ['b']), unlike those before"),
+        (
+            [("a", 3)],
+            "it compares a string with one or several strings, but value 0 is",
+        ),
+        ([("a", ["b", "c"])], "it compares a string with one or several strings"),
+        ([([], "b")], "it compares a string with one or several strings"),
+        ([(None, "b")], "it compares a string with one or several strings"),
+        ([0.5], "it requires pairs of reference and text, but value 0 is 0.5"),
+        ([("a", "b"), (["a"], "b")], "must be all strings or all lists"),
+        (
+            [("a", "b"), ("a", ["b"])],
+            "value 1 is ('a', ['b']), unlike the earlier ones",
+        ),
     ],
 )
 def test_values_that_cannot_be_compared_are_told(values, told):

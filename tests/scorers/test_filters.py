@@ -149,7 +149,7 @@ def test_an_unknown_filter_is_told_with_a_near_one():
     [
         (
             step("regex", pattern="x"),
-            "filter 'regex': got an unexpected keyword argument 'pattern'; it takes "
+            "filter 'regex': got an unexpected keyword argument 'pattern'; it accepts "
             "regex_pattern, group_select, fallback",
         ),
         (
@@ -163,12 +163,12 @@ def test_an_unknown_filter_is_told_with_a_near_one():
         ),
         (
             step("take_first_k"),
-            "filter 'take_first_k': missing a required argument: 'k'; it takes k",
+            "filter 'take_first_k': missing a required argument: 'k'; it accepts k",
         ),
         (
             step("lowercase", k=1),
             "filter 'lowercase': got an unexpected keyword argument 'k'; "
-            "it takes no arguments",
+            "it accepts no arguments",
         ),
         (
             step("map", mapping_dict=[1]),
@@ -211,7 +211,7 @@ def test_a_tasks_own_function_gets_all_responses_and_a_row_for_each():
 
 
 def test_a_factory_without_apply_is_refused():
-    with pytest.raises(EvalsError, match=r"filter 'dict': made \{\}, which has no"):
+    with pytest.raises(EvalsError, match=r"filter 'dict': returned \{\}, which has no"):
         pipeline("x", [step(dict)])
 
 
@@ -231,12 +231,12 @@ def test_a_fault_in_a_tasks_own_filter_names_exception_and_line():
 
 def test_a_filter_that_loses_a_request_is_refused():
     own = pipeline("mine", [step("custom", filter_fn=lambda resps, docs: resps[:1])])
-    with pytest.raises(DocumentError, match="it made 1 entries of 2"):
+    with pytest.raises(DocumentError, match="it returned 1 entries for 2"):
         own.apply([["a"], ["b"]], {})
 
 
 def test_a_text_filter_refuses_what_is_no_text():
-    with pytest.raises(DocumentError, match=r"lower\(\) needs a text, got \(-1.0, T"):
+    with pytest.raises(DocumentError, match=r"lower\(\) needs a string, got \(-1.0, T"):
         pipeline("x", [step("lowercase")]).apply([[(-1.0, True)]], {})
 
 

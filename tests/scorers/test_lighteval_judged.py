@@ -41,7 +41,7 @@ from pytest_evals.scorers.lighteval.metric import (
     SamplingMethod,
 )
 from pytest_evals.scorers.lighteval.response import ModelResponse
-from pytest_evals.scorers.lighteval.task_metric import Computed
+from pytest_evals.scorers.lighteval.task_metric import TaskMetric
 
 DOC = Doc("Who wrote Emma?", ["Jane Austen"], 0)
 ANSWER = ModelResponse(text=["Austen did."])
@@ -55,11 +55,11 @@ def of(judge, *names):
     kind = SamplingMethod.GENERATIVE
     mean = max
     if len(names) == 1:
-        return Computed(SampleLevelMetric(names[0], True, kind, judge, mean))
+        return TaskMetric(SampleLevelMetric(names[0], True, kind, judge, mean))
     grouping = SampleLevelMetricGrouping(
         list(names), dict.fromkeys(names, True), kind, judge, dict.fromkeys(names, mean)
     )
-    return Computed(grouping)
+    return TaskMetric(grouping)
 
 
 def said(metric, doc, response, *replies):
@@ -82,7 +82,7 @@ def said(metric, doc, response, *replies):
 
 
 def simpleqa():
-    return Computed(CATALOGUE["simpleqa_judge"]())
+    return TaskMetric(CATALOGUE["simpleqa_judge"]())
 
 
 def test_judge_is_asked_once_for_each_answer_with_question_and_gold():

@@ -9,7 +9,7 @@ from pytest_evals.scorers.lighteval.catalogue.corpora import CORPUS_METRICS
 from pytest_evals.scorers.lighteval.catalogue.texts import TEXTS
 from pytest_evals.scorers.lighteval.metric import SampleLevelMetric, SamplingMethod
 from pytest_evals.scorers.lighteval.similarity.matches import ExactMatches
-from pytest_evals.scorers.lighteval.task_metric import Computed
+from pytest_evals.scorers.lighteval.task_metric import TaskMetric
 from pytest_evals.stats.averages import mean
 
 TABLE = {**TEXTS, **CHOICE_METRICS, **CORPUS_METRICS}
@@ -17,7 +17,7 @@ ANYTHING = (-math.inf, math.inf)
 
 
 def spans(made):
-    return {tuple(metric.span) for metric in Computed(made).metrics("none")}
+    return {tuple(metric.span) for metric in TaskMetric(made).metrics("none")}
 
 
 @pytest.mark.parametrize(

@@ -273,8 +273,8 @@ def test_values_that_the_aggregation_does_not_take_are_told():
     with pytest.raises(EvalsError) as caught:
         made.aggregate([1.0, (0, 1)])
     assert str(caught.value) == (
-        "aggregation 'mean' of 'score': it adds up numbers, and value 1 is (0, 1); "
-        "name an aggregation that takes such values"
+        "aggregation 'mean' of 'score': it requires numbers, but value 1 is (0, 1); "
+        "set an aggregation that accepts such values"
     )
 
 
@@ -283,13 +283,15 @@ def test_values_that_the_aggregation_does_not_take_are_told():
 )
 @pytest.mark.parametrize("aggregation", ["mean", "median", "perplexity"])
 def test_pairs_cannot_be_averaged(name, output_type, aggregation):
-    told = f"gives pairs, which the aggregation '{aggregation}'"
+    told = f"returns pairs, which the aggregation '{aggregation}'"
     with pytest.raises(EvalsError, match=told):
         named(name, output_type, aggregation=aggregation)
 
 
 def test_numbers_are_no_pairs():
-    with pytest.raises(EvalsError, match="gives numbers, which the aggregation 'bleu'"):
+    with pytest.raises(
+        EvalsError, match="returns numbers, which the aggregation 'bleu'"
+    ):
         named("exact_match", "generate_until", aggregation="bleu")
 
 
@@ -305,7 +307,7 @@ def test_a_perplexity_beyond_the_largest_float_is_infinite():
 
 
 def test_brier_score_refuses_a_right_answer_outside_the_choices():
-    with pytest.raises(EvalsError, match="value 0 is -100, which is none of its 2"):
+    with pytest.raises(EvalsError, match="value 0 is -100, but it has 2"):
         named("brier_score").aggregate([(-100, [0.5, 0.5])])
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pytest_evals.scorers import user_aggregation
-from pytest_evals.scorers.aggregations import own
+from pytest_evals.scorers.aggregations import from_function
 from pytest_evals.scorers.user_aggregation import PrefersOnes, estimate_user, is_mean
 
 ONE_RIGHT = [1.0] + [0.0] * 9
@@ -63,7 +63,7 @@ OTHERS = {
 
 
 def estimated(function, values, iterations=1000, decides=True):
-    return estimate_user(own(function), "m", decides, iterations, values)
+    return estimate_user(from_function(function), "m", decides, iterations, values)
 
 
 @pytest.mark.parametrize("values", [ONE_RIGHT, HALVES, ALL_RIGHT], ids=str)
@@ -83,7 +83,7 @@ def test_a_mean_of_other_numbers_than_zeros_and_ones_is_one_too():
 @pytest.mark.parametrize("values", [ONE_RIGHT, HALVES, ALL_RIGHT, NUMBERS], ids=str)
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_function_that_agrees_with_the_mean_by_chance_is_none(name, values):
-    number = own(OTHERS[name]).value
+    number = from_function(OTHERS[name]).value
     assert not is_mean(number, values, number(values))
 
 
@@ -142,7 +142,7 @@ def test_calls_with_test_values_print_nothing_and_warn_of_nothing(capsys, recwar
         np.float64(1) / np.float64(len(values) - len(values))  # a warning
         return max(values)
 
-    estimated(loud, NUMBERS, decides=PrefersOnes(own(loud).value))
+    estimated(loud, NUMBERS, decides=PrefersOnes(from_function(loud).value))
     assert capsys.readouterr().out == "called\n" and len(recwarn) == 1
 
 
@@ -160,4 +160,4 @@ def test_calls_with_test_values_print_nothing_and_warn_of_nothing(capsys, recwar
     ],
 )
 def test_one_is_correct_where_ones_make_a_higher_number_than_zeros(function, prefers):
-    assert bool(PrefersOnes(own(function).value)) is prefers
+    assert bool(PrefersOnes(from_function(function).value)) is prefers

@@ -12,7 +12,7 @@ from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
 from pytest_evals.scorers.lighteval.metric import Metric, SamplingMethod
 from pytest_evals.scorers.lighteval.metric_entry import lighteval_metric
 from pytest_evals.scorers.lighteval.metric_fields import check_fields
-from pytest_evals.scorers.lighteval.task_metric import Computed
+from pytest_evals.scorers.lighteval.task_metric import TaskMetric
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class TaskMetrics:
         warnings: Problems that do not prevent the run.
     """
 
-    metrics: tuple[Computed, ...]
+    metrics: tuple[TaskMetric, ...]
     n_samples: int
     warnings: tuple[str, ...] = ()
 
@@ -54,11 +54,11 @@ def task_metrics(
         TaskFileError: A metric is invalid or incomplete, or two share a name.
     """
     problems: list[Problem] = []
-    metrics: list[Computed] = []
+    metrics: list[TaskMetric] = []
     for given in config.metrics:
         try:
             metric = _with_arguments(_checked(given), arguments)
-            one = Computed(metric, reasoning_tags=options.reasoning_tags)
+            one = TaskMetric(metric, reasoning_tags=options.reasoning_tags)
             one.check_made(may_execute=options.allow_unsafe_code)
             if one not in metrics:
                 metrics.append(one)
@@ -127,14 +127,14 @@ def _takes_arguments(metric: Metric) -> bool:
     return any("@" in name for name in metric.names)
 
 
-def _duplicate_names(metrics: Sequence[Computed]) -> Iterator[str]:
+def _duplicate_names(metrics: Sequence[TaskMetric]) -> Iterator[str]:
     names = [name for one in metrics for name in one.names]
     for name in dict.fromkeys(names):
         if names.count(name) > 1:
             yield f"metrics: two metrics are named {name!r}"
 
 
-def _n_samples(config: Any, metrics: Sequence[Computed]) -> int:
+def _n_samples(config: Any, metrics: Sequence[TaskMetric]) -> int:
     given = config.num_samples
     listed = list(given) if isinstance(given, list | tuple) else [given or 1]
     required = (one.metric.num_samples() for one in metrics)

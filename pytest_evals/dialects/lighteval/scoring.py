@@ -20,7 +20,7 @@ from pytest_evals.scorers.lighteval.judge_adapter import (
 )
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
 from pytest_evals.scorers.lighteval.response import ModelResponse
-from pytest_evals.scorers.lighteval.task_metric import Computed
+from pytest_evals.scorers.lighteval.task_metric import TaskMetric
 from pytest_evals.scorers.metric_value import score_of
 from pytest_evals.scorers.user_aggregation import Decides
 
@@ -37,7 +37,7 @@ class MetricScorer:
         bootstrap_iters: Maximum number of resamples for bootstrapped standard errors.
     """
 
-    metrics: tuple[Computed, ...]
+    metrics: tuple[TaskMetric, ...]
     bootstrap_iters: int = BOOTSTRAP_ITERS
     _accuracies: Mapping[str, Decides] = field(init=False, repr=False, compare=False)
 

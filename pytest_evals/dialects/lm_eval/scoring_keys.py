@@ -32,7 +32,7 @@ from pytest_evals.scorers.metrics import (
 )
 
 if TYPE_CHECKING:
-    from pytest_evals.scorers.lighteval.task_metric import Computed
+    from pytest_evals.scorers.lighteval.task_metric import TaskMetric
 
 _OWN_KEYS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")
 
@@ -229,7 +229,7 @@ def _spec(entry: Section, names: MetricNames, declared: bool) -> MetricSpec | No
         entry.wrong("metric", given, (str,))
         return None
     function: Callable[..., Any] | None = None
-    computed: Computed | None = None
+    computed: TaskMetric | None = None
     rest = {key: v for key, v in entry.values.items() if key not in _OWN_KEYS}
     if not declared:
         try:

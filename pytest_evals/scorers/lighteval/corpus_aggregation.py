@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_evals.scorers.aggregations import AGGREGATIONS, Aggregation, own
+from pytest_evals.scorers.aggregations import AGGREGATIONS, Aggregation, from_function
 from pytest_evals.scorers.lighteval.corpus.preparators import Kept
 from pytest_evals.scorers.lighteval.metric import CorpusLevelComputation, Metric
 from pytest_evals.scorers.lighteval.reductions import mean
@@ -27,7 +27,11 @@ def _aggregation(metric: Metric, name: str, how: Any) -> Aggregation:
         return found
     if how is mean or _is_library_mean(how):
         return AGGREGATIONS["mean"]
-    return AGGREGATIONS[how] if isinstance(how, str) else own(_named(metric, name, how))
+    return (
+        AGGREGATIONS[how]
+        if isinstance(how, str)
+        else from_function(_named(metric, name, how))
+    )
 
 
 def _is_library_mean(how: Any) -> bool:

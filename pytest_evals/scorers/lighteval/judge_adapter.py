@@ -16,7 +16,7 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.core.request import Response
 from pytest_evals.scorers.lighteval.judges.judge_lm import JudgeQuestion
 from pytest_evals.scorers.lighteval.response import ModelResponse
-from pytest_evals.scorers.lighteval.task_metric import Computed
+from pytest_evals.scorers.lighteval.task_metric import TaskMetric
 
 _SESSIONS = "judge"
 """The name of the session's judge in ``Ask.model``."""
@@ -25,12 +25,12 @@ _SESSIONS = "judge"
 class JudgedMetric(NamedTuple):
     """A metric, and the document and response that it measures."""
 
-    metric: Computed
+    metric: TaskMetric
     doc: Doc
     response: ModelResponse
 
 
-def judge_models(metrics: Iterable[Computed]) -> Mapping[str, ModelSource]:
+def judge_models(metrics: Iterable[TaskMetric]) -> Mapping[str, ModelSource]:
     """The judges of metrics, by their names in ``Ask.model``."""
     sources = [judge.source for metric in metrics for judge in metric.judges]
     return {source or _SESSIONS: source or JUDGE for source in sources}

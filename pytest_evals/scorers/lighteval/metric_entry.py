@@ -12,10 +12,10 @@ from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.lighteval.metric import Metric
 from pytest_evals.scorers.lighteval.metric_fields import check_fields
 from pytest_evals.scorers.lighteval.reductions import mean
-from pytest_evals.scorers.lighteval.task_metric import FITTING, Computed
+from pytest_evals.scorers.lighteval.task_metric import FITTING, TaskMetric
 
 
-def lighteval_metric(name: str, arguments: Mapping[str, Any]) -> Computed:
+def lighteval_metric(name: str, arguments: Mapping[str, Any]) -> TaskMetric:
     """A metric of lighteval's.
 
     Args:
@@ -37,7 +37,7 @@ def lighteval_metric(name: str, arguments: Mapping[str, Any]) -> Computed:
 
 def own_metric(
     name: str, given: Any, output_type: str, arguments: Mapping[str, Any]
-) -> Computed | None:
+) -> TaskMetric | None:
     """A metric of the user's: an object of :mod:`.metric`, or a function of ``doc`` and
     ``response``; ``None`` for anything else.
 
@@ -61,11 +61,11 @@ def own_metric(
     return _with_arguments(made, dict(arguments))
 
 
-def _with_arguments(metric: Metric, params: dict[str, Any]) -> Computed:
+def _with_arguments(metric: Metric, params: dict[str, Any]) -> TaskMetric:
     """The metric, and what an entry says of any metric."""
     tags = REASONING_TAGS if _flag(params, "remove_reasoning_tags") else ()
     query = params.pop("unconditioned_query", None)
-    made = Computed(metric(params), tags, query or "")
+    made = TaskMetric(metric(params), tags, query or "")
     if query is not None and not (isinstance(query, str) and made.needs_unconditioned):
         raise EvalsError(
             "unconditioned_query is a text, for metrics with logprob_normalization: pmi"

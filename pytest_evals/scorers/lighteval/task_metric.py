@@ -37,7 +37,7 @@ from pytest_evals.scorers.lighteval.metric import Metric, SamplingMethod
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.text.reasoning_tags import remove_reasoning_tags
 from pytest_evals.scorers.lighteval.value_ranges import span_of
-from pytest_evals.scorers.metric_value import Measured
+from pytest_evals.scorers.metric_value import MetricValue
 from pytest_evals.scorers.user_aggregation import Decides, PrefersOnes, estimate_user
 from pytest_evals.scorers.user_code import UserCode
 
@@ -64,7 +64,7 @@ _UNSAFE = "--evals-allow-unsafe-code runs it, on this machine and with your righ
 
 
 @dataclass(frozen=True, slots=True)
-class Computed:
+class TaskMetric:
     """A metric as a task uses it.
 
     Args:
@@ -93,7 +93,7 @@ class Computed:
         self,
         aggregation: str | Callable[[Any], Any] | None,
         higher_is_better: bool | None,
-    ) -> Computed:
+    ) -> TaskMetric:
         """The same with another way to add up, or another direction; only a plain
         function has none of its own.
 
@@ -165,7 +165,7 @@ class Computed:
                 if find_spec(module) is None:
                     raise MissingExtraError(f"metric {shown}", library, extra)
 
-    def measure(self, doc: Doc, response: ModelResponse) -> list[Measured]:
+    def measure(self, doc: Doc, response: ModelResponse) -> list[MetricValue]:
         """What it says of a document; columns of the row stand for
         ``doc.specific`` where the document has none.
 
@@ -180,7 +180,7 @@ class Computed:
                 "judge were not asked"
             ) from None
 
-    def _measured(self, doc: Doc, response: ModelResponse) -> list[Measured]:
+    def _measured(self, doc: Doc, response: ModelResponse) -> list[MetricValue]:
         if doc.specific is None:
             row = doc.row
             specific = row.copy() if isinstance(row, WatchedRow) else dict(row)
@@ -201,8 +201,10 @@ class Computed:
                 values = self._values(doc, response)
         if isinstance(values, NoScoreError):
             why = str(values)
-            return [Measured(n, None, answer, said, why) for n in known]
-        return [Measured(n, v, answer, said) for n, v in values.items() if n in known]
+            return [MetricValue(n, None, answer, said, why) for n in known]
+        return [
+            MetricValue(n, v, answer, said) for n, v in values.items() if n in known
+        ]
 
     def _values(
         self, doc: Doc, response: ModelResponse

@@ -67,9 +67,9 @@ def test_values_that_json_does_not_know_become_lm_evals():
 
 
 def test_the_mean_of_a_task_module_has_the_standard_error_of_a_mean():
-    from pytest_evals.scorers.aggregations import AGGREGATIONS, own
+    from pytest_evals.scorers.aggregations import AGGREGATIONS, from_function
 
-    assert own(NAMES["lm_eval.api.metrics"]["mean"]) is AGGREGATIONS["mean"]
+    assert from_function(NAMES["lm_eval.api.metrics"]["mean"]) is AGGREGATIONS["mean"]
 
 
 def test_the_best_value_over_all_right_answers_counts():

@@ -41,7 +41,7 @@ from pytest_evals.scorers.lighteval.judges.judge_lm import JudgeQuestion
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
 from pytest_evals.scorers.lighteval.metric_entry import lighteval_metric
 from pytest_evals.scorers.lighteval.response import ModelResponse
-from pytest_evals.scorers.lighteval.task_metric import Computed
+from pytest_evals.scorers.lighteval.task_metric import TaskMetric
 from pytest_evals.scorers.metric_value import plain
 
 
@@ -63,7 +63,7 @@ def read_named(section: Section, lines: Lines, has_solver: bool) -> ScorerParts:
     )
 
 
-def _metric(section: Section) -> Computed | None:
+def _metric(section: Section) -> TaskMetric | None:
     name = required_text(section, "metric", "rouge_t5")
     arguments = section.take("arguments", dict, {})
     if not name:
@@ -78,7 +78,7 @@ def _metric(section: Section) -> Computed | None:
     return metric
 
 
-def _check(metric: Computed, name: str) -> None:
+def _check(metric: TaskMetric, name: str) -> None:
     if metric.metric.category is not SamplingMethod.GENERATIVE:
         raise EvalsError(f"metric {name!r} measures log-probabilities, and no answers")
     if getattr(metric.metric.sample_level_fn, "executes_answers", False):
@@ -92,7 +92,7 @@ def _check(metric: Computed, name: str) -> None:
 
 
 def _judge(
-    section: Section, metric: Computed | None, lines: Lines
+    section: Section, metric: TaskMetric | None, lines: Lines
 ) -> SolverChain | None:
     if metric is not None and metric.judges:
         return line_to(section, "model_key", lines)
@@ -112,7 +112,7 @@ class _Named:
         judge: Whom the metric asks, if it asks somebody.
     """
 
-    metric: Computed
+    metric: TaskMetric
     truth: SampleTemplate | None
     value: SampleTemplate | None
     judge: SolverChain | None
@@ -162,7 +162,7 @@ def _question(output: SolverOutput | None) -> str:
     return (output.trace.get_last_user_text() or "") if output else ""
 
 
-def _numbers(metric: Computed) -> list[Number]:
+def _numbers(metric: TaskMetric) -> list[Number]:
     """What adds up as in other dialects, each under its own name."""
     found = []
     for house in metric.metrics("none"):

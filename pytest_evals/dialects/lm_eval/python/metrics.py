@@ -23,7 +23,7 @@ from pytest_evals.scorers.lighteval.judge_adapter import (
     judged_together,
 )
 from pytest_evals.scorers.lighteval.response import ModelResponse, response_of
-from pytest_evals.scorers.lighteval.task_metric import Computed
+from pytest_evals.scorers.lighteval.task_metric import TaskMetric
 from pytest_evals.scorers.metric_value import score_of
 from pytest_evals.scorers.user_aggregation import Decides
 
@@ -69,7 +69,7 @@ def build_metrics(
     Raises:
         TaskFileError: A metric is unknown or cannot be computed for this task.
     """
-    metrics: list[Computed] = []
+    metrics: list[TaskMetric] = []
     problems: list[Problem] = []
     for entry in entries:
         try:
@@ -102,7 +102,7 @@ class ExternalMetrics:
         iterations: Maximum number of resamples for bootstrapped standard errors.
     """
 
-    metrics: tuple[Computed, ...]
+    metrics: tuple[TaskMetric, ...]
     output_type: str
     iterations: int
     _accuracies: Mapping[str, Decides] = field(init=False, repr=False, compare=False)

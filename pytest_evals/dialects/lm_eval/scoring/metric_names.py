@@ -12,7 +12,7 @@ from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.metrics import METRICS
 
 if TYPE_CHECKING:
-    from pytest_evals.scorers.lighteval.task_metric import Computed
+    from pytest_evals.scorers.lighteval.task_metric import TaskMetric
 
 LIGHTEVAL = "lighteval:"
 """Prefix of the names of lighteval's metrics in task files."""
@@ -37,7 +37,7 @@ class MetricNames:
     registered: Mapping[str, Any]
     output_type: str
 
-    def find(self, given: Any, arguments: Mapping[str, Any]) -> Computed | None:
+    def find(self, given: Any, arguments: Mapping[str, Any]) -> TaskMetric | None:
         """The metric of an entry; ``None`` if it is lm-eval's.
 
         Args:
@@ -67,7 +67,7 @@ class MetricNames:
 
     def _custom_metric(
         self, name: str, metric: Any, arguments: Mapping[str, Any]
-    ) -> Computed | None:
+    ) -> TaskMetric | None:
         from pytest_evals.scorers.lighteval.metric_entry import own_metric
 
         return own_metric(name, metric, self.output_type, arguments)

@@ -26,7 +26,7 @@ from pytest_evals.dialects.lm_eval.scoring.filter_scope import (
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.choices import measure_choices
 from pytest_evals.scorers.filters import TAKE_FIRST, Pipeline
-from pytest_evals.scorers.metric_value import Measured, plain, score_of
+from pytest_evals.scorers.metric_value import MetricValue, plain, score_of
 from pytest_evals.scorers.metrics import (
     MetricSpec,
     is_accuracy,
@@ -41,12 +41,12 @@ from pytest_evals.scorers.user_code import UserCode
 
 if TYPE_CHECKING:
     from pytest_evals.scorers.lighteval.response import ModelResponse
-    from pytest_evals.scorers.lighteval.task_metric import Computed
+    from pytest_evals.scorers.lighteval.task_metric import TaskMetric
 
 ProcessResults = Callable[[dict[str, Any], list[Any]], Mapping[str, Any]]
 """A task's own scoring: maps row and filtered responses, one for each request, to
 values by metric."""
-Measure = Callable[[Doc, tuple[Any, ...], "ModelResponse | None"], list[Measured]]
+Measure = Callable[[Doc, tuple[Any, ...], "ModelResponse | None"], list[MetricValue]]
 """Maps a document, its filtered responses (one for each request), and the response for
 lighteval's metrics, if known, to values."""
 _Judged = Mapping[str, Mapping[str, Sequence[str]]]
@@ -151,7 +151,7 @@ class Scorer:
         return judge_models(self._with_judges)
 
     @property
-    def _with_judges(self) -> list[Computed]:
+    def _with_judges(self) -> list[TaskMetric]:
         computed = [spec.computed for spec in self.metrics if spec.computed is not None]
         return [one for one in computed if one.judges]
 
@@ -211,7 +211,7 @@ class Scorer:
 
     def measured(
         self, doc: Doc, filtered: tuple[Any, ...], response: ModelResponse | None = None
-    ) -> list[Measured]:
+    ) -> list[MetricValue]:
         """Values of the metrics for a document.
 
         Args:
@@ -320,15 +320,15 @@ def _response_value(output_type: str, response: Response) -> Any:
     return (response.logprob, bool(response.greedy))
 
 
-_MEASURES: Registry[Callable[[Doc, Sequence[Any], Sequence[str]], list[Measured]]] = (
-    Registry(
-        "output_type",
-        {
-            "loglikelihood": measure_continuation,
-            "loglikelihood_rolling": measure_rolling,
-            "multiple_choice": measure_choices,
-        },
-    )
+_MEASURES: Registry[
+    Callable[[Doc, Sequence[Any], Sequence[str]], list[MetricValue]]
+] = Registry(
+    "output_type",
+    {
+        "loglikelihood": measure_continuation,
+        "loglikelihood_rolling": measure_rolling,
+        "multiple_choice": measure_choices,
+    },
 )
 
 
@@ -347,7 +347,7 @@ def _measure_of(specs: Sequence[MetricSpec], output_type: str) -> Measure:
     ]
 
 
-def _measure_lighteval(metric: Computed, output_type: str) -> Measure:
+def _measure_lighteval(metric: TaskMetric, output_type: str) -> Measure:
     from pytest_evals.scorers.lighteval.response import response_of
 
     return lambda doc, filtered, response: metric.measure(
@@ -373,13 +373,13 @@ def _measure_by_task(process_results: ProcessResults, output_type: str) -> Measu
 
     def measure(
         doc: Doc, filtered: tuple[Any, ...], response: ModelResponse | None
-    ) -> list[Measured]:
+    ) -> list[MetricValue]:
         with UserCode("process_results"):
             values = process_results(handed(doc.row), list(filtered))
             if not isinstance(values, Mapping):
                 raise DocumentError(f"it must return a mapping, not {values!r}")
         answer = _answer(doc, filtered, output_type)
-        return [Measured(str(name), value, answer) for name, value in values.items()]
+        return [MetricValue(str(name), value, answer) for name, value in values.items()]
 
     return measure
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_evals.scorers.aggregations import Aggregation, own
+from pytest_evals.scorers.aggregations import Aggregation, from_function
 from pytest_evals.scorers.lighteval.metric import CorpusLevelComputation
 
 BIN = 100
@@ -95,4 +95,4 @@ class CorpusLevelHLE(CorpusLevelComputation):
 
     def aggregation(self) -> Aggregation:
         """How it is added up, with a bootstrapped standard error."""
-        return own(self.compute_corpus)
+        return from_function(self.compute_corpus)

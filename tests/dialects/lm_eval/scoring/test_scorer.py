@@ -115,7 +115,7 @@ def test_a_right_answer_outside_the_choices_scores_0_and_says_so(gold):
     one = doc(["a", "b"], gold, target="z")
     (acc,) = scorer("multiple_choice", "acc")(record(one, *lls(-1.0, -2.0)))
     assert acc.value == 0.0
-    assert acc.explanation == f"the right answer {gold!r} is not among the choices"
+    assert acc.explanation == f"the correct answer {gold!r} is not among the choices"
 
 
 def test_acc_mutual_info_subtracts_the_probability_without_the_question():
@@ -126,7 +126,7 @@ def test_acc_mutual_info_subtracts_the_probability_without_the_question():
 
 
 def test_acc_mutual_info_without_second_requests_is_an_error():
-    with pytest.raises(DocumentError, match="needs a second log-probability"):
+    with pytest.raises(DocumentError, match="needs the log-probability of each choice"):
         scorer("multiple_choice", "acc_mutual_info")(record(doc("ab"), *lls(-1, -2)))
 
 
@@ -204,7 +204,7 @@ def test_a_mapped_number_is_compared_with_the_target_as_number():
     score = scorer("generate_until", "exact_match", pipelines=(pipeline("m", steps),))
     (match,) = score(record(doc(["2"], target=2), *texts("two")))
     assert match.value == 1.0
-    with pytest.raises(DocumentError, match=r"left no answer \(None\)"):
+    with pytest.raises(DocumentError, match=r"returned no answer \(None\)"):
         score(record(doc(["2"], target=2), *texts("three")))
 
 
@@ -213,7 +213,7 @@ def test_unknown_arguments_of_exact_match_are_told():
     with pytest.raises(EvalsError) as caught:
         scorer("generate_until", spec)
     assert str(caught.value) == (
-        "metric 'exact_match': no argument called 'ignore_cases'; "
+        "metric 'exact_match': unknown argument 'ignore_cases'; "
         "did you mean 'ignore_case'?"
     )
 
@@ -402,7 +402,7 @@ def test_what_process_results_returns_beyond_the_list_is_averaged():
 @pytest.mark.parametrize(
     ("kind", "responses", "told"),
     [
-        ("multiple_choice", lls(-1.0), "there are 2 choices and 1 results"),
+        ("multiple_choice", lls(-1.0), "2 choices, but 1 results"),
         ("multiple_choice", lls(-1.0, float("nan")), "log-probability was expected"),
         ("multiple_choice", texts("a", "b"), "the model returned no log-probability"),
         ("loglikelihood", lls(-1.0, -2.0), "one result was expected, got 2"),
