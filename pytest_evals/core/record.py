@@ -45,7 +45,7 @@ class Score:
     """One metric's value for one document.
 
     Args:
-        metric: The metric's name.
+        metric: The metric's name; custom scorers leave it empty.
         filter: The filter pipeline that the responses went through.
         value: A number, or whatever the metric's aggregation takes (a pair of reference
             and prediction, say).
@@ -64,7 +64,7 @@ class Score:
             copies of one answer, and no evidence.
     """
 
-    metric: str
+    metric: str = ""
     filter: str = "none"
     value: Any = None
     correct: bool | None = None

@@ -135,12 +135,31 @@ _ENTITY = _top(
 _RUN_PART = re.compile(rb"""(?:\$ref|task_specifications|display_name)["']?[ \t]*:""")
 
 
+_PROMPT = _top(rb"prompt")
+_NATIVE_DATA = _top(rb"rows", rb"dataset")
+_FOREIGN = _top(
+    *(key.encode() for key in OWN_KEYS),
+    *(rb"dataset_path", rb"include", rb"output_type", rb"class", rb"group"),
+    *(rb"definition", rb"evaluation", rb"task_specifications", rb"key"),
+)
+"""Keys that only lm-eval's and LatticeFlow's files have."""
+
+
+def _is_native(raw: bytes) -> bool:
+    """Whether a file is an eval of our own dialect: ``prompt`` with ``rows`` or
+    ``dataset``, and no key of another dialect."""
+    if b"prompt" not in raw or not _PROMPT.search(raw):
+        return False
+    return bool(_NATIVE_DATA.search(raw)) and not _FOREIGN.search(raw)
+
+
 def dialect(raw: bytes) -> str | None:
     """Whose dialect a file of tasks is written in.
 
     Returns:
-        ``"lm_eval"`` for a file that says it is a task or a group of tasks,
-        ``"latticeflow"`` for one that says it is a task or a run, else ``None``.
+        ``"lm_eval"`` for tasks and groups, ``"latticeflow"`` for tasks and runs,
+        ``"native"`` for a file with ``prompt`` and ``rows`` or ``dataset``, else
+        ``None``.
     """
     raw = raw.removeprefix(_BYTE_ORDER_MARK)
     if b"task" in raw:
@@ -150,7 +169,9 @@ def dialect(raw: bytes) -> str | None:
             return "lm_eval"
         if _is_run(raw):
             return "latticeflow"
-    return "latticeflow" if _is_task(raw) else None
+    if _is_task(raw):
+        return "latticeflow"
+    return "native" if _is_native(raw) else None
 
 
 _SIGN = re.compile(

@@ -22,6 +22,7 @@ READERS: Registry[Reader] = Registry(
         "latticeflow": "pytest_evals.dialects.latticeflow.loader:load_tasks",
         "lm_eval": "pytest_evals.dialects.lm_eval.task:load_tasks",
         "lighteval": "pytest_evals.dialects.lighteval.tasks:load_tasks",
+        "native": "pytest_evals.dialects.native.eval_file:load_tasks",
     },
 )
 """Dialect → what reads the tasks and groups of a file.

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
+from pytest_evals.dialects.gates_section.schema import described, gate_schema
 from pytest_evals.dialects.lm_eval.prompts.question import BUILDERS
-from pytest_evals.gates.read.keys import KEYS, MARGIN_KEYS
 from pytest_evals.prompts.fewshot import SAMPLERS
 from pytest_evals.scorers.aggregations import AGGREGATIONS
 from pytest_evals.scorers.filters import FILTERS
@@ -60,7 +60,7 @@ def schema() -> Schema:
                 "properties": {**_task_keys(), **_group_keys()},
                 "additionalProperties": False,
             },
-            "gate": _gate(),
+            "gate": gate_schema(),
         },
     }
 
@@ -116,7 +116,7 @@ def _task_keys() -> Schema:
         "task_list": ({}, "No effect, as in lm-eval."),
         **_fields(),
     }
-    return {key: _described(one, text) for key, (one, text) in keys.items()}
+    return {key: described(one, text) for key, (one, text) in keys.items()}
 
 
 def _fields() -> dict[str, tuple[Schema, str]]:
@@ -150,7 +150,7 @@ def _shots() -> Schema:
     for key in ("doc_to_image", "doc_to_audio"):
         del fields[key]
     rows = {"type": ["array", "string", "null"]}
-    described: dict[str, tuple[Schema, str]] = {
+    entries: dict[str, tuple[Schema, str]] = {
         "sampler": (_word(SAMPLERS, or_function=True), "Sampler of few-shot examples."),
         "split": (_TEXT, "The split of the few-shot examples."),
         "process_docs": (_FUNCTION, "Transforms the rows of few-shot examples."),
@@ -158,7 +158,7 @@ def _shots() -> Schema:
         "fewshot_indices": ({"type": ["array", "null"]}, "No effect, as in lm-eval."),
         **fields,
     }
-    keys = {key: _described(one, text) for key, (one, text) in described.items()}
+    keys = {key: described(one, text) for key, (one, text) in entries.items()}
     return {
         "type": ["object", "null"],
         "properties": keys,
@@ -188,15 +188,15 @@ def _metrics() -> Schema:
         "type": "object",
         "required": ["metric"],
         "properties": {
-            "metric": _described(_offered(METRICS), "Its name or a function."),
-            "aggregation": _described(
+            "metric": described(_offered(METRICS), "Its name or a function."),
+            "aggregation": described(
                 _word(AGGREGATIONS, or_function=True),
                 "Aggregation of the documents' values.",
             ),
-            "higher_is_better": _described(
+            "higher_is_better": described(
                 {"enum": [True, False, 1, 0, None]}, "Whether higher values are better."
             ),
-            "hf_evaluate": _described(
+            "hf_evaluate": described(
                 _SWITCH, "Whether the metric is from the evaluate library."
             ),
         },
@@ -218,8 +218,8 @@ def _group_keys() -> Schema:
         },
     }
     return {
-        "group": _described({"type": "string"}, "Name, unique among tasks and groups."),
-        "group_alias": _described(_TEXT, "Name in tables."),
+        "group": described({"type": "string"}, "Name, unique among tasks and groups."),
+        "group_alias": described(_TEXT, "Name in tables."),
         "task": {
             "description": "The members: names of tasks, groups and tags, or mappings.",
             "anyOf": [{"type": "string"}, {"type": "array", "items": member}],
@@ -238,29 +238,6 @@ def _gates() -> Schema:
     return {"type": ["array", "null"], "items": {"$ref": "#/$defs/gate"}}
 
 
-def _gate() -> Schema:
-    """A gate as text, or as a mapping."""
-    keys = {name: _described(key.schema, key.about) for name, key in KEYS.items()}
-    margins = {key: KEYS[key].schema for key in MARGIN_KEYS}
-    name = KEYS["baseline"].schema
-    anchor = {
-        "type": "object",
-        "properties": {"baseline": name, **margins},
-        "required": ["baseline"],
-    }
-    keys["anchor"] = _described(
-        {"anyOf": [name, anchor]},
-        "A second baseline: v1, or {baseline: v1, max_drop: 0.05}.",
-    )
-    short = {
-        "type": "string",
-        "description": "METRIC[,FILTER] >= NUMBER",
-        "pattern": r"^[^<>=]+(>=|<=|>|<)\s*[-+]?[\d.][\d.eE+-]*\s*%?\s*$",
-    }
-    long = {"type": "object", "properties": keys, "additionalProperties": False}
-    return {"anyOf": [short, long]}
-
-
 def _word(known: Iterable[str], *, or_function: bool = False) -> Schema:
     """One of the registered names."""
     names: Schema = {"enum": [*sorted(known), None]}
@@ -270,10 +247,6 @@ def _word(known: Iterable[str], *, or_function: bool = False) -> Schema:
 def _offered(known: Iterable[str]) -> Schema:
     """Any name; modules and hooks may register more than the listed ones."""
     return {"anyOf": [{"enum": sorted(known)}, {"type": "string"}]}
-
-
-def _described(one: Mapping[str, Any], text: str) -> Schema:
-    return {"description": text, **{k: v for k, v in one.items() if k != "description"}}
 
 
 if __name__ == "__main__":

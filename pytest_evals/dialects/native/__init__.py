@@ -1,0 +1,1 @@
+"""Our own dialect: evals as short YAML files and as Python functions."""

@@ -1,0 +1,377 @@
+"""Evals as YAML files: ``prompt`` with ``rows`` or ``dataset``, and ``score``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+from pytest_evals.core.case import Case
+from pytest_evals.core.dialogue import ModelSource
+from pytest_evals.core.request import Message
+from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.data.calls import FieldError
+from pytest_evals.data.rows import EncodingError, RowsError, Table
+from pytest_evals.data.sources import Source, load, not_utf8
+from pytest_evals.dialects.gates_section.entries import own_gates
+from pytest_evals.dialects.native.cases import RowCases, checked_first
+from pytest_evals.dialects.native.task import EvalParts, Scorer, eval_task
+from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile, read_yaml
+from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError, did_you_mean
+from pytest_evals.prompts.fields import Field, Reader, bind, text_itself
+from pytest_evals.prompts.generation import Sampling, read_sampling
+from pytest_evals.scorers import answers
+from pytest_evals.scorers.rubric import judge
+
+MAX_TOKENS = 1024
+"""Most new tokens of an answer, if the file sets no limit."""
+_BUILDERS = {
+    ".arrow": "arrow",
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".parquet": "parquet",
+    ".tsv": "csv",
+}
+SCORERS: Mapping[str, tuple[Callable[..., Scorer], str]] = {
+    "exact": (answers.exact, ""),
+    "contains": (answers.contains, "text"),
+    "starts_with": (answers.starts_with, "text"),
+    "regex": (answers.regex, "pattern"),
+    "json": (answers.json, "schema"),
+    "json_schema": (answers.json, "schema"),
+    "similar": (answers.similar, "threshold"),
+    "judge": (judge, "rubric"),
+}
+"""Name in ``score`` → the scorer, and the argument that a bare value sets."""
+_ROLES = ("assistant", "system", "user")
+
+
+def load_tasks(path: Path, options: TaskOptions) -> tuple[Task, ...]:
+    """The eval of a file, if the options select it.
+
+    Raises:
+        TaskFileError: With all problems of the file.
+        OptionError: A generation argument of the command line is invalid.
+    """
+    file = read_yaml(path)
+    problems: list[Problem] = []
+    top = Section(file, problems)
+    name = top.name("task") or path.stem
+    tags = _tags(top)
+    if not options.takes([name, *tags]):
+        return ()
+    parts = _Reader(top, options).parts(name, tags)
+    top.close("an eval")
+    if problems or parts is None:
+        raise TaskFileError(dict.fromkeys(problems))
+    return (eval_task(parts, options),)
+
+
+def _tags(top: Section) -> tuple[str, ...]:
+    given = top.raw("tags")
+    listed = given if isinstance(given, list) else [] if given is None else [given]
+    if not all(isinstance(one, str) and one for one in listed):
+        top.problem("tags", "tags must be a list of texts", "tags: [smoke]")
+        return ()
+    return tuple(listed)
+
+
+class _Reader:
+    """Reads the keys of one file; problems are collected in its section."""
+
+    def __init__(self, top: Section, options: TaskOptions) -> None:
+        self._top, self._options = top, options
+
+    def parts(self, name: str, tags: tuple[str, ...]) -> EvalParts | None:
+        """The parts of the eval; ``None`` if problems were found."""
+        top = self._top
+        build = self._case_builder()
+        source = self._source()
+        id_column = top.text("id")
+        scorers = self._scorers()
+        sampling, warnings = self._sampling()
+        version = top.raw("version")
+        top.text("description")
+        metadata = top.take("metadata", dict, {})
+        repeats = top.whole("repeats", 1, 1)
+        model = self._model()
+        system = top.text("system")
+        gates = own_gates(top, name, {}, "eval")
+        if top.problems:
+            return None
+        place = top.place("prompt")
+
+        def cases() -> RowCases:
+            table = source()
+            if id_column and id_column not in table.columns:
+                hint = did_you_mean(id_column, table.columns)
+                what = f"id: no column {id_column!r}{hint}"
+                raise TaskFileError([Problem(what, top.place("id"))])
+            found = RowCases(table, build, id_column)
+            checked_first(found, place)
+            return found
+
+        return EvalParts(
+            name=name,
+            source=top.place("task") if "task" in top else place,
+            load=cases,
+            scorers=scorers,
+            sampling=sampling,
+            repeats=repeats,
+            system=system,
+            model=model,
+            gates=gates,
+            tags=tags,
+            version=version if isinstance(version, str | int | float) else None,
+            config={
+                **{key: _plain(top.values[key]) for key in top.values if key != "rows"},
+                "metadata": {**_plain(metadata), "version": version},
+            },
+            warnings=(*top.file.warnings, *warnings),
+        )
+
+    def _model(self) -> ModelSource | None:
+        return self._top.name("model")
+
+    # --- cases ---
+
+    def _case_builder(self) -> Callable[[Mapping[str, Any]], Case]:
+        prompt = self._prompt()
+        target = self._reader("target") if "target" in self._top else None
+        self._top.raw("target")
+
+        def build(row: Mapping[str, Any]) -> Case:
+            value = target(row) if target is not None else row.get("target")
+            return Case(prompt=prompt(row), target=value, row=row)
+
+        return build
+
+    def _reader(self, key: str, spec: Any = None, place: Place | None = None) -> Reader:
+        top = self._top
+        field = Field(
+            key=key,
+            spec=top.raw(key) if spec is None else spec,
+            place=place or top.text_place(key),
+        )
+        try:
+            return bind(field, None, text_itself)
+        except FieldError as error:
+            top.problems.append(error.problem)
+            return lambda row: ""
+
+    def _prompt(self) -> Reader:
+        top = self._top
+        given = top.raw("prompt")
+        if isinstance(given, str) and given:
+            return self._reader("prompt")
+        if isinstance(given, list) and given:
+            return self._messages(given)
+        what = "prompt must be text or a list of messages"
+        top.problem("prompt", what, 'prompt: "Question: {{question}}"')
+        return lambda row: ""
+
+    def _messages(self, given: Sequence[Any]) -> Reader:
+        readers: list[tuple[str, Reader]] = []
+        for number, one in enumerate(given):
+            place = self._top.file.place("prompt", number)
+            role = one.get("role") if isinstance(one, Mapping) else None
+            content = one.get("content") if isinstance(one, Mapping) else None
+            known = isinstance(one, Mapping) and set(one) == {"role", "content"}
+            if not known or role not in _ROLES or not isinstance(content, str):
+                what = "a message needs role (system, user or assistant) and content"
+                fix = '- {role: user, content: "{{question}}"}'
+                self._top.problems.append(Problem(f"prompt: {what}", place, fix))
+                continue
+            readers.append((str(role), self._reader("prompt", content, place)))
+        return lambda row: tuple(
+            Message(role, read(row))  # type: ignore[arg-type]
+            for role, read in readers
+        )
+
+    # --- data ---
+
+    def _source(self) -> Callable[[], Table]:
+        top = self._top
+        if "rows" in top and "dataset" in top:
+            top.raw("rows"), top.raw("dataset")
+            top.problem(
+                "dataset", "rows and dataset are both set", "remove one of them"
+            )
+        if "dataset" in top and "rows" not in top:
+            return self._dataset()
+        rows = top.take("rows", list, [])
+        for number, row in enumerate(rows):
+            if not isinstance(row, dict) or not all(isinstance(k, str) for k in row):
+                what = "a row must be a mapping of names to values"
+                fix = '- {question: "2 + 2", target: "4"}'
+                place = top.file.place("rows", number)
+                top.problems.append(Problem(what, place, fix))
+                return lambda: Table([])
+        if not rows and not top.problems:
+            top.problem("rows", "rows is empty", 'rows: [{question: "2 + 2"}]')
+        if any("id" in row for row in rows):  # the others are called by position
+            rows = [{"id": number, **row} for number, row in enumerate(rows)]
+        return lambda: Table(rows)
+
+    def _dataset(self) -> Callable[[], Table]:
+        """Rows of a file next to the eval, or of a dataset of the Hub."""
+        top = self._top
+        given = top.raw("dataset")
+        entry = {"path": given} if isinstance(given, str) else given
+        if not isinstance(entry, dict) or not isinstance(entry.get("path"), str):
+            fix = "dataset: rows.jsonl, or dataset: {path: org/name, split: test}"
+            top.problem("dataset", "dataset must name a file or a dataset", fix)
+            return lambda: Table([])
+        for key in set(entry) - {"name", "path", "revision", "split"}:
+            hint = did_you_mean(str(key), ["name", "path", "revision", "split"])
+            top.problem("dataset", f"dataset has no key {key!r}{hint}")
+        path, split = entry["path"], entry.get("split") or "test"
+        place = top.place("dataset")
+        builder = _BUILDERS.get(Path(path).suffix.lower())
+        arguments: dict[str, Any] = {}
+        if builder:
+            arguments["data_files"] = {split: path}
+            if path.lower().endswith(".tsv"):
+                arguments["sep"] = "\t"
+        if entry.get("revision") is not None:
+            arguments["revision"] = str(entry["revision"])
+        options = self._options
+        source = Source(
+            path=builder or path,
+            name=entry.get("name"),
+            arguments=arguments,
+            place=place,
+            data_place=place,
+            base=Path(options.base) if options.base else Path.cwd(),
+        )
+        return lambda: _table(source, str(split), place)
+
+    # --- scores ---
+
+    def _scorers(self) -> list[Scorer]:
+        top = self._top
+        given = top.raw("score")
+        listed = given if isinstance(given, list) else [given or "exact"]
+        if given is None and "target" not in top and not _rows_have_target(top):
+            top.problem(
+                None, "score is missing, and there is no target", "score: exact"
+            )
+        found: list[Scorer] = []
+        for number, one in enumerate(listed):
+            steps = ("score", number) if isinstance(given, list) else ("score",)
+            place = top.file.place(*steps)
+            try:
+                scorer = _scorer(one, top.file)
+            except EvalsError as error:
+                top.problems.append(Problem(str(error), place))
+                continue
+            if scorer.name in [other.name for other in found]:
+                what = f"two scorers are called {scorer.name!r}"
+                fix = "give one of them a name: {contains: {text: hello, name: greets}}"
+                top.problems.append(Problem(what, place, fix))
+            found.append(scorer)
+        return found
+
+    def _sampling(self) -> tuple[Sampling, tuple[str, ...]]:
+        given = dict(self._top.take("generation", dict, {}))
+        if "stop" in given:
+            stop = given.pop("stop")
+            given["until"] = stop
+        given.setdefault("until", [])
+        given.setdefault("max_tokens", MAX_TOKENS)
+        try:
+            result = read_sampling(given, self._options.gen_kwargs, "")
+        except EvalsError as error:
+            self._top.problem("generation", f"generation: {error}")
+            return Sampling(), ()
+        return result.sampling, result.warnings
+
+
+def _rows_have_target(top: Section) -> bool:
+    rows = top.values.get("rows")
+    if not isinstance(rows, list):
+        return True  # a dataset: its columns are known later
+    return any(isinstance(row, dict) and "target" in row for row in rows)
+
+
+def _scorer(given: Any, file: YamlFile) -> Scorer:
+    """The scorer of an entry of ``score``: a name, or a name with arguments.
+
+    Raises:
+        EvalsError: The entry is invalid.
+    """
+    if isinstance(given, str):
+        given = {given: None}
+    if not isinstance(given, Mapping) or len(given) != 1:
+        raise EvalsError("score: each entry is a name, or one name with its arguments")
+    ((name, value),) = given.items()
+    if name == "not":
+        scorer = _scorer(value, file)
+        if not isinstance(scorer, answers.AnswerScorer):
+            raise EvalsError(f"score: not cannot be applied to {scorer.name}")
+        return ~scorer
+    if name not in SCORERS:
+        known = [*SCORERS, "not"]
+        hint = did_you_mean(str(name), known) or f"; known: {', '.join(known)}"
+        raise EvalsError(f"score: no scorer {name!r}{hint}")
+    make, bare = SCORERS[name]
+    arguments = _arguments(name, value, bare, make)
+    if isinstance(arguments.get("schema"), str):
+        arguments["schema"] = file.path.parent / arguments["schema"]
+    if name == "json_schema" and arguments.get("schema") is None:
+        raise EvalsError("score: json_schema needs a schema")
+    if name == "json_schema":
+        arguments.setdefault("name", name)
+    try:
+        return make(**arguments)
+    except TypeError as error:
+        raise EvalsError(f"score: {name}: {error}") from None
+
+
+def _arguments(
+    name: str, value: Any, bare: str, make: Callable[..., Scorer]
+) -> dict[str, Any]:
+    if value is None:
+        return {}
+    parameters = [*signature(make).parameters]
+    is_schema = bare == "schema" and isinstance(value, Mapping)
+    if not isinstance(value, Mapping) or (is_schema and not set(value) & {*parameters}):
+        if not bare:
+            raise EvalsError(f"score: {name} takes named arguments: {{{name}: {{}}}}")
+        return {bare: value}
+    for key in value:
+        if key not in parameters:
+            hint = did_you_mean(str(key), parameters)
+            known = ", ".join(parameters)
+            raise EvalsError(
+                f"score: {name} has no argument {key!r}{hint or f'; known: {known}'}"
+            )
+    return dict(value)
+
+
+def _table(source: Source, split: str, place: Place) -> Table:
+    splits = load(source, plain=True)
+    if split not in splits:
+        names = [str(name) for name in splits]
+        what = f"the dataset has no split {split!r}{did_you_mean(split, names)}"
+        fix = f"set dataset: {{path: …, split: {names[0]}}}" if names else ""
+        raise TaskFileError([Problem(what, place, fix)])
+    try:
+        return Table(splits[split])
+    except EncodingError as error:
+        raise not_utf8(source) from error
+    except RowsError as error:
+        raise TaskFileError([Problem(str(error), place)]) from error
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return (
+        value if value is None or isinstance(value, str | int | float) else str(value)
+    )

@@ -1,0 +1,238 @@
+"""From the parts of an eval to a task: prompts, requests and scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from pytest_evals.core.case import Case, CasePrompt
+from pytest_evals.core.dialogue import Ask, Dialogue, ModelSource, replayed, together
+from pytest_evals.core.doc import Doc
+from pytest_evals.core.gate import Gate
+from pytest_evals.core.metric import Metric
+from pytest_evals.core.record import Record, Score
+from pytest_evals.core.request import Message, Prompt, Response
+from pytest_evals.core.task import Asked, Task, TaskOptions
+from pytest_evals.dialects.native.cases import CaseRows, CaseSource
+from pytest_evals.errors import DocumentError, Place
+from pytest_evals.prompts.generation import Sampling
+from pytest_evals.scorers.aggregations import AGGREGATIONS, estimate
+from pytest_evals.scorers.answers import AnswerScorer
+from pytest_evals.scorers.rubric import JUDGE_NAME, RubricScorer
+
+FILTER = "none"
+MODEL = "model"
+"""Name in ``Ask.model`` of the model that an eval itself names."""
+
+Scorer = AnswerScorer | RubricScorer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalParts:
+    """What an eval consists of.
+
+    Args:
+        name: Its name, unique in the session.
+        source: Where it is defined.
+        load: Returns its cases. Raises ``TaskFileError``.
+        scorers: At least one; names are unique. The first decides whether a case is
+            correct.
+        sampling: How answers are generated.
+        repeats: Answers to each prompt; scores are their means.
+        system: System message before each prompt.
+        model: Source of the model if the session has none.
+        gates: Its gates.
+        tags: Its tags.
+        version: Its version.
+        config: JSON values for results files and the task's hash.
+        warnings: Warnings about the eval.
+    """
+
+    name: str
+    source: Place
+    load: Callable[[], CaseSource]
+    scorers: Sequence[Scorer]
+    sampling: Sampling
+    repeats: int = 1
+    system: str = ""
+    model: ModelSource | None = None
+    gates: tuple[Gate, ...] = ()
+    tags: tuple[str, ...] = ()
+    version: str | int | float | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
+    """Return the task of an eval."""
+    rows = CaseRows(parts.load, options)
+    runner = _Runner(parts, rows, options)
+    judges = [one for one in parts.scorers if isinstance(one, RubricScorer)]
+    models: dict[str, ModelSource] = {}
+    if judges:
+        models[JUDGE_NAME] = judges[0].source
+    if runner.own_model is not None:
+        models[MODEL] = runner.own_model
+    return Task(
+        name=parts.name,
+        source=parts.source,
+        rows=rows,
+        ask=runner.ask,
+        follow_up=runner.follow_up if models else None,
+        models=models,
+        asks_model=runner.own_model is None,
+        score=runner.score,
+        score_repeats=partial(runner.score, keeps_repeats=True)
+        if parts.repeats > 1
+        else None,
+        metrics=tuple(_metrics(parts.scorers, options)),
+        gates=parts.gates,
+        output_type="generate_until",
+        tags=parts.tags,
+        version=parts.version,
+        repeats=parts.repeats,
+        config={
+            "task": parts.name,
+            "output_type": "generate_until",
+            **parts.config,
+            "score": [{one.name: one.settings} for one in parts.scorers],
+            "repeats": parts.repeats,
+        },
+        warnings=lambda: (*parts.warnings, *rows.warnings),
+    )
+
+
+def _metrics(scorers: Sequence[Scorer], options: TaskOptions) -> Iterator[Metric]:
+    mean = AGGREGATIONS["mean"]
+    for scorer in scorers:
+        yield Metric(
+            name=scorer.name,
+            filter=FILTER,
+            aggregate=partial(estimate, mean, scorer.name, options.bootstrap_iters),
+            higher_is_better=True,
+            is_mean=True,
+            limits=scorer.limits,
+            closed=True,
+        )
+
+
+class _Runner:
+    """Requests and scores of one eval."""
+
+    def __init__(self, parts: EvalParts, rows: CaseRows, options: TaskOptions) -> None:
+        self._parts, self._rows, self._options = parts, rows, options
+        self.own_model = None if options.has_model else parts.model
+
+    def ask(self, index: int) -> Asked:
+        """The document of a case, and its requests.
+
+        Raises:
+            DocumentError: The case cannot be built.
+        """
+        case = self._rows.cases.case(index)
+        doc = _doc(case, self._rows.id(index), self._parts.name)
+        requests = self._requests(case)
+        return Asked(doc, () if self.own_model is not None else requests)
+
+    def follow_up(self, record: Record) -> Dialogue[list[Score]]:
+        """Ask the eval's own model, if the session has none; then the judges."""
+        responses: Sequence[Response] = record.responses
+        case = replace(
+            self._rows.cases.case(record.index), id=record.doc.id, row=record.doc.row
+        )
+        if self.own_model is not None:
+            responses = yield [Ask(MODEL, one) for one in self._requests(case)]
+        answers = [one.raise_for_error().text for one in responses]
+        judges = [one for one in self._parts.scorers if isinstance(one, RubricScorer)]
+        dialogues = [one.dialogue(text, case) for one in judges for text in answers]
+        scores = yield from together(dialogues)
+        by_judge = iter(scores)
+        found: list[Score] = []
+        for scorer in self._parts.scorers:
+            if isinstance(scorer, RubricScorer):
+                values = [next(by_judge) for _ in answers]
+            else:
+                values = [scorer(text, case) for text in answers]
+            found.append(_combined(values, answers))
+        return found
+
+    def score(
+        self, record: Record, *, keeps_repeats: bool = False
+    ) -> tuple[Score, ...]:
+        """The scores of an answered case.
+
+        Raises:
+            DocumentError: It cannot be scored.
+        """
+        scores = replayed(self.follow_up(record), record.exchanges, by_order=True)
+        if keeps_repeats:
+            return tuple(scores)
+        return tuple(replace(one, repeats=(), repeat_answers=()) for one in scores)
+
+    def _requests(self, case: Case) -> tuple[Any, ...]:
+        system = self._options.system_instruction or self._parts.system
+        prompt = prompt_of(case.prompt, system, chat=self._options.chat)
+        return self._parts.sampling.requests(prompt, self._parts.repeats)
+
+
+def prompt_of(prompt: CasePrompt, system: str, *, chat: bool) -> Prompt:
+    """The prompt as text, or as a chat if it has messages or a system message."""
+    if isinstance(prompt, str):
+        if not chat and not system:
+            return prompt
+        messages = [Message("user", prompt)]
+    else:
+        messages = [
+            Message(one["role"], one["content"]) if isinstance(one, Mapping) else one  # type: ignore[arg-type]
+            for one in prompt
+        ]
+    if system and messages[0].role != "system":
+        messages.insert(0, Message("system", system))
+    return tuple(messages)
+
+
+def _doc(case: Case, id_: str, task: str) -> Doc:
+    target = case.target
+    listed = list(target) if isinstance(target, list | tuple) else [target]
+    texts = [] if target is None else [str(one) for one in listed]
+    if isinstance(case.prompt, str):
+        query = case.prompt
+    else:
+        last = case.prompt[-1]
+        query = last["content"] if isinstance(last, Mapping) else last.content
+    return Doc(
+        query,
+        texts,
+        list(range(len(texts))) if len(texts) != 1 else 0,
+        id=id_,
+        task_name=task,
+        row=case.row,
+        target=target,
+    )
+
+
+def _combined(scores: Sequence[Score], answers: Sequence[str]) -> Score:
+    """The score of a case: the mean over its answers; correct if at least half are."""
+    first = scores[0]
+    if len(scores) == 1:
+        return first
+    missing = next((one for one in scores if one.unscored), None)
+    if missing is not None:
+        return missing
+    values = [one.value for one in scores]
+    if not all(isinstance(one, bool | int | float) for one in values):
+        raise DocumentError(f"{first.metric}: with repeats, scores must be numbers")
+    known = [one.correct for one in scores if one.correct is not None]
+    wrong = next((one for one in scores if one.correct is False), first)
+    return replace(
+        wrong,
+        value=sum(values) / len(values),
+        correct=2 * sum(known) >= len(known) if known else None,
+        repeats=tuple(values),
+        repeat_answers=tuple(
+            one.answer or text for one, text in zip(scores, answers, strict=True)
+        ),
+        is_copied=len(set(answers)) == 1 and len(answers) > 1,
+    )

@@ -1,0 +1,383 @@
+"""Scorers of generated answers: comparisons with a text, a pattern or a schema, and
+custom functions.
+
+A scorer maps an answer and its case to a :class:`~pytest_evals.core.record.Score`. Its
+name is the name of the metric, which is the mean over all cases.
+"""
+
+from __future__ import annotations
+
+import json as json_library
+import math
+import re
+import string
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pytest_evals.core.case import Case
+from pytest_evals.core.record import Score
+from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
+from pytest_evals.limits.patterns import compiled
+from pytest_evals.prompts.fields import compile_template
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_LONGEST_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerScorer:
+    """A scorer with its name and settings.
+
+    Args:
+        name: Name of the metric.
+        score: Answer and case → score. Raises ``DocumentError`` for a case that cannot
+            be scored.
+        settings: JSON values that determine the scores; part of the task's hash.
+        limits: Smallest and largest value; ``None`` if unknown.
+    """
+
+    name: str
+    score: Callable[[str, Case], Score]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    limits: tuple[float, float] | None = (0.0, 1.0)
+
+    def __call__(self, answer: str, case: Case) -> Score:
+        """Return the score under this scorer's name."""
+        return replace(self.score(answer, case), metric=self.name)
+
+    def __invert__(self) -> AnswerScorer:
+        """Return the opposite scorer, ``not_NAME``: 1 where this one gives 0."""
+        return AnswerScorer(
+            name=f"not_{self.name}",
+            score=partial(_opposite, self),
+            settings={"not": dict(self.settings)},
+        )
+
+
+def exact(
+    *,
+    ignore_case: bool = False,
+    ignore_punctuation: bool = False,
+    name: str = "exact",
+) -> AnswerScorer:
+    """Whether the answer equals the target, or one of several; surrounding whitespace
+    is ignored."""
+
+    def normalized(text: str) -> str:
+        text = text.translate(_PUNCTUATION) if ignore_punctuation else text
+        return (text.casefold() if ignore_case else text).strip()
+
+    def score(answer: str, case: Case) -> Score:
+        targets = targets_of(case)
+        equal = normalized(answer) in map(normalized, targets)
+        return _binary(equal, f"expected {_listed(targets)}", answer.strip())
+
+    settings = {"ignore_case": ignore_case, "ignore_punctuation": ignore_punctuation}
+    return AnswerScorer(name=name, score=score, settings={"exact": settings})
+
+
+def contains(
+    text: str | None = None,
+    *,
+    any_of: Sequence[str] = (),
+    all_of: Sequence[str] = (),
+    ignore_case: bool = False,
+    name: str = "contains",
+) -> AnswerScorer:
+    """Whether the answer contains a text (the target by default), one of ``any_of``,
+    and each of ``all_of``."""
+
+    def folded(one: str) -> str:
+        return one.casefold() if ignore_case else one
+
+    def score(answer: str, case: Case) -> Score:
+        needed = [_rendered(one, case) for one in all_of]
+        accepted = [_rendered(one, case) for one in any_of]
+        if text is not None:
+            needed.append(_rendered(text, case))
+        if not needed and not accepted:
+            accepted = targets_of(case)
+        given = folded(answer)
+        missing = [one for one in needed if folded(one) not in given]
+        if missing:
+            return _binary(False, f"does not contain {_listed(missing)}", answer)
+        found = not accepted or any(folded(one) in given for one in accepted)
+        return _binary(found, f"does not contain {_listed(accepted)}", answer)
+
+    settings = {
+        "text": text,
+        "any_of": [*any_of],
+        "all_of": [*all_of],
+        "ignore_case": ignore_case,
+    }
+    return AnswerScorer(name=name, score=score, settings={"contains": settings})
+
+
+def starts_with(
+    text: str | None = None, *, ignore_case: bool = False, name: str = "starts_with"
+) -> AnswerScorer:
+    """Whether the answer starts with a text, by default the target; leading whitespace
+    is ignored."""
+
+    def score(answer: str, case: Case) -> Score:
+        accepted = targets_of(case) if text is None else [_rendered(text, case)]
+        given = answer.lstrip()
+        if ignore_case:
+            given = given.casefold()
+            found = given.startswith(tuple(one.casefold() for one in accepted))
+        else:
+            found = given.startswith(tuple(accepted))
+        return _binary(found, f"does not start with {_listed(accepted)}", answer)
+
+    settings = {"text": text, "ignore_case": ignore_case}
+    return AnswerScorer(name=name, score=score, settings={"starts_with": settings})
+
+
+def regex(
+    pattern: str, *, group: int | None = None, name: str = "regex"
+) -> AnswerScorer:
+    """Whether a pattern matches anywhere in the answer.
+
+    Args:
+        pattern: A Python regular expression.
+        group: Compare this group of the last match with the target; 0 is the whole
+            match. Without it, any match is correct.
+        name: Name of the metric.
+
+    Raises:
+        EvalsError: The pattern is invalid, or has no such group.
+    """
+    try:
+        expression = compiled(pattern)
+    except re.error as error:
+        raise EvalsError(f"regex: invalid pattern {pattern!r}: {error}") from None
+    if group is not None and not 0 <= group <= expression.regex.groups:
+        raise EvalsError(f"regex: the pattern {pattern!r} has no group {group}")
+
+    def score(answer: str, case: Case) -> Score:
+        matches = expression.matches(answer)
+        if not matches:
+            return _binary(False, f"does not match {pattern!r}", answer)
+        start, end, groups = matches[-1]
+        found = groups[group - 1] if group else answer[start:end]
+        if group is None:
+            return _binary(True, "", found)
+        found = (found or "").strip()
+        targets = targets_of(case)
+        equal = found in [one.strip() for one in targets]
+        return _binary(equal, f"matched {found!r}, expected {_listed(targets)}", found)
+
+    settings = {"pattern": pattern, "group": group}
+    return AnswerScorer(name=name, score=score, settings={"regex": settings})
+
+
+def json(
+    schema: Mapping[str, Any] | str | Path | None = None, *, name: str = "json"
+) -> AnswerScorer:
+    """Whether the answer is valid JSON, and valid under a JSON Schema if one is given.
+
+    The answer may be inside one Markdown code fence.
+
+    Args:
+        schema: The schema, or the path of a JSON file with it.
+        name: Name of the metric.
+
+    Raises:
+        MissingExtraError: A schema is given and jsonschema is not installed.
+        EvalsError: The schema cannot be read or is invalid.
+    """
+    if isinstance(schema, str | Path):
+        schema = _schema_file(Path(schema))
+    fault_of = None if schema is None else _validator(schema)
+
+    def score(answer: str, case: Case) -> Score:
+        text = _without_fence(answer)
+        try:
+            value = json_library.loads(text, parse_constant=_no_constant)
+        except (ValueError, RecursionError) as error:
+            return _binary(False, f"invalid JSON: {error}", answer)
+        fault = fault_of(value) if fault_of is not None else ""
+        return _binary(not fault, f"invalid under the schema: {fault}", text)
+
+    return AnswerScorer(name=name, score=score, settings={"json": {"schema": schema}})
+
+
+def similar(
+    *, threshold: float = 0.8, ignore_case: bool = True, name: str = "similar"
+) -> AnswerScorer:
+    """Similarity of answer and target by edit distance, from 0 to 1: 1 minus the
+    Levenshtein distance over the length of the longer text.
+
+    Args:
+        threshold: A case is correct from this similarity on.
+        ignore_case: Whether upper and lower case count as equal.
+        name: Name of the metric, whose value is the mean similarity.
+
+    Raises:
+        MissingExtraError: rapidfuzz is not installed.
+    """
+    try:
+        from rapidfuzz.distance import Levenshtein
+    except ImportError as error:
+        raise MissingExtraError("similar", "rapidfuzz", "metrics") from error
+
+    def folded(text: str) -> str:
+        return (text.casefold() if ignore_case else text).strip()
+
+    def score(answer: str, case: Case) -> Score:
+        value = max(
+            Levenshtein.normalized_similarity(folded(answer), folded(one))
+            for one in targets_of(case)
+        )
+        return Score(
+            metric="",
+            value=value,
+            correct=value >= threshold,
+            answer=answer.strip(),
+            explanation=f"similarity {value:.2f}, threshold {threshold:g}",
+        )
+
+    settings = {"threshold": threshold, "ignore_case": ignore_case}
+    return AnswerScorer(name=name, score=score, settings={"similar": settings})
+
+
+def score_of_value(value: object, answer: str) -> Score:
+    """Convert the return value of a custom scorer.
+
+    Args:
+        value: A boolean, a finite number or a :class:`Score`.
+        answer: Shown if the score itself has no answer.
+
+    Raises:
+        DocumentError: It is something else.
+    """
+    if isinstance(value, Score):
+        number = value.value
+        if value.unscored or value.correct is not None:
+            return value
+        return replace(value, correct=_correct(number), answer=value.answer or answer)
+    if isinstance(value, bool):
+        return _binary(value, "", answer)
+    number = value.item() if hasattr(value, "item") else value
+    if isinstance(number, bool):
+        return _binary(number, "", answer)
+    if isinstance(number, int | float) and math.isfinite(number):
+        return Score(metric="", value=number, correct=_correct(number), answer=answer)
+    shown = "None" if value is None else f"a {type(value).__name__}"
+    shown = repr(value) if isinstance(value, float) else shown
+    raise DocumentError(
+        f"the scorer returned {shown}\n"
+        "  fix: return True or False, a finite number, or a pytest_evals.Score"
+    )
+
+
+def targets_of(case: Case) -> list[str]:
+    """Return the accepted answers of a case.
+
+    Raises:
+        DocumentError: It has no target, or one that is not text or a number.
+    """
+    values = case.target if isinstance(case.target, list | tuple) else [case.target]
+    if not values:
+        raise DocumentError("the target is an empty list")
+    return [_text(value) for value in values]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    if value is None:
+        raise DocumentError(
+            "the case has no target\n  fix: set target, or use a scorer without one"
+        )
+    shown = json_library.dumps(value, default=repr)[:80]
+    fix = "quote it" if isinstance(value, bool) else "give text or a list of texts"
+    raise DocumentError(f"the target {shown} is not text\n  fix: {fix}")
+
+
+def _opposite(scorer: AnswerScorer, answer: str, case: Case) -> Score:
+    found = scorer(answer, case)
+    if not isinstance(found.value, bool | int | float) or not 0 <= found.value <= 1:
+        raise DocumentError(f"not: {scorer.name} returned {found.value!r}, not 0 to 1")
+    correct = None if found.correct is None else not found.correct
+    why = "" if correct else f"{scorer.name} is correct"
+    return replace(found, value=1 - found.value, correct=correct, explanation=why)
+
+
+def _binary(correct: bool, fault: str, answer: str) -> Score:
+    return Score(
+        metric="",
+        value=float(correct),
+        correct=correct,
+        answer=answer,
+        explanation="" if correct else fault,
+    )
+
+
+def _correct(value: Any) -> bool | None:
+    return bool(value) if value in (0, 1) else None
+
+
+def _rendered(text: str, case: Case) -> str:
+    """A setting with the values of the case's row in it."""
+    if "{{" not in text:
+        return text
+    return compile_template(text).render({"target": case.target, **case.row})
+
+
+def _listed(texts: Sequence[str]) -> str:
+    shown = [
+        repr(one if len(one) <= _LONGEST_SHOWN else f"{one[: _LONGEST_SHOWN - 1]}…")
+        for one in texts
+    ]
+    return " or ".join(shown)
+
+
+def _without_fence(answer: str) -> str:
+    text = answer.strip()
+    if text.startswith("```") and text.endswith("```") and "\n" in text:
+        return text[text.index("\n") : -3].strip()
+    return text
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not valid JSON")
+
+
+def _schema_file(path: Path) -> Any:
+    try:
+        return json_library.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise EvalsError(f"json: the schema {path} cannot be read: {error}") from None
+
+
+def _validator(schema: Any) -> Callable[[Any], str]:
+    """Return a function from a value to its first violation, empty if it is valid."""
+    try:
+        import jsonschema
+    except ImportError as error:
+        raise MissingExtraError(
+            "json with a schema", "jsonschema", "metrics"
+        ) from error
+    kind = jsonschema.validators.validator_for(
+        schema, default=jsonschema.Draft202012Validator
+    )
+    try:
+        kind.check_schema(schema)
+    except jsonschema.SchemaError as error:
+        raise EvalsError(f"json: invalid JSON Schema: {error.message}") from None
+    validator = kind(schema)
+
+    def fault_of(value: Any) -> str:
+        error = jsonschema.exceptions.best_match(validator.iter_errors(value))
+        if error is None:
+            return ""
+        way = "".join(f"[{step!r}]" for step in error.absolute_path)
+        return f"{way or 'the value'}: {error.message}"[:500]
+
+    return fault_of
