@@ -1,2 +1,2 @@
-"""The words of the house: records that flow, without input or output. Standard library
+"""Data types that all packages share, without input or output. Standard library
 only."""

@@ -1,4 +1,4 @@
-"""What has changed between a baseline and a run: facts only."""
+"""Differences between a baseline and a run, without any computation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricChange:
-    """One number, before and now; ``None`` where it does not exist."""
+    """A metric in the baseline and in the run; ``None`` if it does not exist there."""
 
     task: str
     key: str
@@ -19,15 +19,15 @@ class MetricChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentChange:
-    """A document that was right and is wrong, or the reverse.
+    """A document whose correctness differs between baseline and run.
 
     Args:
-        task: Its task.
+        task: Name of its task.
         id: Its id in this run.
-        prompt: What was asked, the same both times: a text, or messages.
-        target: What was wanted.
-        before: The answer of the baseline.
-        now: The answer of this run.
+        prompt: The prompt, equal in both runs: a string, or messages.
+        target: The reference answer.
+        before: The answer in the baseline.
+        now: The answer in this run.
     """
 
     task: str
@@ -40,16 +40,16 @@ class DocumentChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """A run beside a baseline.
+    """A run compared with a baseline.
 
     Args:
         name: The baseline.
-        metrics: Numbers of the tasks that could be compared.
-        worse: Documents that were right and are wrong now.
-        better: Documents that were wrong and are right now.
-        n_paired: Documents that were scored both times.
-        refused: Why tasks could not be compared; empty if all could.
-        warnings: What else differs and may explain a change.
+        metrics: Metrics of the tasks that could be compared.
+        worse: Documents that were correct and are wrong now.
+        better: Documents that were wrong and are correct now.
+        n_paired: Documents with a score in both runs.
+        refused: Reasons why tasks could not be compared; empty if all could.
+        warnings: Other differences that may explain a change.
     """
 
     name: str

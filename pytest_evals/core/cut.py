@@ -1,4 +1,4 @@
-"""A request as the tokens that a model would read."""
+"""The tokens of a request as strings."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pytest_evals.core.request import Prompt, Request
 
 
 class TokenTexts(NamedTuple):
-    """The texts of a request's tokens, special tokens included.
+    """The strings of a request's tokens, special tokens included.
 
-    Tokens that make up one character together stand together.
+    Tokens that only form a character together are one string.
 
     Args:
-        context: What is read only.
-        continuation: What is scored; empty for a text that is to be generated.
-        n_context: Tokens of the context.
-        n_continuation: Tokens that are scored.
+        context: Tokens that are not scored.
+        continuation: Tokens that are scored; empty for a generation request.
+        n_context: Number of tokens of the context.
+        n_continuation: Number of scored tokens.
     """
 
     context: tuple[str, ...]
@@ -29,17 +29,18 @@ class Cutter(Protocol):
     """A model's tokenizer, with the model's rules for special tokens."""
 
     def cut(self, request: Request) -> TokenTexts:
-        """The tokens of a request, before anything is cut off for lack of room.
+        """The tokens of a request before truncation.
 
         Raises:
-            DocumentError: It cannot be asked.
+            DocumentError: The request cannot be encoded.
         """
         ...
 
     def render(self, prompt: Prompt) -> str:
-        """The text of a prompt; the same that the model would get.
+        """The string that a prompt is rendered to for the model.
 
         Raises:
-            DocumentError: There is no template, or it refuses the chat.
+            DocumentError: There is no chat template, or it raises an error for the
+                chat.
         """
         ...

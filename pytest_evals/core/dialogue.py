@@ -1,6 +1,7 @@
-"""Dialogues about a document: a generator yields requests and is sent responses.
+"""Dialogues with models about a document: a generator yields requests and is sent
+responses.
 
-Judges, chats of several turns and solvers are dialogues. ``run.rounds`` runs all open
+Judges, multi-turn chats and solvers are dialogues. ``run.rounds`` runs all open
 dialogues together: each round is one batch per model.
 """
 
@@ -15,7 +16,7 @@ from pytest_evals.core.request import Request, Response
 from pytest_evals.errors import DocumentError
 
 JUDGE = ""
-"""As a :data:`ModelSource`: the session's judge, of ``--evals-judge``."""
+"""As a :data:`ModelSource`: the judge of the session (``--evals-judge``)."""
 
 ModelSource = str | Callable[[], ModelLike]
 """Where an auxiliary model of a task comes from: a spec as for ``--model``,
@@ -55,11 +56,12 @@ class Exchange(NamedTuple):
 
 Dialogue = Generator[Sequence[Ask], Sequence[Response], T]
 """Yields the requests of a round, is sent their responses in the same order, returns
-its result. A response may hold an error, see ``Response.raise_for_error``."""
+its result. A response may contain an error, see ``Response.raise_for_error``."""
 
 
 def together(dialogues: Sequence[Dialogue[T]]) -> Dialogue[list[T]]:
-    """Run dialogues side by side: a round holds the requests of all that are open."""
+    """Run dialogues concurrently: a round contains the requests of all open
+    dialogues."""
     results: dict[int, T] = {}
     asks: dict[int, Sequence[Ask]] = dict.fromkeys(range(len(dialogues)), ())
     sent: dict[int, Any] = dict.fromkeys(asks)  # None starts a generator
@@ -99,8 +101,8 @@ def resumed(
     Args:
         dialogue: Not started yet.
         exchanges: Earlier exchanges of the same dialogue.
-        by_order: Match requests and exchanges by their order alone. By default they
-            must be equal, and their order within a round is free.
+        by_order: Match requests and exchanges by order only. By default they must be
+            equal, and may be in any order within a round.
 
     Raises:
         DocumentError: A request is not among the exchanges; or the dialogue raises it.
@@ -109,8 +111,8 @@ def resumed(
     try:
         asks = next(dialogue)
         while True:
-            known = left or not asks
-            responses = _recorded(asks, left, by_order) if known else (yield asks)
+            is_recorded = left or not asks
+            responses = _recorded(asks, left, by_order) if is_recorded else (yield asks)
             asks = dialogue.send(responses)
     except StopIteration as end:
         result: T = end.value
@@ -122,27 +124,28 @@ def resumed(
 def _recorded(
     asks: Sequence[Ask], left: list[Exchange], by_order: bool
 ) -> list[Response]:
-    """The responses to a round, whose exchanges are removed from those left."""
-    found = []
+    """The responses to a round; their exchanges are removed from those left."""
+    responses = []
     for one in asks:
         matches = (n for n, past in enumerate(left) if by_order or past[:2] == one)
         place = next(matches, None)
         if place is None:
             raise DocumentError(
-                "asked again, this asks something else than before; snippets must not "
-                "depend on time or chance"
+                "the snippet sends other requests than in the recorded run\
+  fix: "
+                "make it independent of time and random numbers"
             )
-        found.append(left.pop(place).response)
-    return found
+        responses.append(left.pop(place).response)
+    return responses
 
 
 def replayed(
     dialogue: Dialogue[T], exchanges: Sequence[Exchange], *, by_order: bool = False
 ) -> T:
-    """The result of a dialogue whose exchanges are all known; see :func:`resumed`.
+    """The result of a dialogue from its recorded exchanges; see :func:`resumed`.
 
     Raises:
-        DocumentError: The dialogue sends other requests or more of them.
+        DocumentError: The dialogue sends other requests, or more of them.
     """
     again = resumed(dialogue, exchanges, by_order=by_order)
     try:
@@ -151,4 +154,6 @@ def replayed(
         result: T = end.value
         return result
     again.close()
-    raise DocumentError("a solver or scorer asks on after its last answer")
+    raise DocumentError(
+        "a solver or scorer sends more requests than in the recorded run"
+    )

@@ -1,6 +1,7 @@
-"""Results as text, HTML and data frames, for a prompt and for notebooks.
+"""Results as text, HTML and data frames, for interactive sessions and notebooks.
 
-Works on rows, which are mappings from column to value, and knows no class of results.
+Works on rows, which are mappings from column to value, and does not depend on the
+classes of results.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from pytest_evals.errors import MissingExtraError
 Row = Mapping[str, Any]
 
 _MOST = 30
-"""Metrics, and gates, that are shown."""
+"""Number of metrics, and of gates, that are shown."""
 
 
 def as_text(
     heading: str, metrics: Sequence[Row], gates: Sequence[Row], notes: Iterable[str]
 ) -> str:
-    """A run on a few lines: its numbers, its gates, then notes.
+    """A run on a few lines: metrics, gates, notes.
 
     Args:
         heading: The first line.
@@ -47,11 +48,11 @@ def as_html(
     gates: Sequence[Row],
     notes: Iterable[str],
 ) -> str:
-    """The same as two tables. All text is escaped.
+    """The same as two HTML tables. All text is escaped.
 
     Args:
         title: Name of the model.
-        counts: What was run.
+        counts: Numbers of tasks, documents and gates.
         metrics: As in :func:`as_text`, and with ``n_scored``.
         gates: As in :func:`as_text`, and with ``reason``.
         notes: Paragraphs below the tables.

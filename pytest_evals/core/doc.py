@@ -1,11 +1,11 @@
 """A document of a task, and its row, which records the fields that scoring reads.
 
 The fields, their order and their defaults are lighteval's (0.13.0,
-``lighteval.tasks.requests.Doc``), so that its task modules run as they are. ``row`` and
-``target`` are ours and come last. It is the one record that is not frozen, because
-those modules write to it; everybody else treats it as frozen.
+``lighteval.tasks.requests.Doc``), so that its task modules run unchanged. ``row`` and
+``target`` are additions and come last. It is the only record that is not frozen,
+because those modules write to it; all other code treats it as frozen.
 
-A comparison with a baseline depends on the fields that scoring reads, and on no others.
+A comparison with a baseline depends only on the fields that scoring reads.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from pytest_evals.errors import GoldIndexError
 
 @dataclass(slots=True)
 class Doc:
-    """One document: its question, its choices and which of them are right.
+    """One document: its question, its choices and which of them are correct.
 
     Args:
-        query: The question as the model sees it, without shots and instruction. The
-            text itself when its log-likelihood is asked (rolling).
+        query: The question as the model gets it, without few-shot examples and
+            instruction. The whole text for a rolling log-likelihood.
         choices: Possible answers, without delimiter; for generation the reference
             answers.
-        gold_index: Position of the right choice, or a list of positions when several
-            are right.
-        instruction: Text in front of everything, kept apart from the query.
-        images: PIL images for models that take them.
-        specific: Whatever the task wants to keep for its metrics.
+        gold_index: Position of the correct choice, or a list of positions if several
+            are correct.
+        instruction: Text in front of the prompt, separate from the query.
+        images: PIL images, for vision models.
+        specific: Values that the task keeps for its metrics.
         unconditioned_query: The query without content, for PMI normalisation.
         original_query: The text before any change.
-        id: The document's id within its task.
-        task_name: The task it belongs to.
-        fewshot_samples: The shots, as documents.
-        sampling_methods: Which kinds of request are made of it.
-        fewshot_sorting_class: Label for balanced shots.
-        generation_size: Most new tokens of an answer.
-        stop_sequences: Texts that end an answer.
-        use_logits: Whether logits are wanted.
-        num_samples: Answers per prompt.
-        generation_grammar: Grammar that constrains an answer.
-        row: The row of the dataset that it was made of, after ``process_docs``.
-        target: What the task file gives as target, before it was turned into choices
-            and positions.
+        id: Unique within its task.
+        task_name: Name of its task.
+        fewshot_samples: The few-shot examples, as documents.
+        sampling_methods: Kinds of requests that are made for it.
+        fewshot_sorting_class: Label for balanced few-shot sampling.
+        generation_size: Maximum number of new tokens.
+        stop_sequences: Stop strings.
+        use_logits: Whether logits are requested.
+        num_samples: Generations per prompt.
+        generation_grammar: Grammar that constrains the generation.
+        row: Its row of the dataset, after ``process_docs``.
+        target: The target of the task file, before its conversion to choices and
+            positions.
     """
 
     query: str
@@ -74,11 +74,11 @@ class Doc:
     target: Any = None
 
     def get_golds(self) -> list[str]:
-        """The right answers as texts; a choice that is itself a list adds all its
+        """The correct answers as strings; a choice that is a list contributes all its
         synonyms.
 
         Raises:
-            GoldIndexError: A gold index lies outside the choices.
+            GoldIndexError: A gold index is beyond the choices.
         """
         golds: list[str] = []
         for index in as_list(self.gold_index):
@@ -92,14 +92,15 @@ class Doc:
 
 
 def as_list(value: Any) -> list[Any]:
-    """A list as it is, a tuple as a list, all else as a list of one."""
+    """A list unchanged, a tuple as a list, any other value as a list with one
+    element."""
     if isinstance(value, list):
         return value
     return list(value) if isinstance(value, tuple) else [value]
 
 
 ALL = "*"
-"""Stands for all fields, where code reads the row as a whole."""
+"""All fields, if code reads the row as a whole."""
 _SHORT = 16
 
 
@@ -117,7 +118,7 @@ class WatchedRow(dict[str, Any]):
 
         Args:
             row: The row.
-            reads: Where the names of fields are recorded, shared by copies of a row.
+            reads: Set that collects the names of fields, shared by copies of a row.
         """
         super().__init__(row if type(row) is dict else unwatched(row))
         self.reads: set[str] = set() if reads is None else reads
@@ -127,7 +128,7 @@ class WatchedRow(dict[str, Any]):
         """The fields that scoring has read; ``None`` if it did not get the row."""
 
     def end_of_scoring(self) -> None:
-        """Keep what was read so far: later readers, such as gates, do not score."""
+        """Store the fields read so far: later readers, such as gates, do not score."""
         if self.reads or self.is_handed:
             self.scored = (ALL,) if ALL in self.reads else tuple(sorted(self.reads))
 
@@ -170,7 +171,7 @@ for _names, _is_whole in ((_OF_ONE_FIELD, False), (_OF_ALL, True)):
 
 
 def watch(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The row with its reads recorded, from none on; an empty row has none."""
+    """The row with an empty record of reads; an empty row is returned unchanged."""
     return WatchedRow(row) if row else row
 
 
@@ -183,11 +184,11 @@ def handed(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def like(row: Any, of: Mapping[str, Any]) -> Any:
-    """Another copy of a document's row, whose reads are recorded with those of the
-    document; a row that cannot record them counts as read.
+    """Another copy of a document's row that shares the document's record of reads. If
+    the row cannot record reads, all fields count as read.
 
     Args:
-        row: What the code of a task file gets.
+        row: The row that the code of a task file gets.
         of: The row of the document.
     """
     if not isinstance(of, WatchedRow):
@@ -206,7 +207,7 @@ def read_all(row: Mapping[str, Any]) -> None:
 
 
 def unwatched(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A plain copy of a row; nothing is recorded."""
+    """A plain copy of a row; records no reads."""
     # Not dict.copy(), which calls the methods of a subclass.
     return dict(dict.items(row)) if isinstance(row, dict) else dict(row)
 
@@ -228,11 +229,11 @@ Row = Mapping[str, Any]
 
 
 def reads_of(rows: Iterable[Row]) -> frozenset[str]:
-    """The fields that scoring has read in all of these documents. Where code got rows
-    and was never seen to read one, it may have read all fields."""
-    known = {tuple(row["reads"]) for row in rows if row.get("reads") is not None}
-    found = frozenset(field for one in known for field in one)
-    return found or frozenset([ALL] if known else [])
+    """The union of the fields that scoring has read in these documents. If code got
+    rows and no read was recorded, it may have read all fields."""
+    recorded = {tuple(row["reads"]) for row in rows if row.get("reads") is not None}
+    fields = frozenset(field for one in recorded for field in one)
+    return fields or frozenset([ALL] if recorded else [])
 
 
 def field_faults(
@@ -244,10 +245,10 @@ def field_faults(
     """The differences in the fields that scoring reads, one sentence each.
 
     Args:
-        old: A document as the samples file of a run or a baseline has it.
+        old: A document in the samples file of a run or a baseline.
         new: The document of the later run.
         reads: Fields that scoring reads.
-        doc_of: Gives the row of a dataset that ``new`` was made of, if it has none.
+        doc_of: Returns the row of the dataset for ``new``, if it has none.
     """
     doc = doc_of(new) if doc_of is not None else new.get("doc") or {}
     saved: Mapping[str, str] = old.get("fields") or {}

@@ -1,4 +1,4 @@
-"""Text that UTF-8 cannot encode: lone surrogates."""
+"""Strings that UTF-8 cannot encode: unpaired surrogates."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 
 def encoding_fault(value: object) -> str:
-    """Describe the first character of a text that UTF-8 cannot encode.
+    """Describe the first character of a string that UTF-8 cannot encode.
 
     Args:
-        value: Text, or lists and mappings that contain text.
+        value: A string, or lists and mappings that contain strings.
 
     Returns:
-        The character and its position, but not the text, which may be a secret. Empty
-        if all text can be encoded.
+        The character and its position, but not the string, which may be a secret. Empty
+        if all strings can be encoded.
     """
     rest = [value]
     while rest:

@@ -1,4 +1,5 @@
-"""What a run will do and what its gates can see, before anything is asked."""
+"""The plan of a run: its requests, and the power of its gates, before anything is
+sent."""
 
 from __future__ import annotations
 
@@ -9,18 +10,18 @@ from pytest_evals.core.gate import Gate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskForecast:
-    """What a task will ask.
+    """The planned requests of a task.
 
     Args:
-        name: Of the task.
-        n_documents: Documents that are selected.
-        n_requests: Different requests.
-        n_stored: Those whose responses are stored; ``None`` if only the model could
-            say which of them are its own.
-        n_characters: Of all prompts.
-        n_tokens: About as many tokens, by an earlier run; ``None`` without one.
-        seconds: About how long the model will be at work, by an earlier run.
-        n_faults: Documents that cannot be asked.
+        name: Name of the task.
+        n_documents: Number of selected documents.
+        n_requests: Number of distinct requests.
+        n_stored: Number of cached responses; ``None`` if that is unknown without
+            opening the model.
+        n_characters: Total length of the prompts.
+        n_tokens: Estimated number of tokens, from an earlier run; ``None`` without one.
+        seconds: Estimated time of inference, from an earlier run.
+        n_faults: Number of documents that cannot be prompted.
     """
 
     name: str
@@ -35,18 +36,20 @@ class TaskForecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateForecast:
-    """What a gate can see. Numbers are shares; ``None`` where nothing can be said.
+    """The power of a gate. Numbers are shares; ``None`` if unknown.
 
     Args:
-        gate: The claim.
-        n: Documents that it is about.
-        last: Its number in the run that this is reckoned from.
-        detects: The smallest drop that is seen with a power of 0.8.
-        false_red: Chance that it fails although nothing has changed.
-        n_needed: Documents that it takes to see what it asks for.
-        read: Share of the documents that early stopping would read.
-        warning: Why it decides little; empty if it is fit for its purpose.
-        why: Why nothing was computed; empty if something was.
+        gate: The gate.
+        n: Number of its documents.
+        last: Value of its metric in the earlier run.
+        detects: Minimum detectable effect: the smallest drop detected with a power of
+            0.8.
+        false_red: Probability of a false positive: that it fails although nothing has
+            changed.
+        n_needed: Number of documents needed to detect its margin.
+        read: Share of the documents that early stopping is expected to run.
+        warning: Why its verdict has little value; empty if there is no such reason.
+        why: Why nothing was computed; empty otherwise.
     """
 
     gate: Gate
@@ -62,13 +65,13 @@ class GateForecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """All of it.
+    """The plan of a run.
 
     Args:
         tasks: In the order of the run.
         gates: In the order of the run.
-        source: The run that numbers are reckoned from, empty if there is none.
-        flips: Share of answers that are taken to turn between two runs.
+        source: The earlier run that the estimates are based on; empty if there is none.
+        flips: Assumed flip rate between two runs.
     """
 
     tasks: tuple[TaskForecast, ...]

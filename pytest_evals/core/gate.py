@@ -1,4 +1,4 @@
-"""A claim about a metric, and what became of it."""
+"""Gates, their verdicts, and the numbers that reports show of them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from pytest_evals.core.metric import MetricResult
 from pytest_evals.errors import Place
 
 Scope = Literal["run", "benchmark", "population"]
-"""Which noise a gate counts: none, that of another run, that of other documents."""
+"""Inference target of a gate: this run's number, another run on the same documents, or
+other documents of the same population."""
 Policy = Literal["warn", "fail", "pass"]
-"""What becomes of a gate whose verdict is open."""
+"""Meaning of an inconclusive verdict."""
 Unit = Literal["points", "percent", "plain"]
-"""How a change is shown: a hundredth of a share is a point; percent are of the
-baseline; all else stands as it is."""
+"""Unit of a change: percentage points of a share, percent of the baseline, or plain
+numbers."""
 Weights = Literal["", "size", "equal"] | tuple[tuple[str, Decimal], ...]
-"""How much each task of a group counts: as the group's own number has it, by its
-documents, all alike, or as said by name."""
+"""Weights of a group's tasks: as in the group's own metric (empty), by size, equal, or
+by name."""
 
 DOCUMENT_KEYS = ("must_pass", "every")
 """Keys of conditions on documents; each is a field of :class:`Gate`."""
@@ -27,8 +28,8 @@ DOCUMENT_KEYS = ("must_pass", "every")
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """One side of a claim. The number is kept as it was typed, so that 0.7 is 7/10 and
-    not a float near it."""
+    """One side of a condition. The number is kept as typed, so that 0.7 is exactly
+    7/10."""
 
     op: Literal[">=", ">", "<=", "<"]
     value: Decimal
@@ -40,11 +41,11 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Margin:
-    """How far a metric may be worse than in a baseline.
+    """The largest allowed decline from a baseline.
 
     Args:
-        key: As typed. ``recovery`` is the share of the baseline's value that must be
-            kept.
+        key: As typed. ``recovery`` is the smallest allowed share of the baseline's
+            value.
         value: As typed, never negative; a percentage is a share.
         relative: Whether the value is a share of the baseline's.
     """
@@ -55,18 +56,18 @@ class Margin:
 
     @property
     def sign(self) -> int:
-        """1 if it bounds falls, -1 if it bounds rises."""
+        """1 if it limits drops, -1 if it limits rises."""
         return -1 if self.key == "max_rise" else 1
 
     def allowed(self, before: float) -> float:
-        """The largest change for the worse, never negative, beside a value of the
-        baseline."""
+        """The largest allowed change for the worse, never negative, for a baseline
+        value."""
         if self.key == "recovery":
             return float(1 - self.value) * abs(before)
         return float(self.value) * (abs(before) if self.relative else 1.0)
 
     def __str__(self) -> str:
-        """The margin as a claim: ``drop <= 2%``."""
+        """The margin as a condition: ``drop <= 2%``."""
         if self.key == "recovery":
             return f"recovery >= {_percent(self.value)}"
         number = _percent(self.value) if self.relative else str(self.value)
@@ -78,7 +79,8 @@ def _percent(share: Decimal) -> str:
 
 
 class Every(NamedTuple):
-    """Answers to each document that must be correct: at least ``least`` of ``n``."""
+    """Number of answers to each document that must be correct: at least ``least`` of
+    ``n``."""
 
     least: int
     n: int
@@ -89,12 +91,12 @@ class Every(NamedTuple):
 
 
 class Published(NamedTuple):
-    """A number that was measured elsewhere.
+    """A published number.
 
     Args:
         value: As typed.
-        n: Documents that it was measured on, ``None`` if unknown.
-        protocol: How it was measured, key by key (``num_fewshot``, ``limit`` …).
+        n: Number of its documents, ``None`` if unknown.
+        protocol: How it was measured, by key (``num_fewshot``, ``limit`` …).
     """
 
     value: Decimal
@@ -104,49 +106,48 @@ class Published(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """A claim about one metric of one task, or about documents that must be right.
+    """A condition on one metric of one task, or on documents that must be correct.
 
     Args:
         id: Last part of its node id; unique within the task.
         task: Name of the task.
         metric: Name of the metric.
-        filter: Name of the filter pipeline; empty when the metric exists under one
-            filter only.
-        bounds: All must hold; without any, and without a baseline or documents, the
-            claim is that there is such a number.
+        filter: Name of the filter pipeline; empty if the metric has only one.
+        bounds: All must hold. Without bounds, baseline and documents, the gate passes
+            if the metric has a value.
         must_pass: Ids of documents that must be correct.
         must_pass_share: Share of the answers to each of these that must be correct; 1
-            counts the score of the document itself.
+            uses the score of the document.
         every: Answers to each document of the task that must be correct.
-        over: Which noise counts: none, that of another run on the same documents, or
-            that of other documents of the same kind.
-        confidence: Of each bound of the interval, where noise counts.
-        flip_rate: Share of documents whose answer turns between two runs of one model,
-            ``None`` if unknown.
+        over: Inference target: this run, another run on the same documents, or other
+            documents of the same population.
+        confidence: Confidence level of each one-sided confidence limit.
+        flip_rate: Fraction of documents whose result flips between two runs of one
+            model, ``None`` if unknown.
         names_target: Whether its entry names the inference target, by ``over`` or
             ``noise``.
-        measured: Whether a share that was measured may stand in where it is unknown.
-        inconclusive: What an open verdict means; empty for the session's policy.
-        baseline: Name of the stored run that it is held against; empty for a bound on
-            the number itself.
-        margin: How far it may be worse than there; set if ``baseline`` or
-            ``published`` is.
-        published: A published number that it is compared with.
-        cluster: Field of the documents' rows: those that share its value hang together
-            (questions on one passage, say); empty if they do not.
-        weights: Of a group's tasks.
-        each: Alarms on each task of a group: how far any one of them may be worse.
-        family: Gates whose failures are corrected together for their number; empty for
-            the gates of its task or group, ``none`` for no correction.
-        reducer: How the answers to one document become one value, where the task asks
-            several times; empty for whatever its filters choose.
+        measured: Whether a measured flip rate may be used if ``flip_rate`` is unknown.
+        inconclusive: Meaning of an inconclusive verdict; empty for the session's
+            policy.
+        baseline: Name of the stored run that it compares with; empty for a condition on
+            the number.
+        margin: Largest allowed decline; set if ``baseline`` or ``published`` is.
+        published: The published number that it compares with.
+        cluster: Field of the rows whose values define clusters of dependent documents
+            (such as questions on one passage); empty if documents are independent.
+        weights: Weights of a group's tasks.
+        each: Margin of the inferiority check of each task of a group.
+        family: Gates that are corrected together for multiple testing; empty for the
+            gates of its task or group, ``none`` for no correction.
+        reducer: How several answers to one document become one value; empty for the
+            task's filters.
         when: Conditions on model and machine: a key and its patterns, one of which must
-            match. A gate whose conditions do not hold is not judged.
-        text: The claim as written, for headings.
-        source: Where it was written.
+            match. If a condition does not hold, the gate is not judged.
+        text: The gate as written, for headings.
+        source: File and line.
         is_anchor: Whether its baseline is the anchor of another gate.
-        foreign: Whether it was written for another program: then what is wrong with it
-            is a warning before the run, and no error.
+        foreign: Whether it was written for another program: its problems are warnings
+            before the run instead of errors.
     """
 
     id: str
@@ -179,7 +180,7 @@ class Gate:
 
     @property
     def is_about_documents(self) -> bool:
-        """Whether it checks single documents and not a metric."""
+        """Whether it is a condition on single documents and not on a metric."""
         return bool(self.document_key)
 
     @property
@@ -195,12 +196,12 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Where a number lies, as far as its noise goes.
+    """A confidence interval.
 
     Args:
-        low: One-sided lower bound.
-        high: One-sided upper bound.
-        method: How both were obtained.
+        low: One-sided lower confidence limit.
+        high: One-sided upper confidence limit.
+        method: Name of the method.
     """
 
     low: float
@@ -210,21 +211,21 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A metric beside its baseline, over the same documents.
+    """A metric compared with its baseline over the same documents.
 
     Args:
-        baseline: What the baseline is called.
-        before: The metric's value there.
-        now: Its value in this run.
-        difference: How far it has moved, as it is compared: ``now - before``, or
-            ``now / before - 1`` where ``unit`` is percent of a ratio.
-        op: Whether it must stay above its bar or below.
-        bar: What it must keep to, on the same scale.
-        unit: How all three are shown.
-        n: Documents that were paired.
-        gained: Documents that were wrong and are right now; ``None`` where documents
-            are neither.
-        lost: The reverse.
+        baseline: Name of the baseline.
+        before: Value in the baseline.
+        now: Value in this run.
+        difference: The change that is compared: ``now - before``, or ``now / before -
+            1`` if ``unit`` is percent of a ratio.
+        op: Direction of the condition.
+        bar: Threshold, on the same scale.
+        unit: Unit of these three.
+        n: Number of paired documents.
+        gained: Documents that were wrong and are correct now; ``None`` if documents are
+            neither.
+        lost: Documents that were correct and are wrong now.
     """
 
     baseline: str
@@ -240,48 +241,49 @@ class Change:
 
 
 class Outcome(StrEnum):
-    """What became of a gate."""
+    """The outcome of a gate."""
 
     PASSED = "passed"
     FAILED = "failed"
     INCONCLUSIVE = "inconclusive"
-    """The noise covers the bar."""
+    """The threshold is within the confidence interval."""
     INVALID = "invalid"
-    """There is nothing sound to judge: documents errored, unscored or lost, or the
-    metric is absent."""
+    """The gate cannot be evaluated: documents errored, unscored or lost, or the metric
+    is absent."""
     SKIPPED = "skipped"
-    """Documents were deselected or not reached: never green, never red."""
+    """Documents were deselected or not reached; the gate neither passes nor fails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """A gate's outcome and the numbers it rests on.
+    """The outcome of a gate and its numbers.
 
     Args:
-        gate: The claim.
-        outcome: What became of it.
-        metric: The metric that was judged, ``None`` if it is absent or the gate names
+        gate: The gate.
+        outcome: Its outcome.
+        metric: The metric that was judged, ``None`` if it is absent or the gate is on
             documents.
-        short: How far the value is beyond the bound that failed, as a positive
-            distance; 0 if none failed.
-        n_short: Further right answers that would have passed the gate; ``None`` where
-            that cannot be said.
-        reason: In one line, why the outcome is what it is.
-        documents: Ids of documents that decided it (``must_pass``).
-        interval: What was held against the bounds, where noise counts; of a baseline
-            gate, the interval of the change.
-        change: What a baseline gate has found.
-        p_fails: One-sided p-value of "the condition is broken": small values are
-            evidence for it. ``None`` if no noise counts, or if it cannot be broken.
-        p_passes: The same of "the condition holds".
+        short: Distance of the value from the threshold that failed; 0 if none failed.
+        n_short: Number of additional correct answers with which the gate would have
+            passed; ``None`` if unknown.
+        reason: The reason for the outcome, on one line.
+        documents: Ids of the documents that decided it (``must_pass``).
+        interval: The confidence interval that was compared; for a baseline gate, that
+            of the change. ``None`` if the number was compared.
+        change: The change of a baseline gate.
+        p_fails: One-sided p-value of the hypothesis that the condition holds: small
+            values are evidence that it does not. ``None`` if the number was compared,
+            or if the condition cannot fail.
+        p_passes: One-sided p-value of the hypothesis that the condition does not hold.
         p_adjusted: ``p_fails`` after the correction for all gates of the family.
-        notes: What a reader should know of these numbers, one line each.
-        has_alarms: Whether single tasks of a group are what failed it.
-        policy: What it means if the outcome is inconclusive.
-        early: Whether it was decided before all documents were read.
-        fails_alone: Whether it is inconclusive only because of the other gates of its
-            family: it would fail without them.
-        left_out: Whether it was not judged because its conditions do not hold here.
+        notes: Remarks about these numbers, one line each.
+        has_alarms: Whether it failed because of single tasks of a group.
+        policy: Meaning of the outcome if it is inconclusive.
+        early: Whether it was decided before all documents were run.
+        fails_alone: Whether it is inconclusive only because of the correction for the
+            other gates of its family.
+        left_out: Whether it was not judged because its conditions on model and machine
+            do not hold.
     """
 
     gate: Gate
@@ -305,21 +307,21 @@ class Verdict:
 
     @property
     def value(self) -> float | None:
-        """The number that was judged; of a baseline gate, the change: new - baseline.
-        ``None`` if there is none."""
+        """The number that was judged; for a baseline gate, the change. ``None`` if
+        there is none."""
         if self.change is not None:
             return self.change.difference
-        found = self.metric and self.metric.estimate
-        return found.value if found else None
+        estimate = self.metric and self.metric.estimate
+        return estimate.value if estimate else None
 
     @property
     def low(self) -> float | None:
-        """One-sided lower confidence limit, ``None`` if no noise counts."""
+        """One-sided lower confidence limit, ``None`` if the number was compared."""
         return self.interval.low if self.interval else None
 
     @property
     def high(self) -> float | None:
-        """One-sided upper confidence limit, ``None`` if no noise counts."""
+        """One-sided upper confidence limit, ``None`` if the number was compared."""
         return self.interval.high if self.interval else None
 
     def is_about(self, task: str, key: str) -> bool:
@@ -328,28 +330,28 @@ class Verdict:
 
     @property
     def shown_limits(self) -> str:
-        """The confidence limits of the number that was compared, as text; empty for a
-        change, an early verdict and a gate that compares the number itself."""
+        """The confidence limits of the number, as text; empty for a change, an early
+        verdict and a gate that compares the number."""
         if self.interval is None or self.change is not None or self.early:
             return ""
         return f"{self.gate.ci} [{self.interval.low:.4g}, {self.interval.high:.4g}]"
 
     @property
     def p_value(self) -> float | None:
-        """One-sided p-value of the outcome that was decided; the smaller one of both
-        sides if it is inconclusive, ``None`` if no noise counts."""
+        """One-sided p-value of the outcome; the smaller one of both sides if it is
+        inconclusive, ``None`` if the number was compared."""
         if self.outcome is Outcome.PASSED:
             return self.p_passes
         if self.outcome is Outcome.FAILED:
             return self.p_fails
-        known = [p for p in (self.p_passes, self.p_fails) if p is not None]
-        return min(known, default=None)
+        p_values = [p for p in (self.p_passes, self.p_fails) if p is not None]
+        return min(p_values, default=None)
 
     @property
     def is_red(self) -> bool:
         """Whether it fails the session."""
         if self.outcome is Outcome.INCONCLUSIVE:
-            # More gates in a family must not turn a failure into a success unasked.
+            # More gates in a family must not turn a failure into a success.
             if self.fails_alone and not self.gate.inconclusive:
                 return True
             return self.policy == "fail"

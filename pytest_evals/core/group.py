@@ -1,4 +1,4 @@
-"""A group: tasks and groups under one name, and the numbers that they add up to."""
+"""A group: tasks and groups under one name, and their aggregated metrics."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pytest_evals.errors import Place
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
-    """One number of a group: the average of a metric over its tasks.
+    """One metric of a group: the average of a metric over its tasks.
 
     Args:
         metric: Name of the metric.
-        filters: Filter pipelines under which it is averaged, each by itself; ``None``
-            for all that a task has it under.
-        weighted: Whether a task counts as many times as it has documents; if not, all
-            tasks count the same.
-        higher_is_better: Direction where the tasks have none or different ones.
+        filters: Filter pipelines that are averaged, each separately; ``None`` for all
+            filters of the tasks.
+        weighted: Whether tasks are weighted by their numbers of documents; if not, all
+            tasks have the same weight.
+        higher_is_better: Direction if the tasks have none or different ones.
     """
 
     metric: str
@@ -35,17 +35,17 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """A group, with all that it holds.
+    """A group and its members.
 
     Args:
         name: Unique within the session, among tasks too.
         source: File and line that define it.
-        children: Its tasks and groups, no two with the same name.
-        aggregates: Its numbers; without any, it is only a heading.
-        gates: Claims about these numbers.
+        children: Its tasks and groups, with unique names.
+        aggregates: Its metrics; without any, it is only a heading.
+        gates: Gates on these metrics.
         alias: Name shown in tables.
-        version: As the file gives it, as text.
-        warnings: What is odd about it.
+        version: As in the file, as a string.
+        warnings: Warnings about its file.
     """
 
     name: str
@@ -58,8 +58,8 @@ class Group:
     warnings: tuple[str, ...] = ()
 
     def tasks(self) -> Iterator[Task]:
-        """All tasks below it, in order; a task that is reached on several ways comes
-        several times."""
+        """All tasks of the group, in order; a task that belongs to several subgroups is
+        repeated."""
         for child in self.children:
             if isinstance(child, Group):
                 yield from child.tasks()
@@ -67,7 +67,7 @@ class Group:
                 yield child
 
     def groups(self) -> Iterator[Group]:
-        """The group itself and all groups below it, each before those that it holds."""
+        """The group itself and all its subgroups, each before its members."""
         yield self
         for child in self.children:
             if isinstance(child, Group):

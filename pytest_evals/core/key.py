@@ -1,7 +1,8 @@
-"""What identifies a request: hashes over all that can change its answer.
+"""The identity of a request: hashes of everything that can change its response.
 
 A key is the same in every process, on every machine and with every version of Python:
-it is made of canonical JSON. A field that a request gets one day joins it by itself.
+it is computed from canonical JSON. A new field of requests becomes part of the key
+automatically.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ _SHOWN = (IMAGES, LEADING_IMAGES)
 
 
 class RequestKey(NamedTuple):
-    """What identifies a request, whatever the model.
+    """The identity of a request, without the model.
 
     Args:
-        prompt: Hash of the prompt, the context or the text alone, 16 bytes.
+        prompt: Hash of the prompt, the context or the text, 16 bytes.
         settings: The kind of request and all its other fields, as canonical JSON.
     """
 
@@ -35,27 +36,28 @@ class RequestKey(NamedTuple):
     settings: str
 
     def digest(self, model: bytes) -> bytes:
-        """32 bytes for this request to the model with that hash."""
+        """32 bytes for this request to the model with that fingerprint."""
         data = b"%b%b%b" % (model, self.prompt, self.settings.encode("ascii"))
         return blake2b(data, digest_size=32).digest()
 
 
 def request_keys(requests: Iterable[Request]) -> Iterator[RequestKey | None]:
-    """The key of each request; ``None`` for one with an option that is no JSON value,
-    of which nobody can say whether it is equal to another one's.
+    """The key of each request; ``None`` for a request with an option that is not a JSON
+    value, because equality is then undefined.
 
-    Requests about one prompt are best given side by side: it is hashed once then.
+    Pass requests with the same prompt next to each other: the prompt is hashed only
+    once then.
     """
     last: object = None
     prompt = b""
     for request in requests:
         kind: Any = type(request)
         first, others = _names(kind)
-        given = getattr(request, first)
+        content = getattr(request, first)
         try:
-            if given is not last and given != last:
-                prompt = prompt_hash(given)
-                last = given
+            if content is not last and content != last:
+                prompt = prompt_hash(content)
+                last = content
             rest = [
                 public_options(value) if name == "options" else value
                 for name, value in ((name, getattr(request, name)) for name in others)
@@ -66,21 +68,21 @@ def request_keys(requests: Iterable[Request]) -> Iterator[RequestKey | None]:
 
 
 def public_options(options: Options) -> Options:
-    """The options of a request without secrets: no answer depends on who asks."""
+    """The options of a request without secrets, which do not change responses."""
     if all(
         (value is None or isinstance(value, int | float)) and not is_secret_name(name)
         for name, value in options
     ):
         return options
     return tuple(
-        # Images are large, and no place for a secret.
+        # Images are large and do not contain secrets.
         (name, value if name in _SHOWN else identity({name: value})[name])
         for name, value in options
     )
 
 
 def named_settings(settings: str) -> dict[str, Any]:
-    """The settings of a key by the names of the fields."""
+    """The settings of a key, by field name."""
     kind, *values = json.loads(settings)
     classes: tuple[Any, ...] = get_args(Request)
     _, names = next((_names(c) for c in classes if c.kind == kind), ("", ()))
@@ -90,17 +92,17 @@ def named_settings(settings: str) -> dict[str, Any]:
 def prompt_of(request: Request) -> Prompt:
     """The prompt, the context or the text of a request."""
     kind: Any = type(request)
-    given: Prompt = getattr(request, _names(kind)[0])
-    return given
+    prompt: Prompt = getattr(request, _names(kind)[0])
+    return prompt
 
 
 def canonical(value: Any) -> str:
-    """JSON in ASCII that is the same for equal values: keys in order, no white space.
+    """Canonical JSON in ASCII: sorted keys, no white space.
 
     Raises:
-        TypeError: The value is none of JSON's; or a mapping has a key that is no text,
-            which JSON would not tell from a text.
-        ValueError: A value holds itself.
+        TypeError: The value is not a JSON value; or a mapping has a key that is not a
+            string, which JSON would convert to a string.
+        ValueError: A value contains itself.
     """
     _refuse_odd_keys(value)
     return _ENCODER.encode(value)

@@ -1,4 +1,4 @@
-"""Names of tasks, groups and tags, and where they are defined."""
+"""Names of tasks, groups and tags, and the files that define them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Literal, NamedTuple, Protocol
 
 
 class Entry(NamedTuple):
-    """What a name stands for.
+    """The definition of a name.
 
     ``path`` is the file that defines a task or a group, ``None`` for a tag; ``members``
-    are the names of the tasks that carry a tag, sorted.
+    are the sorted names of the tasks with a tag.
     """
 
     name: str
@@ -21,10 +21,10 @@ class Entry(NamedTuple):
 
 
 class Library(Protocol):
-    """Whatever knows names."""
+    """An index of names."""
 
     def find(self, name: str, near: Path) -> Entry | None:
-        """What a name means in a file; ``None`` if nothing has that name."""
+        """The definition of a name in a file; ``None`` if there is none."""
         ...
 
     def names(self, near: Path) -> Iterable[str]:
@@ -32,5 +32,5 @@ class Library(Protocol):
         ...
 
     def clash(self, name: str, near: Path) -> str:
-        """What is odd about the definition of a name, empty if nothing is."""
+        """The conflict in the definition of a name, empty if there is none."""
         ...

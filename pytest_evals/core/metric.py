@@ -1,4 +1,4 @@
-"""From the scores of many documents to one number."""
+"""Metrics: from the scores of the documents to one number."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ BOOTSTRAP_ITERS = 100_000
 
 
 class Span(NamedTuple):
-    """The smallest and the largest value that a number can have, whatever the model
-    answers; infinite if there is no limit or none is known."""
+    """The smallest and the largest possible value of a number; infinite if there is no
+    limit or it is unknown."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -26,7 +26,7 @@ class Span(NamedTuple):
 ANYTHING = Span()
 SHARE = Span(0.0, 1.0)
 POSITIVE = Span(math.ulp(0.0), math.inf)
-"""Above 0: the smallest double beyond it is the smallest value."""
+"""Above 0: the smallest positive double is the lower limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,13 @@ class Estimate:
 
     Args:
         value: The number.
-        stderr: Its standard error, ``None`` where there is none.
+        stderr: Its standard error, ``None`` if there is none.
         method: How the standard error was obtained: ``analytic``, ``bootstrap`` or
             empty.
-        is_mean: Whether a user's function turned out to be the mean of the values.
+        is_mean: Whether a user's function is the mean of the values.
         note: A remark for the report, such as why there is no standard error.
-        undecided: Why its values make no document correct or wrong; empty if they do,
-            or if nobody could expect it.
+        undecided: Why its values do not determine whether a document is correct; empty
+            if they do, or if nobody expects it.
     """
 
     value: float
@@ -54,16 +54,16 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """What each document adds to the sums that a metric is computed from.
+    """The contributions of each document to the sums that a metric is computed from.
 
     Args:
         columns: (m, n): m numbers of each of n documents.
-        score: The m sums to the metric; to its logarithm where ``is_log``.
+        score: Computes the metric from the m sums; its logarithm if ``is_log``.
         is_log: Whether the metric is compared as a ratio: a perplexity.
-        is_smooth: Whether the score has a slope everywhere near; BLEU's brevity penalty
-            has a kink.
-        is_ratio: Whether it is one sum over another, or a mean: as good as normal for
-            few documents already.
+        is_smooth: Whether the score is differentiable; BLEU's brevity penalty has a
+            kink.
+        is_ratio: Whether it is a ratio of sums or a mean, which is approximately normal
+            even for few documents.
     """
 
     columns: Sequence[Sequence[float]]
@@ -75,13 +75,13 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A number that is one weighted count over another: precision, recall, F1. Each
-    document adds 1 to at most one of the counts.
+    """A ratio of weighted counts: precision, recall, F1. Each document adds 1 to at
+    most one of the counts.
 
     Args:
-        above: Weights of the counts above the line, in the order of the totals'
+        above: Weights of the counts in the numerator, in the order of the totals'
             columns.
-        below: Those below it.
+        below: Weights in the denominator.
     """
 
     above: tuple[int, ...]
@@ -90,36 +90,35 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One number of a task: which scores it reads and how it adds them up.
+    """One number of a task: which scores it uses and how it aggregates them.
 
     Args:
         name: Name of the metric, as in :class:`Score`.
         filter: Name of the filter pipeline, as in :class:`Score`.
-        aggregate: The documents' values, in document order and never empty, to one
-            estimate; or to several by name, where a user's function gives a mapping.
+        aggregate: Computes one estimate from the documents' values, which are in
+            document order and never empty; or several by name, if a user's function
+            returns a mapping.
         higher_is_better: Direction, ``None`` if unknown.
-        is_mean: Whether it is the plain mean of the values, so that a sum of right
-            answers says it exactly.
-        totals: The documents' values to the sums that it is computed from; ``None``
-            where there are none.
-        ratio: How these sums are one count over another, where they are.
-        number: The documents' values to the number alone; ``None`` if only
-            ``aggregate`` can say it.
-        statistic: The documents' values to a function that computes the numbers of many
-            resamples at once: (B, n) positions to (B,) numbers. Faster than ``number``,
-            which is used if it is ``None``.
-        several: The documents' values to several numbers by name, where the names are
-            known only then; ``aggregate`` is not asked, and no number has the metric's
-            own name.
-        lacking: What is wrong where no document has a value; empty if the metric is
-            then left out.
-        span: The values that it can have.
-        scale: The values that were converted to ``span``, as grades from 0 to 10 to
-            shares.
-        closed: Whether it has no numbers under other names than its own. A task whose
-            metrics are all closed has no other metrics.
-        limits: Ends of the values that a document can have; ``None`` if they are not
-            known: then 0 and 1 are assumed if no document lies outside of them.
+        is_mean: Whether it is the plain mean of the values, which a count of correct
+            answers determines exactly.
+        totals: Computes the sums from the documents' values; ``None`` if there are
+            none.
+        ratio: The sums as a ratio of counts, if they are one.
+        number: Computes only the number from the documents' values; ``None`` if only
+            ``aggregate`` can.
+        statistic: Maps the documents' values to a function that computes the numbers of
+            many resamples at once: (B, n) positions to (B,) numbers. Faster than
+            ``number``, which is used if it is ``None``.
+        several: Computes several numbers by name, for names that are not known before;
+            ``aggregate`` is not called, and no number has the metric's own name.
+        lacking: Error message if no document has a value; empty if the metric is then
+            left out.
+        span: Its possible values.
+        scale: The range that was rescaled to ``span``, such as ratings from 0 to 10.
+        closed: Whether all its numbers have its own name. A task whose metrics are all
+            closed has no other metrics.
+        limits: Smallest and largest possible value of a document; ``None`` if unknown:
+            then 0 and 1 are assumed if all values are between them.
     """
 
     name: str
@@ -140,8 +139,8 @@ class Metric:
 
     @property
     def known_limits(self) -> tuple[float, float] | None:
-        """Ends of the values that a document can have, as far as they are known: those
-        of a mean are the mean's own."""
+        """Smallest and largest possible value of a document, if known; for a mean, the
+        limits of the mean."""
         if self.limits is None and all(map(math.isfinite, self.span)):
             return self.span
         return self.limits
@@ -159,16 +158,16 @@ class MetricResult:
     Args:
         name: Name of the metric.
         filter: Name of its filter pipeline.
-        estimate: The number, ``None`` when no document was scored or the aggregation
+        estimate: The number, ``None`` if no document was scored or the aggregation
             failed.
         higher_is_better: Direction, ``None`` if unknown.
         n_scored: Documents with a value.
-        n_errored: Documents that could not be rendered, answered or scored.
+        n_errored: Documents that could not be prompted, answered or scored.
         n_unscored: Documents whose score has no value.
         n_missing: Documents that were not run.
-        total: Exact sum of the values when each is 0 or 1, else ``None``.
+        total: Exact sum of the values if each is 0 or 1, else ``None``.
         error: Why there is no estimate.
-        how: What it was computed by; ``None`` if a user's hook has.
+        how: The metric it was computed with; ``None`` if a user's hook computed it.
     """
 
     name: str
@@ -190,5 +189,5 @@ class MetricResult:
 
     @property
     def n_lacking(self) -> int:
-        """Documents that the number does without."""
+        """Number of selected documents without a value."""
         return self.n_errored + self.n_unscored + self.n_missing

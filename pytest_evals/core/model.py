@@ -22,16 +22,16 @@ NO_FINGERPRINT: Mapping[str, Any] = MappingProxyType({})
 
 
 class ModelLike(Protocol):
-    """What users may give where a model is expected; a :class:`Model` is made of it
-    (:func:`~pytest_evals.core.response_contract.as_model`)."""
+    """Objects that users may provide as a model
+    (:func:`~pytest_evals.core.response_contract.as_model` adapts them)."""
 
     @property
     def name(self) -> str:
-        """As of a :class:`Model`."""
+        """See :class:`Model`."""
         ...
 
     def answer(self, requests: Sequence[Request], /) -> Iterable[tuple[int, Response]]:
-        """As of a :class:`Model`."""
+        """See :class:`Model`."""
         ...
 
 
@@ -47,28 +47,28 @@ class Model(ABC):
         """Answer all requests: pairs of a position in ``requests`` and its response, in
         any order.
 
-        A generator is best: documents are scored as soon as their responses arrive. A
-        request that cannot be answered gives ``Response(error=…)``; an exception means
-        that the model itself is broken.
+        Prefer a generator: documents are scored as soon as their responses arrive.
+        Return ``Response(error=…)`` for a request that failed; raise an exception if
+        the model itself is broken.
         """
 
     @optional
     def works_ahead(self) -> bool:
-        """Whether the model keeps working between two answers, in a thread or on a
-        server. The next documents are then rendered in the meantime, and their requests
-        are sent as soon as the last ones are answered."""
+        """Whether the model keeps working between two calls of ``answer``, in a thread
+        or on a server. The next documents are then rendered in the meantime, and their
+        requests are sent as soon as the last batch is complete."""
         return False
 
     def expect(self, requests: Sequence[Request], /) -> None:  # noqa: B027 - optional
         """Called with the requests of the next batch while the model works on this one,
         for example to tokenize them; only if it ``works_ahead``. ``answer`` may get
-        fewer."""
+        fewer of them."""
 
     @optional
     def fingerprint(self) -> Mapping[str, Any] | None:
-        """JSON values that are equal for models with equal answers: responses are
-        stored under them. ``None`` if responses are not worth storing. By default they
-        are not stored either, and the report mentions it."""
+        """JSON values that are equal for models with equal responses; they are the
+        cache key of stored responses. ``None`` if responses should not be stored. By
+        default they are not stored either, and the report mentions it."""
         return NO_FINGERPRINT
 
     @optional
@@ -83,11 +83,12 @@ class Model(ABC):
         return ()
 
     def render(self, prompt: Prompt, /) -> Prompt:
-        """The text that the model's template makes of a chat, for samples files; by
-        default the chat itself.
+        """The string that the model's chat template renders a chat to, for samples
+        files; by default the chat itself.
 
         Raises:
-            DocumentError: There is no template, or it refuses the chat.
+            DocumentError: There is no chat template, or it raises an error for the
+                chat.
         """
         return prompt
 
@@ -101,51 +102,53 @@ class Model(ABC):
 
 
 class AdaptedModel(Model):
-    """An object with ``name`` and ``answer`` as a :class:`Model`; members that it lacks
-    have their defaults."""
+    """An object with ``name`` and ``answer`` as a :class:`Model`; missing members have
+    their defaults."""
 
     def __init__(self, given: Any) -> None:
-        """Use :func:`~pytest_evals.core.response_contract.as_model`, which checks."""
+        """Use :func:`~pytest_evals.core.response_contract.as_model`, which validates
+        the object."""
         self._given, self.name = given, given.name
 
     def _member(self, name: str, default: T) -> T:
-        """A member of the object as it is now: it may change while the model runs."""
+        """The current value of a member of the object, which may change while the model
+        runs."""
         found: T | None = getattr(self._given, name, None)
         return default if found is None else found
 
     def answer(self, requests: Sequence[Request], /) -> Iterable[tuple[int, Response]]:
-        """What the object answers."""
+        """Call the object's method."""
         answers: Iterable[tuple[int, Response]] = self._given.answer(requests)
         return answers
 
     @property
     def works_ahead(self) -> bool:
-        """As the object's."""
+        """The object's value, or the default."""
         return bool(self._member("works_ahead", False))
 
     def expect(self, requests: Sequence[Request], /) -> None:
-        """Pass them on."""
+        """Pass the requests on if the object has such a method."""
         self._member("expect", super().expect)(requests)
 
     @property
     def fingerprint(self) -> Mapping[str, Any] | None:
-        """The object's; ``None`` is not the default."""
+        """The object's value; ``None`` differs from the default."""
         found: Mapping[str, Any] | None
         found = getattr(self._given, "fingerprint", NO_FINGERPRINT)
         return found
 
     @property
     def info(self) -> Mapping[str, Any]:
-        """As the object's."""
+        """The object's value, or the default."""
         return self._member("info", {})
 
     @property
     def notes(self) -> Sequence[str]:
-        """As the object's."""
+        """The object's value, or the default."""
         return self._member("notes", ())
 
     def render(self, prompt: Prompt, /) -> Prompt:
-        """What the object makes of a chat."""
+        """The object's rendering, or the chat itself."""
         return self._member("render", super().render)(prompt)
 
     def close(self) -> None:
@@ -158,14 +161,14 @@ class AdaptedModel(Model):
 
 
 class ModelOpener(ABC):
-    """A function that opens a model and can tell beforehand that it will fail. Equal
-    openers open one model."""
+    """A function that opens a model, with a check whether it can. Equal openers open
+    one model."""
 
     @abstractmethod
     def __call__(self) -> Model:
         """Open the model."""
 
     def why_unready(self) -> EvalsError | None:
-        """Why the model cannot be opened on this machine; ``None`` if nothing is known
-        against it."""
+        """Why the model cannot be opened on this machine; ``None`` if no reason is
+        known."""
         return None

@@ -1,11 +1,12 @@
 """Names and ids from data as parts of node ids.
 
-They are shown in terminals, logs of CI systems, JUnit files and commands to copy. What
-moves a cursor, turns the direction of writing or cannot be seen is replaced, and so is
-``##[``, which begins a command of GitHub's log. The characters are listed here, and not
-looked up by category: an id is the same with every version of Python.
+They are shown in terminals, logs of CI systems, JUnit files and commands to copy.
+Characters that move the cursor, change the direction of writing or are invisible are
+replaced, and so is ``##[``, which begins a command of GitHub's log. The characters are
+listed here, and not looked up by category, so that ids do not depend on the version of
+Python.
 
-Writing in any script stays as it is; so do the joiners within words and emoji.
+Letters of all scripts are unchanged; so are the joiners within words and emoji.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _UNSEEN = (
     r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # direction of writing
     r"\u00ad\u180e\u200b\u2060-\u2065\u206a-\u206f\ufeff\ufff9-\ufffb"  # without width
     r"\U000e0000-\U000e007f"  # tags
-    r"\ud800-\udfff\ufffe\uffff"  # no characters: JUnit files cannot hold them
+    r"\ud800-\udfff\ufffe\uffff"  # not characters: JUnit files cannot contain them
 )
 _REPLACED = re.compile(f"[{_UNSEEN}]+")
 _COMMAND = re.compile(r"#(?=#\[)")
@@ -30,26 +31,27 @@ _UNFIT_NAME = re.compile(r"::|[\[\]]|##\Z")
 
 
 def document_id(text: str) -> str:
-    """A text as the id of a document, which stands in brackets: at most 64 characters;
-    empty if nothing is left."""
+    """A text as the id of a document, in brackets: at most 64 characters; empty if
+    nothing is left."""
     text = _REPLACED.sub("_", text.strip())
     text = re.sub(":{2,}", ".", text)
     return _COMMAND.sub("_", text)[:LONGEST_ID]
 
 
 def unfit_id(ids: Iterable[str]) -> str | None:
-    """Return the first id that a node id cannot contain; ``None`` if all are fit."""
+    """The first id that a node id cannot contain; ``None`` if all are valid."""
     return next((one for one in ids if not one or _UNFIT_ID.search(one)), None)
 
 
 def is_node_name(text: str) -> bool:
-    """Whether a task or a group can be called so: its name is a part of node ids, and
-    brackets follow it."""
+    """Whether a name is valid for a task or a group: it is part of node ids, before
+    brackets."""
     return bool(text) and text.isprintable() and not _UNFIT_NAME.search(text)
 
 
 def file_id(path: Path, root: Path) -> str:
-    """Return a file's node id: its path relative to the rootdir, even outside of it."""
+    """A file's node id: its path relative to the rootdir, even if it is outside of
+    it."""
     try:
         return Path(os.path.relpath(path, root)).as_posix()
     except ValueError:  # another drive

@@ -1,4 +1,4 @@
-"""One document in a run, and its scores: each stage returns it with its own field.
+"""One document in a run, and its scores: each stage returns it with its own field set.
 
 | field       | written by            | read by                              |
 |-------------|-----------------------|--------------------------------------|
@@ -29,13 +29,13 @@ from pytest_evals.core.request import Generate, Request, Response
 
 
 class Status(Enum):
-    """What became of a document. An error is never a wrong answer."""
+    """The status of a document. An error is never a wrong answer."""
 
     SCORED = "scored"
     ERRORED = "errored"
-    """It could not be rendered, answered or scored."""
+    """It could not be prompted, answered or scored."""
     UNSCORED = "unscored"
-    """It was answered, but a judge or a scorer could not say how well."""
+    """It was answered, but a judge or a scorer could not rate the answer."""
     MISSING = "missing"
     """It was not run: deselected, not reached, or lost."""
 
@@ -47,21 +47,20 @@ class Score:
     Args:
         metric: The metric's name; custom scorers leave it empty.
         filter: The filter pipeline that the responses went through.
-        value: A number, or whatever the metric's aggregation takes (a pair of reference
-            and prediction, say).
-        correct: Whether the answer is right, for metrics that can say so.
-        answer: The answer as a person would read it: the chosen choice, or the
-            extracted text.
-        filtered: What the filter pipeline made of the responses, one entry a request.
-        explanation: A judge's words, or how the value came about.
+        value: A number, or any other value that the metric aggregates (such as a pair
+            of reference and prediction).
+        correct: Whether the answer is correct; ``None`` if the metric does not
+            determine it.
+        answer: The answer for display: the selected choice, or the extracted text.
+        filtered: The output of the filter pipeline, one entry a request.
+        explanation: A judge's explanation, or the derivation of the value.
         unscored: Why there is no value.
-        repeats: The value of each answer by itself, where the task asks several times
-            and a gate wants to know.
-        repeat_answers: Each of these answers as a person would read it.
-        lender: The metric whose function gave this value, where that function gives
-            several, each under a name of its own.
-        is_copied: Whether these answers are one text though they were drawn at random:
-            copies of one answer, and no evidence.
+        repeats: The value of each answer, if there are several and a gate needs them.
+        repeat_answers: Each of these answers, for display.
+        lender: The metric whose function returned this value, if that function returns
+            several, each with a custom name.
+        is_copied: Whether these answers are identical although they were sampled:
+            copies of one answer, and not independent.
     """
 
     metric: str = ""
@@ -85,26 +84,26 @@ class Score:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One document with what was asked about it, what came back, and how good that is.
+    """One document with its requests, responses and scores.
 
     Args:
         task: Name of its task.
         index: Position in the task's documents, after ``process_docs`` and before any
             selection.
-        doc: What is asked.
-        requests: What the model is asked, in the order that the task's scorer expects.
-        responses: One a request.
+        doc: The document.
+        requests: Its requests, in the order that the task's scorer expects.
+        responses: One for each request.
         exchanges: Follow-up requests and their responses, in order, of the tested model
             and of others.
-        scores: One a metric and filter.
-        error: Why the document could not be scored; empty if nothing went wrong.
-        excluded: Why its scores are in no metric and no gate, though it was scored;
+        scores: One for each metric and filter.
+        error: Why the document could not be scored; empty if it could.
+        excluded: Why its scores are in no metric and no gate, although it was scored;
             empty if they are.
-        labels: Fields of its row that gates group documents by, as text.
+        labels: Values of the row's fields that gates cluster documents by, as text.
         compared: Answers and log-probabilities, for gates that compare two runs;
             ``None`` without such a gate.
-        facts: Name of a metric of the run that a gate names → its values here; ``None``
-            if they are not known.
+        facts: Name of a metric of the run that a gate uses → its values here; ``None``
+            if unknown.
     """
 
     task: str
@@ -133,8 +132,8 @@ class Record:
 
     @property
     def correct(self) -> bool | None:
-        """Whether the first metric that can tell right from wrong says right; ``None``
-        if none can, or the document is excluded."""
+        """Whether the first metric that determines correctness is correct; ``None`` if
+        none does, or the document is excluded."""
         if self.excluded:
             return None
         for score in self.scores:
@@ -152,10 +151,10 @@ class Record:
 
     @property
     def cut_short(self) -> bool:
-        """Whether a text of the tested model ended by a limit of tokens before the
-        request's own, since the model's window was full or its server allows less.
+        """Whether a generation of the tested model ended by a token limit below the
+        request's own, because the context window was full or the server allows less.
 
-        Unknown, and not counted, where a server does not count tokens.
+        Unknown, and not counted, if a server does not count tokens.
         """
         if not any(response.finish == "length" for response in self.said):
             return False
@@ -179,18 +178,17 @@ class Record:
 def _is_cut_short(request: Request, response: Response) -> bool:
     if not isinstance(request, Generate) or response.finish != "length":
         return False
-    # Under max_length, as lm-eval has it, the answer's own limit is another one.
+    # max_length, as in lm-eval, limits prompt and answer together.
     has_other_limit = dict(request.options).get("max_length") is not None
     return 0 < response.n_tokens < request.max_tokens and not has_other_limit
 
 
 def slim(record: Record) -> Record:
-    """The record without what only models and sample files need.
+    """The record without the fields that only models and samples files need.
 
-    The tested model's token counts stay, as one response that has nothing else, but for
-    ``finish``: it is "length" if an answer was cut short. Called
-    for each document, so what is equal in many of them is made once: records are
-    frozen.
+    The tested model's token counts stay, as one response with no other field, but for
+    ``finish``: it is "length" if an answer was cut short. Called for each document, so
+    equal values are created once: records are frozen.
     """
     n_prompt_tokens = n_tokens = n_truncated = 0
     for response in record.said:
@@ -225,11 +223,11 @@ def _counts(
 
 
 _NOTHING: Any = ()
-"""Instead of an empty list, which must not be shared, in hundreds of thousands."""
+"""Shared by all records, instead of hundreds of thousands of empty lists."""
 
 
 def bare_doc(id_: str) -> Doc:
-    """A document of which nothing but the id is kept."""
+    """A document of which only the id is kept."""
     return Doc(
         "",
         _NOTHING,

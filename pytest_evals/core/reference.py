@@ -1,4 +1,4 @@
-"""A task of a baseline beside the same task of this run: facts only."""
+"""A task in a baseline, paired with the same task of this run."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 
 class Answers(NamedTuple):
-    """The answers to a document that was asked several times.
+    """The answers to a document with several of them.
 
     Args:
         values: The value of each.
-        texts: Each as a person would read it.
+        texts: Each answer, for display.
     """
 
     values: tuple[Any, ...]
@@ -20,12 +20,12 @@ class Answers(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """What two runs of a document are compared by.
+    """The values by which two runs of a document are compared.
 
     Args:
         answers: Filter → answer, as text.
         logprobs: Log-probability of each choice, in nats; empty if there are none.
-        top_logprobs: Those of the first generated answer, as compact JSON
+        top_logprobs: Those of the first generation, as compact JSON
             (:mod:`pytest_evals.core.top_logprobs`); empty if there are none.
     """
 
@@ -36,19 +36,19 @@ class Compared(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """What the documents of a task were worth in a baseline.
+    """The values of a task's documents in a baseline.
 
     Args:
-        baseline: What the baseline is called.
+        baseline: Name of the baseline.
         values: Key of a metric → position of a document in this run's dataset → its
             value in the baseline.
         repeats: Key of a metric → position of a document → its answers in the baseline,
-            where it was asked several times and they were kept.
+            if it had several and they were stored.
         compared: Position of a document → its answers and log-probabilities.
-        fault: Why the two cannot be compared, and what to do; empty if they can.
-        is_replaced: Whether this run shall take the baseline's place, so that it need
-            not be comparable.
-        notes: What else differs and may explain a change.
+        fault: Why the two runs cannot be compared, and the fix; empty if they can.
+        is_replaced: Whether this run replaces the baseline, so that it need not be
+            comparable.
+        notes: Other differences that may explain a change.
     """
 
     baseline: str
@@ -65,20 +65,20 @@ def logprobs_in(row: Mapping[str, Any]) -> tuple[float, ...]:
     generated answers."""
     if "logprobs" in row:
         return tuple(row["logprobs"])
-    found = []
+    logprobs = []
     for responses in row.get("resps") or ():
         first = responses[0] if isinstance(responses, list) and responses else None
         if not isinstance(first, list) or not first or first[0] is None:
             return ()
-        found.append(float(first[0]))
-    return tuple(found)
+        logprobs.append(float(first[0]))
+    return tuple(logprobs)
 
 
 Find = Callable[[str, str], Reference]
-"""Names of a baseline and a task to what the task was there."""
+"""Maps the names of a baseline and a task to the task in that baseline."""
 
 
 def no_reference(baseline: str, task: str) -> Reference:
-    """Where there are no baselines at all."""
-    fault = f"nothing is known of a baseline {baseline!r} outside of a pytest session"
+    """The result without baselines."""
+    fault = f"baseline {baseline!r} is not available outside of a run"
     return Reference(baseline=baseline, fault=fault)

@@ -1,4 +1,4 @@
-"""Names for things that can be plugged in."""
+"""Registries of named objects, such as model kinds, metrics and filters."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class UnknownNameError(EvalsError):
 
 
 class Registry(Generic[T]):
-    """Name → object. Heavy things are given as ``"module:attribute"`` and imported when
-    they are first asked for.
+    """Name → object. Objects with heavy imports are given as ``"module:attribute"`` and
+    imported on first access.
 
     >>> shapes = Registry("shape", {"square": "builtins:list"})
     >>> shapes["square"]
@@ -25,7 +25,7 @@ class Registry(Generic[T]):
     """
 
     def __init__(self, noun: str, entries: Mapping[str, T | str]) -> None:
-        """``noun`` is what error messages call an entry."""
+        """``noun`` is the word for an entry in error messages."""
         self._noun = noun
         self._entries: dict[str, T | str] = dict(entries)
 
@@ -33,7 +33,8 @@ class Registry(Generic[T]):
         """The object of that name.
 
         Raises:
-            UnknownNameError: Nothing has that name; the message suggests a near one.
+            UnknownNameError: The name is not registered; the message suggests a similar
+                one.
         """
         if name not in self._entries:
             known = ", ".join(sorted(self._entries))
@@ -58,7 +59,7 @@ class Registry(Generic[T]):
         """Register a name.
 
         Raises:
-            EvalsError: The name is taken.
+            EvalsError: The name is already registered.
         """
         if name in self._entries:
             raise EvalsError(f"there is already a {self._noun} called {name!r}")

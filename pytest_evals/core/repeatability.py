@@ -1,4 +1,4 @@
-"""How much a task's numbers vary from run to run, and which bars that allows."""
+"""Run-to-run variability of a task's metrics, and the thresholds that it permits."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A bar that might be set.
+    """A possible threshold.
 
     Args:
-        value: The bar.
-        false_alarm: Chance that an unchanged model is beyond it.
-        catches: A true change for the worse, and the chance that it is caught.
+        value: The threshold.
+        false_alarm: Probability that an unchanged model fails it.
+        catches: A true change for the worse, and the probability that it is detected.
     """
 
     value: float
@@ -22,22 +22,22 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricRepeatability:
-    """What repeated runs say of one metric.
+    """Repeatability of one metric over several runs.
 
     Args:
         task: Name of the task.
         key: Metric and filter.
-        n_runs: Runs.
-        n: Documents that have a value in each.
-        mean: Of all runs.
-        stderr: Standard deviation of a run's number.
-        flip_rate: Mean square of a document's change between two runs: of right and
-            wrong answers, the share that turns.
+        n_runs: Number of runs.
+        n: Number of documents with a value in each run.
+        mean: Mean over all runs.
+        stderr: Standard deviation of the metric between runs.
+        flip_rate: Mean square of a document's change between two runs; for correct and
+            wrong answers, the flip rate.
         sampling: Standard error over other documents.
-        bars: From the tightest to the loosest; none where no answer has turned.
-        is_share: Whether documents are right or wrong.
-        is_bounded: Whether all values lie between 0 and 1, so that drops are points.
-        is_lower_better: Whether the bars are bounds from above.
+        bars: Thresholds from the tightest to the loosest; none if no answer flipped.
+        is_share: Whether documents are correct or wrong.
+        is_bounded: Whether all values are between 0 and 1, so that drops are in points.
+        is_lower_better: Whether the thresholds are upper limits.
     """
 
     task: str

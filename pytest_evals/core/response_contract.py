@@ -1,6 +1,7 @@
-"""The contract of models: their names, and what each field of a response may hold.
+"""The contract of models: their names, and the valid values of each field of a
+response.
 
-It is the same for every kind of model, and checked here only.
+It is the same for all kinds of models, and checked only here.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from pytest_evals.errors import ModelError
 from pytest_evals.masking.registry import hidden
 
 MAX_LOGPROB = 1e-3
-"""Log-probabilities are at most 0; rounding may lift them a little."""
+"""Log-probabilities are at most 0; rounding may exceed it a little."""
 MAX_COUNT = 2**53
 """Counts of tokens are below; sums of larger ones are no longer exact as floats."""
 _COUNTS = ("n_prompt_tokens", "n_tokens", "n_truncated")
 _FINISH = ("", "stop", "length", "refused")
 _FIX = "  fix: yield (position in requests, Response) once for each request"
 _SHOWN = 60
-"""Characters of a refused value in the message."""
+"""Length of an invalid value in messages."""
 _PLAIN = {
     (str, logprob, greedy, int, int, int, str, elapsed, latency, cost, str)
     for logprob in (NoneType, float)
@@ -35,11 +36,12 @@ _PLAIN = {
     for latency in (int, float)
     for cost in (NoneType, int, float)
 }
-"""The types of the fields of a response that needs no conversion."""
+"""The types of the fields of responses that need no conversion."""
 
 
 def as_model(given: object, source: str) -> Model:
-    """A model that a user's code gave; other objects than a :class:`Model` are adapted.
+    """A model from an object of user code; objects that are not a :class:`Model` are
+    adapted.
 
     Args:
         given: Any object.
@@ -74,7 +76,7 @@ def responses_of(
 ) -> Iterator[tuple[int, Response]]:
     """The responses of a model, each with the position of its request.
 
-    A response that is not valid is an error of its request (:func:`checked_response`).
+    An invalid response becomes an error of its request (:func:`checked_response`).
 
     Raises:
         ModelError: The positions are not those of the requests, each at most once.
@@ -100,8 +102,8 @@ def responses_of(
 
 
 def _given(requests: Sequence[Request], model: Model) -> Iterator[object]:
-    """What ``answer()`` gives. An exception that would end generators, or did end its
-    own, keeps the traceback into the model's code."""
+    """The output of ``answer()``. An exception that ends generators, or ended its own,
+    keeps the traceback into the model's code."""
     try:
         given: object = model.answer(requests)
         if not isinstance(given, Iterable):
@@ -117,11 +119,11 @@ def _given(requests: Sequence[Request], model: Model) -> Iterator[object]:
 
 
 def checked_response(request: Request, given: object, model: Model) -> Response:
-    """A model's response if it answers the request, else a response with an error that
-    names the model, the field, its value and what was expected.
+    """A model's response if it is valid for the request, else a response with an error
+    that names the model, the field, its value and the expected values.
 
-    Numbers of other types, such as NumPy's, become Python's own. Known secrets are
-    masked.
+    Numbers of other types, such as NumPy's, are converted to Python's. Known secrets
+    are masked.
     """
     if not isinstance(given, Response):
         return _refused(model, f"{described(given)} instead of a Response")
@@ -150,7 +152,7 @@ def checked_response(request: Request, given: object, model: Model) -> Response:
 
 
 def _without_secrets(given: Response) -> Response:
-    """Servers may repeat what they were sent."""
+    """Servers may repeat parts of requests."""
     if not given.text and not given.error:
         return given
     text, error = hidden(given.text), hidden(given.error)
@@ -160,7 +162,7 @@ def _without_secrets(given: Response) -> Response:
 
 
 def _misfit(request: Request, given: Response) -> str:
-    """Why a response answers another kind of request, if it does."""
+    """Why a response does not fit the kind of its request; empty if it does."""
     if isinstance(request, Generate):
         if given.logprob is not None and not given.text:
             return "a log-probability and no text for a request to generate"
@@ -173,7 +175,7 @@ def _in_range(given: Response) -> bool:
     """Whether values of the right types are valid."""
     logprob = given.logprob
     return (
-        (logprob is None or logprob <= MAX_LOGPROB)  # not so for NaN
+        (logprob is None or logprob <= MAX_LOGPROB)  # false for NaN
         and 0 <= given.n_prompt_tokens < MAX_COUNT
         and 0 <= given.n_tokens < MAX_COUNT
         and 0 <= given.n_truncated < MAX_COUNT
@@ -185,7 +187,7 @@ def _in_range(given: Response) -> bool:
 
 
 class _FieldError(ValueError):
-    """A field with a value that it cannot have; the text says which."""
+    """A field has an invalid value; the message names both."""
 
 
 def _converted(given: Response) -> Response:
@@ -219,7 +221,7 @@ def _finish(value: object) -> str:
 
 
 def _real(value: object) -> float:
-    # Not `float(value)`: that also takes texts and booleans.
+    # Not `float(value)`: that also accepts strings and booleans.
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError
     return float(value)
@@ -255,7 +257,7 @@ def _elapsed(value: object) -> float:
     number = _real(value)
     if not math.isfinite(number):
         raise ValueError
-    # A clock that is set back is no reason to lose an answer.
+    # A clock that was set back must not lose a response.
     return max(number, 0.0)
 
 
@@ -287,7 +289,7 @@ _FIELDS: Mapping[str, tuple[Callable[[object], object], str]] = {
 
 
 def described(value: object) -> str:
-    """A value for a message, whatever it is."""
+    """The representation of any value in a message."""
     try:
         text = ascii(value)
     except Exception:  # noqa: BLE001 - somebody else's __repr__

@@ -1,4 +1,4 @@
-"""What a run has found: facts only, everything already computed."""
+"""The results of a run, without any computation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_evals.errors import OptionError, did_you_mean
 from pytest_evals.masking.values import masked, masked_text
 
 Rows = Literal["metrics", "gates", "documents", "changes"]
-"""What is a row of a data frame."""
+"""The rows of a data frame."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -26,24 +26,24 @@ class TaskResult:
     """One task after its documents were run.
 
     Args:
-        task: The recipe.
+        task: The task.
         records: The documents that were run, in dataset order. Requests and responses
-            may have been dropped from records that are written to disk already.
-        metrics: The numbers, in the task's order.
-        n_selected: Documents that the session was asked to run after limit or sample;
-            the metrics' ``n_missing`` counts from here.
+            may have been dropped from records that are already written to disk.
+        metrics: Its metrics, in the task's order.
+        n_selected: Documents selected by limit or sample; the metrics' ``n_missing``
+            counts from here.
         n_total: Documents of the whole dataset.
-        n_correct: Documents answered right.
-        n_wrong: Documents answered wrong.
-        n_errored: Documents that could not be rendered, answered or scored.
+        n_correct: Documents with a correct answer.
+        n_wrong: Documents with a wrong answer.
+        n_errored: Documents that could not be prompted, answered or scored.
         n_unscored: Documents with a score that has no value.
         n_missing: Documents that were not run.
-        n_excluded: Documents that were scored and count nowhere.
+        n_excluded: Documents that were scored but are excluded from the metrics.
         n_prompt_tokens: Tokens of all prompts.
         n_tokens: Tokens scored or generated.
-        n_truncated: Documents with a prompt that did not fit into the model.
-        n_cut_short: Documents with an answer that ended by a limit of tokens before its
-            own.
+        n_truncated: Documents with a prompt that exceeded the context window.
+        n_cut_short: Documents with a generation that ended by a token limit below the
+            request's own.
     """
 
     task: Task
@@ -63,7 +63,7 @@ class TaskResult:
     n_cut_short: int = 0
 
     def __repr__(self) -> str:
-        """The task and its numbers on one line."""
+        """The task and its metrics on one line."""
         named = ((m["metric"], number({"value": m["value"]})) for m in _numbers(self))
         numbers = ", ".join(map(" ".join, named)) or "no metrics"
         n = len(self.records)
@@ -71,7 +71,7 @@ class TaskResult:
 
     @property
     def sample_len(self) -> int:
-        """Documents of the metric that has most of them: the size of a task, as lm-eval
+        """Largest number of documents of a metric: the size of a task, as lm-eval
         counts."""
         return max((metric.n_scored for metric in self.metrics), default=0)
 
@@ -81,12 +81,12 @@ class GroupResult:
     """One group after the documents of its tasks were run.
 
     Args:
-        group: What it holds.
-        tasks: Results of all tasks below it, in order; one that is reached on several
-            ways comes several times, and counts so.
-        metrics: Its numbers.
-        sample_counts: Key of a number → documents of the tasks that have it.
-        notes: What a reader should know of these numbers.
+        group: The group.
+        tasks: Results of all its tasks, in order; a task that belongs to several
+            subgroups is repeated, and counts as often.
+        metrics: Its metrics.
+        sample_counts: Key of a metric → number of documents of the tasks that have it.
+        notes: Remarks about these metrics.
     """
 
     group: Group
@@ -97,17 +97,17 @@ class GroupResult:
 
     @property
     def sample_len(self) -> int:
-        """The sizes of its tasks, added up."""
+        """The sum of the sizes of its tasks."""
         return sum(task.sample_len for task in self.tasks)
 
     @property
     def members(self) -> tuple[TaskResult, ...]:
-        """Its tasks, each once."""
+        """Its tasks, without repetitions."""
         return tuple({task.task.name: task for task in self.tasks}.values())
 
     def having(self, name: str, filter_: str = "") -> GroupResult:
-        """The group with only those tasks that have a metric; and with tasks without a
-        single score, which may have it. If no task has it, the group itself.
+        """The group with only those tasks that have a metric, or no score at all (these
+        may have it). If no task has it, the group itself.
 
         Args:
             name: The metric.
@@ -126,7 +126,7 @@ class GroupResult:
 
     @property
     def n_selected(self) -> int:
-        """Documents that the session was asked to run."""
+        """Documents selected by limit or sample."""
         return sum(task.n_selected for task in self.members)
 
     @property
@@ -136,17 +136,17 @@ class GroupResult:
 
     @property
     def n_correct(self) -> int:
-        """Documents answered right."""
+        """Documents with a correct answer."""
         return sum(task.n_correct for task in self.members)
 
     @property
     def n_wrong(self) -> int:
-        """Documents answered wrong."""
+        """Documents with a wrong answer."""
         return sum(task.n_wrong for task in self.members)
 
     @property
     def n_errored(self) -> int:
-        """Documents that could not be rendered, answered or scored."""
+        """Documents that could not be prompted, answered or scored."""
         return sum(task.n_errored for task in self.members)
 
     @property
@@ -162,14 +162,14 @@ class GroupResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reuse:
-    """What a session has taken from the store.
+    """Use of the response cache in a session.
 
     Args:
-        n_asked: Responses of the model itself that could be stored.
-        n_reused: Responses that were stored before.
-        n_tokens: Tokens of those that the model itself gave, prompts and answers.
-        elapsed_s: Seconds that those had taken when the model gave them.
-        note: Why nothing is stored, empty if something is or nothing need be.
+        n_asked: Responses of the model that could be stored.
+        n_reused: Cache hits.
+        n_tokens: Tokens of the cache hits, prompts and generations.
+        elapsed_s: Seconds of inference that the cache hits had taken.
+        note: Why nothing is stored; empty otherwise.
     """
 
     n_asked: int = 0
@@ -179,7 +179,7 @@ class Reuse:
     note: str = ""
 
     def __add__(self, other: Reuse) -> Reuse:
-        """What two models have taken together."""
+        """The sum over two models."""
         return Reuse(
             n_asked=self.n_asked + other.n_asked,
             n_reused=self.n_reused + other.n_reused,
@@ -190,7 +190,7 @@ class Reuse:
 
 
 def lacking(tasks: Iterable[TaskResult]) -> str:
-    """How much of the documents was not run; empty if all were."""
+    """The number of documents that were run, if not all; empty otherwise."""
     every = [*tasks]
     n_missing = sum(task.n_missing for task in every)
     n_selected = sum(task.n_selected for task in every)
@@ -201,30 +201,29 @@ def lacking(tasks: Iterable[TaskResult]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RunResult:
-    """A whole session.
+    """A complete session.
 
     Args:
-        model: The model's name: the spec that was given.
-        model_info: What the model says of itself (dtype, revision, number of parameters
-            …), JSON values.
-        judges: Further models that were asked, by name, with what they say of
-            themselves.
-        tasks: One result a task, in collection order.
-        groups: One result a group, each before those that it holds.
-        overall: Averages over all tasks that name one, for results files.
-        verdicts: One a gate, in the order they were judged.
+        model: The model's spec.
+        model_info: The model's description (dtype, revision, number of parameters …),
+            JSON values.
+        judges: Descriptions of the auxiliary models, by name.
+        tasks: One result for each task, in collection order.
+        groups: One result for each group, each before its subgroups.
+        overall: Averages over all tasks with the same ``overall``, for results files.
+        verdicts: One for each gate, in the order they were judged.
         options: The options of the run, JSON values, no secrets.
         started: Unix time of the start.
         elapsed_s: Seconds of the whole session.
         model_s: Seconds spent inside the model.
-        n_requests: Different requests that were sent to the model or found in the
-            store.
-        reuse: What came from the store.
-        partial: Why this is not a whole run (interrupted, stopped, deselected); empty
-            if it is.
-        warnings: What is odd about tasks, gates and models, as the terminal says it.
-        comparison: What has changed since the run that it was compared with; ``None``
-            if it was with none, or if that is still to be done.
+        n_requests: Distinct requests that were sent to the model or answered from the
+            cache.
+        reuse: Use of the response cache.
+        partial: Why the run is incomplete (interrupted, stopped, deselected); empty if
+            it is complete.
+        warnings: Warnings about tasks, gates and models, as the terminal shows them.
+        comparison: Differences from the run that it was compared with; ``None`` if
+            there is none yet.
     """
 
     model: str
@@ -245,7 +244,7 @@ class RunResult:
     comparison: Comparison | None = None
 
     def __post_init__(self) -> None:
-        """Mask secrets: everything that is shown of a run is taken from here."""
+        """Mask secrets, because all reports are made from this object."""
         options = dict(self.options)
         for name in ("model", "judge"):
             if isinstance(options.get(name), str):
@@ -257,7 +256,7 @@ class RunResult:
         object.__setattr__(self, "options", masked(options))
 
     def __repr__(self) -> str:
-        """The numbers and the gates on a few lines."""
+        """The metrics and gates on a few lines."""
         heading = f"<RunResult of {self.model}: {_counts(self)}>"
         rows = [*_shown(self)], [*_gates(self)]
         return as_text(heading, *rows, _compared(self.comparison))
@@ -268,14 +267,14 @@ class RunResult:
         return as_html(self.model, _counts(self), *rows, _compared(self.comparison))
 
     def to_pandas(self, rows: Rows = "metrics") -> Any:
-        """A ``pandas.DataFrame`` with a row for each metric, gate or document, or for
-        each document that is right or wrong since the run it was compared with.
+        """A ``pandas.DataFrame`` with a row for each metric, gate, document or change
+        of correctness since the baseline.
 
         Args:
             rows: ``metrics``, ``gates``, ``documents`` or ``changes``.
 
         Raises:
-            OptionError: There are no such rows.
+            OptionError: ``rows`` has another value.
             MissingExtraError: pandas is not installed.
         """
         if rows not in _ROWS:
@@ -298,7 +297,7 @@ def _counts(run: RunResult) -> str:
 
 
 def _metrics(run: RunResult) -> Iterator[dict[str, Any]]:
-    """A row a metric; of groups, then of tasks."""
+    """One row for each metric; groups first."""
     for group in run.groups:
         yield from ({"task": group.group.name, **row} for row in _numbers(group))
     for task in run.tasks:
@@ -328,7 +327,7 @@ def _numbers(result: TaskResult | GroupResult) -> Iterator[dict[str, Any]]:
 
 
 def _gates(run: RunResult) -> Iterator[dict[str, Any]]:
-    """A row a gate."""
+    """One row for each gate."""
     for verdict in run.verdicts:
         estimate = verdict.metric.estimate if verdict.metric else None
         yield {
@@ -345,7 +344,7 @@ def _gates(run: RunResult) -> Iterator[dict[str, Any]]:
 
 
 def _documents(run: RunResult) -> Iterator[dict[str, Any]]:
-    """A row a document; each of its scores is a column."""
+    """One row for each document; each of its scores is a column."""
     for task in run.tasks:
         for record in task.records:
             answers = [score.answer for score in record.scores if score.answer]
@@ -362,11 +361,11 @@ def _documents(run: RunResult) -> Iterator[dict[str, Any]]:
 
 
 def _changes(run: RunResult) -> Iterator[dict[str, Any]]:
-    """A row a document that is right or wrong since the other run."""
-    found = run.comparison
+    """One row for each document whose correctness has changed since the baseline."""
+    comparison = run.comparison
     for change, documents in (
-        ("worse", found.worse if found else ()),
-        ("better", found.better if found else ()),
+        ("worse", comparison.worse if comparison else ()),
+        ("better", comparison.better if comparison else ()),
     ):
         for one in documents:
             yield {
@@ -379,15 +378,15 @@ def _changes(run: RunResult) -> Iterator[dict[str, Any]]:
             }
 
 
-def _compared(found: Comparison | None) -> Iterator[str]:
+def _compared(comparison: Comparison | None) -> Iterator[str]:
     """The comparison on a few lines."""
-    if found is None:
+    if comparison is None:
         return
     yield (
-        f"compared with {found.name}: {found.n_paired} documents, "
-        f"{len(found.worse)} worse, {len(found.better)} better"
+        f"compared with {comparison.name}: {comparison.n_paired} documents, "
+        f"{len(comparison.worse)} worse, {len(comparison.better)} better"
     )
-    yield from (f"not compared: {text}" for text in found.refused)
+    yield from (f"not compared: {text}" for text in comparison.refused)
 
 
 _ROWS: Mapping[Rows, Callable[[RunResult], Iterator[dict[str, Any]]]] = {

@@ -1,4 +1,4 @@
-"""The finished recipe that every front end produces."""
+"""A task, ready to run: the result of all dialects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_evals.core.variant import Variant
 from pytest_evals.errors import Place
 
 REASONING_TAGS = (("<think>", "</think>"),)
-"""Around the reasoning of most models."""
+"""Tags around the reasoning of most models."""
 
 
 def _all(names: Sequence[str]) -> bool:
@@ -30,48 +30,48 @@ def _as_it_is(names: Sequence[str]) -> tuple[Variant, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOptions:
-    """What the command line changes in every task.
+    """Options of the command line that apply to all tasks.
 
     Args:
-        takes: Whether a task with these names (its own and its tags) is wanted; asked
-            before the rest of its file is looked at.
-        variants: Names of a task → the ways in which it is wanted, at least one.
+        takes: Whether a task with these names (its own and its tags) is selected;
+            called before the rest of its file is read.
+        variants: Name of a task → the selected variants, at least one.
         limit: The first N documents (an integer from 1) or a share of them (below 1);
             ``None`` for all.
-        sample: As ``limit``, but a seeded, nested draw.
-        num_fewshot: Shots; ``None`` for the task's own number. A task file that says 0
-            keeps 0.
-        exclude_own_shots: Whether a document is kept out of its own shots also where
-            lm-eval lets it in.
-        seed: Seed of the draw of shots; and, with ``sample``, of the documents.
-        typed_seed: The same where somebody has given it; tasks that have a seed of
-            their own leave that one for it alone.
-        chat: Whether prompts are chats that the model renders with its own template.
-        fewshot_as_multiturn: In a chat, each shot as a turn of its own.
-        system_instruction: Text in front of every prompt.
+        sample: As ``limit``, but a seeded, nested sample.
+        num_fewshot: Number of few-shot examples; ``None`` for the task's own number. A
+            task file with 0 keeps 0.
+        exclude_own_shots: Whether a document is excluded from its own few-shot examples
+            even where lm-eval includes it.
+        seed: Seed of the few-shot sampling; and, with ``sample``, of the documents.
+        typed_seed: The seed if the user set it; it overrides the seeds of tasks.
+        chat: Whether prompts are chats that the model renders with its chat template.
+        fewshot_as_multiturn: Whether few-shot examples are separate chat turns.
+        system_instruction: System prompt: text in front of every prompt.
         gen_kwargs: Generation arguments that override the task's.
-        reasoning_tags: Start and end tags; tasks of lighteval remove what is between
-            them from answers before they are scored.
-        bootstrap_iters: Resamples of a bootstrapped standard error; with 0 there are no
-            standard errors at all.
-        metadata: Entries of every task's metadata that override the file's.
-        model_arguments: What the model was opened with; functions that make a dataset
-            get it, with the metadata.
-        allow_unsafe_code: Whether tasks may run that execute what the model writes.
-        base: Folder that relative paths are tried from after the task file's own.
+        reasoning_tags: Start and end tags; lighteval tasks remove the text between them
+            from answers before scoring.
+        bootstrap_iters: Resamples of a bootstrapped standard error; 0 disables standard
+            errors.
+        metadata: Entries that override the metadata of every task file.
+        model_arguments: Arguments of the model; functions that create a dataset get
+            them, with the metadata.
+        allow_unsafe_code: Whether tasks may run that execute generated code.
+        base: Folder for relative paths that are not found next to the task file.
         parameters: Values of parameters that tasks declare.
-        has_model: Whether there is a model to test, so that it stands for the one that
-            a file names.
-        has_judge: Whether there is a judge, so that it stands for those of providers.
-        typed_csv: Whether cells of CSV files are numbers and truths where their whole
-            column is.
-        call_s: Seconds that one call of Python in a task file may take; 0 for ever.
-        code_roots: Folders whose task files may run Python that stands in them;
-            ``None`` for all.
-        root: Folder that holds the whole suite, empty for that of each file.
-        metrics: Metrics of the user's own, by the names that task files may use.
-        library: Where the names in groups are looked up; ``None`` for the folder of the
-            group's file.
+        has_model: Whether a model is tested; it then replaces the model that a file
+            names.
+        has_judge: Whether there is a judge; it then replaces the judges of providers.
+        typed_csv: Whether columns of CSV files with only numbers or booleans are
+            converted.
+        call_s: Time limit in seconds for one call of Python code in a task file; 0 for
+            none.
+        code_roots: Folders whose task files may run Python code from them; ``None`` for
+            all.
+        root: Folder of the whole suite, empty for that of each file.
+        metrics: The user's metrics, by the names that task files may use.
+        library: Index of the names in groups; ``None`` for the folder of the group's
+            file.
     """
 
     takes: Callable[[Sequence[str]], bool] = _all
@@ -104,7 +104,7 @@ class TaskOptions:
 
 
 class Rows(Protocol):
-    """The documents of a task, known by their ids. Loaded when first looked at."""
+    """The documents of a task, by id. Loaded on first access."""
 
     def ids(self) -> Sequence[str]:
         """Unique ids of the documents to run, in order, after limit or sample.
@@ -127,15 +127,15 @@ class Rows(Protocol):
 
 @runtime_checkable
 class SizedRows(Rows, Protocol):
-    """Rows that know how much there is to read in each; others count alike."""
+    """Rows whose sizes are known, for balanced sharding; others count equally."""
 
     def sizes(self) -> Sequence[int]:
-        """Bytes of text in the rows of the documents to run, in order."""
+        """Size in bytes of the text in the selected rows, in order."""
         ...
 
 
 class Asked(NamedTuple):
-    """A document and what the model is asked about it."""
+    """A document and its requests."""
 
     doc: Doc
     requests: tuple[Request, ...]
@@ -143,44 +143,45 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A task, ready to run; every dialect ends here.
+    """A task, ready to run.
 
     Args:
         name: Unique within the session.
         source: File and line that define it.
         rows: Its documents.
         ask: Position in the whole dataset → document and requests. Positions may come
-            in any order; the answer never depends on which came before. Raises
+            in any order; the result must not depend on the order. Raises
             ``DocumentError`` for a document that cannot be built.
         follow_up: Record with the first responses → its dialogue: a generator that
             yields lists of ``Ask`` and is sent lists of ``Response``. Its requests
             depend on the record and the responses alone. Raises ``DocumentError`` if
             the document cannot be continued.
         models: Names in ``Ask.model`` → auxiliary models, such as judges.
-        asks_model: Whether the tested model is asked anything at all.
-        shows_images: Whether it is shown images, as far as the task's file says.
+        asks_model: Whether the tested model gets any requests.
+        shows_images: Whether its requests have images, as far as the task's file
+            determines it.
         score: Answered record → scores. Raises ``DocumentError`` for a document that
             cannot be scored.
         exclude: Scored record → why its scores are in no metric; empty if they are.
-            Raises ``DocumentError`` where that cannot be said: an error of the
+            Raises ``DocumentError`` if that cannot be determined: an error of the
             document, whose scores count.
-        metrics: What the scores add up to.
-        metric_for: Name and filter of scores that ``metrics`` does not list → what they
-            add up to, ``None`` for nothing; without it, their mean.
-        score_repeats: As ``score``, with the value of each answer by itself beside;
-            ``None`` where nothing is asked several times.
-        gates: Claims about these metrics.
+        metrics: The metrics of its scores.
+        metric_for: Name and filter of scores that ``metrics`` does not list → their
+            metric, ``None`` for none; without it, their mean.
+        score_repeats: As ``score``, with the value of each answer in addition; ``None``
+            if there is one answer to each request.
+        gates: Gates on these metrics.
         output_type: Kind of its requests, as in lm-eval.
         alias: Name shown in tables.
-        overall: Name of an average over all tasks that name it, which results files
-            have next to the tasks; empty for none.
+        overall: Name of an average over all tasks with the same name, which results
+            files list next to the tasks; empty for none.
         tags: Markers of its documents.
-        version: As the file gives it.
-        n_shots: Shots of each prompt.
-        repeats: Answers asked for each request.
+        version: As in the file.
+        n_shots: Few-shot examples in each prompt.
+        repeats: Number of responses to each request.
         config: The resolved configuration, as JSON values, for results files.
-        warnings: What is odd about it, as far as it has been read: more is known after
-            its rows were looked at, and after its documents were asked.
+        warnings: Warnings known so far: more are added after its rows were read, and
+            after its documents were prompted.
     """
 
     name: str

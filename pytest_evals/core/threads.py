@@ -6,12 +6,12 @@ import ctypes
 
 
 def raise_in(thread: int, kind: type[BaseException] | None) -> None:
-    """Raise an exception in a thread, as soon as it is back from whatever is not
-    Python; ``None`` takes back one that has not arrived.
+    """Raise an exception in a thread, as soon as it runs Python code again; ``None``
+    cancels an exception that was not raised yet.
 
     Args:
         thread: Its ``threading.get_ident()``.
-        kind: What is raised, without arguments.
+        kind: The exception, without arguments.
     """
-    given = None if kind is None else ctypes.py_object(kind)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), given)
+    exception = None if kind is None else ctypes.py_object(kind)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), exception)

@@ -1,11 +1,11 @@
-"""Top log-probabilities of generated tokens: how a request asks for them, and their
+"""Top log-probabilities of generated tokens: the option that requests them, and their
 form.
 
-The value is a tuple with one entry a generated token: the token that was chosen, and
-the likeliest tokens of the model's distribution there, each with its log-probability in
-nats. The distribution is the model's own, before temperature, penalties and truncation.
-A token's name identifies it among all tokens of the model; ``""`` is a chosen token
-whose name does not.
+The value is a tuple with one entry for each generated token: the selected token, and
+the top tokens of the model's distribution, each with its log-probability in nats. The
+distribution is the model's own, before temperature, penalties and truncation. A token's
+string identifies it among all tokens of the model; ``""`` is a selected token whose
+string does not.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from pytest_evals.core.request import TOP_LOGPROBS, Generate, Request, TopLogpro
 from pytest_evals.core.task import Asked, Task
 
 N_TOP = 5
-"""How many a request asks for: OpenAI's completions and TGI give no more than 5."""
+"""Number of top tokens: OpenAI's completions and TGI return at most 5."""
 _BROKEN = "\ufffd"
-"""Stands for bytes that are not a whole character: many tokens have this text."""
+"""Replacement for bytes that are not a whole character: many tokens have this
+string."""
 
 
 def task_with_top_logprobs(task: Task) -> Task:
-    """The task, whose requests for texts also ask for top log-probabilities."""
+    """The task, with top log-probabilities in its generation requests."""
     return replace(task, ask=_asking(task.ask))
 
 
@@ -46,7 +47,7 @@ def _with_top_logprobs(request: Request) -> Request:
 
 
 def without_top_logprobs(request: Generate) -> Generate:
-    """The same request for the text alone."""
+    """The same request without top log-probabilities."""
     options = tuple(one for one in request.options if one[0] != TOP_LOGPROBS)
     if options == request.options:
         return request
@@ -56,15 +57,15 @@ def without_top_logprobs(request: Generate) -> Generate:
 def top_entry(
     token: str, top: Iterable[tuple[str, float]], n: int
 ) -> tuple[str, tuple[tuple[str, float], ...]]:
-    """The entry of one generated token, by the texts of tokens.
+    """The entry of one generated token.
 
-    Texts that do not identify a token are left out: those of incomplete characters, and
-    those of several tokens.
+    Strings that do not identify a token are left out: those of incomplete characters,
+    and those of several tokens.
 
     Args:
-        token: The text of the token that was chosen.
-        top: Texts and log-probabilities, at least those of the ``n`` likeliest tokens.
-        n: How many count.
+        token: The string of the selected token.
+        top: Strings and log-probabilities, at least those of the ``n`` top tokens.
+        n: Number of top tokens to keep.
     """
     ranked = sorted(top, key=lambda one: -one[1])[:n]
     texts = [text for text, _ in ranked]
@@ -78,28 +79,29 @@ def top_entry(
 
 
 def read_top_logprobs(value: Any) -> TopLogprobs:
-    """The value from nested sequences, such as JSON's lists. The top of each token may
-    be a mapping; log-probabilities that are not finite are left out.
+    """The value from nested sequences, such as JSON's lists. The top tokens may be a
+    mapping; log-probabilities that are not finite are left out.
 
     Raises:
-        TypeError: It has another form.
-        ValueError: It has another form.
+        TypeError: The value has another form.
+        ValueError: The value has another form.
     """
-    found = []
+    entries = []
     for token, top in value:
         pairs = top.items() if isinstance(top, Mapping) else top
         numbers = [(name, float(number)) for name, number in pairs]
         if not all(isinstance(name, str) for name in (token, *dict(numbers))):
             raise TypeError("tokens are texts")
-        found.append((token, tuple(one for one in numbers if math.isfinite(one[1]))))
-    return tuple(found)
+        entries.append((token, tuple(one for one in numbers if math.isfinite(one[1]))))
+    return tuple(entries)
 
 
 def shown_top_logprobs(value: TopLogprobs) -> list[list[Any]]:
-    """The value for results files: ``[token, {token: log-probability}]`` each."""
+    """The value for results files: ``[token, {token: log-probability}]`` for each
+    token."""
     return [[token, dict(top)] for token, top in value]
 
 
 def compact(shown: Any) -> str:
-    """The value in results files as text; empty for none."""
+    """The value in results files as a string; empty for none."""
     return json.dumps(shown, separators=(",", ":")) if shown else ""

@@ -1,4 +1,4 @@
-"""A value that was typed as text on a command line."""
+"""Values from the command line."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pytest_evals.core.encodable import encoding_fault
 
 
 def typed(text: str) -> Any:
-    """The value as lm-eval's command line reads it (0.4.13, ``_cli/utils.py``,
-    ``handle_cli_value_string``): true and false, digits as a whole number, any other
-    number as a float, a Python literal, else the text.
+    """The value as lm-eval's command line parses it (0.4.13, ``_cli/utils.py``,
+    ``handle_cli_value_string``): booleans, digits as an integer, any other number as a
+    float, a Python literal, else the string.
 
-    Infinity, NaN, integers of more than 4,300 digits and literals with a lone surrogate
-    stay text, since results files cannot contain them.
+    Infinity, NaN, integers of more than 4,300 digits and literals with an unpaired
+    surrogate remain strings, because results files cannot contain them.
     """
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
@@ -30,7 +30,7 @@ def typed(text: str) -> Any:
 
 def _literal(text: str) -> Any:
     try:
-        found = ast.literal_eval(text)
+        value = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return text
-    return text if encoding_fault(found) else found
+    return text if encoding_fault(value) else value
