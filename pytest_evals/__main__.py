@@ -22,12 +22,12 @@ _USAGE = "usage: python -m pytest_evals {judge,report} …"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    given = [*(sys.argv[1:] if arguments is None else arguments)]
+    remaining = [*(sys.argv[1:] if arguments is None else arguments)]
     commands = {"judge": _judge, "report": report.main}
-    if not given or given[0] not in commands:
+    if not remaining or remaining[0] not in commands:
         sys.stderr.write(f"{_USAGE}\n  fix: add --help after a command\n")
         return _WRONG_USE
-    return commands[given[0]](given[1:])
+    return commands[remaining[0]](remaining[1:])
 
 
 def _judge(arguments: Sequence[str]) -> int:
@@ -76,19 +76,19 @@ def _judge(arguments: Sequence[str]) -> int:
     return 0 if verdict.outcome == "passed" else 1
 
 
-def _verdict(given: argparse.Namespace) -> Verdict:
-    gate = _gate(given.gate)
+def _verdict(options: argparse.Namespace) -> Verdict:
+    gate = _gate(options.gate)
     metric = _metric(gate)
-    rows = _rows(given.scores)
+    rows = _rows(options.scores)
     scores = [_value(row, metric, at) for at, row in rows]
     lists = [one for one in scores if isinstance(one, list)]
     baseline = None
-    if given.baseline is not None:
-        baseline = [_value(row, metric, at) for at, row in _rows(given.baseline)]
+    if options.baseline is not None:
+        baseline = [_value(row, metric, at) for at, row in _rows(options.baseline)]
     clusters = None
-    if given.cluster is not None:
-        clusters = [str(_value(row, given.cluster, at)) for at, row in rows]
-    low, high = given.range
+    if options.cluster is not None:
+        clusters = [str(_value(row, options.cluster, at)) for at, row in rows]
+    low, high = options.range
     is_open = low == float("-inf") and high == float("inf")
     return judge(
         gate,
@@ -104,10 +104,10 @@ def _gate(text: str) -> str | Mapping[str, Any]:
     if not text.lstrip().startswith("{"):
         return text
     try:
-        found: Mapping[str, Any] = json.loads(text)
+        entry: Mapping[str, Any] = json.loads(text)
     except ValueError as error:
         raise OptionError(f"the gate is invalid JSON: {error}") from None
-    return found
+    return entry
 
 
 def _metric(gate: str | Mapping[str, Any]) -> str:
@@ -126,7 +126,7 @@ def _rows(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise OptionError(f"{path}: cannot be read: {error}") from None
-    found: list[tuple[str, Mapping[str, Any]]] = []
+    rows: list[tuple[str, Mapping[str, Any]]] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -137,15 +137,15 @@ def _rows(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
             raise OptionError(f"{at}: invalid JSON") from None
         if not isinstance(row, dict):
             raise OptionError(f"{at}: a line must be an object, not {row!r:.40}")
-        found.append((at, row))
-    return found
+        rows.append((at, row))
+    return rows
 
 
 def _value(row: Mapping[str, Any], key: str, at: str) -> Any:
     if key in row:
         return row[key]
-    known = ", ".join(map(repr, row)) or "none"
-    raise OptionError(f"{at}: no key {key!r}; the keys are {known}")
+    keys = ", ".join(map(repr, row)) or "none"
+    raise OptionError(f"{at}: no key {key!r}; the keys are {keys}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """``evaluate()``: a run with arguments instead of pytest's options.
 
-It prints nothing, has no exit code, and leaves nothing on the disk unless it is given a
-folder. If an event loop is running already, the run happens in a thread of its own.
+It prints nothing, has no exit code, and writes no files without ``folder``. If an event
+loop is running, the run uses its own thread.
 """
 
 from __future__ import annotations
@@ -44,8 +44,7 @@ from pytest_evals.run.user_hooks import adds_metrics, prepared, registered_metri
 from pytest_evals.store.writable import check_base
 
 NO_JUDGE = (
-    "there is no judge to ask\n"
-    "  fix: give one, as in evaluate(…, judge='openai:gpt-4o')"
+    "no judge is set\n  fix: pass one, such as evaluate(…, judge='openai:gpt-4o')"
 )
 
 
@@ -66,32 +65,32 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
     profile: Profile = "",
     plugins: Sequence[object] = (),
 ) -> RunResult:
-    """Run tasks and judge their gates: the numbers and verdicts that pytest gives.
+    """Run tasks and judge their gates: the same metrics and verdicts as with pytest.
 
     Args:
         tasks: Files with tasks or groups, in any dialect, and folders of such files; or
-            tasks and groups that were loaded. A ``gates.yaml`` in their folders counts.
-        model: A spec as for ``--model``, or an object that has a name and answers
-            requests.
+            tasks and groups that were loaded. A ``gates.yaml`` in their folders
+            applies.
+        model: A spec as for ``--model``, or an object with a name and ``answer``.
         options: Changes to every task.
         gates: Further gates, as for ``--evals-gate``: ``["arc_easy/acc >= 0.6"]``.
         judge: The model that judges answers, if a task needs one.
-        folder: Results folder: stored responses are used and kept there, and the run is
-            written there, as pytest does it in ``.evals``. Without one nothing is
-            left on the disk. Baselines are looked up there too, else in ``.evals``.
-        compare: A baseline or the folder of a run, as for ``--evals-compare``: the
-            changes are in the result's ``comparison``.
+        folder: Results folder, like pytest's ``.evals``: contains the response cache,
+            the run and baselines. Without it, no files are written, and baselines are
+            read from ``.evals``.
+        compare: A baseline or the folder of a run, as for ``--evals-compare``; the
+            differences are in ``comparison`` of the result.
         save: Save this run as the baseline of that name, in ``folder``.
-        save_failed: Save it although gates failed or documents could not be scored.
+        save_failed: Save it even if gates failed or documents could not be scored.
         stop: When to stop a task whose gates are decided, as for ``--evals-stop``; its
-            documents are sent in an order that is drawn from the suite's commit, or
-            from ``options.typed_seed``.
-        stop_error: Probability, over all gates, that a verdict of ``stop="auto"`` is
-            not that of the full run.
+            documents run in a random order that depends on the suite's commit, or on
+            ``options.typed_seed``.
+        stop_error: Probability, over all gates, that a verdict of ``stop="auto"``
+            differs from that of the full run.
         profile: ``"release"`` as for ``--evals-profile``: inconclusive gates fail,
             thresholds without ``over`` are on the population, and ``options`` must not
             limit the documents.
-        plugins: Objects or modules with hooks, as a ``conftest.py`` has them;
+        plugins: Objects or modules with hooks, like a ``conftest.py``;
             ``pytest_evals_result`` is called at the end. ``config`` is ``None``.
 
     Raises:
@@ -99,9 +98,9 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
         TypeError: An argument is missing or unknown.
         OptionError: An argument has the wrong type, a spec, a gate or a name is
             invalid, or the run cannot be compared.
-        ModelError: A model cannot be opened, or broke.
-        StoreError: The folder cannot be written to, there is no such baseline, or this
-            run cannot be one.
+        ModelError: A model cannot be opened, or failed.
+        StoreError: The folder cannot be written to, the baseline does not exist, or
+            this run cannot be saved as one.
     """
     sources = [tasks] if isinstance(tasks, str | Path | Task | Group) else tasks
     tested = model if isinstance(model, str) else as_model(model, "model")
@@ -163,7 +162,7 @@ class _Call:
         suite = self._suite()
         with ExitStack() as closing:
             if config.compare and not self.stores:
-                # Two runs are compared by their files: these are gone afterwards.
+                # Runs are compared by their files, which are deleted afterwards.
                 folder = closing.enter_context(TemporaryDirectory())
                 config = replace(config, writes_to=Path(folder))
             inference = Inference(self._answers())
@@ -171,10 +170,12 @@ class _Call:
             run = Run(config, suite, inference, hook)
             self._check(run)
             models = named_by(suite, run.baselines.is_model, lambda path: hook)
-            found = answered_by(models, self._answers(), self.judge, no_judge=NO_JUDGE)
-            run.baselines.add(found)
+            references = answered_by(
+                models, self._answers(), self.judge, no_judge=NO_JUDGE
+            )
+            run.baselines.add(references)
             model = open_model(inference.answers, self.model, closing)
-            closing.callback(inference.close)  # also of a run that does not end
+            closing.callback(inference.close)  # also if the run raises an error
             inference.open(None, model)
             open_judge = partial(open_model, inference.answers, self.judge, closing)
             inference.judge_by(None, open_judge)
@@ -192,7 +193,7 @@ class _Call:
     def _write(self, run: Run) -> RunResult:
         """Write the finished run, compare it and save it."""
         assert run.result is not None
-        run.writer.sort()  # early stopping has an order of its own
+        run.writer.sort()  # early stopping runs documents in random order
         run.writer.results(run.result, node_ids=run.suite.node_ids())
         run.compare()
         if self.config.save:
@@ -213,8 +214,8 @@ class _Call:
         if config.spec and not options.model_arguments:
             options = replace(options, model_arguments=model_arguments(config.spec))
         noise = partial(measured_rate, config.dir, config.compare)
-        given = tuple(map(read_expression, self.gates))
-        gates = SuiteGates(config.here, given, noise, is_release=self.is_release)
+        expressions = tuple(map(read_expression, self.gates))
+        gates = SuiteGates(config.here, expressions, noise, is_release=self.is_release)
         reads = bool(hook.pytest_evals_load_tasks.get_hookimpls())
         load = self.hook.load if reads else None
         return read_suite(
@@ -242,14 +243,14 @@ class _Call:
         """Answer, score and keep all documents."""
         jobs, ends = run.jobs()
         prepare = partial(prepared, self.hook.hook)
-        asked = PlannedRequests(
+        planned = PlannedRequests(
             jobs=jobs,
             tested=self.config.spec or None,
             judge=self.judge if isinstance(self.judge, str) else None,
             prepare=prepare,
             no_judge=NO_JUDGE,
         )
-        error = why_refused(asked, run.inference.answers)
+        error = why_refused(planned, run.inference.answers)
         if error is not None:
             raise error
         run.inference.add_plan(None, jobs, prepare, ends=ends)

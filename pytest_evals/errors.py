@@ -112,15 +112,15 @@ class StoreError(EvalsError):
     """A results folder or file cannot be read or written."""
 
 
-def did_you_mean(word: str, known: Sequence[str]) -> str:
+def did_you_mean(word: str, words: Sequence[str]) -> str:
     """Return ``"; did you mean 'regex'?"`` if a known word is similar, else an empty
     string."""
-    near = nearest(word, known)
+    near = nearest(word, words)
     return f"; did you mean {near!r}?" if near else ""
 
 
-def nearest(word: str, known: Sequence[str]) -> str:
+def nearest(word: str, words: Sequence[str]) -> str:
     """Return the most similar known word, else an empty string."""
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(word, known, n=1)), "")
+    return next(iter(get_close_matches(word, words, n=1)), "")

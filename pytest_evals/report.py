@@ -41,9 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="a baseline, or the folder of another run, to compare with; "
         "default: the baseline of the run",
     )
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        path = _write(Path(given.run), Path(given.output), given.compare)
+        path = _write(Path(options.run), Path(options.output), options.compare)
     except StoreError as error:
         sys.stderr.write(f"error: {error}\n")
         return _WRONG_USE
@@ -70,8 +70,8 @@ def _write(folder: Path, output: Path, compare: str) -> Path:
         ) from None
     base = run.path.resolve().parent.parent
     before = find_baseline(base, compare, Path.cwd()) if compare else None
-    found = asdict(changes(compare, before, run)) if before else None
-    write_html(run, output, before=before, comparison=found, option="-o")
+    comparison = asdict(changes(compare, before, run)) if before else None
+    write_html(run, output, before=before, comparison=comparison, option="-o")
     return output
 
 

@@ -131,8 +131,7 @@ def _recorded(
         place = next(matches, None)
         if place is None:
             raise DocumentError(
-                "the snippet sends other requests than in the recorded run\
-  fix: "
+                "the snippet sends other requests than in the recorded run; "
                 "make it independent of time and random numbers"
             )
         responses.append(left.pop(place).response)

@@ -1,1 +1,1 @@
-"""One run, without pytest: suite, inference, gates, baselines, files of the run."""
+"""A run without pytest: suite, inference, gates, baselines, files."""

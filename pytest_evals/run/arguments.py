@@ -1,5 +1,5 @@
-"""The arguments of ``evaluate()``: which types and values they take. A wrong one is an
-error that names it, what was given and what is expected."""
+"""Validate the arguments of ``evaluate()``. The error for an invalid argument names it,
+its value and the expected values."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def with_checked_arguments(function: Callable[P, T]) -> Callable[P, T]:
     """Return the function with its arguments checked before it runs.
 
     Raises:
-        TypeError: An argument is missing, unknown, or given twice.
-        OptionError: An argument has another type, or an invalid value.
+        TypeError: An argument is missing, unknown, or passed twice.
+        OptionError: An argument has the wrong type, or an invalid value.
     """
     expected = signature(function)
 
@@ -40,12 +40,12 @@ def with_checked_arguments(function: Callable[P, T]) -> Callable[P, T]:
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         name = function.__name__
         try:
-            given = expected.bind(*args, **kwargs).arguments
+            arguments = expected.bind(*args, **kwargs).arguments
         except TypeError as error:
             unknown = [one for one in kwargs if one not in expected.parameters]
             why = _unknown(unknown[0], [*expected.parameters]) if unknown else error
             raise TypeError(f"{name}(): {why}") from None
-        _check(given)
+        _check(arguments)
         return function(*args, **kwargs)
 
     return call
@@ -58,17 +58,17 @@ def _unknown(name: str, known: Sequence[str]) -> str:
     return what + (did_you_mean(name, known) or f"; known: {', '.join(known)}")
 
 
-def _check(given: Mapping[str, object]) -> None:
-    for name, value in given.items():
+def _check(arguments: Mapping[str, object]) -> None:
+    for name, value in arguments.items():
         _check_value(name, value, _ARGUMENTS[name])
-    tasks, gates = given["tasks"], given.get("gates", ())
+    tasks, gates = arguments["tasks"], arguments.get("gates", ())
     if isinstance(tasks, Sequence) and not isinstance(tasks, str):
         for number, task in enumerate(tasks):
             _check_value(f"tasks[{number}]", task, _SOURCE)
     if isinstance(gates, Sequence):
         for number, gate in enumerate(gates):
             _check_value(f"gates[{number}]", gate, _TEXT)
-    folder, options = given.get("folder"), given.get("options")
+    folder, options = arguments.get("folder"), arguments.get("options")
     if isinstance(folder, str | Path):
         fault = path_fault(Path(folder))
         if fault:
@@ -77,10 +77,10 @@ def _check(given: Mapping[str, object]) -> None:
         for name, check in _OPTIONS.items():
             _check_value(f"options.{name}", getattr(options, name), check)
         check_overrides(options.gen_kwargs)
-    _check_encoding(given)
-    _check_stop(given.get("stop", "off"), given.get("stop_error", 0.0))
-    _check_profile(str(given.get("profile", "")), options)
-    _check_save(given.get("save"), given.get("save_failed"), folder)
+    _check_encoding(arguments)
+    _check_stop(arguments.get("stop", "off"), arguments.get("stop_error", 0.0))
+    _check_profile(str(arguments.get("profile", "")), options)
+    _check_save(arguments.get("save"), arguments.get("save_failed"), folder)
 
 
 def _check_stop(stop: object, error: Any) -> None:
@@ -96,11 +96,11 @@ def _check_profile(profile: str, options: object) -> None:
         raise OptionError(f"profile={profile!r}: unknown profile{hint}")
     if not isinstance(options, TaskOptions):
         return
-    found = conflict(profile, options.limit, options.sample)
-    if found is not None:
+    fault = conflict(profile, options.limit, options.sample)
+    if fault is not None:
         raise OptionError(
-            f"TaskOptions({found.setting}={found.value!r}) and profile={profile!r} "
-            f"contradict each other: {found.why}; give one"
+            f"TaskOptions({fault.setting}={fault.value!r}) and profile={profile!r} "
+            f"contradict each other: {fault.why}; pass one of them"
         )
 
 
@@ -120,10 +120,10 @@ def _check_save(save: object, save_failed: object, folder: object) -> None:
         )
 
 
-def _check_encoding(given: Mapping[str, object]) -> None:
-    """Paths may be any bytes; other text gets into results files."""
-    options = given.get("options")
-    texts = {name: given.get(name) for name in _TEXTS}
+def _check_encoding(arguments: Mapping[str, object]) -> None:
+    """Paths may contain any bytes; other strings are written to results files."""
+    options = arguments.get("options")
+    texts = {name: arguments.get(name) for name in _TEXTS}
     if isinstance(options, TaskOptions):
         texts |= {f"options.{name}": getattr(options, name) for name in _OPTION_TEXTS}
     for name, value in texts.items():

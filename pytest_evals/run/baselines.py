@@ -30,12 +30,12 @@ from pytest_evals.store.flip_rates import stored_flip_rate
 from pytest_evals.store.history import EarlierRun
 
 _NAMED = 3
-"""Documents that a message lists."""
+"""Number of documents in a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceRun(EarlierRun):
-    """The answers of a reference model in this session: a stored run, but in memory.
+    """The responses of a reference model in this session: a stored run, but in memory.
 
     Args:
         model: The model's spec, without secrets.
@@ -47,7 +47,7 @@ class ReferenceRun(EarlierRun):
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """Names of the tasks that the model has answered."""
+        """Names of the tasks that the model has run."""
         return tuple(self.documents)
 
     def all_rows(self, task: str) -> Iterator[dict[str, Any]]:
@@ -55,7 +55,8 @@ class ReferenceRun(EarlierRun):
         yield from self.documents.get(task, ())
 
     def lacking(self, task: str) -> str:
-        """Which documents of a task have no score, and why; empty if all have one."""
+        """The documents of a task without a score, with the reasons; empty if all have
+        one."""
         counted = (row for row in self.rows(task) if not row.get("excluded"))
         rows = [row for row in counted if row["status"] != "scored"]
         if not rows:
@@ -69,13 +70,13 @@ class ReferenceRun(EarlierRun):
 
 
 def is_model(base: Path, name: str, here: Path) -> bool:
-    """Whether the baseline of a gate is a model: ``KIND:…`` with a known kind, and no
-    stored run of that name.
+    """Whether the baseline of a gate is a model: ``KIND:…`` with a registered kind, and
+    no stored run of that name.
 
     Args:
         base: The results folder.
         name: The gate's baseline.
-        here: Where a path is relative to.
+        here: The folder that paths are relative to.
     """
     return _has_kind(name) and isinstance(stored_run(base, name, here), str)
 
@@ -86,12 +87,12 @@ def _has_kind(name: str) -> bool:
 
 
 def stored_run(base: Path, name: str, here: Path) -> EarlierRun | str:
-    """The stored run of a name; or why there is none, with what to do.
+    """The stored run of a name; or the error, with its fix, if there is none.
 
     Args:
         base: The results folder.
-        name: Of a baseline, or the folder of a run.
-        here: Where a path is relative to.
+        name: Name of a baseline, or the folder of a run.
+        here: The folder that paths are relative to.
     """
     try:
         return find_baseline(base, name, here)
@@ -100,7 +101,7 @@ def stored_run(base: Path, name: str, here: Path) -> EarlierRun | str:
             model = masked_text(name)
             return f"the reference model {model} has not answered the documents yet"
         why = str(error).removesuffix("; save one with --evals-save-baseline")
-        if "\n  fix: " in why:  # a run that is there, but cannot be read
+        if "\n  fix: " in why:  # a run that exists but cannot be read
             return why.replace("\n  fix: ", "; ")
         return f"{why}; a run with --evals-save-baseline={name} makes it"
 
@@ -108,14 +109,14 @@ def stored_run(base: Path, name: str, here: Path) -> EarlierRun | str:
 def reference(
     name: str, run: EarlierRun | str, task: str, now: Side, *, is_replaced: bool = False
 ) -> Reference:
-    """What a task was in a baseline.
+    """A task in a baseline, paired with the task in this run.
 
     Args:
-        name: What the baseline is called.
-        run: It, or why it is not there.
+        name: Name of the baseline.
+        run: The baseline, or why it cannot be read.
         task: Name of the task.
         now: The same task in this run.
-        is_replaced: Whether this run shall take its place.
+        is_replaced: Whether this run replaces the baseline.
     """
     if isinstance(run, str):
         why = "there is none so far that can be read" if is_replaced else run
@@ -127,21 +128,21 @@ def reference(
     except StoreError as error:
         return Reference(baseline=name, fault=str(error), is_replaced=is_replaced)
     others: dict[str, list[Any]] = {one: [] for one in run.tasks}
-    found = refer(name, task, Side(results=run.results, rows={**others, **rows}), now)
+    paired = refer(name, task, Side(results=run.results, rows={**others, **rows}), now)
     return Reference(
         baseline=name,
-        values=found.values,
-        repeats=found.repeats,
-        compared=found.compared,
-        fault=found.fault,
+        values=paired.values,
+        repeats=paired.repeats,
+        compared=paired.compared,
+        fault=paired.fault,
         is_replaced=is_replaced,
-        notes=found.notes,
+        notes=paired.notes,
     )
 
 
 def _reference_of_model(run: ReferenceRun, task: str, now: Side) -> Reference:
-    """What a task was for a reference model. Both models have the same prompts, but
-    hashes of chats are those of each model's own template."""
+    """A task in the run of a reference model. Both models have the same prompts, but
+    hashes of chats depend on the chat template of each model."""
     fault = run.lacking(task)
     if fault:
         return Reference(baseline=run.model, fault=fault)
@@ -158,11 +159,11 @@ def _without_prompts(side: Side) -> Side:
 
 
 def measured_rate(base: Path, name: str, gate: Gate) -> float | None:
-    """The share of a gate's answers that turn between two runs, if it was measured.
+    """The measured flip rate of a gate's metric, if any.
 
     Args:
         base: The results folder.
-        name: A baseline to ask first, where the gate names none.
+        name: The baseline to read first, if the gate has none.
         gate: The gate.
     """
     key = f"{gate.metric},{gate.filter}" if gate.filter else gate.metric
@@ -170,11 +171,10 @@ def measured_rate(base: Path, name: str, gate: Gate) -> float | None:
 
 
 def settings_of(tasks: Iterable[tuple[Task, int]], judge: str) -> dict[str, Any]:
-    """What ``results.json`` will say of the settings of tasks, as far as two runs must
-    have them in common.
+    """The settings of tasks in ``results.json`` that two comparable runs share.
 
     Args:
-        tasks: The tasks, each with the number of documents that are to be run.
+        tasks: The tasks, each with its number of selected documents.
         judge: The spec of the judge.
     """
     every = [*tasks]
@@ -193,13 +193,13 @@ def side_of(
     hashes: TaskHashes,
     settings: Mapping[str, Any],
 ) -> Side:
-    """A task that is in memory, as one of two runs to pair.
+    """A task in memory, as one of two runs to pair.
 
     Args:
         task: The task.
         records: Its documents, in dataset order.
-        hashes: Hashes of the documents, and the fields that scoring has read.
-        settings: By :func:`settings_of`, and what the model says of itself.
+        hashes: Hashes of the documents, and the fields that scoring reads.
+        settings: The result of :func:`settings_of`, and the model's description.
     """
     known, reads = hashes.of(task.name), hashes.reads(task.name)
     rows = [
@@ -216,8 +216,8 @@ def side_of(
 
 def _doc(task: Task, row: Mapping[str, Any]) -> dict[str, Any]:
     """The row of a document that is not kept in memory, built again."""
-    found: dict[str, Any] = strict(unwatched(task.ask(row["doc_id"]).doc.row))
-    return found
+    doc: dict[str, Any] = strict(unwatched(task.ask(row["doc_id"]).doc.row))
+    return doc
 
 
 class Baselines:
@@ -236,16 +236,16 @@ class Baselines:
             config: Its configuration.
             suite: Its tasks, with their records.
             hashes: Hashes of its documents.
-            model_info: Returns the tested model's description of itself.
+            model_info: Returns the tested model's description.
         """
         self._base, self._here = config.dir, config.here
         self._judge, self._replaced = config.judge, config.save
         self._suite, self._hashes, self._model_info = suite, hashes, model_info
         self._runs: dict[str, EarlierRun | str] = {}
-        self._found: dict[tuple[str, str, int], Reference] = {}
+        self._references: dict[tuple[str, str, int], Reference] = {}
 
     def add(self, runs: Mapping[str, EarlierRun]) -> None:
-        """Add the answers of reference models, by the baseline that gates name."""
+        """Add the responses of reference models, by the baseline that gates name."""
         self._runs |= runs
 
     def is_model(self, name: str) -> bool:
@@ -253,7 +253,8 @@ class Baselines:
         return is_model(self._base, name, self._here)
 
     def will_exist(self, name: str) -> bool:
-        """Whether this run makes the baseline: it is saved as it, or asks the model."""
+        """Whether this run creates the baseline: it is saved under that name, or runs
+        that model."""
         return name == self._replaced or self.is_model(name)
 
     def is_missing(self, name: str) -> bool:
@@ -261,8 +262,8 @@ class Baselines:
         return isinstance(stored_run(self._base, name, self._here), str)
 
     def run(self, name: str) -> EarlierRun | str:
-        """Return the stored run of a name or the answers of that model; or the reason
-        why there is none, with the fix."""
+        """Return the stored run of a name or the responses of that model; or the error,
+        with its fix, if there is none."""
         if name not in self._runs:
             self._runs[name] = stored_run(self._base, name, self._here)
         return self._runs[name]
@@ -270,9 +271,9 @@ class Baselines:
     def find(self, baseline: str, task: str) -> Reference:
         """Return a task in a baseline, paired with the documents that are scored."""
         key = (baseline, task, len(self._suite.tasks[task].records))
-        if key not in self._found:
-            self._found[key] = self._paired(baseline, task)
-        return self._found[key]
+        if key not in self._references:
+            self._references[key] = self._paired(baseline, task)
+        return self._references[key]
 
     def _paired(self, name: str, task: str) -> Reference:
         run, now = self.run(name), Side(results={}, rows={})
@@ -289,32 +290,33 @@ class Baselines:
 
 
 class EarlierOutcomes:
-    """Which documents were correct in the run that this one is compared with."""
+    """The correctness of documents in the run that this one is compared with."""
 
     def __init__(self, run: EarlierRun) -> None:
-        """Remember the run; its documents are read task by task."""
+        """Store the run; its documents are read task by task."""
         self.run = run
         self._correct: dict[str, dict[Hashable, bool]] = {}
 
     def has_regressed(self, record: Record, task: Task) -> bool:
-        """Whether a document that is wrong now was correct then."""
+        """Whether a document that is wrong now was correct in the baseline."""
         hashes = TaskHashes()
         hashes.add(task.name, 0, sample_of(record, task))
         return self.was_correct(task.name, hashes.of(task.name)[0])
 
     def was_correct(self, task: str, row: Mapping[str, Any]) -> bool:
-        """Whether a document was answered correctly; of equal ones, whether all were.
+        """Whether a document was correct; of documents with equal hashes, whether all
+        were.
 
         Args:
             task: Name of its task.
             row: Its hashes.
         """
         if task not in self._correct:
-            found: dict[Hashable, bool] = {}
+            by_hash: dict[Hashable, bool] = {}
             for old in self.run.rows(task):
                 for key in identities(old):
                     correct = old.get("correct") is True
-                    found[key] = found.get(key, True) and correct
-            self._correct[task] = found
+                    by_hash[key] = by_hash.get(key, True) and correct
+            self._correct[task] = by_hash
         known = self._correct[task]
         return next((known[key] for key in identities(row) if key in known), False)

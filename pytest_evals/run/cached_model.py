@@ -1,5 +1,5 @@
-"""Models that are opened, with the store of responses in front of them: which responses
-are kept, and which are used."""
+"""Open models, with the response cache in front of each: which responses are stored,
+and which are reused."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from pytest_evals.store.model import StoredModel
 from pytest_evals.store.responses import Responses
 
 Cache: TypeAlias = Literal["use", "refresh", "off", "only"]
-"""How stored responses are used: read and written, written only, neither, or read
-only."""
+"""Use of the response cache: read and write, write only, neither, or read only."""
 
 
 class CachedModels:
-    """Puts the store in front of a session's models."""
+    """Puts the response cache in front of a session's models."""
 
     def __init__(
         self, folder: Path, cache: Cache, hook: ModelHook, *, opens: bool = True
     ) -> None:
-        """Nothing is on disk until a model is opened.
+        """Creates no file until a model is opened.
 
         Args:
             folder: The results folder.
-            cache: How stored responses are used.
+            cache: Use of the response cache.
             hook: The users' hook that opens models.
-            opens: Whether models are opened; without it only stored responses are used.
+            opens: Whether models may be opened; otherwise only stored responses are
+                used.
         """
         self._folder, self._cache, self._hook = folder, cache, hook
         self._hashes: FileHashes | None = None
@@ -52,14 +52,14 @@ class CachedModels:
         self._is_closed = not opens
 
     def named(self, text: str) -> Model:
-        """The model that a spec names, with its store in front.
+        """The model of a spec, with the cache in front of it.
 
-        It is opened at once if it never was while this store was used: what is wrong
-        with it is better known before the first document.
+        A model that was never opened with this cache is opened at once, so that its
+        errors appear before the first document.
 
         Raises:
-            OptionError: The spec has a mistake; or nothing of this model can be stored,
-                and only what is stored may be used.
+            OptionError: The spec is invalid; or the model has no fingerprint, and only
+                stored responses may be used.
             ModelError: The model cannot be opened.
         """
         hooked = self._hook.open(text)
@@ -100,22 +100,22 @@ class CachedModels:
 
     @property
     def opens_itself(self) -> bool:
-        """Whether all models that specs name were opened here, and none by a hook."""
+        """Whether all models of specs were opened here, and none by a hook."""
         return not self._hook.has_opened
 
     def is_hooked(self, text: str) -> bool:
-        """Whether a hook opens the model that a spec names, so that nothing is known of
-        it before. The hook may be called for that."""
+        """Whether a hook opens the model of a spec, so that its fingerprint is unknown
+        before. May call the hook."""
         return self._hook.takes(text)
 
     @property
     def reuses(self) -> bool:
-        """Whether stored responses are used."""
+        """Whether stored responses are reused."""
         return self._cache in ("use", "only")
 
     def unready(self, text: str) -> EvalsError | None:
-        """Why the model that a spec names cannot be opened here, as far as it is known
-        without opening it; ``None`` if nothing is known against it."""
+        """Why the model of a spec cannot be opened here, determined without opening it;
+        ``None`` if no reason is known."""
         if self._is_closed:
             return None
         try:
@@ -125,11 +125,11 @@ class CachedModels:
         return None
 
     def without_model(self, text: str) -> StoredModel | None:
-        """The stored responses of the model that a spec names; whatever else is asked
-        is an error. ``None`` if only the model itself could say which are its own.
+        """The stored responses of the model of a spec; other requests get an error.
+        ``None`` if the fingerprint is unknown without opening the model.
 
         Raises:
-            OptionError: The spec has a mistake.
+            OptionError: The spec is invalid.
         """
         if self._cache == "off" or self.is_hooked(text):
             return None
@@ -142,15 +142,16 @@ class CachedModels:
         return StoredModel(str(spec), responses, None, reads=reads)
 
     def given(self, given: object, source: str = "") -> Model:
-        """A model that was opened elsewhere, with its store in front if it has a
+        """A model that was opened elsewhere, with the cache in front of it if it has a
         fingerprint.
 
         Args:
-            given: What a fixture, a function or a hook returned.
-            source: Which one, for messages.
+            given: The return value of a fixture, a function or a hook.
+            source: Its origin, for messages.
 
         Raises:
-            OptionError: Nothing of it can be stored, and only that may be used.
+            OptionError: The model has no fingerprint, and only stored responses may be
+                used.
             ModelError: It is not a model, or a member has the wrong type.
         """
         model = as_model(given, source)
@@ -171,8 +172,8 @@ class CachedModels:
             responses = self._responses({"given": name, **fingerprint})
         except TypeError as error:
             raise OptionError(
-                f"the fingerprint of the model {name!r} is no JSON: {error}\n"
-                "  fix: make it a mapping of texts, numbers, lists and mappings"
+                f"the fingerprint of the model {name!r} is not JSON: {error}\n"
+                "  fix: make it a mapping of strings, numbers, lists and mappings"
             ) from None
         stored = StoredModel(
             name,
@@ -183,19 +184,20 @@ class CachedModels:
         )
         self._stored.append(stored)
         if not self._is_closed:
-            stored.opened()  # it is, so that closing the one closes the other
+            stored.opened()  # the inner model is closed with the outer one
         return stored
 
     @property
     def reuse(self) -> Reuse:
-        """What came from the store so far."""
-        found = Reuse(note=self._note)
+        """Use of the cache so far."""
+        total = Reuse(note=self._note)
         for model in self._stored:
-            found += model.reuse
-        return found
+            total += model.reuse
+        return total
 
     def close(self) -> None:
-        """Write what is to be stored; what models hold is their fixtures' matter."""
+        """Write pending responses, and close the cache; models are closed by their
+        owners."""
         self._hook.close()
         for model in self._stored:
             model.settle()
@@ -204,7 +206,8 @@ class CachedModels:
         return Responses(self._folder, fingerprint, writes=not self._is_closed)
 
     def _fingerprint(self, spec: ModelSpec) -> Mapping[str, Any] | None:
-        """What identifies a spec's model; ``None`` if only the model itself can say."""
+        """The fingerprint of a spec's model; ``None`` if it is unknown without opening
+        it."""
         if self._hashes is None:
             self._hashes = FileHashes(self._folder)
         return fingerprint_of(spec, self._hashes)

@@ -23,12 +23,12 @@ from pytest_evals.store.history import EarlierRun, read_run
 def setting_faults(
     run: EarlierRun, tasks: Iterable[tuple[Task, int]], judge: str
 ) -> list[str]:
-    """Why tasks cannot be compared, as far as that is known before anything is asked:
-    other shots, another limit, version, judge or way to ask.
+    """Why tasks cannot be compared, determined before any request is sent: another
+    number of few-shot examples, another limit, version, judge or model interface.
 
     Args:
         run: The baseline.
-        tasks: The tasks, each with the number of documents that are to be run.
+        tasks: The tasks, each with its number of selected documents.
         judge: The spec of the judge.
     """
     sizes = [*tasks]
@@ -43,11 +43,11 @@ def setting_faults(
 
 
 def changes(name: str, baseline: EarlierRun, run: EarlierRun) -> Comparison:
-    """What has changed from one stored run to the other.
+    """The changes from one stored run to another.
 
     Args:
-        name: What the baseline is called.
-        baseline: It.
+        name: Name of the baseline.
+        baseline: The baseline.
         run: The later one.
 
     Raises:
@@ -57,19 +57,19 @@ def changes(name: str, baseline: EarlierRun, run: EarlierRun) -> Comparison:
 
 
 def compared(name: str, baseline: EarlierRun, path: Path) -> Comparison:
-    """What has changed; it is written to ``comparison.json`` beside the results.
+    """Write the changes to ``comparison.json`` next to the results, and return them.
 
     Args:
-        name: What the baseline is called.
-        baseline: It.
+        name: Name of the baseline.
+        baseline: The baseline.
         path: The folder of the run.
 
     Raises:
-        StoreError: One of them cannot be read, or nothing be written.
+        StoreError: A run cannot be read, or the file cannot be written.
     """
-    found = changes(name, baseline, read_run(path))
-    write_json(path / "comparison.json", asdict(found))
-    return found
+    comparison = changes(name, baseline, read_run(path))
+    write_json(path / "comparison.json", asdict(comparison))
+    return comparison
 
 
 def saved(
@@ -83,7 +83,7 @@ def saved(
         path: The folder of the run.
         result: The result of the run.
         failure: Why the run failed, see :func:`failure_of`; empty to save it anyway.
-        consent: How to save a failed run.
+        consent: The option that saves a failed run, for the message.
 
     Returns:
         The folder of the baseline.
@@ -104,8 +104,8 @@ def failure_of(
 ) -> str:
     """Why a run failed: its unscored documents or failed gates; empty if it did not.
 
-    Gates on a baseline that does not exist yet are left out: of two baselines, one is
-    saved first.
+    Gates on a baseline that does not exist yet are ignored, so that two baselines that
+    refer to each other can be created.
 
     Args:
         result: The result of the run.
@@ -131,10 +131,10 @@ def failure_of(
 
 
 def anchor_lines(name: str, result: RunResult) -> Iterator[str]:
-    """How far a run that is saved as a baseline is from each anchor.
+    """The distance of a run that becomes a baseline from each anchor.
 
     Args:
-        name: Name of the baseline that it becomes.
+        name: Name of the new baseline.
         result: The result of the run.
     """
     for verdict in result.verdicts:

@@ -11,7 +11,7 @@ from pytest_evals.core.gate import Policy
 from pytest_evals.run.start import Start
 
 StopMode = Literal["off", "curtail", "auto"]
-"""When a task is stopped, see ``--evals-stop``."""
+"""When tasks stop early, see ``--evals-stop``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,30 +19,30 @@ class RunConfig:
     """The configuration of a run.
 
     Args:
-        dir: The results folder: stored responses, runs and baselines.
+        dir: The results folder: response cache, runs and baselines.
         here: The folder that paths of baselines are relative to.
         root: The suite's folder, whose commit names the order of early stopping.
         started: When the run started.
-        name: Of which the name of the run's folder is made.
-        spec: The tested model's spec as it was given; empty if it was opened elsewhere.
-        full_spec: The spec as it is opened.
+        name: The name in the run's folder.
+        spec: The tested model's spec as typed; empty if it was opened elsewhere.
+        full_spec: The spec with all arguments.
         judge: The judge's spec or name.
         compare: The baseline to compare with, or the folder of a run; may be empty.
-        save: The name to save this run as a baseline; may be empty.
+        save: The name of the baseline to save this run as; may be empty.
         save_failed: Whether a failed run is saved.
-        consent: How a user asks for ``save_failed``, for messages.
-        inconclusive: What becomes of inconclusive gates.
-        stop: When a task is stopped, see ``--evals-stop``.
-        stop_error: Probability, over all gates, of an early verdict that is not that of
-            the full run.
-        order_seed: Replaces the commit of the suite for the order of documents.
+        consent: The option for ``save_failed``, for messages.
+        inconclusive: Meaning of inconclusive verdicts.
+        stop: When tasks stop early, see ``--evals-stop``.
+        stop_error: Probability, over all gates, that an early verdict differs from that
+            of the full run.
+        order_seed: Seed of the order of documents, instead of the suite's commit.
         chat: Whether prompts are rendered as chats.
-        fills: Whether documents that are not selected are filled from the store.
-        keeps_records: Whether results have whole records, with prompts and rows.
+        fills: Whether documents that are not selected are filled from the cache.
+        keeps_records: Whether results contain complete records, with prompts and rows.
         writes: Whether documents are written.
-        writes_to: Where the run is written, if not in ``dir``.
+        writes_to: Folder of the run, if not in ``dir``.
         judges: Whether this process judges gates.
-        options: The options as results files have them.
+        options: The options for results files.
     """
 
     dir: Path

@@ -1,9 +1,9 @@
-"""Early stopping: which tasks of a run may stop, in which order their documents are
-read, and which gates are decided. Nothing here knows who asks the documents, or where.
+"""Early stopping: which tasks may stop, the order of their documents, and early
+verdicts. Independent of the source of responses.
 
-A task is read in waves, in an order that is drawn once for a commit and a task. Gates
-are looked at when a wave is whole and all before it were read: never at whatever has
-come back by then.
+Documents run in waves, in a random order that depends on commit and task only. Gates
+are evaluated only when a wave and all earlier ones are complete, because a decision at
+completion order would be biased.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from pytest_evals.store.history import EarlierRun
 
 
 class Watched(NamedTuple):
-    """A gate with its steps, the metric that they are of, and what documents were in
-    its baseline, if it has one."""
+    """A gate with its steps, their metric, and the values of its baseline, if it has
+    one."""
 
     gate: Gate
     metric: Metric
@@ -53,15 +53,15 @@ class StoppableTask:
     """A task that may stop.
 
     Args:
-        name: Of the task.
-        order: Places in ``indices``, in the order of task.
+        name: Name of the task.
+        order: Places in ``indices``, in random order.
         indices: Positions of all its documents.
-        ranks: Position of a document → its place in the order of task.
-        size: Documents of a wave.
-        gates: What is to be decided.
-        watches: One a gate, once they are watched.
-        waiting: What has come of waves that were not read yet, by rank.
-        n_read: Documents that were read.
+        ranks: Position of a document → its place in the random order.
+        size: Number of documents in a wave.
+        gates: The gates to decide.
+        watches: One for each gate, once the task is watched.
+        waiting: Results of later waves, by rank.
+        n_read: Number of evaluated documents.
     """
 
     name: str
@@ -76,25 +76,25 @@ class StoppableTask:
 
     @property
     def positions(self) -> list[int]:
-        """Positions of the documents, in the order of task."""
+        """Positions of the documents, in random order."""
         return [self.indices[place] for place in self.order]
 
 
 def earlier_values(run: EarlierRun, task: str, metric: Metric) -> dict[int, float]:
-    """Position of a document → what it was worth in a stored run.
+    """Position of a document → its value in a stored run.
 
     Raises:
         StoreError: The run cannot be read.
     """
-    found = {}
+    values = {}
     for row in run.all_rows(task):
         value = row.get(metric.key, row.get(metric.name))
         if row.get("filter") == metric.filter and isinstance(value, int | float):
-            found[int(row["doc_id"])] = float(value)
-    return found
+            values[int(row["doc_id"])] = float(value)
+    return values
 
 
-_CORRECTED = "its red verdict would be corrected for the other gates of its family"
+_CORRECTED = "its failure would be corrected for the other gates of its family"
 
 
 class EarlyStopping:
@@ -107,7 +107,7 @@ class EarlyStopping:
         baselines: Baselines,
         compared: EarlierRun | None,
     ) -> None:
-        """Create the early stopping of a run; nothing is watched.
+        """Create the early stopping of a run; no task is watched yet.
 
         Args:
             config: Its configuration; ``stop`` is not "off".
@@ -122,20 +122,20 @@ class EarlyStopping:
         self._candidates: list[StoppableTask] | None = None
         self._watched: dict[str, StoppableTask] = {}
         self.notes: list[str] = []
-        """Why tasks are read to the end."""
+        """Task → why it runs to the end."""
         self.decided: set[str] = set()
         """Names of tasks whose gates are decided."""
         self.shares: dict[str, float | None] = {}
-        """Task → fraction of its documents that will be read, by the baseline's
+        """Task → predicted fraction of its documents that will run, by the baseline's
         scores."""
 
     def note(self, name: str, why: str) -> None:
-        """Add the reason why a task is read to the end."""
-        self.notes.append(f"{name} is read to the end: {why}")
+        """Add the reason why a task runs to the end."""
+        self.notes.append(f"{name} runs to the end: {why}")
 
     def candidates(self) -> list[StoppableTask]:
-        """Return the tasks that may stop, by what every process knows once all is
-        collected."""
+        """Return the tasks that may stop, determined from the collected suite, so that
+        all processes agree."""
         if self._candidates is None:
             self._candidates = [*self._find_candidates()]
         return self._candidates
@@ -148,11 +148,11 @@ class EarlyStopping:
             n, name = len(run.indices), run.task.name
             if not run.gates or n <= wave_size(n):
                 continue
-            found = self._gates_of(run)
+            gates = self._gates_of(run)
             if name in around:
-                found = "a gate of a group is about it"
-            if isinstance(found, str):
-                self.note(name, found)
+                gates = "a gate of a group includes it"
+            if isinstance(gates, str):
+                self.note(name, gates)
                 continue
             order = reading_order(n, self._commit, name, self._seed)
             yield StoppableTask(
@@ -161,12 +161,13 @@ class EarlyStopping:
                 indices=run.indices,
                 ranks={run.indices[place]: rank for rank, place in enumerate(order)},
                 size=wave_size(n),
-                gates=found,
+                gates=gates,
             )
 
     def _gates_of(self, run: TaskRun) -> list[Watched] | str:
-        """Return the gates of a task with their steps; or why one of them has none."""
-        found = []
+        """Return the gates of a task with their steps; or the reason why one of them
+        has none."""
+        candidates = []
         for gate in run.gates:
             named = [
                 metric
@@ -175,7 +176,7 @@ class EarlyStopping:
             ]
             metric = named[0] if len(named) == 1 else None
             if run.task.exclude is not None:
-                return "which documents count is known when they are scored"
+                return "excluded documents are known only after scoring"
             before = self._before(run, gate, metric)
             steps: Steps | str = _CORRECTED
             if isinstance(before, str):
@@ -184,8 +185,8 @@ class EarlyStopping:
                 steps = steps_of(gate, metric, len(run.indices), before)
             if isinstance(steps, str) or isinstance(before, str) or metric is None:
                 return f"of gate {gate.id!r}, {steps}"
-            found.append(Watched(gate, metric, steps, before))
-        return found
+            candidates.append(Watched(gate, metric, steps, before))
+        return candidates
 
     def _is_corrected(self, gate: Gate) -> bool:
         """Whether the full run would correct a failure for other gates."""
@@ -197,30 +198,31 @@ class EarlyStopping:
     def _before(
         self, run: TaskRun, gate: Gate, metric: Metric | None
     ) -> Mapping[int, float] | str:
-        """Return the values of documents in a gate's baseline, by their places in the
-        dataset, empty for a gate without one; or why they are unknown."""
+        """Return the values of documents in a gate's baseline, by position in the
+        dataset, empty for a gate without one; or the reason why they are unknown."""
         if not gate.baseline or metric is None:
             return {}
         baseline = self._baselines.run(gate.baseline)
         if isinstance(baseline, str):
             return baseline
         try:
-            found = earlier_values(baseline, run.task.name, metric)
+            values = earlier_values(baseline, run.task.name, metric)
         except StoreError as error:
             return str(error)
-        if set(found) != set(run.indices):
+        if set(values) != set(run.indices):
             return f"the baseline {gate.baseline} has other documents"
-        return found
+        return values
 
     def watch(self, tasks: Sequence[StoppableTask]) -> None:
-        """Begin to watch tasks whose documents come in their order, if that pays."""
+        """Watch the tasks whose documents run in random order, if that saves
+        documents."""
         n_gates = sum(len(one.gates) for one in tasks)
         for task in tasks:
             if self._pays(task, self._error / max(n_gates, 1)):
                 self._watched[task.name] = task
 
     def watched(self, name: str) -> StoppableTask | None:
-        """Return a task that may stop; ``None`` for one that is read to the end."""
+        """Return a task that may stop; ``None`` for one that runs to the end."""
         return self._watched.get(name)
 
     def watches(self, name: str) -> bool:
@@ -228,12 +230,12 @@ class EarlyStopping:
         return name in self._watched
 
     def _pays(self, task: StoppableTask, error: float) -> bool:
-        n, positions, known = len(task.order), task.positions, []
+        n, positions, past = len(task.order), task.positions, []
         for gate, metric, steps, before in task.gates:
             old = in_order(before or _old(self._compared, task.name, metric), positions)
-            known.append((steps, old))
+            past.append((steps, old))
             task.watches.append(Watch(gate, steps, n, error=error, old=old))
-        share = expected_share(known, task.size, error)
+        share = expected_share(past, task.size, error)
         self.shares[task.name] = share
         if share is None or share <= PAYS:
             return True
@@ -245,10 +247,10 @@ class EarlyStopping:
         return False
 
     def arrived(self, name: str, record: Record) -> bool:
-        """A document of a task is done; look, if that makes a wave whole.
+        """Add a finished document; evaluate the gates if that completes a wave.
 
         Returns:
-            Whether the gates of the task are decided now, and were not before.
+            Whether this decides the gates of the task.
         """
         task = self._watched.get(name)
         if task is None or name in self.decided:
@@ -270,8 +272,8 @@ class EarlyStopping:
         return False
 
     def _check(self, task: StoppableTask) -> None:
-        """Documents that are not what they were in a gate's baseline make the gate
-        invalid in the end: nothing is decided before."""
+        """If documents differ from those in a gate's baseline, the gate becomes invalid
+        at the end, so nothing is decided early."""
         for watch, one in zip(task.watches, task.gates, strict=True):
             if one.before and watch.is_settled:
                 why = self._fault(one)
@@ -280,15 +282,17 @@ class EarlyStopping:
                     self.note(task.name, f"of gate {one.gate.id!r}, {why}")
 
     def _fault(self, one: Watched) -> str:
-        """Why the documents that were run cannot be held against the baseline; empty if
+        """Why the finished documents cannot be compared with the baseline; empty if
         they can."""
-        found = self._baselines.find(one.gate.baseline, one.gate.task)
-        known = found.values.get(one.metric.key, {})
-        moved = any(one.before.get(index) != value for index, value in known.items())
-        return found.fault or ("its documents have other places" if moved else "")
+        reference = self._baselines.find(one.gate.baseline, one.gate.task)
+        values = reference.values.get(one.metric.key, {})
+        moved = any(one.before.get(index) != value for index, value in values.items())
+        return reference.fault or (
+            "its documents have other positions" if moved else ""
+        )
 
     def verdict(self, gate: Gate, result: TaskResult | GroupResult) -> Verdict | None:
-        """What was decided of a gate; ``None`` if it is to be judged as usual."""
+        """The early verdict of a gate; ``None`` if it is judged at the end."""
         if gate.task not in self.decided or not result.n_missing:
             return None
         task = self._watched[gate.task]

@@ -1,5 +1,5 @@
-"""Run work in a separate thread if an event loop is running, as in every notebook: the
-work may start event loops of its own."""
+"""Run work in a separate thread if an event loop is running, as in notebooks: the work
+may start its own event loops."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def in_own_thread(work: Callable[[], T]) -> T:
 def _in_event_loop() -> bool:
     """Whether an event loop is running in this thread.
 
-    A function of its own, so that ``work`` does not run inside the ``except`` block:
-    each of its errors would be chained to "no running event loop".
+    A separate function, so that ``work`` does not run inside the ``except`` block,
+    which would chain each of its errors to "no running event loop".
     """
     try:
         asyncio.get_running_loop()

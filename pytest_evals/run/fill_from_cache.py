@@ -1,9 +1,9 @@
-"""Fill documents that were not selected from the store, so that gates are judged over
-whole tasks.
+"""Fill documents that were not selected from the response cache, so that gates are
+judged over whole tasks.
 
-Nothing is sent. A task is filled if every document that was left out has all of its
-responses in the store, by this model and for these requests. Its gates then have the
-verdicts of the whole run; the gates of other tasks are skipped.
+Sends no requests. A task is filled if the cache contains all responses to all documents
+that were left out, by this model. Its gates then have the verdicts of the full run; the
+gates of other tasks are skipped.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ def fill_from_cache(
     hook: Any,
     finish: Callable[[Record, Task, Render | None], None],
 ) -> dict[str, int]:
-    """Finish documents that were left out and whose responses are stored.
+    """Score documents that were left out and whose responses are stored.
 
     Tasks with follow-up requests are not filled. If a user's hook changes requests or
-    scores, nothing is: hooks belong to the folder of an item, and there is no item.
+    scores, no task is: hooks belong to the folder of an item, and these documents have
+    no item.
 
     Args:
         suite: The tasks and groups with their gates.
-        inference: Its tested model answers from the store.
+        inference: Its tested model answers from the cache.
         spec: The tested model's spec, if none is open; may be empty.
         hook: The hooks of users.
         finish: Scores and keeps a record.
@@ -46,7 +47,7 @@ def fill_from_cache(
     for one in (hook.pytest_evals_requests, hook.pytest_evals_score):
         if one.get_hookimpls():
             return {}
-    found: dict[str, int] = {}
+    filled: dict[str, int] = {}
     with ExitStack() as closing:
         runs = [run for run in suite.tasks.values() if _is_partial(run, suite)]
         model = _stored(inference, spec, closing) if runs else None
@@ -57,12 +58,12 @@ def fill_from_cache(
             if len(records) == len(lacking):
                 for record in records:
                     finish(record, run.task, model.render)
-                found[run.task.name] = len(records)
-    return found
+                filled[run.task.name] = len(records)
+    return filled
 
 
 def _is_partial(run: TaskRun, suite: Suite) -> bool:
-    """Whether a gate is about a task of which documents were left out."""
+    """Whether a gate belongs to a task with documents that were left out."""
     gated = {
         name
         for one in suite.all()
@@ -75,7 +76,7 @@ def _is_partial(run: TaskRun, suite: Suite) -> bool:
 
 def _stored(inference: Inference, spec: str, closing: ExitStack) -> StoredModel | None:
     """Return the stored responses of the tested model; ``None`` if there are several
-    models, or nothing of it can be stored."""
+    models, or it has no fingerprint."""
     tested = inference.tested
     if len(tested) > 1:
         return None
@@ -92,10 +93,10 @@ def _answered(task: Task, indices: list[int], model: StoredModel) -> list[Record
     """Return the answered documents up to the first whose responses are not stored."""
     jobs = [Job(task, index) for index in indices]
     plan = Plan(jobs)
-    found = []
+    answered = []
     for job in jobs:
         record = plan.take(job, model)
         if record.error or any(response.error for response in record.responses):
             break
-        found.append(record)
-    return found
+        answered.append(record)
+    return answered

@@ -1,7 +1,7 @@
-"""The models of a run and the plan of each: batching, follow-up requests, counts.
+"""The models of a run and the plan of each: batches, follow-up requests, counts.
 
-Documents that are answered by the same tested model and the same judge share a plan;
-each plan has a key, which is ``None`` if there is only one.
+Documents with the same tested model and the same judge share a plan; each plan has a
+key, which is ``None`` if there is only one.
 """
 
 from __future__ import annotations
@@ -29,19 +29,20 @@ from pytest_evals.store.model import StoredModel
 Given = str | Model
 """A model's spec, or a model that is open."""
 Prepare = Callable[[Task, list[Record]], list[Record]]
-"""Records of one task to those that are sent, see ``pytest_evals_requests``."""
+"""Maps the records of one task to those that are sent, see
+``pytest_evals_requests``."""
 
 
 def open_model(answers: CachedModels, source: Given, closing: ExitStack) -> Model:
-    """Return a model with its stored responses in front of it.
+    """Return a model with the response cache in front of it.
 
     Args:
-        answers: The store.
+        answers: The response cache.
         source: A spec, or a model that is open.
         closing: Closes the model, if a spec opened it.
 
     Raises:
-        OptionError: The spec has a mistake.
+        OptionError: The spec is invalid.
         ModelError: The model cannot be opened.
     """
     if not isinstance(source, str):
@@ -52,12 +53,12 @@ def open_model(answers: CachedModels, source: Given, closing: ExitStack) -> Mode
 
 
 def info_of(model: Model) -> dict[str, Any]:
-    """Return the model's description of itself; empty if it has none."""
+    """Return the model's description; empty if it has none."""
     return dict(model.info)
 
 
 class Inference:
-    """Answers documents: which model answers which, and the plan of each model."""
+    """Runs documents: assigns models to documents, and a plan to each model."""
 
     def __init__(
         self,
@@ -68,9 +69,9 @@ class Inference:
         """Create a run's inference; nothing is opened.
 
         Args:
-            answers: The store of responses in front of all models.
-            max_errors: The fraction of documents that a model may fail to answer.
-            on_answer: Called after each answer, and for each document of a worker.
+            answers: The response cache in front of all models.
+            max_errors: The fraction of documents that may fail with a model error.
+            on_answer: Called after each response, and for each document of a worker.
         """
         self.answers = answers
         self._plans: dict[Hashable, Plan] = {}
@@ -97,9 +98,9 @@ class Inference:
 
         Args:
             key: Identifies the plan.
-            jobs: The documents in the order in which they will be taken.
+            jobs: The documents in the order in which they will be requested.
             prepare: Returns the records to send.
-            window: Most documents that are answered together, if not the default.
+            window: Maximum number of documents in a window, if not the default.
             ends: Numbers of documents before which a batch must end.
         """
         auxiliary = partial(self._auxiliary, key)
@@ -107,19 +108,19 @@ class Inference:
         self._plans[key] = Plan(jobs, prepare, size, ends, auxiliary)
 
     def open(self, key: Hashable, model: Model) -> None:
-        """Answer the documents of a plan by this model."""
+        """Run the documents of a plan with this model."""
         self._open[key] = model
 
     def judge_by(self, key: Hashable, opener: Callable[[], Model]) -> None:
-        """Judge the documents of a plan by the model that ``opener`` returns; it is
-        called when the judge is first needed."""
+        """Judge the documents of a plan with the model that ``opener`` returns; called
+        on first use."""
         self._open_judge[key] = opener
 
     def _auxiliary(self, key: Hashable, task: Task, name: str) -> Model:
-        """Return the judge or other model that a task calls by a name.
+        """Return the judge or other auxiliary model of a task, by name.
 
         Raises:
-            OptionError: Its spec has a mistake.
+            OptionError: Its spec is invalid.
             ModelError: It cannot be opened.
         """
         source = task.models[name]
@@ -131,9 +132,9 @@ class Inference:
             if isinstance(source, str):
                 self._named[source] = self.answers.named(source)
             else:
-                given = source()
+                model = source()
                 from_ = f"the function {source!r:.60}"
-                self._named[source] = self.answers.given(given, from_)
+                self._named[source] = self.answers.given(model, from_)
         return self._named[source]
 
     def is_open(self, key: Hashable) -> bool:
@@ -155,7 +156,7 @@ class Inference:
         return [one for one in self._open.values() if one is not NO_MODEL]
 
     def render_of(self, key: Hashable) -> Render:
-        """Return how the model of a plan renders chats."""
+        """Return the function that renders chats for the model of a plan."""
         return self._open[key].render
 
     def look(self) -> Iterator[tuple[Task, Record]]:
@@ -167,7 +168,8 @@ class Inference:
         """Return the answered record of a document.
 
         Raises:
-            ModelError: The model broke its contract, or failed on too many documents.
+            ModelError: The model violated its contract, or failed on too many
+                documents.
         """
         record = self._plans[key].take(job, self._open[key], self._on_answer)
         self._budgets[key].add(record)
@@ -180,14 +182,14 @@ class Inference:
         prepare: Prepare,
         wrap: Callable[[Model], Model],
     ) -> Iterator[Record]:
-        """Answer documents once more, in this order, by ``wrap`` of their model."""
+        """Run documents again, in this order, with ``wrap`` of their model."""
         plan = Plan(jobs, prepare, auxiliary_models=partial(self._auxiliary, key))
         model = wrap(self._open[key])
         for job in jobs:
             yield plan.take(job, model)
 
     def stop(self, key: Hashable) -> None:
-        """Stop listening to the model of a plan, which ends its pending requests."""
+        """Stop the plan's iteration over responses, which cancels pending requests."""
         self._plans[key].stop()
 
     def drop(self, task: str) -> None:
@@ -196,8 +198,8 @@ class Inference:
             plan.drop(lambda job: job.task.name == task)
 
     def close(self) -> None:
-        """Write pending responses, and close the models that tasks name. The tested
-        model and the judge are closed by their owner."""
+        """Write pending responses, and close auxiliary models. The tested model and the
+        judge are closed by their owner."""
         self.answers.close()
         for model in self._named.values():
             model.close()
@@ -216,7 +218,7 @@ class Inference:
         }
 
     def add_worker(self, report: Mapping[str, Any]) -> None:
-        """Add the report of a worker."""
+        """Add the counts of a worker."""
         remote = self._remote
         remote.name = remote.name or report["name"]
         remote.infos.append(report["info"])
@@ -233,10 +235,10 @@ class Inference:
 
     def machine(self, spec: str) -> Mapping[str, tuple[str, ...]]:
         """Return the names of model and machine for the conditions of gates; complete
-        once a document was run.
+        once a document has run.
 
         Args:
-            spec: The tested model's spec as it was given.
+            spec: The tested model's spec as typed.
         """
         return self._remote.machine or machine_of(self.name, spec, self.info)
 
@@ -265,12 +267,12 @@ class Inference:
     @property
     def judges(self) -> Mapping[str, Mapping[str, Any]]:
         """Name → description, for each auxiliary model."""
-        found: dict[str, list[Mapping[str, Any]]] = {
+        by_name: dict[str, list[Mapping[str, Any]]] = {
             model.name: [info_of(model)] for model in self._auxiliary_models
         }
         for name, infos in self._remote.judges.items():
-            found.setdefault(name, []).extend(infos)
-        return {name: with_usage(infos) for name, infos in found.items()}
+            by_name.setdefault(name, []).extend(infos)
+        return {name: with_usage(infos) for name, infos in by_name.items()}
 
     @property
     def _auxiliary_models(self) -> Sequence[Model]:
@@ -278,7 +280,7 @@ class Inference:
 
     @property
     def notes(self) -> list[str]:
-        """The models' notes on the numbers they gave."""
+        """The notes of all models."""
         models = (*self._open.values(), *self._auxiliary_models)
         own = [note for model in models for note in model.notes]
         return list(dict.fromkeys([*own, *self._remote.notes]))
@@ -290,12 +292,12 @@ class Inference:
 
     @property
     def n_answered(self) -> int:
-        """Documents that came back from a model."""
+        """Documents with responses."""
         return self._sum("n_answered")
 
     @property
     def n_requests(self) -> int:
-        """Different requests that were sent."""
+        """Distinct requests that were sent."""
         return self._sum("n_requests")
 
     @property
@@ -311,7 +313,7 @@ class Inference:
 
     @property
     def reuse(self) -> Reuse:
-        """Counts of responses that came from the store."""
+        """Use of the response cache."""
         return self.answers.reuse + self._remote.reuse
 
     def _sum(self, name: str) -> int:
@@ -320,14 +322,14 @@ class Inference:
 
 
 class NoModel(Model):
-    """Answers nothing: the model of tasks that send no requests."""
+    """The model of tasks that send no requests."""
 
     name = ""
 
     def answer(self, requests: Sequence[Request], /) -> Iterator[tuple[int, Response]]:
         """Return an error for each request."""
         for i, _ in enumerate(requests):
-            yield i, Response(error="there is no model to ask: give one with --model")
+            yield i, Response(error="no model is set: pass one with --model")
 
 
 NO_MODEL = NoModel()
@@ -351,10 +353,10 @@ class _Remote:
 
 
 _BUDGET_FROM = 20
-"""Documents that are sent before the error budget can stop the run."""
+"""Documents that run before the error budget can stop the run."""
 _BUDGET_BASE = 100
-"""The fraction is of at least this many documents: a few odd ones at the start of a
-long run are not the model's fault."""
+"""The fraction is of at least this many documents, so that a few errors at the start of
+a long run do not stop it."""
 
 
 @dataclass(slots=True)
@@ -367,10 +369,10 @@ class ErrorBudget:
     n_lost: int = 0
 
     def add(self, record: Record) -> None:
-        """Count a document that the model was asked about.
+        """Count a document with requests to the model.
 
         Raises:
-            ModelError: Too many came back with an error.
+            ModelError: Too many documents have errors.
         """
         if not record.requests and not record.exchanges:
             return
@@ -387,6 +389,6 @@ class ErrorBudget:
                 f"the run stops: the model could not answer {self.n_lost} of "
                 f"{self.n_asked} documents, more than --evals-max-errors="
                 f"{self.most:.0%} allows; the last one: {record.error}\n"
-                "  fix: see to the errors above; what was answered is kept. "
+                "  fix: resolve the errors above and run again; responses are stored. "
                 "--evals-max-errors=100% never stops"
             )

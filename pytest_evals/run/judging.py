@@ -36,7 +36,8 @@ class Judging:
             inference: Describes model and machine, for the conditions of gates.
             records: The results of tasks and groups.
             baselines: The baselines of gates.
-            early_stopping: Has verdicts of tasks that were stopped, if any may stop.
+            early_stopping: Has the verdicts of tasks that stopped early, if any may
+                stop.
         """
         self._config, self._suite, self._inference = config, suite, inference
         self._records, self._baselines = records, baselines
@@ -45,19 +46,19 @@ class Judging:
         """Documents that were scored when the gates were judged."""
         self._verdicts: dict[tuple[str, str], Verdict] = {}
         self.reported: dict[tuple[str, str], Verdict] = {}
-        """Verdicts of the gates that were selected, by task and gate."""
+        """Verdicts of the selected gates, by task and gate."""
 
     def judge(self, gate: Gate) -> tuple[Verdict, TaskResult | GroupResult]:
         """Return a gate's verdict over the documents that were run, and their result.
 
-        All gates of the suite count, selected or not, so that a selection changes no
-        verdict. They are judged again only when documents have come since.
+        All gates of the suite count, selected or not, so that a selection does not
+        change verdicts. They are judged again only if documents were added since.
         """
         n = self._records.n_kept()
         if self._n != n:
             gates = [one for run in self._suite.all() for one in run.gates]
-            found = [self._judged(one) for one in gates]
-            self._verdicts = {(v.gate.task, v.gate.id): v for v in corrected(found)}
+            verdicts = [self._judged(one) for one in gates]
+            self._verdicts = {(v.gate.task, v.gate.id): v for v in corrected(verdicts)}
             self._n = n
         verdict = self._verdicts[gate.task, gate.id]
         self.reported[gate.task, gate.id] = verdict
@@ -75,19 +76,18 @@ class Judging:
         ]
 
     def doubts(self, *, plans: bool) -> list[str]:
-        """Return why gates will decide little or nothing, as far as that is known
-        before anything is sent.
+        """Return warnings about gates with little power, before any request is sent.
 
         Args:
             plans: Whether ``--evals-plan`` shows the power of gates.
         """
-        found = []
+        warnings = []
         for run in self._suite.all():
             n = self._n_documents(run.name)
             for gate in run.gates:
                 if n and (why := self._doubt(gate, n, plans=plans)):
-                    found.append(f"{gate.task}::{gate.id}: {why}")
-        return found
+                    warnings.append(f"{gate.task}::{gate.id}: {why}")
+        return warnings
 
     def _n_documents(self, name: str) -> int:
         """Return how many documents a task or a group has in this run."""
@@ -97,7 +97,7 @@ class Judging:
         )
 
     def _doubt(self, gate: Gate, n: int, *, plans: bool) -> str:
-        if gate.when:  # it may not be judged here, which depends on the model
+        if gate.when:  # it may be left out on this model
             return ""
         if gate.baseline and not self._baselines.will_exist(gate.baseline):
             run = self._baselines.run(gate.baseline)

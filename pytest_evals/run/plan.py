@@ -1,7 +1,7 @@
-"""Documents on their way to a model: rendered, planned and answered in windows.
+"""The plan of a model: documents are rendered, batched and answered in windows.
 
-A document goes down the line as a :class:`Record`; each function adds its own field and
-hands it on. Nothing here knows a dialect, a kind of model or a report.
+A document passes through as a :class:`Record`; each function returns it with its own
+field set. This module is independent of dialects, model kinds and reports.
 """
 
 from __future__ import annotations
@@ -22,22 +22,23 @@ from pytest_evals.errors import DocumentError, ModelError
 from pytest_evals.run.rounds import NO_RESPONSE, AuxiliaryModels, Places, followed
 
 WINDOW = 16_384
-"""Documents that are rendered and planned together: enough to sort and share over whole
-suites, few enough that their prompts fit into memory."""
+"""Documents in a window: enough to sort and share prefixes over whole suites, few
+enough that their prompts fit into memory."""
 FIRST = 2_048
-"""Documents of the first window: the model need not wait for all the others."""
+"""Documents in the first window, which is small so that the model starts early."""
 
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A document to run: a task and a position in its dataset; equal only to itself."""
+    """A document to run: a task and a position in its dataset; compared by identity."""
 
     task: Task
     index: int
 
 
 def ask(task: Task, index: int) -> Record:
-    """The document at a position of the dataset, with its requests; or why not."""
+    """The document at a position of the dataset, with its requests; or with an
+    error."""
     try:
         doc, requests = task.ask(index)
     except DocumentError as error:
@@ -48,8 +49,8 @@ def ask(task: Task, index: int) -> Record:
 
 
 def looked(task: Task, index: int) -> Iterator[Record]:
-    """The document at a position, with its requests. Nothing if something breaks that
-    is no fault of the document: that is raised where the document is run."""
+    """The document at a position, with its requests; ``None`` if an error is raised
+    that is not the document's: it is raised again when the document runs."""
     try:
         record = ask(task, index)
     except Exception:  # noqa: BLE001 - see above
@@ -58,10 +59,10 @@ def looked(task: Task, index: int) -> Iterator[Record]:
 
 
 def unsendable(rendered: Iterable[tuple[Task, Record]]) -> list[str]:
-    """The documents that cannot be sent, one line a task.
+    """The documents that cannot be prompted, one line for each task.
 
     Args:
-        rendered: Documents before anything was sent, each with its task.
+        rendered: Documents before any request is sent, each with its task.
     """
     seen: Counter[str] = Counter()
     faults: dict[str, list[tuple[Task, Record]]] = {}
@@ -69,18 +70,18 @@ def unsendable(rendered: Iterable[tuple[Task, Record]]) -> list[str]:
         seen[task.name] += 1
         if record.error:
             faults.setdefault(task.name, []).append((task, record))
-    found = []
+    lines = []
     for name, ones in faults.items():
         task, first = ones[0]
-        (known,) = _with_ids(task, [first])
-        which = f"{len(ones):,} of {seen[name]:,} documents cannot be sent"
+        (shown,) = _with_ids(task, [first])
+        which = f"{len(ones):,} of {seen[name]:,} documents cannot be prompted"
         why = first.error.splitlines()[0]
-        found.append(f"{name}: {which}, first document {known.doc.id}: {why}")
-    return found
+        lines.append(f"{name}: {which}, first document {shown.doc.id}: {why}")
+    return lines
 
 
 def _no_auxiliary_models(task: Task, name: str) -> Model:
-    raise ModelError(f"{task.name} asks the model {name!r}, and none was given")
+    raise ModelError(f"{task.name} needs the model {name!r}, but none is set")
 
 
 class _Window(NamedTuple):
@@ -88,8 +89,8 @@ class _Window(NamedTuple):
 
     Args:
         order: The number of each document in the plan.
-        records: The documents, with what is asked about them.
-        places: Their different requests, with where each is asked.
+        records: The documents, with their requests.
+        places: Their distinct requests, each with its occurrences.
     """
 
     order: list[int]
@@ -100,19 +101,18 @@ class _Window(NamedTuple):
 class Plan:
     """All documents of a session for one model, answered window by window.
 
-    A window is rendered, handed to ``prepare``, and its requests are sent as one batch.
-    Whoever needs a record pulls batches until it is there, so that stopping is always
-    possible between two batches. A model that ``works_ahead`` is told of the next
-    window while it is at one, and given it as soon as it is
-    done. All of this happens in the thread of whoever pulls.
+    A window is rendered, passed to ``prepare``, and its requests are sent as one batch.
+    Callers that need a record pull batches until it is complete, so that the run can
+    stop between two batches. A model that ``works_ahead`` gets the next window while it
+    works on the current one. All of this happens in the caller's thread.
 
     Args:
-        jobs: What to run, in the order in which it will be asked for.
-        prepare: Sees the records of one task of a window before they are answered, and
-            returns the records to ask instead.
-        window: Documents in a window, at most.
+        jobs: The documents, in the order in which they will be requested.
+        prepare: Gets the records of one task of a window before they are answered, and
+            returns the records to send instead.
+        window: Maximum number of documents in a window.
         ends: Numbers of documents before which a window must end.
-        auxiliary_models: Opens the judges and other models that tasks name.
+        auxiliary_models: Opens judges and other auxiliary models.
     """
 
     def __init__(
@@ -139,9 +139,9 @@ class Plan:
         self._looked: dict[int, Record] = {}
         self._ready: dict[int, Record] = {}
         self.n_answered = 0
-        """Documents that came back from the model."""
+        """Documents with responses."""
         self.n_requests = 0
-        """Different requests that were sent, summed over windows."""
+        """Distinct requests that were sent, summed over windows."""
         self.n_tokens = 0
         """Tokens of their prompts and answers."""
         self.model_s = 0.0
@@ -152,8 +152,8 @@ class Plan:
         return len(self._jobs)
 
     def look(self) -> Iterator[tuple[Task, Record]]:
-        """Render all documents before any is sent, so that whatever is odd about them
-        is known. As many as fit into a window are kept for it."""
+        """Render all documents before any request is sent, to find their errors. As
+        many as fit into a window are kept."""
         for number, job in enumerate(self._jobs):
             for record in looked(job.task, job.index):
                 if number < WINDOW:
@@ -165,7 +165,7 @@ class Plan:
     ) -> Record:
         """The answered record of a job; ``tick`` is called after each answer.
 
-        A record is given once; a job that is asked for again is answered again.
+        A record is returned once; a job that is requested again is answered again.
         """
         number = self._number[job]
         while number not in self._ready:
@@ -177,12 +177,12 @@ class Plan:
         return self._ready.pop(number)
 
     def stop(self) -> None:
-        """Listen to the model no longer, which ends what it has under way."""
+        """Stop the iteration over responses, which cancels pending requests."""
         self._stream = iter(())
 
     def drop(self, is_dropped: Callable[[Job], bool]) -> None:
-        """Ask no more about jobs that are not wanted any longer. A window of nothing
-        else is given up, though the model is at work on it."""
+        """Send no more requests for jobs that are not needed. A window with no other
+        jobs is cancelled, even while the model works on it."""
         self._dropped.update(n for n, job in enumerate(self._jobs) if is_dropped(job))
         if self._left and self._dropped.issuperset(self._under_way):
             self.stop()
@@ -192,7 +192,7 @@ class Plan:
             self._coming = self._render(kept) if kept else None
 
     def _pull(self, model: Model) -> bool:
-        """Take one answer out of the stream, opening the next window if it is empty."""
+        """Take one response from the stream, opening the next window if it is empty."""
         start = time.perf_counter()
         pair = next(self._stream, None)
         self.model_s += time.perf_counter() - start
@@ -208,9 +208,8 @@ class Plan:
         return True
 
     def _go_on(self, model: Model) -> None:
-        """While the model works by itself, render the next window; and let it begin
-        that at once when it has nothing else to do. The answers to this one are scored
-        meanwhile."""
+        """Render the next window while the model works, and start it as soon as the
+        model is idle. The responses to the current one are scored meanwhile."""
         if self._coming is None:
             self._coming = self._render_next()
             if self._coming is not None:
@@ -237,7 +236,7 @@ class Plan:
         return self._render(numbers) if numbers else None
 
     def _open(self, window: _Window, model: Model) -> None:
-        """Start to answer a window."""
+        """Start a window."""
         order, records, places = window
         self.n_requests += len(places)
         self._left = len(records)
@@ -252,7 +251,7 @@ class Plan:
         self.n_requests += n_requests
 
     def _render(self, numbers: Sequence[int]) -> _Window:
-        """The records of a window's jobs, task by task."""
+        """The records of a window's jobs, by task."""
         by_task: dict[str, list[int]] = {}
         for n in numbers:
             by_task.setdefault(self._jobs[n].task.name, []).append(n)
@@ -260,24 +259,24 @@ class Plan:
         order: list[int] = []
         for members in by_task.values():
             task = self._jobs[members[0]].task
-            asked = [self._asked(n) for n in members]
+            rendered = [self._rendered(n) for n in members]
             if self._prepare is not None:
-                asked = self._prepare(task, asked)
-            position = {record.index: record for record in asked}
+                rendered = self._prepare(task, rendered)
+            position = {record.index: record for record in rendered}
             places = [self._jobs[n].index for n in members]
-            found = [position.get(i) or _withdrawn(task, i) for i in places]
+            with_all = [position.get(i) or _withdrawn(task, i) for i in places]
             order += members
-            records += _with_ids(task, found)
+            records += _with_ids(task, with_all)
         return _Window(order, records, places_of(records))
 
-    def _asked(self, number: int) -> Record:
+    def _rendered(self, number: int) -> Record:
         looked = self._looked.pop(number, None)
         job = self._jobs[number]
         return ask(job.task, job.index) if looked is None else looked
 
 
 def _with_ids(task: Task, records: Sequence[Record]) -> Sequence[Record]:
-    """The records; those that could not be rendered know at least their ids."""
+    """The records; those that could not be rendered have at least their ids."""
     if all(record.doc.id for record in records):
         return records
     ids = dict(zip(task.rows.indices(), task.rows.ids(), strict=True))
@@ -296,7 +295,7 @@ def _withdrawn(task: Task, index: int) -> Record:
 
 
 def places_of(records: Sequence[Record]) -> Places:
-    """The requests of records that can be asked about."""
+    """The requests of records without errors."""
     places: Places = {}
     for i, record in enumerate(records):
         if not record.error:
@@ -316,31 +315,31 @@ def answered(
     Args:
         records: Records with their requests.
         places: The distinct requests, see :func:`places_of`; equal ones are sent once.
-        model: Answers them.
+        model: The model.
 
     Yields:
         Position in ``records``, and the record with its responses.
 
     Raises:
-        ModelError: The model broke its contract (see :class:`Model`).
+        ModelError: The model violated its contract (see :class:`Model`).
     """
     left = [0 if record.error else len(record.requests) for record in records]
     idle = [(i, records[i]) for i, n in enumerate(left) if not n]
-    found = [[NO_RESPONSE] * n for n in left]
+    responses = [[NO_RESPONSE] * n for n in left]
     where = list(places.values())
     for position, response in responses_of(list(places), model):
-        # What needs no model comes once the model is at work.
+        # Records without requests follow once the model is at work.
         yield from idle
         idle = []
         for i, j in where[position]:
-            found[i][j] = response
+            responses[i][j] = response
             left[i] -= 1
             if left[i] == 0:
-                yield i, _with_responses(records[i], found[i])
+                yield i, _with_responses(records[i], responses[i])
     yield from idle
     for i, n in enumerate(left):
         if n:
-            yield i, _with_responses(records[i], found[i])
+            yield i, _with_responses(records[i], responses[i])
 
 
 def _with_responses(record: Record, responses: list[Response]) -> Record:
@@ -349,7 +348,7 @@ def _with_responses(record: Record, responses: list[Response]) -> Record:
         if response.error:
             error = response.error
             break
-    return Record(  # not replace(), which costs a document as much as its scoring
+    return Record(  # not replace(), which takes as long as scoring a document
         task=record.task,
         index=record.index,
         doc=record.doc,

@@ -1,4 +1,4 @@
-"""The plugins of a call: the hooks that a ``conftest.py`` would have."""
+"""Plugins of ``evaluate()``: the hooks that a ``conftest.py`` defines under pytest."""
 
 from __future__ import annotations
 
@@ -18,49 +18,49 @@ _KNOWN = [name for name in vars(hookspecs) if name.startswith(_START)]
 
 
 class Plugins:
-    """Objects and modules with functions called ``pytest_evals_…``."""
+    """Objects and modules with functions named ``pytest_evals_…``."""
 
-    def __init__(self, given: Sequence[object]) -> None:
+    def __init__(self, plugins: Sequence[object]) -> None:
         """Register them.
 
         Raises:
-            OptionError: One has no hook, one that does not exist, or a hook with an
-                argument that it does not get.
+            OptionError: A plugin has no hook, an unknown hook, or a hook with an
+                unknown argument.
         """
         manager = _Manager("pytest")
         manager.add_hookspecs(hookspecs)
-        for plugin in given:
+        for plugin in plugins:
             _check(plugin)
             try:
                 manager.register(plugin)
             except (pluggy.PluginValidationError, ValueError) as error:
                 raise OptionError(f"plugins: {error}") from None
         self.hook: Any = manager.hook
-        """Calls them."""
+        """Calls the hooks."""
 
     @property
     def open_models(self) -> bool:
-        """Whether one has the hook that opens models."""
+        """Whether a plugin opens models."""
         return bool(self.hook.pytest_evals_open_model.get_hookimpls())
 
     def open_model(self, spec: str) -> object | None:
-        """The model that a hook opens for a spec; ``None`` if it opens none."""
-        found: object | None
-        found = self.hook.pytest_evals_open_model(spec=spec, config=None)
-        return found
+        """The model that a hook opens for a spec; ``None`` if none does."""
+        model: object | None
+        model = self.hook.pytest_evals_open_model(spec=spec, config=None)
+        return model
 
     def load(self, path: Path) -> Sequence[Task | Group] | None:
-        """What a file defines, if it is a plugin's own."""
-        found: Sequence[Task | Group] | None
-        found = self.hook.pytest_evals_load_tasks(path=path, config=None)
-        return found
+        """The tasks of a file in a plugin's dialect."""
+        tasks: Sequence[Task | Group] | None
+        tasks = self.hook.pytest_evals_load_tasks(path=path, config=None)
+        return tasks
 
 
 class _Manager(pluggy.PluginManager):
-    """Takes functions for hooks by their names, as pytest does."""
+    """Registers functions as hooks by their names, as pytest does."""
 
     def parse_hookimpl_opts(self, plugin: object, name: str) -> Any:
-        """The options of a hook; ``None`` for whatever else a plugin has, and for
+        """The options of a hook; ``None`` for other attributes of a plugin, and for
         pytest's own hooks."""
         if not name.startswith(_START):
             return None
@@ -69,10 +69,10 @@ class _Manager(pluggy.PluginManager):
 
 
 def _check(plugin: object) -> None:
-    """Refuse what would never be called.
+    """Reject hooks that would never be called.
 
     Raises:
-        OptionError: With the hooks that there are.
+        OptionError: With the names of the hooks.
     """
     if isinstance(plugin, type):
         name = plugin.__name__
@@ -81,9 +81,9 @@ def _check(plugin: object) -> None:
     for name in hooks:
         if name not in _KNOWN:
             hint = did_you_mean(name, _KNOWN)
-            raise OptionError(f"plugins: there is no hook {name!r}{hint}")
+            raise OptionError(f"plugins: unknown hook {name!r}{hint}")
     if not hooks:
         raise OptionError(
             f"plugins: {plugin!r:.80} has no hook\n"
-            f"  fix: give an object or a module with one of {', '.join(_KNOWN)}"
+            f"  fix: pass an object or a module with one of {', '.join(_KNOWN)}"
         )

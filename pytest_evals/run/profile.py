@@ -1,4 +1,4 @@
-"""Profiles: settings that belong together, under one name. Standard library only."""
+"""Profiles: named combinations of settings. Standard library only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ALL_DOCUMENTS = "a release is judged over all documents"
 
 
 class Conflict(NamedTuple):
-    """A setting that contradicts the profile, and why."""
+    """A setting that contradicts the profile, and the reason."""
 
     setting: str
     value: Any
@@ -23,7 +23,7 @@ class Conflict(NamedTuple):
 
 
 def policy_of(profile: str) -> Policy:
-    """What becomes of inconclusive gates, unless they say otherwise."""
+    """The default meaning of inconclusive verdicts."""
     return "fail" if profile == RELEASE else "warn"
 
 
@@ -33,10 +33,10 @@ def conflict(
     """The first of these settings that contradicts the profile.
 
     Args:
-        profile: Its name.
-        limit: Documents of each task, if they are limited.
-        sample: Documents that are drawn, if any are.
-        policy: What becomes of inconclusive gates; empty if it was not given.
+        profile: Name of the profile.
+        limit: The limit of documents, if any.
+        sample: The sample of documents, if any.
+        policy: Meaning of inconclusive verdicts; empty if not set.
     """
     if profile != RELEASE:
         return None

@@ -1,8 +1,7 @@
-"""Models that cannot be opened on this machine, known before the first document runs.
+"""Detect models that cannot be opened on this machine before the first document runs.
 
-It matters only where a response is needed: a run whose responses are all stored needs
-neither key nor library. So the documents of such a model are first answered from the
-store alone, up to the first whose response is not there.
+A fully cached run needs neither key nor library. So the documents of such a model are
+first looked up in the cache, up to the first one without a stored response.
 """
 
 from __future__ import annotations
@@ -22,32 +21,32 @@ from pytest_evals.run.plan import Job, Plan
 from pytest_evals.store.model import NOT_STORED
 
 NO_MODEL = (
-    "there is no model to ask\n"
-    "  fix: give one, as in --model=hf:gpt2 (--evals-model=… where a conftest has "
-    "taken --model), or set evals_model in the ini file"
+    "no model is set\n"
+    "  fix: pass one, such as --model=hf:gpt2 (--evals-model=… if a conftest "
+    "defines --model), or set evals_model in the ini file"
 )
 NO_JUDGE = (
-    "there is no judge to ask\n"
-    "  fix: give one, as in --evals-judge=openai:gpt-4o, or set evals_judge in the ini "
-    "file"
+    "no judge is set\n"
+    "  fix: pass one, such as --evals-judge=openai:gpt-4o, or set evals_judge in the "
+    "ini file"
 )
 _WINDOW = 64
-"""Documents that are rendered together: most often the first is not stored."""
-_UNKNOWN = "nothing is known of this model's answers"
+"""Documents that are rendered together; a cache miss is usually the first one."""
+_UNKNOWN = "the responses of this model are not available"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRequests:
-    """What is asked.
+    """The requests of a run.
 
     Args:
         jobs: Documents.
-        tested: Spec of the model that is tested, empty if there is none; ``None`` for
-            one that somebody else opens.
-        judge: The same of the judge.
-        prepare: What makes the records that are asked of a task's own.
-        reuses: Whether all of it may be taken from the store.
-        no_judge: What is wrong with a judge that is not there.
+        tested: Spec of the tested model, empty if there is none; ``None`` if it is
+            opened elsewhere.
+        judge: Spec of the judge, likewise.
+        prepare: Maps the records of a task to those that are sent.
+        reuses: Whether stored responses are used.
+        no_judge: Error message if there is no judge.
     """
 
     jobs: Sequence[Job]
@@ -58,8 +57,8 @@ class PlannedRequests:
     no_judge: str = NO_JUDGE
 
     def specs(self, task: Task) -> Iterator[tuple[str, str | None, str]]:
-        """The models that a task asks: how it names one, its spec, and what is wrong
-        with an empty one."""
+        """The models of a task: the task's name for each, its spec, and the error for
+        an empty spec."""
         if task.asks_model:
             yield "", self.tested, NO_MODEL
         for name, source in task.models.items():
@@ -69,47 +68,47 @@ class PlannedRequests:
                 yield f"the model {name!r}", source, ""
 
 
-def why_refused(asked: PlannedRequests, answers: CachedModels) -> EvalsError | None:
-    """Why documents cannot be answered, if it is known and a response is needed;
+def why_refused(planned: PlannedRequests, answers: CachedModels) -> EvalsError | None:
+    """The error of the model if a response is needed and the model cannot be opened;
     ``None`` otherwise.
 
     Args:
-        asked: What is asked.
-        answers: The store, in front of models that are not opened here.
+        asked: The requests.
+        answers: The response cache; models are not opened here.
     """
-    faults = _Faults(asked, answers)
-    tasks = {id(job.task): job.task for job in asked.jobs}
-    found = {key: faults.of_task(task) for key, task in tasks.items()}
-    jobs = [job for job in asked.jobs if found[id(job.task)] is not None]
+    faults = _Faults(planned, answers)
+    tasks = {id(job.task): job.task for job in planned.jobs}
+    errors = {key: faults.of_task(task) for key, task in tasks.items()}
+    jobs = [job for job in planned.jobs if errors[id(job.task)] is not None]
     if not jobs:
         return None
-    if not (asked.reuses and answers.reuses):
-        return found[id(jobs[0].task)]
+    if not (planned.reuses and answers.reuses):
+        return errors[id(jobs[0].task)]
     with ExitStack() as closing:
-        stored = _Stored(asked, answers, faults, closing)
-        plan = Plan(jobs, asked.prepare, _WINDOW, auxiliary_models=stored.further)
+        stored = _Stored(planned, answers, faults, closing)
+        plan = Plan(jobs, planned.prepare, _WINDOW, auxiliary_models=stored.further)
         for job in jobs:
-            if _lacks(plan.take(job, stored.open(asked.tested))):
-                return found[id(job.task)]
+            if _lacks(plan.take(job, stored.open(planned.tested))):
+                return errors[id(job.task)]
     return None
 
 
 def _lacks(record: Record) -> bool:
-    """Whether a response of a document is not stored."""
+    """Whether a response to a document is not stored."""
     later = [one.response for one in record.exchanges]
     return any(one.error == NOT_STORED for one in (*record.responses, *later))
 
 
 class _Faults:
-    """Why models cannot be opened; each is looked at once."""
+    """Errors of models that cannot be opened; each model is checked once."""
 
-    def __init__(self, asked: PlannedRequests, answers: CachedModels) -> None:
-        self._asked, self._answers = asked, answers
+    def __init__(self, planned: PlannedRequests, answers: CachedModels) -> None:
+        self._planned, self._answers = planned, answers
         self._known: dict[str, EvalsError | None] = {}
 
     def of_task(self, task: Task) -> EvalsError | None:
-        """The first fault of the models that a task asks."""
-        for name, spec, nothing in self._asked.specs(task):
+        """The first error of the models of a task."""
+        for name, spec, nothing in self._planned.specs(task):
             error = None if spec is None else self.of_spec(spec, nothing)
             if error is not None:
                 return _named(error, task, name) if name else error
@@ -120,7 +119,7 @@ class _Faults:
         return None
 
     def of_spec(self, spec: str, nothing: str = "") -> EvalsError | None:
-        """That of a spec, or ``nothing`` if it is empty."""
+        """The error of a spec, or ``nothing`` if it is empty."""
         if not spec:
             return OptionError(nothing)
         if spec not in self._known:
@@ -129,13 +128,13 @@ class _Faults:
 
     @staticmethod
     def of_opener(source: ModelSource) -> EvalsError | None:
-        """That of a function that opens a model, if it can say."""
+        """The error of a function that opens a model, if it provides a check."""
         return source.why_unready() if isinstance(source, ModelOpener) else None
 
 
 def _named(error: EvalsError, task: Task, name: str) -> EvalsError:
     kind = OptionError if isinstance(error, OptionError) else ModelError
-    return kind(f"{task.name} ({task.source}) asks {name}: {error}")
+    return kind(f"{task.name} ({task.source}) needs {name}: {error}")
 
 
 class _Stored:
@@ -143,42 +142,42 @@ class _Stored:
 
     def __init__(
         self,
-        asked: PlannedRequests,
+        planned: PlannedRequests,
         answers: CachedModels,
         faults: _Faults,
         closing: ExitStack,
     ) -> None:
-        self._asked, self._answers = asked, answers
+        self._planned, self._answers = planned, answers
         self._faults, self._closing = faults, closing
-        self._found: dict[str | None, Model] = {None: _Silent(_UNKNOWN)}
+        self._models: dict[str | None, Model] = {None: _Silent(_UNKNOWN)}
 
     def open(self, spec: str | None) -> Model:
-        """The stored responses of the model that a spec names."""
-        if spec not in self._found:
-            self._found[spec] = self._opened(spec or "")
-        return self._found[spec]
+        """The stored responses of the model of a spec."""
+        if spec not in self._models:
+            self._models[spec] = self._opened(spec or "")
+        return self._models[spec]
 
     def further(self, task: Task, name: str) -> Model:
-        """Those of the model that a task calls by a name."""
+        """The stored responses of an auxiliary model of a task."""
         source = task.models[name]
         if source == JUDGE:
-            return self.open(self._asked.judge)
+            return self.open(self._planned.judge)
         if isinstance(source, str):
             return self.open(source)
-        # What identifies it is known when it is open, so that it must be opened.
+        # Its fingerprint is unknown until it is open, so it must be opened.
         return _Silent(NOT_STORED if self._faults.of_opener(source) else _UNKNOWN)
 
     def _opened(self, spec: str) -> Model:
         found = self._answers.without_model(spec) if spec else None
         if found is None:
-            # Nothing of it is stored. If it can be opened, its answers decide.
+            # It has no fingerprint. If it can be opened, its responses decide.
             return _Silent(NOT_STORED if self._faults.of_spec(spec) else _UNKNOWN)
         self._closing.callback(found.close)
         return found
 
 
 class _Silent(Model):
-    """Answers nothing, and says why."""
+    """Returns an error for each request."""
 
     name = ""
 
@@ -186,5 +185,5 @@ class _Silent(Model):
         self._error = error
 
     def answer(self, requests: Sequence[Request], /) -> Iterable[tuple[int, Response]]:
-        """The same for all requests."""
+        """Equal for all requests."""
         return ((i, Response(error=self._error)) for i, _ in enumerate(requests))

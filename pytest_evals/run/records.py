@@ -1,4 +1,5 @@
-"""Score answered documents, keep their records, and sum up tasks and groups so far."""
+"""Score answered documents, keep their records, and compute the metrics of tasks and
+groups."""
 
 from __future__ import annotations
 
@@ -20,17 +21,18 @@ from pytest_evals.scorers.summary import summarise
 from pytest_evals.scorers.user_code import UserCode
 
 EXAMPLES = 3
-"""Wrong documents of a task that are kept whole, for the message of a failing gate."""
+"""Wrong documents of a task that are kept completely, for the message of a failed
+gate."""
 
 
 def score(record: Record, task: Task) -> Record:
-    """Return the record with its scores, or with the reason why it has none."""
+    """Return the record with its scores, or with an error."""
     if record.error:
         return record
-    found = _scored(record, task)
+    result = _scored(record, task)
     if isinstance(record.doc.row, WatchedRow):
         record.doc.row.end_of_scoring()
-    return found
+    return result
 
 
 def _scored(record: Record, task: Task) -> Record:
@@ -59,13 +61,13 @@ def _scored(record: Record, task: Task) -> Record:
 
 
 def scored(hook: Any, record: Record, task: Task) -> Record:
-    """The record with the scores of a hook ``pytest_evals_score``, or of its task where
-    that says nothing."""
+    """The record with the scores of a hook ``pytest_evals_score``, or of its task if
+    the hook returns ``None``."""
 
     def by_hook(one: Record) -> tuple[Score, ...]:
         with UserCode("pytest_evals_score"):
-            found = hook(record=one, task=task)
-        return task.score(one) if found is None else tuple(found)
+            scores = hook(record=one, task=task)
+        return task.score(one) if scores is None else tuple(scores)
 
     return score(record, replace(task, score=by_hook))
 
@@ -87,11 +89,11 @@ class Records:
 
         Args:
             suite: Its tasks and groups.
-            writer: Where samples are written.
+            writer: Writes samples.
             hook: The hooks of users; metrics that they add are part of results.
-            keeps_whole: Whether whole records are kept, with prompts and rows.
+            keeps_whole: Whether complete records are kept, with prompts and rows.
             on_record: Called with the name of the task whenever a record is kept.
-            on_task: Called when all documents of a task have arrived.
+            on_task: Called when all documents of a task are complete.
         """
         self._suite, self._writer, self._hook = suite, writer, hook
         self._keeps_whole = keeps_whole or bool(
@@ -100,13 +102,14 @@ class Records:
         self._on_record, self._on_task = on_record, on_task
 
     def to_keep(self, run: TaskRun, record: Record) -> Record:
-        """Return as much of a record as is needed once its sample is written."""
+        """Return the part of a record that is kept once its sample is written."""
         example = record.correct is False and run.n_examples < EXAMPLES
         run.n_examples += example
         return record if example or self._keeps_whole else slim(record)
 
     def keep(self, run: TaskRun, record: Record, sample: Sample | None) -> None:
-        """Keep a record. One that ran twice, because its worker died, counts once."""
+        """Keep a record. A document that ran twice, because its worker died, counts
+        once."""
         if record.index not in run.records and sample is not None:
             self._writer.add(run.task.name, record.index, sample)
         run.records[record.index] = record
@@ -116,8 +119,8 @@ class Records:
             self._on_task(run)
 
     def lose(self, nodeid: str, why: str) -> None:
-        """Make a document that no worker could finish an error of its task; other items
-        are ignored."""
+        """Record a document that no worker could finish as an error of its task; ignore
+        other items."""
         for run in self._suite.tasks.values():
             start = f"{run.nodeid}["
             if nodeid.startswith(start):
@@ -147,20 +150,20 @@ class Records:
 
 
 def _with_added_metrics(hook: Any, result: TaskResult) -> TaskResult:
-    """A task with what ``pytest_evals_metrics`` says of it."""
-    found: list[MetricResult] = []
+    """A task with the metrics of ``pytest_evals_metrics``."""
+    metrics: list[MetricResult] = []
     for numbers in hook.pytest_evals_metrics(task=result.task, records=result.records):
         for key, value in (numbers or {}).items():
             name, _, filter_ = key.partition(",")
-            known = value if isinstance(value, Estimate) else Estimate(float(value))
-            found.append(
+            estimate = value if isinstance(value, Estimate) else Estimate(float(value))
+            metrics.append(
                 MetricResult(
                     name=name,
                     filter=filter_ or "none",
-                    estimate=known,
+                    estimate=estimate,
                     n_scored=len(result.records) - result.n_errored,
                     n_errored=result.n_errored,
                     n_missing=result.n_missing,
                 )
             )
-    return replace(result, metrics=(*result.metrics, *found))
+    return replace(result, metrics=(*result.metrics, *metrics))

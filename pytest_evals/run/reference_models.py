@@ -1,7 +1,7 @@
 """Reference models: models that gates name as their baseline.
 
-Each answers the documents of its gates before the tested model is asked anything, and
-is closed before that one is opened, so that only one of them needs memory at a time.
+Each runs the documents of its gates before the tested model, and is closed before that
+one is opened, so that only one model needs memory at a time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ReferenceDocuments:
         task: The task.
         indices: Positions in its dataset.
         hook: Calls the hooks of users.
-        required: What gates need of each document.
+        required: What its gates need of each document.
     """
 
     task: Task
@@ -53,9 +53,9 @@ class ReferenceModel:
     """A model that gates name as their baseline.
 
     Args:
-        spec: Its spec, as it is opened.
+        spec: Its complete spec.
         gate: The first of these gates, for messages.
-        documents: What it answers.
+        documents: Its documents.
     """
 
     spec: str
@@ -69,26 +69,26 @@ class ReferenceModel:
 
     @property
     def jobs(self) -> list[Job]:
-        """Its documents, task by task."""
+        """Its documents, by task."""
         return [Job(one.task, index) for one in self.documents for index in one.indices]
 
     def prepare(self, task: Task, records: list[Record]) -> list[Record]:
-        """The records to ask, as users' hooks have them."""
+        """The records to send, after users' hooks."""
         return prepared(self._of(task).hook, task, records)
 
     def scored(self, record: Record, task: Task) -> Record:
-        """The answered record with its scores, and with what gates need of it."""
+        """The answered record with its scores, and the values that gates need."""
         documents = self._of(task)
         hook = documents.hook.pytest_evals_score
         by_hook = hook if hook.get_hookimpls() else None
-        found = scored(by_hook, record, task) if by_hook else score(record, task)
-        return with_required(found, task, documents.required)
+        result = scored(by_hook, record, task) if by_hook else score(record, task)
+        return with_required(result, task, documents.required)
 
     def _of(self, task: Task) -> ReferenceDocuments:
         return next(one for one in self.documents if one.task.name == task.name)
 
     def fault(self, error: BaseException) -> str:
-        """An error of this model, with the place of the gate that names it."""
+        """An error of this model, with the file and line of the gate that names it."""
         what = str(error) if isinstance(error, EvalsError) else f"{error!r}"
         gate = self.gate
         return f"{gate.source}: the reference model of gate {gate.id!r}: {what}"
@@ -107,12 +107,12 @@ def named_by(
     Args:
         suite: The tasks and groups with their gates.
         is_model: Whether the baseline of a gate is a model.
-        hook_of: The path of a file to the hooks of users in its folder.
+        hook_of: Maps a file's path to the hooks of users in its folder.
         is_whole: Whether all documents of a task are selected, so that it is judged.
-        spec_of: A gate's baseline to the spec that is opened.
+        spec_of: Maps a gate's baseline to the complete spec.
     """
     first: dict[str, Gate] = {}
-    found: dict[str, dict[str, ReferenceDocuments]] = {}
+    documents: dict[str, dict[str, ReferenceDocuments]] = {}
     for gate in [gate for run in suite.all() for gate in run.gates]:
         names = suite.tasks_of(gate.task)
         runs = [run for name, run in suite.tasks.items() if name in names]
@@ -120,7 +120,7 @@ def named_by(
             continue
         for run in runs:
             first.setdefault(gate.baseline, gate)
-            found.setdefault(gate.baseline, {})[run.task.name] = ReferenceDocuments(
+            documents.setdefault(gate.baseline, {})[run.task.name] = ReferenceDocuments(
                 task=run.task,
                 indices=run.indices,
                 hook=hook_of(run.path),
@@ -130,7 +130,7 @@ def named_by(
         ReferenceModel(
             spec=spec_of(name), gate=first[name], documents=tuple(tasks.values())
         )
-        for name, tasks in found.items()
+        for name, tasks in documents.items()
     ]
 
 
@@ -141,37 +141,37 @@ def answered_by(
     *,
     no_judge: str,
 ) -> dict[str, ReferenceRun]:
-    """Gate's baseline → what its model has answered.
+    """Gate's baseline → results of its model.
 
     Args:
         models: The reference models.
-        answers: The store in front of them; it is closed afterwards.
-        judge: What judges answers; empty for nothing.
-        no_judge: What is wrong with a judge that is not there.
+        answers: The response cache; it is closed afterwards.
+        judge: The judge; empty for none.
+        no_judge: Error message if there is no judge.
 
     Raises:
-        OptionError: A spec has a mistake, or a library or key is missing.
-        ModelError: A model cannot be opened, or broke.
+        OptionError: A spec is invalid, or a library or key is missing.
+        ModelError: A model cannot be opened, or failed.
     """
     for model in models:
-        asked = PlannedRequests(
+        planned = PlannedRequests(
             jobs=model.jobs,
             tested=model.spec,
             judge=judge if isinstance(judge, str) else None,
             prepare=model.prepare,
             no_judge=no_judge,
         )
-        error = why_refused(asked, answers)
+        error = why_refused(planned, answers)
         if error is not None:
             raise OptionError(model.fault(error))
-    found = {}
+    results = {}
     for model in models:
         try:
-            found[model.gate.baseline] = _answered(model, answers, judge)
+            results[model.gate.baseline] = _answered(model, answers, judge)
         except Exception as error:
             kind = OptionError if isinstance(error, OptionError) else ModelError
             raise kind(model.fault(error)) from error
-    return found
+    return results
 
 
 def _answered(
@@ -179,9 +179,9 @@ def _answered(
 ) -> ReferenceRun:
     with ExitStack() as closing:
         inference = Inference(answers)
-        opened = open_model(answers, model.spec, closing)
+        opened_model = open_model(answers, model.spec, closing)
         closing.callback(inference.close)
-        inference.open(None, opened)
+        inference.open(None, opened_model)
         inference.judge_by(None, lambda: open_model(answers, judge, closing))
         jobs = model.jobs
         inference.add_plan(None, jobs, model.prepare)
@@ -194,13 +194,14 @@ def _answered(
         sizes = [(one.task, len(one.indices)) for one in model.documents]
         name = judge if isinstance(judge, str) else judge.name
         settings = settings_of(sizes, name)
-        settings["model_info"] = info_of(opened)
+        settings["model_info"] = info_of(opened_model)
     return ReferenceRun(
         path=Path(), results=settings, model=model.shown, documents=rows
     )
 
 
 def _rows(lines: Iterable[str]) -> list[dict[str, Any]]:
-    """What pairing needs of a document; prompts and rows would fill the memory."""
+    """The parts of a document that pairing needs; prompts and rows would fill the
+    memory."""
     rows = (cast("Mapping[str, Any]", json.loads(line)) for line in lines)
     return [without_contents(row) for row in rows]

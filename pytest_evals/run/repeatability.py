@@ -1,4 +1,4 @@
-"""The noise of a metric by repeated runs, and thresholds that it allows."""
+"""Run-to-run variability of a metric, and the thresholds that it permits."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pytest_evals.stats.power import chance_below
 from pytest_evals.stats.repeatability import Repeatability, repeatability
 
 AWAY = (2, 3)
-"""Standard deviations beyond the mean at which bars are proposed."""
+"""Standard deviations from the mean to the proposed thresholds."""
 DROPS = (0.01, 0.02, 0.03)
 FURTHER = (2, 4, 6)
-"""Standard deviations of drops, where values do not lie between 0 and 1."""
+"""Drops in standard deviations, for values that are not between 0 and 1."""
 _STEPS = 1000
-"""Bars on shares are rounded to one of so many in 1; others to as many digits as a
-tenth of the standard deviation has."""
+"""Thresholds of shares are rounded to multiples of 1 / this; others to a tenth of the
+standard deviation."""
 
 
 def measure_repeatability(
@@ -27,18 +27,18 @@ def measure_repeatability(
     runs: Sequence[Mapping[int, object]],
     metric: Metric | None = None,
 ) -> MetricRepeatability | None:
-    """What runs of the same documents say of a mean over documents.
+    """Repeatability of a mean over documents, from runs on the same documents.
 
     Args:
         task: Name of the task.
         key: Metric and filter.
         runs: Position of a document to its value, for each run; at least two.
-        metric: The metric; ``None`` if nobody knows it, and then only a share of right
+        metric: The metric; ``None`` if unknown, and then only a share of correct
             answers is a mean.
 
     Returns:
-        ``None`` if it is no mean of finite numbers, or no document has a value in each
-        run.
+        ``None`` if it is not a mean of finite numbers, or no document has a value in
+        each run.
     """
     shared = sorted(set(runs[0]).intersection(*runs[1:]))
     table = [[_number(run[index]) for index in shared] for run in runs]
@@ -49,7 +49,7 @@ def measure_repeatability(
     if not (is_share if metric is None else metric.is_mean):
         return None
     numbers = [[float(value or 0.0) for value in row] for row in table]
-    found = repeatability(numbers)
+    result = repeatability(numbers)
     is_bounded = all(0 <= value <= 1 for value in values)
     is_lower_better = metric is not None and metric.higher_is_better is False
     sign = -1 if is_lower_better else 1
@@ -58,11 +58,11 @@ def measure_repeatability(
         key=key,
         n_runs=len(runs),
         n=len(shared),
-        mean=found.mean,
-        stderr=found.stderr,
-        flip_rate=found.rate,
-        sampling=_sampling(numbers, found.mean, is_share=is_share),
-        bars=_bars(found, len(runs), sign, is_bounded=is_bounded),
+        mean=result.mean,
+        stderr=result.stderr,
+        flip_rate=result.rate,
+        sampling=_sampling(numbers, result.mean, is_share=is_share),
+        bars=_bars(result, len(runs), sign, is_bounded=is_bounded),
         is_share=is_share,
         is_bounded=is_bounded,
         is_lower_better=is_lower_better,
@@ -70,9 +70,9 @@ def measure_repeatability(
 
 
 def _number(value: object) -> float | None:
-    """A finite number, or none."""
-    known = isinstance(value, int | float) and math.isfinite(value)
-    return float(value) if known else None  # type: ignore[arg-type]
+    """A finite number, or ``None``."""
+    is_number = isinstance(value, int | float) and math.isfinite(value)
+    return float(value) if is_number else None  # type: ignore[arg-type]
 
 
 def _sampling(
@@ -86,16 +86,19 @@ def _sampling(
 
 
 def _bars(
-    found: Repeatability, n_runs: int, sign: int, *, is_bounded: bool
+    repeatability: Repeatability, n_runs: int, sign: int, *, is_bounded: bool
 ) -> tuple[Bar, ...]:
     """Thresholds below the mean, or above it if ``sign`` is -1.
 
     The mean of K runs varies too: the difference of a further run from it has the
     standard deviation sd * sqrt(1 + 1/K).
     """
-    if not found.stderr:  # without noise, any threshold would do
+    if not repeatability.stderr:  # without variation, all thresholds are equivalent
         return ()
-    middle, sd = sign * found.mean, found.stderr * math.sqrt(1 + 1 / n_runs)
+    middle, sd = (
+        sign * repeatability.mean,
+        repeatability.stderr * math.sqrt(1 + 1 / n_runs),
+    )
     steps = _STEPS if is_bounded else 10.0 ** (1 - math.floor(math.log10(sd)))
     values = {math.floor(round((middle - k * sd) * steps, 6)) / steps for k in AWAY}
     drops = DROPS if is_bounded else tuple(k * sd for k in FURTHER)

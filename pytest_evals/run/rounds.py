@@ -1,4 +1,4 @@
-"""Dialogues: follow-up requests about documents of a batch, round by round.
+"""Follow-up requests about the documents of a batch, in rounds.
 
 Each round contains the requests of all open dialogues, as one batch per model.
 """
@@ -18,10 +18,10 @@ from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError
 
 Places = dict[Request, list[tuple[int, int]]]
-"""Each different request of a batch, with where it is asked: the position of the record
+"""Each distinct request of a batch, with its occurrences: the position of the record
 and the position among its requests."""
 AuxiliaryModels = Callable[[Task, str], Model]
-"""A task and a name in its ``models`` → that model, open."""
+"""Maps a task and a name in its ``models`` to the open model."""
 
 
 NO_RESPONSE = Response(error="the model gave no response to this request")
@@ -34,18 +34,18 @@ def followed(
     auxiliary_models: AuxiliaryModels,
     tally: Callable[[int], None],
 ) -> Iterator[tuple[int, Record]]:
-    """Yield records without a dialogue at once; run the dialogues of the others, all of
-    them together in each round, and yield each record when its dialogue is over.
+    """Yield records without a dialogue at once; run the dialogues of the others
+    concurrently, and yield each record when its dialogue is complete.
 
     Args:
         first: Positions, and records after the first round.
         tasks: Their tasks, by position.
         model: The tested model.
         auxiliary_models: Finds the other models.
-        tally: Called with the number of different requests of each batch.
+        tally: Called with the number of distinct requests of each batch.
 
     Raises:
-        ModelError: A model broke its contract, or cannot be opened.
+        ModelError: A model violated its contract, or cannot be opened.
     """
     open_: dict[int, Dialogue[Record]] = {}
     for i, record in first:
@@ -53,7 +53,7 @@ def followed(
             yield i, record
         else:
             open_[i] = _dialogue(record, tasks[i])
-    open_ = dict(sorted(open_.items()))  # in whatever order the responses came
+    open_ = dict(sorted(open_.items()))  # in any order
     responses: dict[int, Any] = dict.fromkeys(open_)  # None starts a generator
     while open_:
         asks: dict[int, Sequence[Ask]] = {}
@@ -67,8 +67,8 @@ def followed(
 
 
 def _dialogue(record: Record, task: Task) -> Dialogue[Record]:
-    """The dialogue of a document, whose result is the record with all exchanges, or
-    with the reason why it cannot be continued."""
+    """The dialogue of a document; its result is the record with all exchanges, or with
+    an error."""
     assert task.follow_up is not None
     exchanges: list[Exchange] = []
     error = ""
@@ -100,7 +100,7 @@ def _check_generator(dialogue: Any, task: Task) -> None:
 
 
 def _check(asks: Any, task: Task) -> None:
-    """Check what a dialogue has yielded."""
+    """Check the requests that a dialogue has yielded."""
     is_list = isinstance(asks, list | tuple) and not isinstance(asks, Ask)
     if not is_list or not all(isinstance(one, Ask) for one in asks):
         raise DocumentError(
@@ -109,10 +109,10 @@ def _check(asks: Any, task: Task) -> None:
         )
     for one in asks:
         if one.model and one.model not in task.models:
-            known = ", ".join(map(repr, task.models)) or "none"
+            names = ", ".join(map(repr, task.models)) or "none"
             raise DocumentError(
-                f"there is no model called {one.model!r} in {task.name}\n"
-                f"  fix: name one of its models ({known}) in follow_up()"
+                f"{task.name} has no model called {one.model!r}\n"
+                f"  fix: name one of its models ({names}) in follow_up()"
             )
 
 
@@ -126,7 +126,7 @@ def _round(
     auxiliary_models: AuxiliaryModels,
     tally: Callable[[int], None],
 ) -> dict[int, list[Response]]:
-    """One round: each model is sent one batch, of the requests of all documents."""
+    """One round: each model gets one batch, with the requests of all documents."""
     models: dict[int, Model] = {}
     batches: dict[int, Places] = {}
     for i, own in asks.items():
@@ -135,11 +135,11 @@ def _round(
             models[id(target)] = target
             places = batches.setdefault(id(target), {})
             places.setdefault(one.request, []).append((i, j))
-    found = {i: [NO_RESPONSE] * len(own) for i, own in asks.items()}
+    responses = {i: [NO_RESPONSE] * len(own) for i, own in asks.items()}
     for key, places in batches.items():
         tally(len(places))
         where = list(places.values())
         for position, response in responses_of(list(places), models[key]):
             for i, j in where[position]:
-                found[i][j] = response
-    return found
+                responses[i][j] = response
+    return responses

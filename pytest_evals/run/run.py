@@ -1,7 +1,7 @@
 """One run, without pytest: plan, answer, score, judge, write.
 
-pytest's plugin and :func:`pytest_evals.evaluate` both feed a :class:`Run` and show what
-it finds.
+pytest's plugin and :func:`pytest_evals.evaluate` both configure a :class:`Run` and show
+its results.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ UNFINISHED = "the run has not ended, or was killed"
 
 
 class Run:
-    """The documents of a suite on their way, and the results and verdicts so far."""
+    """The documents of a suite, and the results and verdicts so far."""
 
     def __init__(
         self,
@@ -55,12 +55,12 @@ class Run:
         *,
         on_decided: Callable[[str], None] | None = None,
     ) -> None:
-        """Create a run; nothing is sent or written.
+        """Create a run; sends and writes nothing.
 
         Args:
             config: Its configuration.
             suite: Its tasks and groups; they may still be added.
-            inference: Answers documents.
+            inference: Runs documents.
             hook: The hooks of users.
             on_decided: Called with the name of a task whose gates are decided early.
 
@@ -103,9 +103,9 @@ class Run:
             gate.baseline for one in suite.all() for gate in one.gates
         )
         self.filled: dict[str, int] = {}
-        """Task → documents that were not selected and come from the store."""
+        """Task → documents that were not selected and come from the cache."""
         self.partial = ""
-        """Why the run is not complete; empty if it is."""
+        """Why the run is incomplete; empty if it is complete."""
         self.result: RunResult | None = None
         """The result, once the run is over."""
         self._is_filled = False
@@ -113,8 +113,9 @@ class Run:
         self._required: dict[str, Required] = {}
 
     def comparison_faults(self) -> list[str]:
-        """Return why this run cannot be compared, as far as that is known before
-        anything is sent: other shots, limit, version, judge or model interface."""
+        """Return why this run cannot be compared, determined before any request is
+        sent: another number of few-shot examples, another limit, version, judge or
+        model interface."""
         if self.compared is None:
             return []
         sizes = [(run.task, len(run.ids)) for run in self.suite.tasks.values()]
@@ -127,8 +128,8 @@ class Run:
 
     def jobs(self) -> tuple[list[Job], list[int]]:
         """Return all documents of the suite in the order in which they are sent, and
-        the numbers of documents before which a batch must end; watch the gates of
-        tasks that may stop early."""
+        the numbers of documents before which a batch must end; watch the gates of tasks
+        that may stop early."""
         stops = self.early_stopping
         if stops is not None:
             stops.watch(stops.candidates())
@@ -158,13 +159,13 @@ class Run:
     def to_keep(
         self, record: Record, task: Task, render: Render | None = None
     ) -> tuple[Record, Sample | None]:
-        """Return as much of a scored record as is kept, and its sample, if samples are
-        written or compared.
+        """Return the part of a scored record that is kept, and its sample, if samples
+        are written or compared.
 
         Args:
             record: The record.
             task: Its task.
-            render: How the model renders chats, if prompts are chats.
+            render: Renders chats, if prompts are chats.
         """
         required = self._required.get(task.name)
         if required is None:
@@ -188,8 +189,8 @@ class Run:
                 self._on_decided(name)
 
     def _task_ended(self, run: TaskRun) -> None:
-        """Write results so far; the last task's are written a moment later, with
-        everything else."""
+        """Write the results so far; the last task's are written at the end of the
+        run."""
         self._ended[run.task.name] = None
         if not self.config.judges or not self.config.writes:
             return
@@ -200,7 +201,7 @@ class Run:
 
     def judge(self, gate: Gate) -> tuple[Verdict, TaskResult | GroupResult]:
         """Return a gate's verdict, and the result that it judges, over all documents
-        that were run or can be filled from the store."""
+        that were run or can be filled from the cache."""
         if self.config.fills and not self._is_filled:
             self._is_filled = True
             self.filled = fill_from_cache(
@@ -217,7 +218,7 @@ class Run:
         self.keep(*self.to_keep(score(record, task), task, shown))
 
     def warnings(self, *, plans: bool = False) -> list[str]:
-        """Return the warnings about tasks, gates and models that are known so far.
+        """Return the warnings about tasks, gates and models so far.
 
         Args:
             plans: Whether ``--evals-plan`` shows the power of gates.
@@ -237,7 +238,7 @@ class Run:
         return list(dict.fromkeys(texts))
 
     def _summed_up(self, names: tuple[str, ...]) -> RunResult:
-        """Return the result of some tasks, while the run is not over."""
+        """Return the results of some tasks during the run."""
         inference, config = self.inference, self.config
         return RunResult(
             model=inference.name or config.spec,
@@ -261,23 +262,23 @@ class Run:
             warnings: All warnings.
         """
         names, groups = tuple(self.suite.tasks), self.suite.group_names()
-        found = self._summed_up(names)
-        self.partial = self.partial or lacking(found.tasks)
+        result = self._summed_up(names)
+        self.partial = self.partial or lacking(result.tasks)
         of_groups = {name: self.records.group_result(name) for name in groups}
         self.result = replace(
-            found,
+            result,
             groups=tuple(of_groups.values()),
-            overall=overall_results(found.tasks, of_groups),
+            overall=overall_results(result.tasks, of_groups),
             partial=self.partial,
             warnings=tuple(warnings),
         )
         return self.result
 
     def compare(self) -> None:
-        """Compare the finished run, which is on the disk, with its baseline.
+        """Compare the finished run, which is written, with its baseline.
 
         Raises:
-            StoreError: One of the two cannot be read, or the comparison not written.
+            StoreError: A run cannot be read, or the comparison cannot be written.
         """
         path, result = self._written()
         if self.compared is not None:
@@ -287,13 +288,13 @@ class Run:
     def save(
         self, is_excused: Callable[[Verdict], bool] = lambda verdict: False
     ) -> tuple[Path, list[str]]:
-        """Save the finished run, which is on the disk, as a baseline.
+        """Save the finished run, which is written, as a baseline.
 
         Args:
             is_excused: Whether a gate was expected to fail (xfail).
 
         Returns:
-            The folder of the baseline, and what to report about it.
+            The folder of the baseline, and messages about it.
 
         Raises:
             StoreError: The run is partial or failed, or the baseline cannot be written.
@@ -314,6 +315,6 @@ class Run:
     def _written(self) -> tuple[Path, RunResult]:
         path = self.writer.path
         if path is None or self.writer.error or self.result is None:
-            why = "this run is not on the disk, so it is no baseline"
+            why = "this run was not written, so it cannot be saved as a baseline"
             raise StoreError(self.writer.error or why)
         return path, self.result

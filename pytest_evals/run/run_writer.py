@@ -1,12 +1,12 @@
 """The folder of a run: samples while documents finish, ``results.json`` whenever a task
 ends and at the end of the run.
 
-``task_hashes`` are lm-eval's (0.4.13, ``loggers/evaluation_tracker.py``): one hash a
-task over its documents, prompts and targets. Two runs with the same hash were asked the
-same.
+``task_hashes`` are lm-eval's (0.4.13, ``loggers/evaluation_tracker.py``): one hash for
+each task over its documents, prompts and targets. Runs with equal hashes had equal
+prompts.
 
 A disk that is full or read-only must not lose the run: the first error is kept for the
-report, and the numbers stay in memory.
+report, and the results stay in memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pytest_evals.store.folder import RunFolder
 BATCH = 256
 """Documents that are written together; a crash loses at most these."""
 SHARE = 0.05
-"""Most of the time that may go into writing results that will be written again."""
+"""Maximum fraction of the time for writing results that will be written again."""
 
 
 class RunWriter:
@@ -37,11 +37,11 @@ class RunWriter:
     def __init__(
         self, folder: Path, model: str, started: float, *, writes: bool = True
     ) -> None:
-        """Create a writer; nothing is on disk until there is something to write.
+        """Create a writer, which creates no file until there is data.
 
         Args:
             folder: The results folder.
-            model: Of which the name of the run's folder is made.
+            model: The name in the run's folder.
             started: Unix time at which the run started.
             writes: Whether documents are written; otherwise only their hashes are kept.
         """
@@ -52,7 +52,7 @@ class RunWriter:
         self._not_before = 0.0
         self.hashes = TaskHashes()
         self.error = ""
-        """The first error of the disk; then nothing more is written."""
+        """The first error of the disk; nothing is written after it."""
 
     @property
     def path(self) -> Path | None:
@@ -83,13 +83,13 @@ class RunWriter:
             )
 
     def sort(self) -> None:
-        """Sort samples that arrived in another order by their place in the dataset."""
+        """Sort samples by position in the dataset."""
         self.flush()
         self._write(self._folder.sort_samples)
 
     def partial_results(self, result: Callable[[], RunResult]) -> None:
-        """Write the results of tasks that have ended, so that a run that is killed
-        keeps them; not more often than is cheap.
+        """Write the results of tasks that have ended, so that a killed run keeps them;
+        skipped if it was done a short time ago.
 
         Args:
             result: Returns the result so far.
@@ -112,11 +112,11 @@ class RunWriter:
     ) -> None:
         """Write ``results.json``.
 
-        Args:
+        result: The result of the run.
             result: The result of the run.
             exit_code: pytest's exit code, if it is known.
             node_ids: Name of a task or group → its node id.
-            copy: Where to write a copy, if anywhere.
+            copy: Path of a copy, if any.
         """
         results = results_json(
             result,
@@ -142,25 +142,25 @@ class RunWriter:
 
 
 _BYTES = 32
-"""Of each of lm-eval's hashes."""
+"""Number of bytes of lm-eval's hashes."""
 
 
 class TaskHashes:
     """Collects the hashes of documents, in any order."""
 
     def __init__(self) -> None:
-        """Nothing has been seen yet."""
+        """Create an empty collection."""
         self._seen: dict[str, dict[int, bytes]] = {}
         self._filters: dict[str, int] = {}
         self._reads: dict[str, set[str]] = {}
 
     def add(self, task: str, index: int, sample: Sample) -> None:
-        """See a document.
+        """Add a document.
 
         Args:
             task: Its task.
             index: Its position in the dataset.
-            sample: What results files say of it.
+            sample: Its entry in results files.
         """
         self._seen.setdefault(task, {})[index] = bytes.fromhex(sample.hashes)
         self._filters[task] = len(sample.lines)
@@ -177,8 +177,8 @@ class TaskHashes:
     def reads(self, task: str) -> tuple[str, ...] | None:
         """Fields of rows that the scoring of a task has read so far; ``None`` if it got
         no row."""
-        found = self._reads.get(task)
-        return None if found is None else tuple(sorted(found))
+        fields = self._reads.get(task)
+        return None if fields is None else tuple(sorted(fields))
 
     def digests(self) -> dict[str, str]:
         """Task → SHA-256 of its documents' hashes in the order of the dataset, once for

@@ -1,4 +1,4 @@
-"""Which tasks and groups ``--evals-tasks`` takes."""
+"""The selection of tasks and groups by ``--evals-tasks``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pytest_evals.errors import OptionError, did_you_mean
 
 
 def names_of(entries: Iterable[str]) -> list[str]:
-    """Names and globs of entries of ``--evals-tasks``, without shots and arguments.
+    """Names and globs of entries of ``--evals-tasks``, without few-shot examples and
+    arguments.
 
     Raises:
         OptionError: An entry is invalid.
@@ -22,7 +23,8 @@ def names_of(entries: Iterable[str]) -> list[str]:
 
 
 class Selection:
-    """Names, tags and globs over both; without any, everything is taken."""
+    """Selection by names, tags and globs over both; without patterns, all tasks are
+    selected."""
 
     def __init__(
         self,
@@ -34,9 +36,9 @@ class Selection:
         """Create a selection.
 
         Args:
-            patterns: Names and globs, with shots and arguments behind them.
-            chosen: Whether another process has selected already, so that everything
-                is taken.
+            patterns: Names and globs, with few-shot examples and arguments after them.
+            chosen: Whether another process has made the selection, so that all tasks
+                are selected.
             also: A further condition on the names of a task or group.
         """
         self._also = also
@@ -44,9 +46,9 @@ class Selection:
         self._wanted = [wanted(entry) for entry in patterns]
         self._chosen = chosen
         self.matched: set[str] = set()
-        """Patterns that something answers to."""
+        """Patterns with a match."""
         self.offered: set[str] = set()
-        """All names that were asked for, taken or not."""
+        """All names that were checked, selected or not."""
 
     @property
     def literal(self) -> set[str]:
@@ -55,46 +57,47 @@ class Selection:
 
     @property
     def lost(self) -> list[str]:
-        """Patterns that nothing has answered to so far."""
+        """Patterns without a match so far."""
         return [one for one in self._patterns if one not in self.matched]
 
     def takes(self, names: Sequence[str]) -> bool:
-        """Whether a task or group of these names, its own and its tags, is wanted."""
+        """Whether a task or group with these names, its own and its tags, is
+        selected."""
         self.offered.update(names)
         hits = [p for p in self._patterns if any(fnmatchcase(n, p) for n in names)]
         self.matched.update(hits)
-        taken = bool(hits) or not self._patterns or self._chosen
-        return taken and (self._also is None or self._also(names))
+        is_selected = bool(hits) or not self._patterns or self._chosen
+        return is_selected and (self._also is None or self._also(names))
 
     def variants(self, names: Sequence[str]) -> tuple[Variant, ...]:
-        """The ways in which a task of these names is wanted, each once."""
-        found = [
+        """The selected variants of a task with these names, each once."""
+        variants = [
             one.variant
             for one in self._wanted
             if any(fnmatchcase(name, one.name) for name in names)
         ]
-        return tuple(dict.fromkeys(found)) or (Variant(),)
+        return tuple(dict.fromkeys(variants)) or (Variant(),)
 
     def check(self, further: Iterable[str] = ()) -> None:
-        """Refuse a pattern that nothing answers to.
+        """Reject a pattern without a match.
 
         Args:
-            further: Names that were not collected, and that somebody may have meant.
+            further: Names that were not collected, for suggestions.
 
         Raises:
             OptionError: With the nearest name, or all of them.
         """
         if not self.lost:
             return
-        pattern, known = self.lost[0], sorted({*self.offered, *further})
-        hint = did_you_mean(pattern, known)
-        if not hint and known:
-            more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
-            hint = f"; known: {', '.join(known[:_SHOWN])}{more}"
+        pattern, names = self.lost[0], sorted({*self.offered, *further})
+        hint = did_you_mean(pattern, names)
+        if not hint and names:
+            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+            hint = f"; known: {', '.join(names[:_SHOWN])}{more}"
         raise OptionError(
             f"--evals-tasks: no task, group or tag called {pattern!r}{hint}"
         )
 
 
 _SHOWN = 20
-"""Names that a message lists."""
+"""Number of names in a message."""

@@ -1,4 +1,4 @@
-"""When a run started."""
+"""Time since the start of a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Start(NamedTuple):
 
     Args:
         date: Unix time.
-        clock: Of the monotonic clock, which nobody sets meanwhile.
+        clock: Monotonic clock, which is unaffected by changes of the date.
     """
 
     date: float

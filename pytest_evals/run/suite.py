@@ -1,8 +1,8 @@
 """The tasks and groups of a run, each with its node id.
 
 A name belongs to one task or one group. A group's members are run once, even if several
-files and groups name them. A member that the group changes is run below the group, and
-the file's own task is not.
+files and groups name them. A member that the group changes is run as part of the group,
+and the file's own task is not.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class GroupRun:
 
 
 class Suite:
-    """All tasks and groups, by name, in the order in which they were found."""
+    """All tasks and groups, by name, in collection order."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Suite:
 
         Args:
             root: The rootdir.
-            gates: Gates that stand outside of the files of tasks and groups.
+            gates: Gates outside of the files of tasks and groups.
             selection: Which tasks are selected.
             hooked: Whether hooks may add metrics or change scores in a folder.
             raises: Whether faults of gates are errors of their file, or are collected.
@@ -102,24 +102,23 @@ class Suite:
         self._root, self._gates, self._selection = root, gates, selection
         self._hooked, self._raises = hooked, raises
         self.gate_faults: dict[Problem, None] = {}
-        """What is wrong with gates, if that is collected."""
+        """Faults of gates, if they are collected."""
         self.tasks: dict[str, TaskRun] = {}
         self.groups: dict[str, GroupRun] = {}
         self._warnings: list[str] = []
         self.keeps_repeats = False
-        """Whether tests may ask for the value of each of several answers."""
+        """Whether tests may need the value of each of several answers."""
 
     def add(
-        self, given: Iterable[Task | Group], path: Path, nodeid: str
+        self, tasks: Iterable[Task | Group], path: Path, nodeid: str
     ) -> list[TaskRun | GroupRun]:
-        """Take what a file defines, as far as it is required.
+        """Add the selected tasks and groups of a file.
 
         Raises:
-            TaskFileError: A dataset or a gate cannot be used, or a name stands for two
-                things.
+            TaskFileError: A dataset or a gate is invalid, or a name is defined twice.
         """
         runs: list[TaskRun | GroupRun] = []
-        for one in given:
+        for one in tasks:
             node = f"{nodeid}::{one.name}"
             if isinstance(one, Group):
                 if self._selection.takes([one.name]):
@@ -131,9 +130,11 @@ class Suite:
         return runs
 
     def _task(self, task: Task, path: Path, nodeid: str, *, changed: bool) -> TaskRun:
-        known = self.tasks.get(task.name)
-        if known is not None and not self._gives_way(known, task, nodeid, changed):
-            return known
+        existing = self.tasks.get(task.name)
+        if existing is not None and not self._gives_way(
+            existing, task, nodeid, changed
+        ):
+            return existing
         if task.name in self.groups:
             raise TaskFileError([_twice(task, self.groups[task.name])])
         gates, ids = self._gates_and_ids(task, path.parent)
@@ -159,27 +160,26 @@ class Suite:
         return gates, self._ids(task, gates, folder)
 
     def _ids(self, task: Task, gates: Sequence[Gate], folder: Path) -> Sequence[str]:
-        """Ids of a task's documents, its gates checked; without data as far as they
-        can be."""
-        known: Sequence[str] = ()
+        """Ids of a task's documents; checks its gates, even without data."""
+        document_ids: Sequence[str] = ()
         limited, unreached = True, None
         try:
-            known = task.rows.ids()
-            _check_names(task, known)
-            limited = len(known) < task.rows.total()
+            document_ids = task.rows.ids()
+            _check_names(task, document_ids)
+            limited = len(document_ids) < task.rows.total()
         except UnreachableError as error:
             unreached = error
         if not self._hooked(folder):
-            faults = task_faults(gates, task, set(known), limited=limited)
+            faults = task_faults(gates, task, set(document_ids), limited=limited)
             self._keep(task, faults, unreached)
         if unreached is not None:
             raise unreached
-        return known
+        return document_ids
 
     def _keep(
         self, owner: Task | Group, faults: GateFaults, also: TaskFileError | None = None
     ) -> None:
-        """Collect what is wrong with gates.
+        """Collect faults of gates.
 
         Raises:
             TaskFileError: Faults are errors of their file; with those of ``also``.
@@ -189,17 +189,17 @@ class Suite:
             raise TaskFileError([*faults.problems, *(also.problems if also else ())])
         self.gate_faults |= dict.fromkeys(faults.problems)
 
-    def _gives_way(self, known: TaskRun, task: Task, nodeid: str, new: bool) -> bool:
-        """Whether a task of that name that is there is replaced."""
-        if known.nodeid == nodeid and known.task.source == task.source:
+    def _gives_way(self, existing: TaskRun, task: Task, nodeid: str, new: bool) -> bool:
+        """Whether the task that already has this name is replaced."""
+        if existing.nodeid == nodeid and existing.task.source == task.source:
             return False
-        if not known.changed and not new:
-            raise TaskFileError([_twice(task, known)])
-        if known.task.config == task.config:
+        if not existing.changed and not new:
+            raise TaskFileError([_twice(task, existing)])
+        if existing.task.config == task.config:
             return False
-        if known.changed and new:
-            raise TaskFileError([_twice(task, known)])
-        mine, other = (task, known.task) if new else (known.task, task)
+        if existing.changed and new:
+            raise TaskFileError([_twice(task, existing)])
+        mine, other = (task, existing.task) if new else (existing.task, task)
         self._warnings.append(
             f"{other.name}: {Place(other.source.path)} is not run by itself, since a "
             f"group changes the task, at {mine.source}"
@@ -209,14 +209,14 @@ class Suite:
     def _group(
         self, group: Group, path: Path, nodeid: str, *, changed: bool
     ) -> GroupRun:
-        known = self.groups.get(group.name)
-        if known is not None:
-            if known.nodeid == nodeid and known.place == group.source:
-                return known
-            if known.changed == changed:
-                raise TaskFileError([_twice(group, known)])
-            if known.changed:
-                return known
+        existing = self.groups.get(group.name)
+        if existing is not None:
+            if existing.nodeid == nodeid and existing.place == group.source:
+                return existing
+            if existing.changed == changed:
+                raise TaskFileError([_twice(group, existing)])
+            if existing.changed:
+                return existing
         if group.name in self.tasks:
             raise TaskFileError([_twice(group, self.tasks[group.name])])
         gates = self._gates.of(group, group.gates, path.parent)
@@ -232,7 +232,7 @@ class Suite:
         return run
 
     def _children(self, run: GroupRun) -> None:
-        """Take the members of a group.
+        """Add the members of a group.
 
         Raises:
             TaskFileError: With the problems of all of them.
@@ -262,7 +262,7 @@ class Suite:
             self._task(child, path, nodeid, changed=here)
 
     def _refuse_doubles(self, run: GroupRun) -> None:
-        """Refuse a task that two names of the command line select, as lm-eval does
+        """Reject a task that two names of the command line select, as lm-eval does
         (0.4.13, ``tasks/manager.py``); two patterns may share tasks."""
         required = self._selection.literal
         if run.group.name not in required:
@@ -282,7 +282,7 @@ class Suite:
                 )
 
     def _around(self, name: str) -> set[str]:
-        """The groups that hold a task."""
+        """The groups that contain a task."""
         return {
             run.group.name
             for run in self.groups.values()
@@ -290,18 +290,18 @@ class Suite:
         }
 
     def order(self, names: Iterable[str]) -> None:
-        """Bring the tasks of these names into their order, before all others."""
+        """Move the tasks with these names to the front, in their order."""
         first = {name: self.tasks[name] for name in names if name in self.tasks}
         ordered = {**first, **self.tasks}
         self.tasks.clear()
         self.tasks.update(ordered)
 
     def warn(self, texts: Iterable[str]) -> None:
-        """Add warnings; one that is there is not repeated."""
+        """Add warnings, without repetitions."""
         self._warnings += [text for text in texts if text not in self._warnings]
 
     def warnings(self) -> list[str]:
-        """What is odd about groups, and about tasks that they change."""
+        """Warnings about groups, and about tasks that they change."""
         return self._warnings + [
             f"{run.group.name}: {text}"
             for run in self.groups.values()
@@ -309,7 +309,7 @@ class Suite:
         ]
 
     def holds(self, run: TaskRun | GroupRun) -> bool:
-        """Whether this is still what its name stands for."""
+        """Whether the name still belongs to this task."""
         if isinstance(run, TaskRun):
             return self.tasks.get(run.task.name) is run
         return self.groups.get(run.group.name) is run
@@ -340,31 +340,31 @@ class Suite:
 
     def positions(self, ids: Iterable[str]) -> Iterator[tuple[Task, int]]:
         """The documents among these node ids: task, and position in its dataset."""
-        known = {
+        indices = {
             f"{run.nodeid}[{id_}]": (run.task, index)
             for run in self.tasks.values()
             for id_, index in zip(run.ids, run.indices, strict=True)
         }
-        return (known[nodeid] for nodeid in ids if nodeid in known)
+        return (indices[nodeid] for nodeid in ids if nodeid in indices)
 
     def required(self, name: str) -> Required:
-        """Return what gates of a task, and of its groups, need of its documents."""
+        """Return what the gates of a task, and of its groups, need of its documents."""
         own = self.tasks[name].gates
         around = (self.groups[group].gates for group in self._around(name))
         every = (gate for gates in (own, *around) for gate in gates)
         return required_by(every, every_count=self.keeps_repeats)
 
     def tasks_of(self, name: str) -> set[str]:
-        """Names of the tasks that a task or a group is made of."""
+        """Names of the tasks of a task or a group."""
         run = self.groups.get(name)
         return {task.name for task in run.group.tasks()} if run else {name}
 
 
 def _check_names(task: Task, ids: Sequence[str]) -> None:
-    """Refuse what a node id cannot hold, whichever plugin has made the task.
+    """Reject names and ids that a node id cannot contain.
 
     Raises:
-        TaskFileError: The name of the task, or the id of a document.
+        TaskFileError: With the name of the task, or the id of a document.
     """
     if not all(map(is_node_name, task.name.split("::"))):
         what = f"a task cannot be called {task.name!r}"
@@ -376,12 +376,12 @@ def _check_names(task: Task, ids: Sequence[str]) -> None:
         raise TaskFileError([Problem(what, task.source, fix)])
 
 
-def _twice(one: Task | Group, known: TaskRun | GroupRun) -> Problem:
+def _twice(one: Task | Group, other: TaskRun | GroupRun) -> Problem:
     nouns = {True: "group", False: "task"}
-    there, here = isinstance(known, GroupRun), isinstance(one, Group)
+    there, here = isinstance(other, GroupRun), isinstance(one, Group)
     also = "" if there == here else f", which is now the name of a {nouns[here]}"
     return Problem(
-        f"there is already a {nouns[there]} called {one.name!r}, at {known.place}"
+        f"there is already a {nouns[there]} called {one.name!r}, at {other.place}"
         f"{also}",
         one.source,
         "give one of them another name, or run one file",

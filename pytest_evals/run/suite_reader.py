@@ -41,13 +41,13 @@ def read_suite(
     *,
     adds_metrics: bool,
 ) -> Suite:
-    """Read all sources, and check them before anything runs.
+    """Read all sources, and check them before any request is sent.
 
     Args:
         sources: Files, folders, tasks and groups.
         options: Changes to every task.
         gates: Gates outside of the files of tasks and groups.
-        load: A user's hook that sees each file first, if there is one.
+        load: A user's hook that gets each file first, if there is one.
         adds_metrics: Whether hooks of users may add metrics or change scores.
 
     Raises:
@@ -61,8 +61,10 @@ def read_suite(
     library = options.library
     if not isinstance(library, TaskLibrary):
         library = TaskLibrary(here, scanner=Scanner(skips=is_passed_by))
-    given = replace(options, takes=selection.takes)
-    for one in [one for source in sources for one in _loaded(source, given, load)]:
+    task_options = replace(options, takes=selection.takes)
+    for one in [
+        one for source in sources for one in _loaded(source, task_options, load)
+    ]:
         _add(suite, one, here)
     faults = near_group_faults(
         {run.task.name: run.task for run in suite.tasks.values()},
@@ -102,8 +104,8 @@ def _loaded(
         options = replace(options, library=TaskLibrary(root))
     if os.path.isdir(path):
         return load_folder(path, options, load or _no_file)
-    found = load(path) if load is not None and os.path.isfile(path) else None
-    return load_file(path, options) if found is None else found
+    tasks = load(path) if load is not None and os.path.isfile(path) else None
+    return load_file(path, options) if tasks is None else tasks
 
 
 def _no_file(path: Path) -> None:
@@ -118,17 +120,17 @@ def _folder(source: Source) -> Path | None:
 
 
 def _add(suite: Suite, one: Task | Group, here: Path) -> None:
-    """Add a task or a group, unless it is there already.
+    """Add a task or a group, unless it is already in the suite.
 
     Raises:
         TaskFileError: Two different tasks have the same name.
     """
-    known = suite.tasks.get(one.name)
-    if isinstance(one, Task) and known is not None and known.task is not one:
-        if known.task.config == one.config:
+    existing = suite.tasks.get(one.name)
+    if isinstance(one, Task) and existing is not None and existing.task is not one:
+        if existing.task.config == one.config:
             return
-        if known.place == one.source:
-            what = f"there is another task called {one.name!r}, at {known.place}"
+        if existing.place == one.source:
+            what = f"there is another task called {one.name!r}, at {existing.place}"
             raise TaskFileError([Problem(what, one.source, "run one of them")])
     path = one.source.path
     suite.add([one], path, file_id(path, here))

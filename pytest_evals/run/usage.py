@@ -1,4 +1,4 @@
-"""What several models, or one model in several workers, have used: counts, added up."""
+"""The sum of the usage of several models, or of one model in several workers."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import Any
 
 
 def with_usage(infos: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The first that says something, with the sum of all that is below ``usage``."""
-    said = [info for info in infos if info]
-    if not said:
+    """The first non-empty description, with the sum of all counts below ``usage``."""
+    described = [info for info in infos if info]
+    if not described:
         return {}
-    used = [u for info in said if isinstance(u := info.get("usage"), Mapping)]
-    # The first may have asked nothing, and so have used nothing.
-    return {**said[0], "usage": _sum(used)} if used else said[0]
+    used = [u for info in described if isinstance(u := info.get("usage"), Mapping)]
+    # The first may be empty, if it was not used.
+    return {**described[0], "usage": _sum(used)} if used else described[0]
 
 
 def _sum(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Numbers below equal names are added, mappings likewise; of all else the first."""
+    """Add numbers with equal names, recursively; of other values keep the first."""
     total: dict[str, Any] = {}
     for part in parts:
         for name, value in part.items():
-            known = total.get(name)
-            if known is None:
+            previous = total.get(name)
+            if previous is None:
                 total[name] = value
-            elif isinstance(value, Mapping) and isinstance(known, Mapping):
-                total[name] = _sum([known, value])
-            elif _is_number(value) and _is_number(known):
-                total[name] = known + value
+            elif isinstance(value, Mapping) and isinstance(previous, Mapping):
+                total[name] = _sum([previous, value])
+            elif _is_number(value) and _is_number(previous):
+                total[name] = previous + value
     return total
 
 

@@ -11,19 +11,19 @@ from pytest_evals.errors import OptionError
 
 
 def registered_metrics(hook: Any, config: Any) -> dict[str, Any]:
-    """What ``pytest_evals_register_metrics`` gives names.
+    """The metrics of ``pytest_evals_register_metrics``, by name.
 
     Raises:
-        OptionError: Two plugins give one name to different metrics.
+        OptionError: Two plugins register different metrics under one name.
     """
-    found: dict[str, Any] = {}
+    registered: dict[str, Any] = {}
     for metrics in hook.pytest_evals_register_metrics(config=config):
         for name, metric in (metrics or {}).items():
-            if found.setdefault(name, metric) is not metric:
+            if registered.setdefault(name, metric) is not metric:
                 raise OptionError(
                     f"pytest_evals_register_metrics: two metrics are called {name!r}"
                 )
-    return found
+    return registered
 
 
 def adds_metrics(hook: Any) -> bool:
@@ -35,7 +35,7 @@ def adds_metrics(hook: Any) -> bool:
 
 
 def prepared(hook: Any, task: Task, records: list[Record]) -> list[Record]:
-    """The records to ask, as ``pytest_evals_requests`` has them."""
+    """The records to send, as returned by ``pytest_evals_requests``."""
     asks = hook.pytest_evals_requests
     if not asks.get_hookimpls():
         return records

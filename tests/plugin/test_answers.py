@@ -230,7 +230,7 @@ def test_a_fingerprint_that_is_no_json_is_refused(counting):
     result = run(counting)
     assert result.parseoutcomes() == {"errors": 1, "skipped": 9}
     result.stdout.fnmatch_lines(
-        ["*the fingerprint of the model 'counting' is no JSON*"]
+        ["*the fingerprint of the model 'counting' is not JSON*"]
     )
 
 

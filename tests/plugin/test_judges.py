@@ -140,7 +140,7 @@ def test_without_a_judge_the_run_is_refused_before_any_model_is_opened(judged):
     result = judged.run("evals/sums.quiz", model="scripted:model.json")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     said = result.stderr.str()
-    assert "sums (" in said and "sums.quiz:1) asks a judge: there is no judge" in said
+    assert "sums (" in said and "sums.quiz:1) needs a judge: no judge is set" in said
     assert "--evals-judge=" in said
 
 

@@ -244,7 +244,7 @@ def test_a_judge_is_wanted_before_anything_is_asked(evals):
     (evals.path / "evals" / "gates.yaml").unlink()
     run = evals.runpytest_inprocess("evals/judged.py", *RUN)
     assert run.ret == pytest.ExitCode.USAGE_ERROR
-    run.stderr.fnmatch_lines(["*judged.py:31) asks a judge: there is no judge to ask*"])
+    run.stderr.fnmatch_lines(["*judged.py:31) needs a judge: no judge is set*"])
     run = evals.runpytest_inprocess("evals/judged.py", "--evals-validate")
     run.stdout.fnmatch_lines(["1 checked: 1 ok*"])
 

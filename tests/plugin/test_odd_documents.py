@@ -80,8 +80,8 @@ def test_documents_that_cannot_be_sent_are_reported_before_anything_is_sent(suit
     done = suite.run("evals", model=BREAK)
     done.stdout.fnmatch_lines(
         [
-            "evals: warning: quiz: 2 of 10 documents cannot be sent, first document "
-            "q3: evals/quiz.yaml:8: doc_to_text returned None, not a string",
+            "evals: warning: quiz: 2 of 10 documents cannot be prompted, first "
+            "document q3: evals/quiz.yaml:8: doc_to_text returned None, not a string",
             "evals/quiz.yaml *",
         ]
     )
@@ -184,8 +184,8 @@ def test_elsewhere_a_null_is_an_error_of_the_document(latticeflow):
     done.assert_outcomes(errors=2)
     done.stdout.fnmatch_lines(
         [
-            "evals: warning: sums: 2 of 3 documents cannot be sent, first document 1: "
-            f"{NULL_PROMPT[0]}",
+            "evals: warning: sums: 2 of 3 documents cannot be prompted, first "
+            f"document 1: {NULL_PROMPT[0]}",
             "*ERROR at call of sums[[]1]*",
             *NULL_PROMPT,
             "*ERROR at call of sums[[]2]*",

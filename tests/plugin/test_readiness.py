@@ -44,7 +44,7 @@ def check_refused(suite, result, told):
 @pytest.mark.parametrize("verbosity", ["-q", "-v"])
 def test_no_model_is_refused(suite, workers, verbosity):
     result = suite.run("evals", verbosity, *workers, model=None)
-    check_refused(suite, result, "there is no model to ask")
+    check_refused(suite, result, "no model is set")
     result.stderr.fnmatch_lines(["  fix: give one, as in --model=hf:gpt2 *"])
     assert not (suite.pytester.path / ".evals").exists()
 
@@ -153,7 +153,7 @@ def test_a_folder_without_a_model_of_its_own_is_refused(suite):
     assert suite.run("own", model=None).ret == 0
     shutil.rmtree(suite.pytester.path / ".evals")
     result = suite.run("own", "evals", model=None)
-    check_refused(suite, result, "there is no model to ask")
+    check_refused(suite, result, "no model is set")
 
 
 @pytest.mark.parametrize("option", ["--collect-only", "--evals-plan", "--setup-plan"])
@@ -253,10 +253,10 @@ def test_evaluate_refuses_a_judge_before_it_asks_the_model(suite, server):
             return [replace(task, follow_up=follow_up, models={"judge": ""})]
 
     path = suite.evals / "quiz.yaml"
-    with pytest.raises(OptionError, match=r"quiz .* asks a judge: there is no"):
+    with pytest.raises(OptionError, match=r"quiz .* needs a judge: no judge is set"):
         evaluate(path, model, plugins=[Plugin()])
     with pytest.raises(
-        (OptionError, ModelError), match="asks a judge: the environment variable"
+        (OptionError, ModelError), match="needs a judge: the environment variable"
     ):
         evaluate(path, model, judge=KEYLESS, plugins=[Plugin()])
     assert prompts == []

@@ -243,5 +243,5 @@ def test_early_stopping_reads_its_tasks_to_the_end(both):
     (both.pytester.path / "reference.jsonl").write_text('{"text": "a"}\n')
     (both.pytester.path / "answers.jsonl").write_text('{"text": "b"}\n')
     result = both.run("evals", "--evals-stop=curtail")
-    result.stdout.fnmatch_lines(["*quiz is read to the end: *the reference model *"])
+    result.stdout.fnmatch_lines(["*quiz runs to the end: *the reference model *"])
     assert result.parseoutcomes() == {"wrong": 300, "failed": 1}

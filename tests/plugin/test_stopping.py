@@ -79,7 +79,7 @@ def test_task_is_left_at_the_end_of_a_wave_and_the_next_one_is_read(big):
     done.stdout.fnmatch_lines([f"STOPPED [[]{N - n}[]] {told}"])
     done.stdout.fnmatch_lines(
         [
-            "evals: warning: two is read to the end: of gate 'must-pass', it is about*",
+            "evals: warning: two runs to the end: of gate 'must-pass', it is about*",
             f"one *{n}/600* >= 0.7 *passed (early)",
             f"one::exact_match passed (early): holds, decided after {n} of 600 docum*",
             "*the full run would agree with a probability of at least 99%*",
@@ -132,7 +132,7 @@ def test_what_cannot_be_left_is_read_to_the_end_and_says_why(big):
     done = big.run("evals", "--evals-stop=auto", model=None)
     assert len(asked(big)) == N
     done.stdout.fnmatch_lines(
-        ["*warning: one is read to the end: a gate of a group is about it"]
+        ["*warning: one runs to the end: a gate of a group includes it"]
     )
     (big.evals / "both.yaml").unlink()
     with (big.pytester.path / "conftest.py").open("a") as file:
@@ -144,7 +144,7 @@ def test_what_cannot_be_left_is_read_to_the_end_and_says_why(big):
     done = big.run("evals/one.yaml", "--evals-stop=auto", model=None)
     assert len(asked(big)) == N
     done.stdout.fnmatch_lines(
-        ["*one is read to the end: another plugin has changed the order of its docu*"]
+        ["*one runs to the end: another plugin has changed the order of its docu*"]
     )
 
 
@@ -157,7 +157,7 @@ def test_stopping_that_would_not_pay_is_left_out(big):
     done = big.run("evals/one.yaml", *options, model=None)
     assert len(asked(big)) == N
     done.stdout.fnmatch_lines(
-        ["*one is read to the end: stopping would save about *% of the documents, by*"]
+        ["*one runs to the end: stopping would save about *% of the documents, by*"]
     )
     gates(big, "one", "exact_match >= 0.85")
     big.run("evals/one.yaml", *options, model=None)
@@ -179,7 +179,7 @@ def test_drop_since_a_baseline_is_decided_early_if_documents_are_the_same(big):
     done = big.run("evals/one.yaml", "--evals-stop=auto", model=None)
     assert len(asked(big)) == N
     done.stdout.fnmatch_lines(
-        ["*one is read to the end: of gate 'exact_match-vs-main', baseline 'main' is*"]
+        ["*one runs to the end: of gate 'exact_match-vs-main', baseline 'main' is*"]
     )
     (gate,) = json.loads(latest(big).read_text())["gates"]
     assert gate["outcome"] == "invalid"
@@ -190,7 +190,7 @@ def test_verdicts_that_others_of_the_family_correct_are_not_decided_early(big):
     gates(big, "one", gate, {**gate, "min": 0.6, "id": "other"})
     done = big.run("evals/one.yaml", "--evals-stop=auto", model=None)
     assert len(asked(big)) == N
-    done.stdout.fnmatch_lines(["*its red verdict would be corrected for the other*"])
+    done.stdout.fnmatch_lines(["*its failure would be corrected for the other*"])
     gates(big, "one", gate, {**gate, "min": 0.6, "id": "other", "family": "none"})
     big.run("evals/one.yaml", "--evals-stop=auto", model=None)
     assert len(asked(big)) < N
@@ -267,7 +267,7 @@ def test_a_script_stops_where_pytest_stops(big, monkeypatch):
         assert by_script[key] == pytests[key], key
     assert by_script["gates"][0]["early"]
     assert result.warnings == (
-        "two is read to the end: of gate 'must-pass', it is about single documents",
+        "two runs to the end: of gate 'must-pass', it is about single documents",
     )
     samples = path.with_name("samples_one.jsonl").read_text().splitlines()
     numbers = [json.loads(line)["doc_id"] for line in samples]

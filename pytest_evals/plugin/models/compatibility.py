@@ -187,7 +187,7 @@ def _check_judges(
                 why = str(error)
             if why and not ((source or text) and answers.is_hooked(source or text)):
                 what, _, fix = why.partition("\n")
-                raise pytest.UsageError(f"{where} asks a judge: {what}\n{fix}")
+                raise pytest.UsageError(f"{where} needs a judge: {what}\n{fix}")
     try:
         if text:
             check_spec(parse_spec(text))

@@ -373,5 +373,7 @@ def test_a_solver_that_sends_something_else_when_it_is_replayed_is_an_error(read
     (ask,) = next(dialogue({"word": "a"}, 0))
     exchange = Exchange(*ask, Response(text="x"))
     assert replayed(dialogue({"word": "a"}, 0), [exchange]).output == "x"
-    with pytest.raises(DocumentError, match="sends other requests than in the recorded run"):
+    with pytest.raises(
+        DocumentError, match="sends other requests than in the recorded run"
+    ):
         replayed(dialogue({"word": "b"}, 0), [exchange])
