@@ -45,7 +45,7 @@ def check_refused(suite, result, told):
 def test_no_model_is_refused(suite, workers, verbosity):
     result = suite.run("evals", verbosity, *workers, model=None)
     check_refused(suite, result, "no model is set")
-    result.stderr.fnmatch_lines(["  fix: give one, as in --model=hf:gpt2 *"])
+    result.stderr.fnmatch_lines(["  fix: pass one, such as --model=hf:gpt2 *"])
     assert not (suite.pytester.path / ".evals").exists()
 
 
@@ -213,7 +213,7 @@ def test_a_judge_that_cannot_be_opened_is_refused_before_the_model_is_asked(
     who = "the model 'grader'" if named else "a judge"
     url = model.partition("base_url=")[2].partition(",")[0]
     told = f"the environment variable EVALS_JUDGE_KEY holds no key for {url}"
-    check_refused(suite, result, f"quiz (evals/quiz.yaml:1) asks {who}: {told}")
+    check_refused(suite, result, f"quiz (evals/quiz.yaml:1) needs {who}: {told}")
     assert prompts == []
     monkeypatch.setenv("EVALS_JUDGE_KEY", "sk-judge")
     first = suite.run(*options, model=model)
