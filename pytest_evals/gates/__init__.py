@@ -1,1 +1,1 @@
-"""Results to verdicts: what a gate may say, and how it is judged."""
+"""Gates: reading, estimation, decision and explanation."""

@@ -1,6 +1,6 @@
 """Check gates before they are judged: conditions that always or never hold by the range
 of the metric, margins on the wrong side, weights that do not match the tasks; and
-``when``, on which models and machines a gate is judged.
+``when``, the models and machines on which a gate is judged.
 """
 
 from __future__ import annotations
@@ -24,48 +24,50 @@ def span_fault(gate: Gate, span: Span, scale: Span | None = None) -> str:
 
     Args:
         gate: The gate; its metric is known.
-        span: The values that the metric can have.
-        scale: The values that were converted to these.
+        span: The possible values of the metric.
+        scale: The range that was rescaled to ``span``, if any.
     """
     for margin in (gate.margin, gate.each):
         if margin is not None and _always_holds(margin, span):
             each = "each: " if margin is gate.each else ""
             hint = _as_share(margin) or _INSIDE
-            return f"{each}{_lies(gate.metric, span)}, so {margin} always holds{hint}"
+            limits = _range_text(gate.metric, span)
+            return f"{each}{limits}, so {margin} always holds{hint}"
     for bound in gate.bounds:
         if not _holds_at(bound, _best(bound, span)):
             hint = _converted(bound, span, scale) or _in_percent(bound, span)
             hint = hint or _INSIDE
-            return f"{_lies(gate.metric, span)}, so {bound} never holds{hint}"
+            return f"{_range_text(gate.metric, span)}, so {bound} never holds{hint}"
     always = [b for b in gate.bounds if _holds_at(b, _worst(b, span))]
     if gate.bounds and len(always) == len(gate.bounds):
         text = " and ".join(map(str, gate.bounds))
         verb = "hold" if len(always) > 1 else "holds"
         hint = _converted(gate.bounds[0], span, scale) or _INSIDE
-        return f"{_lies(gate.metric, span)}, so {text} always {verb}{hint}"
+        return f"{_range_text(gate.metric, span)}, so {text} always {verb}{hint}"
     return ""
 
 
 def _always_holds(margin: Margin, span: Span) -> bool:
-    """Whether no change for the worse can be larger."""
+    """Whether every possible change for the worse is within the margin."""
     if margin.key == "recovery":
         return False
     if margin.relative:
-        # A value that is never negative cannot lose more than all of itself.
+        # A value that is never negative cannot drop by more than itself.
         return margin.sign > 0 and span.low >= 0 and margin.value >= 1
     width = span.high - span.low
     return math.isfinite(width) and Fraction(margin.value) >= Fraction(width)
 
 
 def _as_share(margin: Margin) -> str:
-    """The same number in points, where it was meant as such."""
+    """A suggestion: the number as points."""
     if margin.relative or not 1 <= margin.value <= 100:
         return ""
     return f"; did you mean {margin.key}: {margin.value / 100}?"
 
 
 def _converted(bound: Bound, span: Span, scale: Span | None) -> str:
-    """The same limit in the stored values, where it was meant as one of the scale."""
+    """A suggestion: the threshold in the stored range, if it looks like a value of the
+    scale."""
     value = float(bound.value)
     if scale is None or scale == span or not scale.low <= value <= scale.high:
         return ""
@@ -73,8 +75,8 @@ def _converted(bound: Bound, span: Span, scale: Span | None) -> str:
     stored = span.low + share * (span.high - span.low)
     if stored == value:
         return ""
-    told = f"values from {scale.low:g} to {scale.high:g} are stored in that range"
-    return f"; {told}, did you mean {bound.op} {stored:.4g}?"
+    text = f"values from {scale.low:g} to {scale.high:g} are stored in that range"
+    return f"; {text}, did you mean {bound.op} {stored:.4g}?"
 
 
 def _best(bound: Bound, span: Span) -> float:
@@ -86,7 +88,7 @@ def _worst(bound: Bound, span: Span) -> float:
 
 
 def _holds_at(bound: Bound, value: float) -> bool:
-    """Whether the bound holds; exactly, unlike for a number that was computed."""
+    """Whether the condition holds for an exact number."""
     if math.isinf(value):
         return (value > 0) == (bound.op in (">=", ">"))
     edge, exact = Fraction(bound.value), Fraction(value)
@@ -98,7 +100,7 @@ def _holds_at(bound: Bound, value: float) -> bool:
     }[bound.op]
 
 
-def _lies(metric: str, span: Span) -> str:
+def _range_text(metric: str, span: Span) -> str:
     if span == POSITIVE:
         return f"{metric} is above 0"
     low, high = f"{span.low:g}", f"{span.high:g}"
@@ -108,18 +110,19 @@ def _lies(metric: str, span: Span) -> str:
         return f"{metric} is {low} or more"
     if math.isinf(span.low):
         return f"{metric} is {high} or less"
-    return f"{metric} lies between {low} and {high}"
+    return f"{metric} is between {low} and {high}"
 
 
 def _in_percent(bound: Bound, span: Span) -> str:
-    """The same number in percent, where that is a bound of such a metric."""
+    """A suggestion: the number in percent, if that is a possible threshold."""
     percent = span.low <= float(bound.value) / 100 <= span.high
     is_share = span.high == 1 and 1 < bound.value <= 100
     return f"; did you mean {bound.op} {bound.value}%?" if percent and is_share else ""
 
 
 def direction_fault(gate: Gate, higher_is_better: bool | None) -> str:
-    """Why the margin is on the wrong side; empty if it is not, or that is unknown."""
+    """Why the margin is on the wrong side; empty if it is not, or if the direction is
+    unknown."""
     margin = gate.margin
     if margin is None or higher_is_better in (None, margin.sign > 0):
         return ""
@@ -148,23 +151,23 @@ CONDITIONS = ("model", "dtype", "device", "gpu")
 def machine_of(
     model: str, spec: str, info: Mapping[str, Any]
 ) -> dict[str, tuple[str, ...]]:
-    """The names that conditions are compared with, the one that is shown first; none
-    for what is not known.
+    """The names that conditions are compared with, the one to show first; none if
+    unknown.
 
     Args:
         model: The model's name.
-        spec: As given by ``--model``, empty if it was not.
-        info: What the model reports of itself.
+        spec: The value of ``--model``, empty if it was not set.
+        info: The model's description.
     """
     models = (model, spec, model.partition(",")[0], spec.partition(",")[0])
     device = str(info.get("device") or "")
-    found = {
+    values = {
         "model": models,
         "dtype": (str(info.get("dtype") or "").removeprefix("torch."),),
         "device": (device, device.partition(":")[0]),
         "gpu": (str(info.get("device_name") or "") if "cuda" in device else "",),
     }
-    return {key: tuple(filter(None, names)) for key, names in found.items()}
+    return {key: tuple(filter(None, names)) for key, names in values.items()}
 
 
 def left_out(gate: Gate, machine: Mapping[str, tuple[str, ...]]) -> Verdict | None:
@@ -190,12 +193,13 @@ def _fits(name: str, patterns: Iterable[str]) -> bool:
 
 
 def _unmet(key: str, patterns: Iterable[str], names: tuple[str, ...]) -> str:
-    wanted = " or ".join(patterns)
-    return f"{key} is {names[0] if names else 'unknown'}, not {wanted}"
+    expected = " or ".join(patterns)
+    return f"{key} is {names[0] if names else 'unknown'}, not {expected}"
 
 
 def ungated(verdicts: Iterable[Verdict]) -> list[str]:
-    """One warning for each task or group whose gates were all left out."""
+    """One warning for each task or group all of whose gates were skipped by
+    ``when``."""
     judged: dict[str, bool] = {}
     for verdict in verdicts:
         name = verdict.gate.task

@@ -46,7 +46,7 @@ class Condition(NamedTuple):
         return self.op in (">=", ">")
 
     def holds(self, value: Value) -> bool:
-        """Whether a finite number meets it."""
+        """Whether a finite number satisfies the condition."""
         side = _side(value, self.threshold)
         if side == 0:
             return self.op in (">=", "<=")
@@ -60,9 +60,9 @@ class Decision(NamedTuple):
         outcome: Passed, failed or inconclusive.
         condition: The one that decided it; ``None`` for gates without conditions.
         interval: The confidence limits, ``None`` if the number was compared.
-        p_fails: One-sided p-value of "a condition does not hold"; ``None`` if the
-            number was compared or no condition can fail.
-        p_passes: The same of "all conditions hold".
+        p_fails: One-sided p-value of "all conditions hold": small values are evidence
+            of a failure; ``None`` if the number was compared or no condition can fail.
+        p_passes: One-sided p-value of "a condition does not hold".
     """
 
     outcome: Outcome
@@ -129,13 +129,13 @@ def decide(
 
 
 def p_fails(conditions: Sequence[Condition], estimate: GateEstimate) -> float | None:
-    """One-sided p-value of "a condition does not hold"; ``None`` if none can fail."""
+    """One-sided p-value of a failure; ``None`` if no condition can fail."""
     able = [one for one in conditions if _can_fail(one, estimate)]
     return min((_p_fails(one, estimate) for one in able), default=None)
 
 
 def p_passes(conditions: Sequence[Condition], estimate: GateEstimate) -> float:
-    """One-sided p-value of "all conditions hold"."""
+    """One-sided p-value of a pass."""
     return max(_p_holds(one, estimate) for one in conditions)
 
 
@@ -190,8 +190,10 @@ def is_stable(
     cases = [(conditions_of(gate, one), one) for one in possible]
     if not estimate.n_missing or not conditions_of(gate, estimate):
         return True
-    found = {decide(conditions, one, confidence).outcome for conditions, one in cases}
-    if found != {outcome}:
+    outcomes = {
+        decide(conditions, one, confidence).outcome for conditions, one in cases
+    }
+    if outcomes != {outcome}:
         return False
     if estimate.lists_all or outcome is Outcome.PASSED:
         return True
@@ -203,10 +205,10 @@ def is_stable(
 
 
 def check_varies(gate: Gate, estimate: ChangeEstimate) -> None:
-    """Make sure that the documents have not all changed by the same.
+    """Check that the documents have not all changed by the same amount.
 
     Raises:
-        InvalidGateError: They have.
+        InvalidGateError: They have, so the variance of the change is unknown.
     """
     spread = estimate.spread
     if isinstance(spread, ExactValue) and abs(spread.value) > NEGLIGIBLE:
@@ -217,8 +219,8 @@ def check_varies(gate: Gate, estimate: ChangeEstimate) -> None:
 
 
 def distance(condition: Condition, value: Value) -> float:
-    """The distance of a number from the threshold, never negative; infinite if no
-    double holds it."""
+    """The absolute distance of a number from the threshold; infinite if it exceeds the
+    range of a double."""
     try:
         return abs(float(Fraction(value) - Fraction(condition.threshold)))
     except (OverflowError, ValueError):  # too large, or the number is not finite
@@ -244,14 +246,14 @@ def counts_that_hold(conditions: Sequence[Condition], n: int) -> range:
 def correct_short(
     conditions: Sequence[Condition], count: int, n: int, higher_is_better: bool | None
 ) -> int | None:
-    """How many more of ``n`` documents would have to be correct so that all conditions
-    hold.
+    """The number of further correct documents, of ``n``, with which all conditions
+    would hold.
 
     Args:
-        conditions: On the share of documents with value 1; not all of them hold.
+        conditions: On the share of documents with value 1; at least one does not hold.
         count: Documents with value 1.
         n: Documents.
-        higher_is_better: Whether 1 is correct; ``None`` counts as yes.
+        higher_is_better: Whether 1 is correct; ``None`` counts as true.
 
     Returns:
         The smallest such number; ``None`` if there is none.

@@ -1,5 +1,5 @@
-"""Per-document values that gates read: values of a metric, clusters, answers; and
-several answers to a document as one value.
+"""Per-document values of gates: values of a metric, clusters, answers; and the
+reduction of several answers to one value.
 
 The names of reducers are those of Inspect and lm-eval: ``mean``, ``max``, ``majority``,
 ``pass@k`` (at least one of k answers is correct) and ``pass^k`` (all k are). Gates
@@ -34,11 +34,12 @@ from pytest_evals.stats.averages import mean, mean_stderr
 
 
 class InvalidGateError(Exception):
-    """The gate cannot be evaluated; :mod:`pytest_evals.gates.judge` makes it a verdict.
+    """The gate cannot be evaluated; :mod:`pytest_evals.gates.judge` turns it into a
+    verdict.
 
     Args:
-        reason: For the verdict.
-        outcome: Of the verdict.
+        reason: Reason of the verdict.
+        outcome: Outcome of the verdict.
     """
 
     def __init__(self, reason: str, outcome: Outcome = Outcome.INVALID) -> None:
@@ -48,18 +49,18 @@ class InvalidGateError(Exception):
         self.outcome = outcome
 
     def of_task(self, task: str) -> InvalidGateError:
-        """The same error with the name of a group's task in front."""
+        """The same error, prefixed with the name of a group's task."""
         return InvalidGateError(f"{task}: {self.reason}", self.outcome)
 
 
 class Required(NamedTuple):
-    """What the gates of a task need of each document beyond its scores.
+    """Requirements of a task's gates on each document, beyond its scores.
 
     Args:
         fields: Fields of the rows that are clusters.
         repeats: Whether each answer's value is kept.
         compared: Whether answers and log-probabilities are kept.
-        counts: Metrics of the run whose values are kept.
+        counts: Run metrics whose values are kept.
     """
 
     fields: frozenset[str]
@@ -69,7 +70,7 @@ class Required(NamedTuple):
 
 
 def required_by(gates: Iterable[Gate], *, every_count: bool = False) -> Required:
-    """What these gates need of each document; tests may need everything."""
+    """The requirements of these gates; tests may need everything."""
     every = [*gates]
     fields = frozenset(gate.cluster for gate in every if gate.cluster)
     repeats = any(
@@ -82,7 +83,7 @@ def required_by(gates: Iterable[Gate], *, every_count: bool = False) -> Required
 
 
 def asking_for(task: Task, gates: Iterable[Gate]) -> Task:
-    """The task, whose requests ask for what its gates need."""
+    """The task, whose requests ask for top log-probabilities if its gates need them."""
     needs_tokens = any(gate.metric == "kl" and gate.baseline for gate in gates)
     return task_with_top_logprobs(task) if needs_tokens else task
 
@@ -105,8 +106,8 @@ def _compared(record: Record) -> Compared:
     for score in record.scores:
         answers.setdefault(score.filter, score.answer)
     is_choice = all(isinstance(one, Loglikelihood) for one in record.requests)
-    found = [one.logprob for one in record.responses if is_choice]
-    logprobs = tuple(one for one in found if one is not None)
+    of_choices = [one.logprob for one in record.responses if is_choice]
+    logprobs = tuple(one for one in of_choices if one is not None)
     tops = record.responses[0].top_logprobs if record.responses else ()
     return Compared(
         answers,
@@ -118,8 +119,8 @@ def _compared(record: Record) -> Compared:
 def with_labels(
     result: TaskResult | GroupResult, field: str
 ) -> TaskResult | GroupResult:
-    """The results with a field of each document's row, for a gate that was created
-    after the documents were scored."""
+    """The results with a field of each document's row, for a gate created after
+    scoring."""
     if isinstance(result, GroupResult):
         return replace(result, tasks=tuple(_labelled(t, field) for t in result.tasks))
     return _labelled(result, field)
@@ -137,13 +138,13 @@ def _labelled(result: TaskResult, field: str) -> TaskResult:
 
 
 def labels_in(doc: Doc, fields: Collection[str]) -> dict[str, str]:
-    """The clusters of a document, as text, without those that it lacks."""
-    found = {}
+    """The clusters of a document, as text, without missing ones."""
+    labels = {}
     for field in fields:
         value = _value(doc, field)
         if value is not None:
-            found[field] = str(value)
-    return found
+            labels[field] = str(value)
+    return labels
 
 
 def _value(doc: Doc, field: str) -> Any:
@@ -184,40 +185,41 @@ def labels_of(
         positions: The documents.
 
     Raises:
-        InvalidGateError: A document has no such field, or all have the same value.
+        InvalidGateError: A document has no such field, or all documents have the same
+            value.
     """
     if not field:
         return None
     records = {record.index: record for record in result.records}
-    found = []
+    labels = []
     for position in positions:
         record = records[position]
         if field not in record.labels:
             raise InvalidGateError(
                 f"document {record.doc.id!r} has no field {field!r} to cluster by"
             )
-        found.append(record.labels[field])
-    if len({*found}) < 2:
+        labels.append(record.labels[field])
+    if len({*labels}) < 2:
         raise InvalidGateError(
             f"all documents have the same {field!r}: a single cluster has no variance "
             "between clusters"
         )
-    return found
+    return labels
 
 
 _PLAIN = ("mean", "max", "majority")
 _OF_K = re.compile(r"pass([@^])([1-9]\d*)", re.ASCII)
 REDUCERS = (*_PLAIN, "pass@k", "pass^k")
-"""Their names, where k is a number."""
+"""Names of reducers with a number k."""
 
 
 def is_reducer(name: str) -> bool:
-    """Whether there is such a reducer."""
+    """Whether the name is a reducer."""
     return name in _PLAIN or bool(_OF_K.fullmatch(name))
 
 
 def n_needed(name: str) -> int:
-    """How many answers to a document the reducer takes at least."""
+    """The smallest number of answers to a document that the reducer accepts."""
     match = _OF_K.fullmatch(name)
     return int(match[2]) if match else 1
 
@@ -225,21 +227,21 @@ def n_needed(name: str) -> int:
 def reduced(
     name: str, values: Sequence[float], answers: Sequence[Hashable] = ()
 ) -> float:
-    """One value of a document's several.
+    """Reduce the values of a document's answers to one.
 
-    ``pass@k`` and ``pass^k`` are the unbiased estimates out of n answers, c of them
-    right: 1 - C(n-c, k) / C(n, k) (Chen et al. 2021, arXiv 2107.03374) and
-    C(c, k) / C(n, k) (Yao et al. 2024, arXiv 2406.12045).
+    ``pass@k`` and ``pass^k`` are the unbiased estimates from n answers, c of them
+    correct: 1 - C(n-c, k) / C(n, k) (Chen et al. 2021, arXiv 2107.03374) and C(c, k) /
+    C(n, k) (Yao et al. 2024, arXiv 2406.12045).
 
     Args:
-        name: Of the reducer.
-        values: One an answer; not empty. For ``pass`` each is 0 or 1.
-        answers: What was answered, one each; ``majority`` takes the value of the most
-            frequent, of the earliest where several are.
+        name: Name of the reducer.
+        values: One for each answer; not empty. For ``pass`` each is 0 or 1.
+        answers: The answers; ``majority`` returns the value of the most frequent one,
+            the earliest of several.
 
     Raises:
-        ValueError: There are fewer answers than the reducer takes, or values that are
-            neither right nor wrong.
+        ValueError: There are too few answers for the reducer, or values that are
+            neither 0 nor 1.
     """
     if name == "mean":
         return math.fsum(values) / len(values)
@@ -263,7 +265,7 @@ def reduced_group(gate: Gate, metric: MetricResult, result: GroupResult) -> Grou
     """The group with each document's answers reduced.
 
     Raises:
-        InvalidGateError: A task does not ask several times.
+        InvalidGateError: A task has only one answer to each document.
     """
     tasks = []
     for task in result.tasks:
@@ -286,7 +288,7 @@ def reduced_result(gate: Gate, metric: MetricResult, result: TaskResult) -> Task
     _check_copies(metric, result)
     records = tuple(_reduced(gate, metric, record) for record in result.records)
     values = [*values_of(replace(result, records=records), metric.key).values()]
-    found = replace(
+    reduced = replace(
         metric,
         estimate=Estimate(mean(values), mean_stderr(values), "analytic"),
         total=sum(map(int, values)) if {*values} <= {0, 1} else None,
@@ -299,7 +301,7 @@ def reduced_result(gate: Gate, metric: MetricResult, result: TaskResult) -> Task
             limits=metric.how.known_limits if metric.how else None,
         ),
     )
-    others = (one if one.key != metric.key else found for one in result.metrics)
+    others = (one if one.key != metric.key else reduced for one in result.metrics)
     return replace(result, records=records, metrics=tuple(others))
 
 
@@ -317,8 +319,8 @@ def _one(gate: Gate, record: Record, score: Score) -> Score:
     if not score.repeats:
         raise InvalidGateError(
             f"reducer {gate.reducer!r} needs the value of each answer, and document "
-            f"{record.doc.id!r} has none: the task asks once, or its filters take "
-            "several answers at once"
+            f"{record.doc.id!r} has none: the task has one answer, or its filters "
+            "combine several answers"
         )
     if not all(isinstance(value, (int, float)) for value in score.repeats):
         raise InvalidGateError(f"{score.key} has no numbers to reduce")
@@ -335,7 +337,8 @@ def reduced_reference(
     """Position of a document to its reduced value in a baseline.
 
     Raises:
-        InvalidGateError: The baseline has no answers, or they cannot be reduced.
+        InvalidGateError: The baseline has no repeated answers, or they cannot be
+            reduced.
     """
     kept = reference.repeats.get(metric.key)
     if not kept:
@@ -359,6 +362,6 @@ def _check_copies(metric: MetricResult, result: TaskResult) -> None:
     if len(scores) > 1 and all(score.is_copied for score in scores):
         n = len(scores[0].repeats)
         raise InvalidGateError(
-            f"all {n} answers to each document are the same text though the "
-            "temperature is above 0: copies of one answer are no evidence"
+            f"all {n} answers to each document are identical although the "
+            "temperature is above 0, so they are copies and not independent"
         )

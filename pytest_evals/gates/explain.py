@@ -1,4 +1,4 @@
-"""Explain verdicts: every sentence about a gate that was judged."""
+"""The reasons and notes of verdicts as text."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ WITHIN_NOISE = "within noise"
 """Part of the reason of a verdict with a threshold within the confidence interval."""
 NO_NOISE = "the noise between runs is unknown, so this run's number is compared"
 MOST_TIMES = 100
-"""Times as many documents as were scored: if more are needed, none are suggested."""
+"""If more than this many times the scored documents are needed, no number is
+suggested."""
 POWER = 0.8
-"""The probability with which an unchanged model should pass."""
+"""Required probability that an unchanged model passes."""
 WEAK = 0.5
 _NORMAL = NormalDist()
 
@@ -40,10 +41,11 @@ _NORMAL = NormalDist()
 def skipped_reason(
     metric: MetricResult | None, result: TaskResult | GroupResult
 ) -> str:
-    """How many documents were run, and the number over these."""
+    """The number of documents that were run, and the value over these."""
     if metric is not None and isinstance(result, GroupResult):
         result = result.having(metric.name, metric.filter)
-    # The number of a group may count a task twice.
+    # A task may belong to a group twice, so its documents cannot be counted by the
+    # metric.
     counted = metric is not None and isinstance(result, TaskResult)
     n_missing = metric.n_missing if metric and counted else result.n_missing
     n_run = result.n_selected - n_missing
@@ -54,7 +56,7 @@ def skipped_reason(
 
 
 def missing_decide(conditions: Sequence[Condition], estimate: GateEstimate) -> str:
-    """The documents without a score can change the verdict."""
+    """Reason of a verdict that the documents without a score can change."""
     n = estimate.n + estimate.n_missing
     have = "has" if estimate.n_missing == 1 else "have"
     counts = missing_count(estimate.n_errored, estimate.n_unscored)
@@ -76,7 +78,7 @@ def number_reason(
     decision: Decision,
     reversal: Reversal | None,
 ) -> str:
-    """Of a gate that compares the number."""
+    """Reason of a gate that compares the number."""
     value = float(estimate.value)
     if decision.condition is None:
         return f"{metric.name} is present: {figure(value)}"
@@ -97,7 +99,7 @@ def number_reason(
 def reversal_text(
     reversal: Reversal, outcome: Outcome, show: Callable[[float], str]
 ) -> str:
-    """The threshold is within the confidence interval."""
+    """Note on a threshold within the confidence interval."""
     low, high = reversal.interval.low, reversal.interval.high
     would = "pass" if outcome is Outcome.FAILED else "fail"
     text = (
@@ -122,7 +124,7 @@ def limits_reason(
     decision: Decision,
     conditions: Sequence[Condition],
 ) -> str:
-    """Of a gate that compares confidence limits."""
+    """Reason of a gate that compares confidence limits."""
     condition, interval = decision.condition, decision.interval
     assert condition is not None
     assert interval is not None
@@ -161,10 +163,12 @@ def _limits(gate: Gate, interval: Interval, unit: Unit | None = None) -> str:
 
 
 def shown_limits(verdict: Verdict) -> str:
-    """The confidence limits that a gate compared, for a table; empty for a gate that
-    compared the number."""
+    """The compared confidence limits, for a table; empty for a gate that compared the
+    number."""
     interval, change = verdict.interval, verdict.change
-    if interval is None or verdict.early:  # early limits have a level of their own
+    if (
+        interval is None or verdict.early
+    ):  # early limits have their own confidence level
         return ""
     if change is None:
         return _limits(verdict.gate, interval)
@@ -202,8 +206,8 @@ def _to_decide(
 def documents_to_decide(
     conditions: Sequence[Condition], estimate: GateEstimate, confidence: float
 ) -> int | None:
-    """The smallest number of documents with which the gate would not be inconclusive,
-    if the value and its variance stay the same; more than there are."""
+    """The smallest number of documents with which the gate would be decided, if the
+    value and its variance stay the same; more than there are now."""
     spread, n = estimate.spread, estimate.n
     assert spread is not None
 
@@ -211,12 +215,12 @@ def documents_to_decide(
     holds = all(condition.holds(value) for condition in conditions)
 
     def is_decided(more: int) -> bool:
-        # P-values cost a fraction of limits, and agree with them.
+        # P-values are much cheaper than limits, and agree with them.
         scaled = replace(estimate, spread=spread.scaled(more / n))
         if holds:
             return p_passes(conditions, scaled) <= alpha
-        found = p_fails(conditions, scaled)
-        return found is not None and found < alpha
+        p_value = p_fails(conditions, scaled)
+        return p_value is not None and p_value < alpha
 
     z = _NORMAL.inv_cdf(confidence)
     away = min(distance(condition, value) for condition in conditions)
@@ -228,7 +232,7 @@ def documents_to_decide(
 def change_reason(
     gate: Gate, estimate: ChangeEstimate, decision: Decision, change: ShownChange
 ) -> str:
-    """Of a gate on a change since a baseline."""
+    """Reason of a gate on a change since a baseline."""
     threshold = shown_bar(change)
     text, interval = change_text(change), decision.interval
     limits, how = "", f"over: {gate.over}"
@@ -257,13 +261,13 @@ def shown(
     Args:
         gate: The gate.
         estimate: The change.
-        condition: The smallest or largest change that is allowed.
-        name: Of the baseline.
+        condition: The smallest or largest allowed change.
+        name: Name of the baseline.
     """
     gained = lost = None
     if estimate.shares is not None:
         gained, lost = int(estimate.shares.gained), int(estimate.shares.lost)
-        if gate.margin is not None and gate.margin.sign < 0:  # a 1 is a mistake
+        if gate.margin is not None and gate.margin.sign < 0:  # 1 means wrong
             gained, lost = lost, gained
     return ShownChange(
         baseline=name,
@@ -282,7 +286,7 @@ def shown(
 def change_notes(
     gate: Gate, estimate: ChangeEstimate, decision: Decision, reversal: Reversal | None
 ) -> Iterator[str]:
-    """What a reader should know of a comparison beyond its verdict."""
+    """Notes on a comparison in addition to its reason."""
     if gate.over == "run":
         if reversal is not None:
 

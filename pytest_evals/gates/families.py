@@ -1,7 +1,7 @@
-"""Many gates at once, by the correction of Holm (1979): failures among the gates of a
-family, and among the tasks of a group (``each``).
+"""Correction for multiple testing by Holm (1979): failures among the gates of a family,
+and among the tasks of a group (``each``).
 
-Only failures are corrected. Passing needs no correction, since all gates must pass.
+Only failures are corrected. Passing needs no correction, because all gates must pass.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pytest_evals.gates.figures import figure, shown_change, suffix
 from pytest_evals.stats.multiplicity import holm
 
 _SHOWN = 3
-"""Tasks that a reason names before it counts the others."""
+"""Number of tasks listed in a reason."""
 
 
 def family_of(gate: Gate) -> tuple[str, str] | None:
-    """The family of a gate: by default its task or group, if named that of the whole
-    session; ``None`` if it is in none."""
+    """The family of a gate: by default its task or group, if named the whole session's;
+    ``None`` if it has none."""
     if gate.family == "none":
         return None
     return (gate.family, "") if gate.family else ("", gate.task)
@@ -32,20 +32,21 @@ def family_of(gate: Gate) -> tuple[str, str] | None:
 def corrected(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """The verdicts in their order, corrected by Holm (1979) within each family.
 
-    A gate that fails alone and not among its family is inconclusive. Gates without a
-    p-value stay out: those that count no noise, and those that cannot fail.
+    A gate that fails on its own but not after the correction is inconclusive. Gates
+    without a p-value are not corrected: those that compare the number, and those that
+    cannot fail.
     """
     families: dict[tuple[str, str], list[int]] = {}
     for i, verdict in enumerate(verdicts):
         family = family_of(verdict.gate)
         if family is not None and verdict.p_fails is not None:
             families.setdefault(family, []).append(i)
-    found = [*verdicts]
+    result = [*verdicts]
     for members in families.values():
         adjusted = holm([verdicts[i].p_fails or 0.0 for i in members])
         for i, p in zip(members, adjusted, strict=True):
-            found[i] = _with(verdicts[i], p, len(members))
-    return found
+            result[i] = _with(verdicts[i], p, len(members))
+    return result
 
 
 def _with(verdict: Verdict, p_adjusted: float, n: int) -> Verdict:
@@ -79,13 +80,14 @@ class MemberCheck(NamedTuple):
 def with_member_checks(
     verdict: Verdict, margin: Margin, checks: Sequence[MemberCheck]
 ) -> Verdict:
-    """The verdict of a group, failed if a task is proven worse than ``each`` allows.
+    """The verdict of a group; failed if a task is proven worse than ``each`` allows.
 
-    A single task has too few documents to be proven equal, so this can only fail.
+    A single task has too few documents to prove equivalence, so this can only fail the
+    gate.
 
     Args:
-        verdict: Of the group's own number.
-        margin: Of each task.
+        verdict: The verdict on the group's metric.
+        margin: The margin of each task.
         checks: The tasks.
     """
     gate = verdict.gate
@@ -113,7 +115,8 @@ def _at_extreme(
     check: MemberCheck,
     extreme: Callable[..., ChangeEstimate],
 ) -> MemberCheck:
-    """The task with its documents without a score at one extreme of the p-value."""
+    """The task with its documents without a score at the extreme with the largest
+    p-value."""
     possible = [
         one for one in check.change.missing or () if isinstance(one, ChangeEstimate)
     ]
@@ -135,7 +138,7 @@ def _failed_members(
         decide([condition], one.change, gate.confidence)
         for condition, one in zip(conditions, checks, strict=True)
     ]
-    # A condition that no value can break has no p-value.
+    # A condition that cannot fail has no p-value.
     adjusted = holm([1.0 if d.p_fails is None else d.p_fails for d in decided])
     return [
         f"{name} {shown_change(float(change.value), change.unit)}{suffix(change.unit)} "

@@ -1,5 +1,5 @@
 """Format numbers and changes. Rounding never moves a number to the other side of the
-threshold next to it.
+threshold shown next to it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from fractions import Fraction
 from pytest_evals.core.gate import Change, Unit
 
 MOST_DIGITS = 15
-"""Digits behind the point that a double can still tell apart near 1."""
+"""Digits after the decimal point that a double can distinguish near 1."""
 
 
 def figure(value: float) -> str:
-    """Three digits behind the point; three significant ones for tiny numbers, six for
-    huge ones."""
+    """Three digits after the decimal point; three significant digits for tiny numbers,
+    six for huge ones."""
     if not math.isfinite(value):
         return str(value)
     if value and abs(value) < 0.001:
@@ -26,8 +26,8 @@ def figure(value: float) -> str:
 
 
 def figure_beside(value: float, threshold: Decimal | Fraction) -> str:
-    """The number with enough digits to show on which side of the threshold it is:
-    0.74996 next to 0.75, not 0.750."""
+    """The number with enough digits to show its side of the threshold: 0.74996 next to
+    0.75, not 0.750."""
     text = figure(value)
     if not math.isfinite(value) or value == float(threshold):
         return text
@@ -41,13 +41,12 @@ def figure_beside(value: float, threshold: Decimal | Fraction) -> str:
 
 
 def shown_change(difference: float, unit: Unit, bar: float | None = None) -> str:
-    """A signed number, with as many digits as it takes to see on which side of the bar
-    it lies.
+    """A signed change, with enough digits to show its side of the threshold.
 
     Args:
         difference: A share, or a plain number.
-        unit: How it is shown.
-        bar: What it stands beside; ``None`` for nothing.
+        unit: Its unit.
+        bar: The threshold next to it; ``None`` for none.
     """
     if unit == "plain":
         sign = "-" if difference < 0 else "+"
@@ -62,18 +61,18 @@ def shown_change(difference: float, unit: Unit, bar: float | None = None) -> str
 
 
 def shown_bar(change: Change) -> str:
-    """The bar with its operator: ``>= -2.00 points``."""
+    """The threshold with its operator: ``>= -2.00 points``."""
     shown = shown_change(change.bar, change.unit)
     return f"{change.op} {shown}{suffix(change.unit)}"
 
 
 def suffix(unit: Unit) -> str:
-    """The word behind a number."""
+    """The unit after a number."""
     return " points" if unit == "points" else ""
 
 
 def change_lines(change: Change) -> Iterator[str]:
-    """The change in a sentence, and how many documents have moved each way."""
+    """The change in a sentence, with the numbers of documents gained and lost."""
     moved = shown_change(change.difference, change.unit, change.bar)
     way = "fell" if change.difference < 0 else "rose"
     if change.difference == 0:
@@ -92,13 +91,13 @@ def change_lines(change: Change) -> Iterator[str]:
 
 
 def change_text(change: Change) -> str:
-    """The values and how far they are apart: ``0.853 vs main 0.848: +0.53``."""
+    """Both values and their difference: ``0.853 vs main 0.848: +0.53``."""
     moved = shown_change(change.difference, change.unit, change.bar)
     return f"{figure(change.now)} vs {change.baseline} {figure(change.before)}: {moved}"
 
 
 def missing_count(n_errored: int, n_unscored: int) -> str:
-    """How many documents have no score, by reason, in brackets."""
+    """The numbers of documents without a score, by reason, in parentheses."""
     counts = [(n_errored, "errored"), (n_unscored, "unscored")]
     parts = [f"{n} {word}" for n, word in counts if n]
     return f" ({', '.join(parts)})" if parts else ""

@@ -28,18 +28,16 @@ from pytest_evals.gates.decide import (
     is_stable,
 )
 from pytest_evals.gates.documents import InvalidGateError, reduced_group, reduced_result
-from pytest_evals.gates.estimate.change import Pairs, estimate_change
-from pytest_evals.gates.estimate.compared import (
-    estimate_compared,
-    estimate_published,
-    protocol_fault,
-)
+from pytest_evals.gates.estimate.change import estimate_change
 from pytest_evals.gates.estimate.estimate import ChangeEstimate, GateEstimate
 from pytest_evals.gates.estimate.group import (
     estimate_group,
     estimate_group_change,
     members_of,
 )
+from pytest_evals.gates.estimate.pairs import Pairs
+from pytest_evals.gates.estimate.published import estimate_published, protocol_fault
+from pytest_evals.gates.estimate.two_run_metrics import estimate_two_runs
 from pytest_evals.gates.estimate.value import estimate_point, estimate_value, has_limits
 from pytest_evals.gates.explain import (
     change_notes,
@@ -67,12 +65,12 @@ def judge(
     policy: Policy = "warn",
     find: Find = no_reference,
 ) -> Verdict:
-    """The verdict of a gate of a task or a group.
+    """The verdict of a gate on a task or a group.
 
     Args:
         gate: The gate.
         result: Its task or group.
-        policy: The meaning of an inconclusive verdict, unless the gate has its own.
+        policy: The meaning of an inconclusive verdict, if the gate does not set one.
         find: Finds a task in a baseline.
 
     Returns:
@@ -85,7 +83,7 @@ def judge(
 
 def _judged(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verdict:
     if gate.is_about_documents:
-        assert isinstance(result, TaskResult)  # dialects refuse it for groups
+        assert isinstance(result, TaskResult)  # dialects reject it for groups
         return judge_documents(gate, result)
     if gate.baseline and gate.margin is None:
         return _of_two_runs(gate, result, find)
@@ -100,9 +98,11 @@ def _of_metric(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verd
     if isinstance(metric, str) and not result.n_missing:
         return Verdict(gate=gate, outcome=Outcome.INVALID, reason=metric)
     if isinstance(metric, str) or metric.n_missing:
-        found = None if isinstance(metric, str) else metric
-        reason = skipped_reason(found, result)
-        return Verdict(gate=gate, outcome=Outcome.SKIPPED, metric=found, reason=reason)
+        known_metric = None if isinstance(metric, str) else metric
+        reason = skipped_reason(known_metric, result)
+        return Verdict(
+            gate=gate, outcome=Outcome.SKIPPED, metric=known_metric, reason=reason
+        )
     try:
         return _of_number(gate, metric, result, find)
     except InvalidGateError as error:
@@ -112,7 +112,7 @@ def _of_metric(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verd
 
 
 def _find_metric(gate: Gate, metrics: Sequence[MetricResult]) -> MetricResult | str:
-    """The gate's metric, or why there is none."""
+    """The gate's metric, or the reason why there is none."""
     named = [metric for metric in metrics if metric.name == gate.metric]
     if not named:
         names = sorted({metric.name for metric in metrics})
@@ -122,10 +122,10 @@ def _find_metric(gate: Gate, metrics: Sequence[MetricResult]) -> MetricResult | 
         return f"no metric called {gate.metric!r}{hint}"
     filters = [metric.filter for metric in named]
     if gate.filter:
-        found = [metric for metric in named if metric.filter == gate.filter]
-        if found:
-            return found[0]
-        hint = did_you_mean(gate.filter, filters) or f"; there is {', '.join(filters)}"
+        matching = [metric for metric in named if metric.filter == gate.filter]
+        if matching:
+            return matching[0]
+        hint = did_you_mean(gate.filter, filters) or f"; known: {', '.join(filters)}"
         return f"{gate.metric!r} has no filter called {gate.filter!r}{hint}"
     if len(named) > 1:
         choices = ", ".join(repr(metric.key) for metric in named)
@@ -139,7 +139,7 @@ def _of_number(
     """The verdict over all documents.
 
     Raises:
-        InvalidGateError: There is none.
+        InvalidGateError: The gate cannot be evaluated.
     """
     _check_number(metric)
     if gate.margin is not None:
@@ -173,7 +173,7 @@ def _of_two_runs(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Ve
         return Verdict(gate=gate, outcome=Outcome.SKIPPED, reason=reason)
     reference = find(gate.baseline, gate.task)
     try:
-        estimate, metric = estimate_compared(gate, result, reference)
+        estimate, metric = estimate_two_runs(gate, result, reference)
         return replace(_verdict(gate, metric, estimate), notes=estimate.notes)
     except InvalidGateError as error:
         return Verdict(gate=gate, outcome=error.outcome, reason=error.reason)
@@ -216,14 +216,14 @@ def _of_group(
             and replace(metric.estimate, value=float(estimate.value)),
         )
         return _verdict(gate, estimated, estimate)
-    whole, changes = estimate_group_change(gate, metric, members, find)
+    group_change, changes = estimate_group_change(gate, metric, members, find)
     if gate.over == "population" or gate.each is not None:
         for member, one in zip(members, changes, strict=True):
             try:
                 check_varies(gate, one)
             except InvalidGateError as error:
                 raise error.of_task(member.name) from error
-    verdict = _change_verdict(gate, metric, whole)
+    verdict = _change_verdict(gate, metric, group_change)
     if gate.each is None:
         return verdict
     checks = [
@@ -234,10 +234,11 @@ def _of_group(
 
 
 def _can_be_bounded(gate: Gate, metric: MetricResult, result: GroupResult) -> bool:
-    """Whether documents have no score, and their tasks bound the group's number."""
-    known = any(rule.metric == gate.metric for rule in result.group.aggregates)
+    """Whether documents have no score, so that the metrics of their tasks bound the
+    group's."""
+    is_aggregated = any(rule.metric == gate.metric for rule in result.group.aggregates)
     n_missing = metric.n_errored + metric.n_unscored
-    return known and n_missing > 0 and estimate_point(metric).count is None
+    return is_aggregated and n_missing > 0 and estimate_point(metric).count is None
 
 
 def _confidence(gate: Gate, estimate: GateEstimate) -> float | None:
@@ -252,7 +253,7 @@ def _confidence(gate: Gate, estimate: GateEstimate) -> float | None:
 def _decided(
     gate: Gate, estimate: GateEstimate
 ) -> tuple[list[Condition], Decision, float | None]:
-    """The outcome, if documents without a score cannot change it.
+    """The decision, if documents without a score cannot change it.
 
     Raises:
         InvalidGateError: They can.
@@ -330,7 +331,7 @@ def _change_verdict(
         gate: The gate.
         metric: The metric now.
         estimate: The change.
-        name: What it is compared with, if that is not the gate's baseline.
+        name: Name of the reference, if it is not the gate's baseline.
     """
     if has_limits(gate):
         check_varies(gate, estimate)
@@ -364,8 +365,8 @@ def _change_verdict(
 def _with_reference(
     verdict: Verdict, result: TaskResult, pairs: Pairs, reference: Reference
 ) -> Verdict:
-    """The verdict with the documents that got worse, and other differences between the
-    two runs."""
+    """The verdict with the ids of documents that became worse, and other differences
+    between the two runs."""
     notes = verdict.notes
     if verdict.outcome is not Outcome.PASSED:
         notes += reference.notes

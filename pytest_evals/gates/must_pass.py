@@ -1,4 +1,4 @@
-"""Gates on single documents: ``must_pass`` names them, ``every`` means all."""
+"""Gates on documents: ``must_pass`` names them, ``every`` covers all."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pytest_evals.core.result import TaskResult
 from pytest_evals.errors import did_you_mean
 
 _SHOWN = 5
-"""Documents that a reason names before it counts the others."""
+"""Number of documents listed in a reason."""
 
 
 class _State(NamedTuple):
-    """What is known of a document."""
+    """The status of a document for the gate."""
 
     name: str
     kind: Literal["correct", "wrong", "unknown", "invalid", "not run"]
@@ -28,8 +28,8 @@ class _State(NamedTuple):
 def judge_documents(gate: Gate, result: TaskResult) -> Verdict:
     """The verdict of a gate on documents.
 
-    A wrong document fails it. Else an unknown id, or a document without a score, makes
-    it invalid; else a document that was not run makes it skipped.
+    Failed if a document is wrong. Else invalid if an id is unknown or a document has no
+    score; else skipped if a document was not run.
     """
     index = dict(zip(result.task.rows.ids(), result.task.rows.indices(), strict=True))
     records = {record.index: record for record in result.records}
@@ -66,7 +66,7 @@ def _states(
         if name not in index and not limited:
             hint = did_you_mean(name, [*index])
             yield _State(name, "unknown", f"no document called {name!r}{hint}")
-        elif record is None:  # a limit or a sample may have left it out
+        elif record is None:  # it may be outside of a limit or sample
             yield _State(name, "not run")
         else:
             yield _of_record(gate, name, record)
@@ -87,7 +87,7 @@ def _of_record(gate: Gate, name: str, record: Record) -> _State:
 
 
 def _of_answers(gate: Gate, name: str, record: Record) -> _State:
-    """By the answers to a document that was sent several times."""
+    """The status by the answers to a document with several of them."""
     score = next(score for score in record.scores if score.correct is not None)
     n = gate.every.n if gate.every else 2
     if len(score.repeats) < n:
@@ -105,7 +105,7 @@ def _of_answers(gate: Gate, name: str, record: Record) -> _State:
 
 
 def _is_correct(score: Score, value: object) -> bool:
-    """Whether an answer has the value of correct answers."""
+    """Whether an answer has the value of a correct one."""
     correct = 1
     if score.value in (0, 1):
         correct = score.value if score.correct else 1 - score.value
@@ -119,8 +119,8 @@ def _failed(gate: Gate, wrong: Sequence[_State], n: int, others: int) -> Verdict
     reason += _listed([state.name + state.n_correct for state in wrong])
     if others:
         reason += f"; {others} more without a score"
-    found = _verdict(gate, Outcome.FAILED, reason, wrong)
-    return found if others else replace(found, n_short=len(wrong))
+    verdict = _verdict(gate, Outcome.FAILED, reason, wrong)
+    return verdict if others else replace(verdict, n_short=len(wrong))
 
 
 def _verdict(

@@ -1,5 +1,5 @@
-"""What gates can detect, before anything is sent: power, minimum detectable drop, false
-positives and the number of documents, by the rule that decides the gate.
+"""The power of gates before any request is sent: power, minimum detectable drop, false
+positives and the required number of documents, by the rule that decides the gate.
 """
 
 from __future__ import annotations
@@ -26,26 +26,28 @@ from pytest_evals.stats.power import POWER, chance_below, paired_stderr
 from pytest_evals.stats.search import first_that
 
 WEAK = 0.5
-"""Probability of failing at three times the margin below which a warning is shown."""
+"""A warning is shown if the probability of failing at three times the margin is
+smaller."""
 NEAR = 2.0
-"""Standard errors between threshold and number within which a gate will be flaky."""
+"""A gate whose threshold is within this many standard errors of the number will be
+flaky."""
 MOST_DOCUMENTS = 10_000_000
 _Z = NormalDist().inv_cdf(POWER)
 _HALVINGS = 30
 _TAIL = 1e-6
-"""Probability of numbers of flips that are not summed over, on each side."""
+"""Tail probability of the numbers of flips that is not summed, on each side."""
 
 
 def forecast(
     gate: Gate, n: int, last: float | None, flips: float = USUAL_FLIPS
 ) -> GateForecast:
-    """What a gate on a proportion can detect.
+    """The power of a gate on a proportion.
 
     Args:
         gate: The gate.
-        n: Its documents, at least 1.
-        last: The number of an earlier run, ``None`` if there was none.
-        flips: Share of documents that flip between two runs, unless the gate has one.
+        n: Number of its documents, at least 1.
+        last: The value in an earlier run, ``None`` if there is none.
+        flips: Flip rate between two runs, unless the gate sets one.
     """
     bare = GateForecast(gate=gate, n=n, last=last)
     if why := _unplanned(gate, last):
@@ -62,7 +64,7 @@ def forecast(
 
 
 def _without_number(bare: GateForecast, flips: float) -> GateForecast:
-    """A threshold of a metric without an earlier number."""
+    """A threshold on a metric without an earlier value."""
     if bare.gate.over == "population":
         return replace(bare, why="no earlier number of it")
     sd = math.sqrt(flips / 2 / bare.n)
@@ -70,13 +72,13 @@ def _without_number(bare: GateForecast, flips: float) -> GateForecast:
 
 
 def _unplanned(gate: Gate, last: float | None) -> str:
-    """Why nothing can be computed for a gate before the run; empty if it can."""
+    """Why nothing can be computed for a gate before the run; empty if something can."""
     reasons = {
         "its value depends on both runs": gate.metric in COMPARED,
-        "counts of a run are not known before it": gate.metric in RUN_METRICS,
+        "run metrics are unknown before the run": gate.metric in RUN_METRICS,
         "only proportions are planned": gate.metric not in SHARES,
-        "the effect of clusters is not known before the run": bool(gate.cluster),
-        "the variation between repeats is not known before the run": bool(gate.reducer),
+        "the effect of clusters is unknown before the run": bool(gate.cluster),
+        "the variation between repeats is unknown before the run": bool(gate.reducer),
         "the earlier number is not a proportion": not 0 <= (last or 0) <= 1,
         "it has two thresholds": len(gate.bounds) > 1,
         "it compares the number without its sampling error": (
@@ -87,15 +89,15 @@ def _unplanned(gate: Gate, last: float | None) -> str:
 
 
 def weakness(gate: Gate, n: int) -> str:
-    """Why a gate decides little over ``n`` documents, whatever the responses are; empty
-    if nothing is known against it before a run."""
+    """Why a gate has little power with ``n`` documents, whatever the responses are;
+    empty if no reason is known before the run."""
     if gate.over != "population" and gate.margin is None:
         return ""
     return forecast(gate, n, None).warning
 
 
 def _limit(gate: Gate) -> float:
-    """Standard errors between the number and the limit that is compared."""
+    """Distance of the compared limit from the number, in standard errors."""
     return NormalDist().inv_cdf(gate.confidence) if has_limits(gate) else 0.0
 
 
@@ -107,8 +109,8 @@ def _never(gate: Gate, n: int) -> str:
     for bound in gate.bounds:
         edge = float(bound.value)
         rises = bound.op in (">=", ">")
-        # The exact limits are alpha ** (1 / n) if all documents are correct, and the
-        # rest of it if none is.
+        # The exact lower limit is alpha ** (1 / n) if all documents are correct, and
+        # the upper limit is 1 minus that if none is.
         for reached, inner, what in (
             (lowest >= edge, edge, "correct"),
             (highest <= edge, 1 - edge, "wrong"),
@@ -182,8 +184,8 @@ def _score_test_rule(margin: float, flips: float, alpha: float) -> Rule:
 
     @cache
     def edges(n: int, changed: int) -> tuple[int, int]:
-        """Of so many flips, the losses from which on the gate fails, and those up to
-        which it passes."""
+        """For a number of flips: the smallest number of losses that fails, and the
+        largest that passes."""
 
         def shares(lost: int) -> PairedProportions:
             return PairedProportions(changed - lost, lost, n)
@@ -216,7 +218,7 @@ def _score_test_rule(margin: float, flips: float, alpha: float) -> Rule:
 
 def _of_published(bare: GateForecast, published: Published) -> GateForecast:
     """A drop since a published number, by the limits of both (MOVER). Without an
-    earlier number, the model is taken to be as good as the published one."""
+    earlier value, the model is assumed to be as good as the published one."""
     gate, reference = bare.gate, float(published.value)
     assert gate.margin is not None
     if not 0 <= reference <= 1:
@@ -234,7 +236,7 @@ def _of_published(bare: GateForecast, published: Published) -> GateForecast:
 
     @cache
     def edges(n: int) -> tuple[int, int]:
-        """The fewest correct answers that do not fail, and the fewest that pass."""
+        """The smallest numbers of correct answers that do not fail, and that pass."""
         every = range(n + 1)
         kept = bisect_left(every, True, key=lambda k: limits(k, n).high >= bar)
         passing = bisect_left(every, True, key=lambda k: limits(k, n).low >= bar)
@@ -259,7 +261,8 @@ def _of_published(bare: GateForecast, published: Published) -> GateForecast:
 
 
 def _smallest(fails: Callable[[float], float]) -> float | None:
-    """The smallest true drop with the usual power; ``None`` if there is none."""
+    """The smallest true drop that is detected with the usual power; ``None`` if there
+    is none."""
     if fails(1.0) < POWER:
         return None
     if fails(0.0) >= POWER:
@@ -272,11 +275,11 @@ def _smallest(fails: Callable[[float], float]) -> float | None:
 
 
 def _of_bound(bare: GateForecast, last: float, flips: float) -> GateForecast:
-    """A threshold: other documents, or another run on the same ones."""
+    """A threshold: over other documents, or over another run on the same ones."""
     gate, n = bare.gate, bare.n
     (bound,) = gate.bounds
     rises = bound.op in (">=", ">")
-    # Limits from above are limits from below of the opposite proportion.
+    # Upper thresholds are lower thresholds of the complementary proportion.
     edge = float(bound.value) if rises else 1 - float(bound.value)
     share = last if rises else 1 - last
     population = gate.over == "population"

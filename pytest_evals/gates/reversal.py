@@ -1,7 +1,7 @@
-"""How often a gate that compares the number would decide differently next time: on
-other documents of the same kind, or in another run on the same documents.
+"""Probability that a gate that compares the number is decided differently next time: on
+other documents of the same population, or in another run on the same documents.
 
-Standard library only, since every gate without an inference target asks for it.
+Standard library only, because every gate without an inference target uses it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pytest_evals.core.gate import Interval, Outcome
 from pytest_evals.gates.decide import Condition, counts_that_hold
 
 CONFIDENCE = 0.95
-"""One-sided; both limits together are a 90% confidence interval."""
+"""One-sided; together a 90% confidence interval."""
 _Z = NormalDist().inv_cdf(CONFIDENCE)
 _NEGLIGIBLE = 1e-12
 
@@ -25,9 +25,10 @@ class Reversal(NamedTuple):
 
     Args:
         interval: Both one-sided 95% limits of the number.
-        probability: That the gate decides differently on as many other documents.
-        rerun: That it does in another run on the same documents; ``None`` if the flip
-            rate is unknown.
+        probability: Probability of another decision on the same number of other
+            documents.
+        rerun: Probability of another decision in another run on the same documents;
+            ``None`` if the flip rate is unknown.
     """
 
     interval: Interval
@@ -42,15 +43,15 @@ def reversal_of_proportion(
     outcome: Outcome,
     flip_rate: float | None = None,
 ) -> Reversal | None:
-    """Of a proportion, by the posterior predictive distribution with a uniform prior
+    """For a proportion, by the posterior predictive distribution with a uniform prior
     (beta-binomial); ``None`` if no threshold is within the confidence interval.
 
     Args:
-        conditions: The gate's.
-        count: Documents with value 1.
-        n: Documents.
-        outcome: Of the gate.
-        flip_rate: Share of documents that flip between two runs of one model.
+        conditions: The gate's conditions.
+        count: Number of documents with value 1.
+        n: Number of documents.
+        outcome: The gate's outcome.
+        flip_rate: Fraction of documents that flip between two runs of one model.
     """
     if not any(_is_within(one, count, n) for one in conditions):
         return None
@@ -75,16 +76,16 @@ def reversal_of_value(
     limits: tuple[float, float],
     rerun_stderr: float | None = None,
 ) -> Reversal | None:
-    """Of any other number, by the normal approximation; the standard error of the next
-    number's difference is sqrt(2) standard errors.
+    """For any other number, by the normal approximation; the standard error of the
+    difference of two runs is sqrt(2) standard errors.
 
     Args:
-        conditions: The gate's.
+        conditions: The gate's conditions.
         value: The number.
         stderr: Its standard error over other documents.
-        outcome: Of the gate.
-        limits: Range of the number.
-        rerun_stderr: Its standard error over further runs, ``None`` if unknown.
+        outcome: The gate's outcome.
+        limits: Possible values of the number.
+        rerun_stderr: Its standard error over reruns, ``None`` if unknown.
     """
     edges = [float(one.threshold) for one in conditions]
     if stderr <= 0 or not any(abs(value - edge) < _Z * stderr for edge in edges):
@@ -115,7 +116,8 @@ def _rerun(
 def _normal_passes(
     conditions: Sequence[Condition], value: float, stderr: float
 ) -> float:
-    """Probability that all conditions hold. No number breaks two of them."""
+    """Probability that all conditions hold. At most one of them fails for any
+    number."""
     fails = 0.0
     for one in conditions:
         below = NormalDist(value, stderr).cdf(float(one.threshold))

@@ -1,8 +1,8 @@
 """Counts and times of a run as metrics of gates: ``truncated <= 2%``.
 
-They exist for gates that name them, and nowhere else: what they need of each document
-is kept when it is scored, and the number is computed when its gate is judged. A task's
-own metric of the same name takes precedence.
+They exist only for gates that name them: the values of each document are kept when it
+is scored, and the metric is computed when its gate is judged. A task's own metric of
+the same name takes precedence.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from pytest_evals.core.task import Task
 from pytest_evals.stats.averages import mean, mean_stderr
 
 _MOST_NAMED = 20
-"""Documents that a verdict names."""
+"""Number of documents listed in a verdict."""
 
 Fact = tuple[float, ...] | None
-"""The values of a document, ``None`` if they are not known; empty if it has none."""
+"""The values of a document, ``None`` if they are unknown; empty if it has none."""
 _NO_FINISH = "{} have an answer that does not report why it ended (finish)"
 _NO_TOKENS = "{} have an answer that does not report its number of tokens"
 _NO_LATENCY = (
@@ -40,14 +40,15 @@ _NO_COST = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunMetric:
-    """One of them.
+    """A run metric.
 
     Args:
-        fact: The values of a document whose requests were all answered.
-        metric: How they add up.
-        unknown: Why there is no number if a document's values are not known.
-        of_text: Whether only generated answers have it.
-        status: The status that is counted; then nothing else of a document matters.
+        fact: Returns the values of a document whose requests were all answered.
+        metric: Aggregates the values.
+        unknown: Error message if a document's values are unknown.
+        of_text: Whether it only exists for generations.
+        status: The status that is counted; other properties of documents are ignored
+            then.
     """
 
     metric: Metric
@@ -68,13 +69,13 @@ class RunMetric:
         return record.facts.get(self.metric.name)
 
     def fault(self, gate: Gate) -> str:
-        """Why a gate cannot be about it; empty if it can."""
+        """Why a gate cannot use it; empty if it can."""
         name = gate.metric
         keys: dict[str, object] = {"baseline": gate.baseline, "reducer": gate.reducer}
         keys |= {"each": gate.each, "weights": gate.weights, "filter": gate.filter}
         odd = next((key for key, value in keys.items() if value), "")
         if odd:
-            return f"{odd} has no meaning for {name}, which is a number of this run"
+            return f"{odd} cannot be used with {name}, which is a metric of this run"
         if gate.over == "benchmark" or (gate.over != "run" and not self.metric.is_mean):
             only = (
                 "over: run or over: population" if self.metric.is_mean else "over: run"
@@ -84,7 +85,7 @@ class RunMetric:
 
 
 def _texts(record: Record) -> list[Response]:
-    """Generated answers of the tested model."""
+    """Generations of the tested model."""
     own = [(one.request, one.response) for one in record.exchanges if not one.model]
     pairs = (*zip(record.requests, record.responses, strict=False), *own)
     return [response for request, response in pairs if isinstance(request, Generate)]
@@ -95,7 +96,8 @@ def _cut_prompt(record: Record) -> Fact:
 
 
 def _ended(record: Record, is_so: Callable[[Response], bool]) -> Fact:
-    """Whether an answer ended in some way; unknown if one does not report how."""
+    """Whether a generation ended for a given reason; unknown if one does not report its
+    reason."""
     texts = _texts(record)
     if any(map(is_so, texts)):
         return (1.0,)
@@ -108,7 +110,7 @@ def _cut_short(record: Record) -> Fact:
     if record.cut_short:
         return (1.0,)
     ended = _ended(record, lambda one: one.finish == "length" and not one.n_tokens)
-    # Without its number of tokens, an answer may have ended at its own limit.
+    # Without a token count, it may also have ended at the request's own limit.
     return None if ended == (1.0,) else ended
 
 
@@ -126,8 +128,8 @@ def _tokens(record: Record) -> Fact:
 
 
 def _latencies(record: Record) -> Fact:
-    found = tuple(one.latency_s for one in record.said)
-    return None if any(one <= 0 for one in found) else found
+    latencies = tuple(one.latency_s for one in record.said)
+    return None if any(one <= 0 for one in latencies) else latencies
 
 
 def _cost(record: Record) -> Fact:
@@ -145,7 +147,8 @@ def _total(values: Sequence[float]) -> Estimate:
 
 
 def _percentile(share: int, values: Sequence[tuple[float, ...]]) -> Estimate:
-    """The smallest value that is not exceeded by at least ``share`` in 100 of them."""
+    """The percentile: the smallest value that at least ``share`` in 100 values do not
+    exceed."""
     every = sorted(one for some in values for one in some)
     rank = -(-share * len(every) // 100)
     return Estimate(every[max(rank, 1) - 1])
@@ -209,11 +212,11 @@ def _is_refused(response: Response) -> bool:
 
 
 RUN_METRICS: Mapping[str, RunMetric] = {one.metric.name: one for one in _all()}
-"""All of them by name."""
+"""All run metrics by name."""
 
 
 def run_metrics_of(task: Task) -> dict[str, Metric]:
-    """Those that a task can have."""
+    """The run metrics of a task."""
     generates = task.output_type == "generate_until"
     return {
         name: one.metric
@@ -223,8 +226,9 @@ def run_metrics_of(task: Task) -> dict[str, Metric]:
 
 
 def facts_of(record: Record, names: Iterable[str]) -> dict[str, Fact]:
-    """What these metrics need of a scored document; nothing if an answer is missing."""
-    found: dict[str, Fact] = {}
+    """The values for these metrics of a scored document; empty if a response is
+    missing."""
+    facts: dict[str, Fact] = {}
     if not record.said and not record.error:
         return dict.fromkeys(names, ())
     is_answered = record.said and not any(one.error for one in record.said)
@@ -233,26 +237,26 @@ def facts_of(record: Record, names: Iterable[str]) -> dict[str, Fact]:
         if one.status is not None:
             continue
         if is_answered:
-            found[name] = one.fact(record)
+            facts[name] = one.fact(record)
         elif name == "refused" and any(map(_is_refused, record.said)):
-            found[name] = (1.0,)
-    return found
+            facts[name] = (1.0,)
+    return facts
 
 
 def with_run_metric(gate: Gate, result: TaskResult | GroupResult) -> TaskResult | None:
-    """The result with the metric that a gate names as its only one, if that is one of
-    these; a group's documents count as those of one task. Else ``None``."""
+    """The result with the run metric of a gate as its only metric; a group's documents
+    count as those of one task. ``None`` if the metric is not a run metric."""
     one = RUN_METRICS.get(gate.metric)
     tasks = result.members if isinstance(result, GroupResult) else (result,)
     if one is None or not tasks or any(m.name == gate.metric for m in result.metrics):
         return None
-    found, error = _counted(one, tasks)
+    counted, error = _counted(one, tasks)
     metric = one.metric
-    values = [score.value for record in found for score in record.scores]
+    values = [score.value for record in counted for score in record.scores]
     error = one.fault(gate) or error
     estimate = metric.aggregate(values) if values and not error else None
     n_missing = sum(task.n_missing for task in tasks)
-    if not found and not error and not n_missing:
+    if not counted and not error and not n_missing:
         error = f"no document has {'a generated' if one.of_text else 'an'} answer"
     measured = MetricResult(
         name=metric.name,
@@ -260,7 +264,7 @@ def with_run_metric(gate: Gate, result: TaskResult | GroupResult) -> TaskResult 
         estimate=estimate if isinstance(estimate, Estimate) else None,
         higher_is_better=metric.higher_is_better,
         n_scored=max(1, _n_answered(tasks)) if error else len(values),
-        n_errored=len(found) - len(values),
+        n_errored=len(counted) - len(values),
         n_missing=n_missing,
         total=int(sum(values)) if values and metric.span == SHARE else None,
         error=error,
@@ -268,7 +272,7 @@ def with_run_metric(gate: Gate, result: TaskResult | GroupResult) -> TaskResult 
     )
     return replace(
         tasks[0],
-        records=tuple(found),
+        records=tuple(counted),
         metrics=(measured,),
         n_selected=sum(task.n_selected for task in tasks),
         n_total=sum(task.n_total for task in tasks),
@@ -281,9 +285,9 @@ def _n_answered(tasks: Sequence[TaskResult]) -> int:
 
 
 def _counted(one: RunMetric, tasks: Sequence[TaskResult]) -> tuple[list[Record], str]:
-    """The documents with their values; and why there is no number, if so."""
+    """The documents with their values; and an error message if there is no number."""
     name = one.metric.name
-    found: list[Record] = []
+    counted: list[Record] = []
     n_all = n_unknown = 0
     for task in tasks:
         for record in task.records:
@@ -295,19 +299,19 @@ def _counted(one: RunMetric, tasks: Sequence[TaskResult]) -> tuple[list[Record],
             values = one.of(record)
             if values is None:
                 n_unknown += name in record.facts
-                found.append(_bare(record, len(found), task.task.name))
+                counted.append(_bare(record, len(counted), task.task.name))
             elif values:
-                bare = _bare(record, len(found), task.task.name)
+                bare = _bare(record, len(counted), task.task.name)
                 value = values if one.takes_all else values[0]
                 score = Score(metric=name, value=value)
-                found.append(replace(bare, error="", scores=(score,)))
+                counted.append(replace(bare, error="", scores=(score,)))
     unknown = f"{n_unknown} of {n_all} documents" if n_unknown else ""
-    return found, one.unknown.format(unknown) if unknown else ""
+    return counted, one.unknown.format(unknown) if unknown else ""
 
 
 def with_documents(verdict: Verdict, result: TaskResult) -> Verdict:
-    """The verdict of a gate about such a metric, with the first documents that a failed
-    gate counts; answers that are right have no part in it."""
+    """The verdict of a gate on a run metric, with the first documents that a failed
+    gate counts."""
     named: tuple[str, ...] = ()
     how = verdict.metric.how if verdict.metric else None
     if verdict.outcome is Outcome.FAILED and how is not None and how.span == SHARE:
@@ -321,7 +325,7 @@ def with_documents(verdict: Verdict, result: TaskResult) -> Verdict:
 
 
 def _bare(record: Record, index: int, name: str) -> Record:
-    """A document without a value; clusters do not go beyond a task."""
+    """A document without a value; clusters do not extend beyond a task."""
     labels = record.labels.items()
     return Record(
         task=record.task,

@@ -1,4 +1,4 @@
-"""``judge()``: a gate on scores from anywhere, by the same rules as in a run."""
+"""``judge()``: a gate on scores from any source, by the same rules as in a run."""
 
 from __future__ import annotations
 
@@ -36,34 +36,34 @@ def judge(
     repeats: int | None = None,
     range: tuple[float, float] | None = (0, 1),  # noqa: A002
 ) -> Verdict:
-    """Judge a gate on scores from anywhere.
+    """Judge a gate on scores from any source.
 
     Args:
         gate: An entry of ``gates:``, as text (``acc >= 0.9``) or as a mapping. The name
             of its metric is ignored.
-        scores: One entry a document: a bool, a number, or ``None`` for a missing score.
-            With ``repeats=K``, K entries a document: a sequence each, or all in a row.
-            Only 0 and 1, or only bools, are a proportion.
+        scores: One entry for each document: a bool, a number, or ``None`` for a missing
+            score. With ``repeats=K``, K scores for each document: as a sequence each,
+            or flat. Only 0 and 1, or only bools, are a proportion.
         baseline: Scores of the same documents in the baseline, in the same order.
-        clusters: The label of each document's cluster. ``cluster`` may be absent from
-            the gate, which then counts clusters over other documents.
-        repeats: Answers to each document, at least 2. Without a ``reducer`` in the
-            gate, the mean of a document's answers is its score.
+        clusters: The cluster label of each document. The gate may omit ``cluster``; its
+            inference target is then the population.
+        repeats: Number of answers to each document, at least 2. Without a ``reducer``
+            in the gate, the mean of a document's answers is its score.
         range: Smallest and largest possible score; ``None`` if they are unbounded.
 
     Returns:
         ``outcome`` is ``passed``, ``failed``, ``inconclusive`` or ``invalid``;
-        ``value`` is the number, for baseline gates new - baseline; ``low`` and ``high``
-        are one-sided confidence limits at the gate's ``confidence``; ``p_value`` is
-        the one-sided p-value of the outcome, ``None`` for bare bounds; ``reason`` says
-        why.
+        ``value`` is the number, for baseline gates the change; ``low`` and ``high`` are
+        one-sided confidence limits at the gate's ``confidence``; ``p_value`` is the
+        one-sided p-value of the outcome, ``None`` if the number was compared;
+        ``reason`` is the explanation.
 
     Raises:
         OptionError: An argument is not valid; the message names it.
         TaskFileError: The gate is not valid.
     """
-    found = _judged(gate, scores, "gate", (baseline, clusters, repeats, range))
-    return corrected([found])[0]
+    verdict = _judged(gate, scores, "gate", (baseline, clusters, repeats, range))
+    return corrected([verdict])[0]
 
 
 def judge_all(
@@ -74,14 +74,14 @@ def judge_all(
     repeats: int | None = None,
     range: tuple[float, float] | None = (0, 1),  # noqa: A002
 ) -> dict[str, Verdict]:
-    """Judge several gates together: their failures are corrected for their number.
+    """Judge several gates together, with a correction of failures for their number.
 
     Args:
-        gates: Name of a gate → gate and scores, as :func:`judge` takes them. All gates
-            are one family, unless their ``family`` says otherwise.
+        gates: Name of a gate → gate and scores, as for :func:`judge`. All gates are one
+            family, unless they set ``family``.
         baseline: Name of a gate → scores of its documents in the baseline.
         clusters: Labels of the documents: for all gates, or by name of a gate.
-        repeats: Answers to each document.
+        repeats: Number of answers to each document.
         range: Smallest and largest possible score; ``None`` if they are unbounded.
 
     Returns:
@@ -91,7 +91,7 @@ def judge_all(
         OptionError: An argument is not valid.
         TaskFileError: A gate is not valid.
     """
-    found = []
+    judged = []
     for name, pair in gates.items():
         if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
             raise OptionError(
@@ -99,8 +99,8 @@ def judge_all(
             )
         labels = clusters.get(name) if isinstance(clusters, Mapping) else clusters
         old = (baseline or {}).get(name)
-        found.append(_judged(pair[0], pair[1], name, (old, labels, repeats, range)))
-    return dict(zip(gates, corrected(found), strict=True))
+        judged.append(_judged(pair[0], pair[1], name, (old, labels, repeats, range)))
+    return dict(zip(gates, corrected(judged), strict=True))
 
 
 def _judged(
@@ -131,17 +131,17 @@ def _judged(
     return judge_result(gate, result, "warn", lambda *_: reference)
 
 
-def _limits(given: Any) -> tuple[float, float]:
-    if given is None:
+def _limits(ends: Any) -> tuple[float, float]:
+    if ends is None:
         return (-math.inf, math.inf)
     try:
-        low, high = map(float, given)
+        low, high = map(float, ends)
     except (TypeError, ValueError):
         raise OptionError(
-            f"range must be the smallest and the largest score or None, not {given!r}"
+            f"range must be the smallest and the largest score or None, not {ends!r}"
         ) from None
     if not low < high:
-        raise OptionError(f"range must ascend, and {given!r} does not")
+        raise OptionError(f"range must ascend, and {ends!r} does not")
     return low, high
 
 
@@ -155,35 +155,35 @@ def _rows(
     """
     if isinstance(scores, (str, bytes, Mapping)) or not hasattr(scores, "__iter__"):
         raise OptionError(f"{name} must be a sequence of numbers, not {scores!r}")
-    given = [*scores]
-    if not given:
+    entries = [*scores]
+    if not entries:
         raise OptionError(f"{name} is empty")
     if repeats is None:
-        rows: list[Any] = [None if one is None else (one,) for one in given]
+        rows: list[Any] = [None if one is None else (one,) for one in entries]
     elif isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 2:
         raise OptionError(f"repeats must be a whole number from 2 on, not {repeats!r}")
     else:
-        rows = _repeated(given, name, repeats)
+        rows = _repeated(entries, name, repeats)
     for i, row in enumerate(rows):
         for value in row or ():
             _check(value, f"{name}[{i}]", limits)
     return [None if row is None else tuple(map(float, row)) for row in rows]
 
 
-def _repeated(given: list[Any], name: str, repeats: int) -> list[Any]:
+def _repeated(scores: list[Any], name: str, repeats: int) -> list[Any]:
     """Rows of ``repeats`` scores; a row with a missing score is missing."""
-    are_rows = {hasattr(one, "__iter__") for one in given if one is not None}
+    are_rows = {hasattr(one, "__iter__") for one in scores if one is not None}
     if len(are_rows) > 1:
         raise OptionError(f"{name} must be numbers or rows of {repeats}, not both")
     if are_rows == {False}:
-        if len(given) % repeats:
+        if len(scores) % repeats:
             raise OptionError(
-                f"{name} has {len(given)} scores, which repeats={repeats} does not "
+                f"{name} has {len(scores)} scores, which repeats={repeats} does not "
                 "divide"
             )
-        given = [*zip(*[iter(given)] * repeats, strict=True)]
+        scores = [*zip(*[iter(scores)] * repeats, strict=True)]
     rows = []
-    for i, row in enumerate(given):
+    for i, row in enumerate(scores):
         values = None if row is None else [*row]
         if values is not None and len(values) != repeats:
             raise OptionError(
@@ -207,24 +207,24 @@ def _check(value: Any, name: str, limits: tuple[float, float]) -> None:
         )
 
 
-def _entry(given: Any, *, has_baseline: bool) -> dict[str, Any]:
-    """The gate as a mapping without the name of a task."""
-    if isinstance(given, str):
+def _entry(gate: Any, *, has_baseline: bool) -> dict[str, Any]:
+    """The gate as a mapping without a task."""
+    if isinstance(gate, str):
         try:
-            bound = read_condition(given).bound
+            bound = read_condition(gate).bound
         except ConditionError as fault:
             raise OptionError(f"gate: {fault.what}\n  fix: {fault.fix}") from None
-        if bound.op in (">", "<"):  # a mapping has no key for these
-            return {"text": given}
+        if bound.op in (">", "<"):  # not expressible as a mapping
+            return {"text": gate}
         return {"min" if bound.op == ">=" else "max": str(bound.value)}
-    if not isinstance(given, Mapping):
+    if not isinstance(gate, Mapping):
         raise OptionError(
-            f"gate must be text such as 'acc >= 0.9' or a mapping, not {given!r}"
+            f"gate must be text such as 'acc >= 0.9' or a mapping, not {gate!r}"
         )
-    if "when" in given:
-        what = "when is about the model and machine of a run, and there is none here"
-        raise OptionError(f"{what}\n  fix: leave when out of the gate")
-    entry = {key: value for key, value in given.items() if key not in _OWNERS}
+    if "when" in gate:
+        what = "when depends on the model and machine of a run, which judge() has not"
+        raise OptionError(f"{what}\n  fix: remove when from the gate")
+    entry = {key: value for key, value in gate.items() if key not in _OWNERS}
     if has_baseline and any(key in entry for key in _MARGINS):
         entry.setdefault("baseline", "baseline")
     if "baseline" in entry and not has_baseline:
@@ -262,7 +262,7 @@ def _result(
     gate: Gate,
     limits: tuple[float, float],
 ) -> TaskResult:
-    """The scores as a task's."""
+    """A task's result with these scores."""
     numbers: dict[Hashable, int] = {}
     clusters = [str(numbers.setdefault(one, len(numbers))) for one in labels or ()]
     records = tuple(
@@ -284,7 +284,7 @@ def _result(
         is_mean=True,
         limits=limits,
     )
-    found = MetricResult(
+    metric_result = MetricResult(
         name=_METRIC,
         filter="none",
         estimate=Estimate(mean(values), mean_stderr(values), "analytic")
@@ -298,7 +298,7 @@ def _result(
     task: Any = SimpleNamespace(name=_TASK, metrics=(how,))
     n = len(rows)
     return TaskResult(
-        task=task, records=records, metrics=(found,), n_selected=n, n_total=n
+        task=task, records=records, metrics=(metric_result,), n_selected=n, n_total=n
     )
 
 

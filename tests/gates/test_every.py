@@ -72,8 +72,8 @@ def test_too_few_answers_make_it_invalid():
         ({"every": 8}, "must be text such as 8 of 10"),
         ({"must_pass": {"ids": ["a"], "share": 0}}, "share must be above 0"),
         ({"must_pass": {"id": ["a"]}}, "has no key 'id'"),
-        ({"every": "1 of 2", "min": 0.5}, "gate of its own"),
-        ({"every": "1 of 2", "must_pass": ["a"]}, "gate of its own"),
+        ({"every": "1 of 2", "min": 0.5}, "cannot be combined with other"),
+        ({"every": "1 of 2", "must_pass": ["a"]}, "cannot be combined with other"),
     ],
 )
 def test_invalid_entries_are_refused(entry, message):

@@ -80,7 +80,7 @@ def test_a_published_number_is_planned_by_the_rule_that_decides():
     ("entry", "why"),
     [
         ({"metric": "kl", "baseline": "main", "max": 0.1}, "depends on both runs"),
-        ({"metric": "truncated", "max": 0.02}, "counts of a run are not known"),
+        ({"metric": "truncated", "max": 0.02}, "run metrics are unknown"),
         ({"metric": "bleu", "min": 20}, "only proportions"),
         ({"metric": "acc", "min": 0.2, "max": 0.9}, "it has two thresholds"),
         ({"metric": "acc", "min": 0.5, "cluster": "page"}, "effect of clusters"),

@@ -203,7 +203,7 @@ def test_all_problems_of_a_mapping_are_told_at_once():
         ({"must_pass": "a"}, "must_pass must be a list of document ids, not 'a'"),
         ({"must_pass": []}, "must_pass must be a list of document ids, not []"),
         ({"must_pass": [1.5]}, "1.5 in must_pass is not a document id"),
-        ({"must_pass": ["a"], "min": 1}, "must_pass is a gate of its own"),
+        ({"must_pass": ["a"], "min": 1}, "must_pass cannot be combined with other"),
         ({"metric": "acc", "min": 1, "id": "a::b"}, "id 'a::b' has '::'"),
         ({"metric": "acc", "min": 1, "id": "a[0]"}, "id 'a[0]' has '::', a bracket"),
         ({"metric": "acc", "min": 1, "id": ""}, "id is empty"),
@@ -239,7 +239,10 @@ def test_all_problems_of_a_mapping_are_told_at_once():
             {"metric": "acc", "min": 1, "over": "benchmark", "inconclusive": "warm"},
             "inconclusive cannot be 'warm'; did you mean 'warn'?",
         ),
-        ({"must_pass": ["a"], "over": "run"}, "must_pass is a gate of its own"),
+        (
+            {"must_pass": ["a"], "over": "run"},
+            "must_pass cannot be combined with other",
+        ),
     ],
 )
 def test_an_entry_that_means_nothing_is_refused(entry, what):

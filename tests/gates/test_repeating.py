@@ -133,7 +133,7 @@ def test_over_another_run_counts_the_variance_between_answers():
 def test_copies_of_one_answer_are_no_evidence():
     found = verdict([(1, 1), (0, 0)], copied=True, min=0.1, reducer="mean")
     assert found.outcome is Outcome.INVALID
-    assert "copies of one answer are no evidence" in found.reason
+    assert "so they are copies and not independent" in found.reason
 
 
 def test_a_task_without_single_answers_is_told():

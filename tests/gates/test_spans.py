@@ -48,7 +48,7 @@ def test_a_limit_on_the_scale_before_a_conversion_is_converted(entry, scale, tol
 @pytest.mark.parametrize(
     ("entry", "span", "told"),
     [
-        ("acc >= 0", SHARE, "acc lies between 0 and 1, so >= 0 always holds"),
+        ("acc >= 0", SHARE, "acc is between 0 and 1, so >= 0 always holds"),
         ("acc > -0.1", SHARE, "so > -0.1 always holds"),
         ("acc <= 1", SHARE, "so <= 1 always holds"),
         ("acc < 1.5", SHARE, "so < 1.5 always holds"),
@@ -57,9 +57,9 @@ def test_a_limit_on_the_scale_before_a_conversion_is_converted(entry, scale, tol
         ("acc < 0", SHARE, "so < 0 never holds"),
         ("acc >= 75", SHARE, "never holds; did you mean >= 75%?"),
         ("acc <= 75", SHARE, "always holds"),
-        ("mcc >= -1", CORRELATION, "mcc lies between -1 and 1"),
+        ("mcc >= -1", CORRELATION, "mcc is between -1 and 1"),
         ("mcc > 1", CORRELATION, "never holds"),
-        ("bleu >= 0", PERCENT, "bleu lies between 0 and 100"),
+        ("bleu >= 0", PERCENT, "bleu is between 0 and 100"),
         ("bleu >= 101", PERCENT, "never holds"),
         ("ter >= 0", Span(low=0.0), "ter is 0 or more"),
         ("ppl > 0", POSITIVE, "ppl is above 0, so > 0 always holds"),
@@ -72,7 +72,7 @@ def test_a_limit_on_the_scale_before_a_conversion_is_converted(entry, scale, tol
         (versus(max_drop=1), SHARE, "always holds"),
         (versus(max_drop="100%"), SHARE, "always holds"),
         (versus(max_rise=1), SHARE, "always holds"),
-        (versus(max_drop=0.1, each={"max_drop": 5}), SHARE, "each: acc lies between"),
+        (versus(max_drop=0.1, each={"max_drop": 5}), SHARE, "each: acc is between"),
     ],
 )
 def test_a_gate_that_says_nothing_is_explained(entry, span, told):

@@ -140,16 +140,16 @@ def test_a_document_of_several_rows_may_add_more_than_was_said():
 @pytest.mark.parametrize(
     ("metric_", "keys", "why"),
     [
-        (None, {"min": 0.5}, "its metric is known only when the results are there"),
+        (None, {"min": 0.5}, "its metric is unknown before the results are complete"),
         (
             Metric(name="rouge", aggregate=len, is_mean=True),
             {"min": 0.5},
-            "the range of rouge is not known",
+            "the range of rouge is unknown",
         ),
-        (Metric(name="bleu", aggregate=len), {"min": 30}, "bleu is no sum"),
-        (Metric(name="mcc", aggregate=len), {"min": 0.5}, "mcc is no sum"),
+        (Metric(name="bleu", aggregate=len), {"min": 30}, "bleu is not a sum"),
+        (Metric(name="mcc", aggregate=len), {"min": 0.5}, "mcc is not a sum"),
         (F1, {"min": 0.5, "over": "population"}, "the interval of f1"),
-        (F1, {"min": 0.5, "max": 0.9}, "one bound between 0 and 1 is wanted for f1"),
+        (F1, {"min": 0.5, "max": 0.9}, "f1 needs one threshold between 0 and 1"),
     ],
 )
 def test_what_is_no_function_of_one_sum_is_refused_with_the_reason(metric_, keys, why):
@@ -159,7 +159,7 @@ def test_what_is_no_function_of_one_sum_is_refused_with_the_reason(metric_, keys
 
 def test_paired_tests_and_clusters_are_no_function_of_one_sum():
     paired = steps_of(no_worse(over="population"), ACC, 100)
-    assert paired == "a paired test over population is no function of one sum"
+    assert paired == "a paired test over population does not depend on one sum alone"
     gate = replace(gate_of(min=0.5, over="population"), cluster="passage")
     assert "clusters" in steps_of(gate, ACC, 100)
 

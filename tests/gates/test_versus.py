@@ -447,7 +447,7 @@ def test_a_rate_of_turned_answers_says_nothing_of_other_values():
     old = [0.3 + i / 1000 for i in range(80)]
     found = verdict(old, old, max_drop=0.02, over="benchmark", noise=0.05)
     assert found.outcome is Outcome.INVALID
-    assert "a flip rate is known for metrics with correct and wrong" in found.reason
+    assert "flip rates are only defined for metrics with correct" in found.reason
 
 
 def test_the_mean_square_of_changes_that_was_measured_is_noise_of_other_values():

@@ -61,7 +61,7 @@ def test_copies_are_refused(dice):
     dice.pytester.makeconftest(CONFTEST.format(copies=True))
     result = dice.run("evals", model=None)
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["*copies of one answer are no evidence*"])
+    result.stdout.fnmatch_lines(["*so they are copies and not independent*"])
 
 
 def test_too_few_answers_are_told_before_the_run(suite):

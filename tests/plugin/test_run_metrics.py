@@ -187,7 +187,7 @@ def test_one_document_without_a_latency_is_enough(suite):
         ),
         (
             {"metric": "truncated", "baseline": "main", "max_rise": 0.1},
-            "baseline has no meaning for truncated",
+            "baseline cannot be used with truncated",
         ),
         ({"metric": "cost", "max": 3, "confidence": 0.9}, "only be judged over: run"),
     ],

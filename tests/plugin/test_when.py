@@ -123,8 +123,8 @@ def test_a_gate_that_is_left_out_is_no_failure_of_last_time(suite):
     ("when", "message"),
     [
         ({"dtyp": "float16"}, "*no condition 'dtyp'; did you mean 'dtype'?*"),
-        ({"gpu": 4090}, "*when.gpu must be text or a list of texts, not 4090*"),
-        ({"model": []}, "*when.model must be text or a list of texts*"),
+        ({"gpu": 4090}, "*when.gpu must be a string or a list of strings, not 4090*"),
+        ({"model": []}, "*when.model must be a string or a list of strings*"),
         ("cuda", "*when must be a mapping of conditions, not 'cuda'*"),
         ({}, "*when must be a mapping of conditions*"),
     ],

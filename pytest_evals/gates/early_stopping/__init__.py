@@ -1,1 +1,1 @@
-"""Gates that are decided before all documents are read."""
+"""Early decisions of gates."""

@@ -1,11 +1,11 @@
-"""A gate's verdict as a function of one sum over documents, where it is one, and what
-early stopping saves by it.
+"""A gate's verdict as a step function of one sum over documents, if it is one, and the
+expected savings of early stopping.
 
-A share of right answers is a sum of ones, so that a bound on it, and an interval around
-it, turn from one verdict into another at certain sums. A ratio of counts (precision,
-recall, F1) is at least T just when the sum of ``above - T below`` is at least 0. Where
-there is no such sum, there is a reason. What a document adds is scaled to lie between 0
-and 1.
+A share of correct answers is a sum of zeros and ones, so thresholds on it, and on its
+confidence limits, change the verdict at certain sums. A ratio of counts (precision,
+recall, F1) is at least T exactly if the sum of ``above - T below`` is at least 0. For
+other gates, the reason is returned. The contribution of a document is scaled to be
+between 0 and 1.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from pytest_evals.gates.estimate.value import estimate_over_reruns, estimate_pro
 from pytest_evals.stats.sequential import Urn
 
 SHARES = ("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match")
-"""Metrics that are shares of documents when they are averaged."""
+"""Metrics that are shares of documents if they are averaged."""
 _RANKS = (Outcome.FAILED, Outcome.INCONCLUSIVE, Outcome.PASSED)
 
 
 class VerdictBoundary(NamedTuple):
-    """Where a verdict may turn: whether the sum is at least the target, or above it."""
+    """A change of the verdict: the sum is at least the target, or above it."""
 
     target: float
     strict: bool = False
@@ -42,17 +42,17 @@ class VerdictBoundary(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """A verdict as a function of a sum.
+    """A verdict as a step function of a sum.
 
     Args:
-        cuts: From the lowest to the highest.
-        outcomes: Below the first cut, between each two, and above the last.
-        share: What a document adds, from 0 to 1, by its value; raises ``ValueError``
-            for a value that is outside of what was said.
-        only_ones: Whether each document must add 0 or 1.
-        may_lack: Whether documents without a score leave a verdict possible.
-        unit: What a sum of 1 is of the number, for showing where it lies; 0 if the sum
-            is not that number.
+        cuts: In ascending order.
+        outcomes: Below the first cut, between adjacent cuts, and above the last.
+        share: Maps a document's value to its contribution, from 0 to 1; raises
+            ``ValueError`` for a value outside of the known range.
+        only_ones: Whether each contribution must be 0 or 1.
+        may_lack: Whether a verdict is possible with documents without a score.
+        unit: Value of the metric per unit of the sum, for display; 0 if the sum is not
+            proportional to it.
     """
 
     cuts: tuple[VerdictBoundary, ...]
@@ -63,11 +63,11 @@ class Steps:
     unit: float = 0.0
 
     def between(self, low: int, high: int) -> set[Outcome]:
-        """What the verdict may be.
+        """The possible verdicts.
 
         Args:
-            low: How many cuts the sum is known to be above.
-            high: How many it may be above.
+            low: Number of cuts that the sum certainly exceeds.
+            high: Number of cuts that it may exceed.
         """
         return set(self.outcomes[low : high + 1])
 
@@ -75,13 +75,13 @@ class Steps:
 def steps_of(
     gate: Gate, metric: Metric | None, n: int, old: Mapping[int, float] | None = None
 ) -> Steps | str:
-    """The steps of a gate over ``n`` documents; or why it has none.
+    """The steps of a gate over ``n`` documents; or the reason why it has none.
 
     Args:
-        gate: The claim.
-        metric: What it is about, ``None`` if that is not known yet.
-        n: Documents of the task.
-        old: Position of a document to its value in the gate's baseline.
+        gate: The gate.
+        metric: Its metric, ``None`` if unknown.
+        n: Number of documents of the task.
+        old: Position of a document → its value in the gate's baseline.
     """
     reason = _refusal(gate, metric)
     if reason or metric is None:
@@ -99,13 +99,15 @@ def steps_of(
 
 def _refusal(gate: Gate, metric: Metric | None) -> str:
     if metric is None and not gate.is_about_documents:
-        return "its metric is known only when the results are there"
+        return "its metric is unknown before the results are complete"
     refusals = {
         "it is about single documents": gate.is_about_documents,
         "it compares with a published number": gate.published is not None,
         "repeats are reduced first": bool(gate.reducer),
-        "an interval over clusters is no function of one sum": bool(gate.cluster),
-        f"a paired test over {gate.over} is no function of one sum": bool(
+        "a clustered confidence interval does not depend on one sum alone": bool(
+            gate.cluster
+        ),
+        f"a paired test over {gate.over} does not depend on one sum alone": bool(
             gate.baseline and gate.over != "run"
         ),
     }
@@ -116,16 +118,18 @@ def _refusal(gate: Gate, metric: Metric | None) -> str:
 def _metric_refusal(gate: Gate, metric: Metric) -> str:
     if metric.ratio is not None:
         plain = gate.over == "run" and not gate.baseline
-        why = f"the interval of {metric.name} is no function of one sum"
+        why = (
+            f"the confidence interval of {metric.name} does not depend on one sum alone"
+        )
         return "" if plain else why
     if not metric.is_mean:
-        return f"{metric.name} is no sum over documents with a known range"
-    known = metric.name in SHARES
-    return "" if known else f"the range of {metric.name} is not known"
+        return f"{metric.name} is not a sum over documents with a known range"
+    is_share = metric.name in SHARES
+    return "" if is_share else f"the range of {metric.name} is unknown"
 
 
 _Turns = Sequence[tuple[VerdictBoundary | None, Outcome]]
-"""The outcome of one bound from a cut on; the first from the lowest sum on."""
+"""The outcome of one condition above each cut, starting from the lowest sum."""
 
 
 def _point(bound: Bound, target: Fraction) -> _Turns:
@@ -137,7 +141,7 @@ def _point(bound: Bound, target: Fraction) -> _Turns:
 
 
 def _noisy(gate: Gate, n: int) -> _Turns:
-    """Found by bisection, since a higher share never has a lower interval."""
+    """By bisection, because the limits increase with the share."""
     rising = gate.bounds[0].op in (">", ">=")
 
     def rank(total: int) -> int:
@@ -146,27 +150,27 @@ def _noisy(gate: Gate, n: int) -> _Turns:
 
     lowest = rank(0)
     turns: list[tuple[VerdictBoundary | None, Outcome]] = [(None, _RANKS[abs(lowest)])]
-    for wanted in range(lowest + 1, rank(n) + 1):
-        at = bisect_left(range(n + 1), wanted, key=rank)
+    for target in range(lowest + 1, rank(n) + 1):
+        at = bisect_left(range(n + 1), target, key=rank)
         turns.append((VerdictBoundary(float(at)), _RANKS[abs(rank(at))]))
     return turns
 
 
 def _as_if(gate: Gate, total: int, n: int) -> Outcome:
-    """The outcome of the gate with so many documents of value 1."""
-    found: GateEstimate = estimate_proportion(total, n, (), None)
+    """The outcome of the gate with this number of documents of value 1."""
+    estimate: GateEstimate = estimate_proportion(total, n, (), None)
     if gate.over != "population":
-        found = estimate_over_reruns(gate, found)
-    return decide(conditions_of(gate, found), found, gate.confidence).outcome
+        estimate = estimate_over_reruns(gate, estimate)
+    return decide(conditions_of(gate, estimate), estimate, gate.confidence).outcome
 
 
 def _combined(bounds: Sequence[_Turns]) -> dict[str, Any]:
-    """The cuts of several bounds, all of which must hold."""
+    """The cuts of several conditions, all of which must hold."""
     cuts = sorted({cut for turns in bounds for cut, _ in turns if cut is not None})
     outcomes = []
     for i in range(len(cuts) + 1):
-        found = [_after(turns, cuts[i - 1] if i else None) for turns in bounds]
-        outcomes.append(min(found, key=_RANKS.index))
+        each = [_after(turns, cuts[i - 1] if i else None) for turns in bounds]
+        outcomes.append(min(each, key=_RANKS.index))
     kept = [i for i, (a, b) in enumerate(pairwise(outcomes)) if a is not b]
     return {
         "cuts": tuple(cuts[i] for i in kept),
@@ -175,7 +179,7 @@ def _combined(bounds: Sequence[_Turns]) -> dict[str, Any]:
 
 
 def _after(turns: _Turns, cut: VerdictBoundary | None) -> Outcome:
-    """The outcome of one bound just above a cut."""
+    """The outcome of one condition just above a cut."""
     passed = [o for at, o in turns if at is None or (cut is not None and at <= cut)]
     return passed[-1]
 
@@ -197,10 +201,10 @@ def _paired_steps(gate: Gate, n: int, old: Mapping[int, float]) -> Steps | str:
 
 
 def _ratio_steps(gate: Gate, metric: Metric, ratio: Ratio, n: int) -> Steps | str:
-    """What a document adds to one of the counts moves ``above - T below`` by that
-    count's step, and one that adds to none by 0."""
+    """A document that adds to one of the counts changes ``above - T below`` by that
+    count's step; all others change it by 0."""
     if len(gate.bounds) != 1 or not 0 < gate.bounds[0].value < 1:
-        return f"one bound between 0 and 1 is wanted for {metric.name}"
+        return f"{metric.name} needs one threshold between 0 and 1"
     bar = Fraction(gate.bounds[0].value)
     moves = [a - bar * b for a, b in zip(ratio.above, ratio.below, strict=True)]
     least = min(Fraction(0), *moves)
@@ -234,27 +238,27 @@ def _0_or_1(value: Any) -> float:
 
 
 PAYS = 0.85
-"""Share of the documents above which early stopping is not worth its waves."""
+"""Expected share of documents above which early stopping is not worth its waves."""
 USUAL_FLIPS = 0.05
-"""Share of answers that turn between two runs, where nothing is known of it."""
+"""Assumed flip rate, if unknown."""
 ORDERS = 100
-"""Random orders that are tried."""
+"""Number of simulated random orders."""
 _SEED = 20240229
 
 
 def expected_share(
     gates: Sequence[tuple[Steps, Sequence[float] | None]], wave: int, error: float
 ) -> float | None:
-    """The share of documents that are read until all gates are decided, if the model is
-    about what it was.
+    """The expected share of documents until all gates are decided, if the model behaves
+    as in another run.
 
     Args:
-        gates: Steps of each gate, and what each document added in another run.
-        wave: Documents between two looks.
-        error: Of each gate.
+        gates: Steps of each gate, and the contribution of each document in another run.
+        wave: Number of documents in a wave.
+        error: Error probability of each gate.
 
     Returns:
-        The mean over random orders; ``None`` where no other run is known.
+        The mean over random orders; ``None`` if there is no other run.
     """
     rng = np.random.default_rng(_SEED)
     shares = []
@@ -274,7 +278,7 @@ def _share(
     error: float,
     rng: np.random.Generator,
 ) -> float:
-    """The share that is read in one order, in which some answers have turned."""
+    """The share in one random order, with simulated flips."""
     n = len(values)
     old = rng.permutation(values)
     new = np.where(rng.random(n) < USUAL_FLIPS, rng.permutation(old), old)

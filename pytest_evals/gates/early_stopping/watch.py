@@ -1,9 +1,9 @@
-"""A gate that is decided before all documents are read.
+"""Early decision of a gate, before all documents are run.
 
-The question is what the full run would say, not what other documents would: documents
-are read in a random order, in waves, and after each wave the gate may be decided with a
-probability of at most ``error`` that the full run would not agree. Whoever reads must
-keep to the order that was drawn; completion order, or that of lengths, misleads.
+An early verdict predicts the verdict of the full run, not that on other documents:
+documents run in a random order, in waves, and after each wave the gate may be decided
+with a probability of at most ``error`` that the full run would differ. Documents must
+be evaluated in this order; completion order, or order by length, is biased.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from pytest_evals.gates.figures import figure
 from pytest_evals.stats.sequential import Urn, sum_bounds
 
 LEAST_WAVE = 64
-"""Documents of a wave at least: enough to fill the batches of a device."""
+"""Smallest wave: enough documents to fill the batches of a device."""
 WAVES = 20
 BOUND_ERROR = 0.05
-"""Of each bound of the interval that is shown."""
+"""Error probability of each shown confidence limit."""
 
 
 def wave_size(n: int) -> int:
-    """Documents between two looks, for ``n`` in all."""
+    """Number of documents in a wave, for ``n`` in all."""
     return max(LEAST_WAVE, -(-n // WAVES))
 
 
 def reading_order(n: int, commit: str, task: str, seed: int | None = None) -> list[int]:
-    """The order in which ``n`` documents are read: drawn once for a commit and a task,
-    so that running again cannot fish for another verdict.
+    """The random order of ``n`` documents: it depends on commit and task only, so that
+    repeated runs cannot select a favorable verdict.
 
     Args:
-        n: Documents.
-        commit: Of the suite, empty if it has none.
+        n: Number of documents.
+        commit: Commit of the suite, empty if it has none.
         task: Name of the task.
-        seed: Replaces the commit.
+        seed: Seed to use instead of the commit.
     """
     words = f"{commit if seed is None else seed}\0{task}".encode()
     drawn = int.from_bytes(sha256(words).digest()[:8], "big")
@@ -61,15 +61,15 @@ class Watch:
         error: float,
         old: Sequence[float] | None = None,
     ) -> None:
-        """Nothing is read yet.
+        """Create a watch before the first wave.
 
         Args:
-            gate: The claim.
+            gate: The gate.
             steps: Its verdict as a function of a sum.
-            n: Documents of the task.
-            error: Probability of a verdict that is not the full run's; 0 for verdicts
-                that are certain only.
-            old: What the documents added in another run, in the order of reading.
+            n: Number of documents of the task.
+            error: Probability that the verdict differs from the full run's; 0 for
+                certain verdicts only.
+            old: Contributions of the documents in another run, in random order.
         """
         self.gate, self._steps, self._n, self._error = gate, steps, n, error
         self._old = None if old is None else np.array(old, dtype=float)
@@ -89,21 +89,21 @@ class Watch:
         self._low: list[float] = []
         self._high: list[float] = []
         self.outcome: Outcome | None = None
-        """The verdict, once it is decided."""
+        """The verdict, if it is decided."""
         self.void = ""
-        """Why it cannot be decided before the end any more."""
+        """Why it can no longer be decided early."""
 
     @property
     def is_settled(self) -> bool:
-        """Whether further documents cannot change what is said of it."""
+        """Whether further documents cannot change the decision."""
         return self.outcome is not None
 
     def give_up(self, why: str) -> None:
-        """Decide nothing before the end, and take back what was decided."""
+        """Decide nothing early any more, and withdraw a decision."""
         self.outcome, self.void = None, why
 
     def read(self, key: str, records: Sequence[Record]) -> None:
-        """Read the next wave, in its order, and decide if that is possible.
+        """Add the next wave, and decide if possible.
 
         Args:
             key: Metric and filter of the gate.
@@ -122,10 +122,10 @@ class Watch:
         self._decide(low, high)
 
     def _added(self, key: str, record: Record) -> tuple[float, float]:
-        """What a document adds at least and at most.
+        """The smallest and the largest possible contribution of a document.
 
         Raises:
-            ValueError: Nothing can be said of it.
+            ValueError: They are unknown.
         """
         value = value_of(record, key)
         if value is not None:
@@ -139,8 +139,8 @@ class Watch:
 
     def _decide(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> None:
         answers = [urn.read(low, high) for urn in self._urns]
-        yes = [i + 1 for i, said in enumerate(answers) if said is True]
-        no = [i for i, said in enumerate(answers) if said is False]
+        yes = [i + 1 for i, answer in enumerate(answers) if answer is True]
+        no = [i for i, answer in enumerate(answers) if answer is False]
         above, below = max(yes, default=0), min(no, default=len(answers))
         possible = self._steps.between(above, max(above, below))
         if len(possible) == 1 and above <= below:
@@ -150,8 +150,8 @@ class Watch:
         """The verdict of a gate that is decided.
 
         Args:
-            metric: Its number over the documents that were run.
-            promise: Probability that the full run would agree.
+            metric: Its metric over the documents that were run.
+            promise: Probability that the full run has the same verdict.
         """
         assert self.outcome is not None
         n_read = len(self._low)
@@ -179,13 +179,13 @@ class Watch:
         )
 
     def _interval(self) -> Interval | None:
-        """Where the full run's number lies; with confidence 0.95 on each side."""
+        """Confidence limits of the full run's number, each at 95%."""
         unit = self._steps.unit
         if not unit:
             return None
         low, high = np.array(self._low), np.array(self._high)
-        found = sum_bounds(low, high, self._n, BOUND_ERROR, self._old)
-        return Interval(unit * found.low, unit * found.high, "of the full run")
+        interval = sum_bounds(low, high, self._n, BOUND_ERROR, self._old)
+        return Interval(unit * interval.low, unit * interval.high, "of the full run")
 
 
 _SAID = {
@@ -206,8 +206,8 @@ def value_of(record: Record, key: str) -> object:
 
 
 def in_order(old: Mapping[int, float], positions: Sequence[int]) -> list[float] | None:
-    """The values of another run in the order of reading, ``None`` if some are not
-    known or not from 0 to 1."""
-    found = [old.get(position) for position in positions]
-    kept = [value for value in found if value is not None and 0 <= value <= 1]
+    """The values of another run in random order, ``None`` if some are unknown or not
+    from 0 to 1."""
+    values = [old.get(position) for position in positions]
+    kept = [value for value in values if value is not None and 0 <= value <= 1]
     return kept if len(kept) == len(positions) else None

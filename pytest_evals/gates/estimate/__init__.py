@@ -1,1 +1,1 @@
-"""Values to a number and where it lies, as far as its noise goes."""
+"""Estimates: the number of a gate with its confidence limits."""

@@ -7,25 +7,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_evals.core.gate import Gate, Outcome, Unit
 from pytest_evals.core.metric import Metric, MetricResult, Totals
 from pytest_evals.core.reference import Reference
 from pytest_evals.core.result import TaskResult
-from pytest_evals.errors import EvalsError, did_you_mean
-from pytest_evals.gates.documents import (
-    InvalidGateError,
-    labels_of,
-    reduced_reference,
-    values_of,
-)
+from pytest_evals.errors import EvalsError
+from pytest_evals.gates.documents import InvalidGateError, labels_of
 from pytest_evals.gates.estimate.estimate import (
     NO_VARIANCE,
     ChangeEstimate,
     antilog,
     without_variance,
 )
+from pytest_evals.gates.estimate.pairs import Pairs, pairs_of
 from pytest_evals.gates.estimate.sums import (
     Labels,
     estimate_bounded,
@@ -40,26 +36,10 @@ from pytest_evals.stats.interval_methods import NormalEstimate, WidestInterval
 from pytest_evals.stats.paired_proportions import PairedProportions
 
 
-class Pairs(NamedTuple):
-    """The documents of both runs.
-
-    Args:
-        positions: Documents with a score in both.
-        old: Their values in the baseline.
-        new: Their values now.
-        lost: Position of each document without a score now → its value in the baseline.
-    """
-
-    positions: list[int]
-    old: list[Any]
-    new: list[Any]
-    lost: dict[int, Any]
-
-
 def estimate_change(
     gate: Gate, metric: MetricResult, result: TaskResult, reference: Reference
 ) -> tuple[ChangeEstimate, Pairs]:
-    """How far a task's metric has changed since a baseline.
+    """The estimated change of a task's metric since a baseline.
 
     Args:
         gate: The gate.
@@ -68,8 +48,8 @@ def estimate_change(
         reference: The task in the baseline.
 
     Raises:
-        InvalidGateError: The runs cannot be compared, or nothing is known of the
-            variance of the change.
+        InvalidGateError: The runs cannot be compared, or the variance of the change is
+            unknown.
     """
     if reference.fault and reference.is_replaced:
         why = f"not compared, since this run becomes the baseline: {reference.fault}"
@@ -81,62 +61,20 @@ def estimate_change(
     assert metric.how is not None
     only_number = gate.over != "population" and gate.each is None
     try:
-        found = _change(
+        change = _change(
             metric.how, pairs.old, pairs.new, labels, only_number=only_number
         )
     except (EvalsError, ValueError, TypeError, ArithmeticError, LookupError) as error:
         why = f"{metric.key} cannot be compared: {error}"
         raise InvalidGateError(why) from error
-    found = replace(
-        _over_reruns(gate, found),
+    change = replace(
+        _over_reruns(gate, change),
         n_errored=metric.n_errored,
         n_unscored=metric.n_unscored,
     )
     if pairs.lost:
-        found = replace(found, missing=_missing(gate, metric, result, pairs, found))
-    return found, pairs
-
-
-def pairs_of(
-    gate: Gate, metric: MetricResult, result: TaskResult, reference: Reference
-) -> Pairs:
-    """The values of both runs, paired.
-
-    Raises:
-        InvalidGateError: They are not of the same documents, or there are none.
-    """
-    name = reference.baseline
-    old = reference.values.get(metric.key)
-    if old is not None and gate.reducer:
-        old = reduced_reference(gate, metric, reference)
-    if old is None:
-        hint = did_you_mean(metric.key, [*reference.values])
-        known = hint or f"; it has {', '.join(reference.values) or 'none'}"
-        raise InvalidGateError(f"baseline {name!r} has no {metric.key}{known}")
-    new = values_of(result, metric.key)
-    if not new or metric.how is None:
-        raise InvalidGateError(
-            f"{metric.key} has no value per document, so nothing can be paired"
-        )
-    included = [record for record in result.records if not record.excluded]
-    absent = [record.doc.id for record in included if record.index not in old]
-    if absent:
-        raise InvalidGateError(
-            f"{_named(absent)} had no score in baseline {name!r}; save it again from a "
-            "run without errors"
-        )
-    excluded = [r.doc.id for r in result.records if r.excluded and r.index in old]
-    if excluded:
-        why = f"{_named(excluded)} counted in baseline {name!r} but not now"
-        raise InvalidGateError(why)
-    lost = {r.index: old[r.index] for r in included if r.index not in new}
-    return Pairs([*new], [old[i] for i in new], [*new.values()], lost)
-
-
-def _named(ids: Sequence[str]) -> str:
-    n = len(ids)
-    listed = ", ".join(ids[:3]) + ", …" * (n > 3)
-    return f"{n} document{'s' * (n > 1)} ({listed})"
+        change = replace(change, missing=_missing(gate, metric, result, pairs, change))
+    return change, pairs
 
 
 def _change(
@@ -154,7 +92,7 @@ def _change(
         old: The documents' values in the baseline.
         new: The same documents' values now.
         labels: Their clusters.
-        only_number: Whether confidence limits may be missing.
+        only_number: Whether confidence limits are optional.
 
     Raises:
         ValueError: There is no number, or there are no confidence limits.
@@ -173,12 +111,12 @@ def _change(
 def _of_shares(
     old: Sequence[Any], new: Sequence[Any], labels: Labels
 ) -> ChangeEstimate:
-    """Of proportions: the paired score test of Tango (1998)."""
+    """For proportions: the paired score test of Tango (1998)."""
     pairs = list(zip(old, new, strict=True))
     n = len(pairs)
     shares = PairedProportions(pairs.count((0, 1)), pairs.count((1, 0)), n)
     before, now = Fraction(int(sum(old)), n), Fraction(int(sum(new)), n)
-    found = ChangeEstimate(
+    change = ChangeEstimate(
         value=now - before,
         n=n,
         before=before,
@@ -190,12 +128,12 @@ def _of_shares(
         range=(-1.0, 1.0),
     )
     if labels is None:
-        return found
+        return change
     differences = [float(b - a) for a, b in pairs]
     clustered = estimate_bounded(differences, labels, (-1.0, 1.0))
     assert clustered.spread is not None
     return replace(
-        found,
+        change,
         spread=WidestInterval((shares, clustered.spread)),
         method=f"paired {clustered.method}",
         notes=clustered.notes,
@@ -205,19 +143,19 @@ def _of_shares(
 def _of_bounded(
     old: Sequence[Any], new: Sequence[Any], labels: Labels, ends: tuple[float, float]
 ) -> ChangeEstimate:
-    """Of means of values in a known range, which limits their differences too."""
+    """For means of values in a known range, which bounds their differences."""
     differences = [float(b) - float(a) for a, b in zip(old, new, strict=True)]
     width = ends[1] - ends[0]
-    found = estimate_bounded(differences, labels, (-width, width))
+    estimate = estimate_bounded(differences, labels, (-width, width))
     return ChangeEstimate(
-        value=found.value,
+        value=estimate.value,
         n=len(old),
         before=mean(old),
         now=mean(new),
-        spread=found.spread,
-        method=f"paired {found.method}",
-        range=found.range,
-        notes=found.notes,
+        spread=estimate.spread,
+        method=f"paired {estimate.method}",
+        range=estimate.range,
+        notes=estimate.notes,
         unit="points" if ends == (0, 1) else "plain",
     )
 
@@ -225,7 +163,7 @@ def _of_bounded(
 def _of_sums(
     how: Metric, before: Totals, now: Totals, labels: Labels, *, only_number: bool
 ) -> ChangeEstimate:
-    """Of a number that is computed from sums; documents are resampled in pairs."""
+    """For a number that is computed from sums; documents are resampled in pairs."""
     middle = len(before.columns)
     both = replace(
         now,
@@ -236,22 +174,22 @@ def _of_sums(
     if not all(map(math.isfinite, values)):
         raise ValueError(f"it was {values[0]} and is {values[1]}")
     try:
-        found = estimate_totals(both, labels)
+        estimate = estimate_totals(both, labels)
     except ValueError:
         if not only_number:
             raise
-        found = without_variance(_score(both))
-    assert found.spread is not None
-    difference = found.spread.value
+        estimate = without_variance(_score(both))
+    assert estimate.spread is not None
+    difference = estimate.spread.value
     return ChangeEstimate(
         value=math.expm1(difference) if now.is_log else difference,
         n=len(now.columns[0]),
         before=values[0],
         now=values[1],
-        spread=found.spread,
-        method=_paired(found.method),
+        spread=estimate.spread,
+        method=_paired(estimate.method),
         scale="log1p" if now.is_log else "plain",
-        notes=found.notes,
+        notes=estimate.notes,
         unit=_unit(how, now, (*values, *before.columns[0], *now.columns[0])),
     )
 
@@ -299,18 +237,18 @@ def _of_number(
 
     both = replace(how, number=difference, statistic=_differences(how))
     try:
-        found = estimate_number(both, pairs)
+        estimate = estimate_number(both, pairs)
     except ValueError:
         if not only_number:
             raise
-        found = without_variance(difference(pairs))
+        estimate = without_variance(difference(pairs))
     return ChangeEstimate(
-        value=found.value,
+        value=estimate.value,
         n=len(pairs),
         before=number(old),
         now=number(new),
-        spread=found.spread,
-        method=_paired(found.method),
+        spread=estimate.spread,
+        method=_paired(estimate.method),
     )
 
 
@@ -327,19 +265,20 @@ def _differences(how: Metric) -> Callable[[Sequence[Any]], Callable[[Any], Any]]
     return of_pairs
 
 
-def _over_reruns(gate: Gate, found: ChangeEstimate) -> ChangeEstimate:
-    """The change with the variance of another run, if the gate counts that.
+def _over_reruns(gate: Gate, change: ChangeEstimate) -> ChangeEstimate:
+    """The change with the variance between reruns, if that is the gate's inference
+    target.
 
     The variance of each mean is half the flip rate per document; of other numbers, half
     the mean square of their changes.
     """
     if gate.over != "benchmark" or gate.flip_rate is None:
-        return found
-    is_share = found.shares is not None
-    if not is_share and (not gate.measured or found.scale != "plain"):
+        return change
+    is_share = change.shares is not None
+    if not is_share and (not gate.measured or change.scale != "plain"):
         raise InvalidGateError(NO_FLIP_RATE)
-    spread = NormalEstimate(float(found.value), math.sqrt(gate.flip_rate / found.n))
-    return replace(found, spread=spread, method=flip_text(gate, is_share=is_share))
+    spread = NormalEstimate(float(change.value), math.sqrt(gate.flip_rate / change.n))
+    return replace(change, spread=spread, method=flip_text(gate, is_share=is_share))
 
 
 def _missing(
@@ -347,24 +286,24 @@ def _missing(
     metric: MetricResult,
     result: TaskResult,
     pairs: Pairs,
-    found: ChangeEstimate,
+    change: ChangeEstimate,
 ) -> tuple[ChangeEstimate, ...] | None:
     """The change for the extreme values of the documents without a score, from the
-    lowest to the highest; ``None`` if that is not known."""
+    lowest to the highest; ``None`` if they are unknown."""
     assert metric.how is not None
-    if found.shares is not None and not gate.cluster:
+    if change.shares is not None and not gate.cluster:
         return tuple(
             _over_reruns(gate, one)
-            for one in _shares_with_lost(found, found.shares, [*pairs.lost.values()])
+            for one in _shares_with_lost(change, change.shares, [*pairs.lost.values()])
         )
     limits = metric.how.known_limits
     is_mean = metric.how.is_mean and limits is not None
-    ends: Sequence[float] = (0, 1) if found.shares is not None else limits or ()
-    if not (found.shares is not None or is_mean) or not all(map(math.isfinite, ends)):
+    ends: Sequence[float] = (0, 1) if change.shares is not None else limits or ()
+    if not (change.shares is not None or is_mean) or not all(map(math.isfinite, ends)):
         return None
     try:
         labels = labels_of(result, gate.cluster, [*pairs.positions, *pairs.lost])
-    except InvalidGateError:  # the cluster of a lost document is not known
+    except InvalidGateError:  # the cluster of a lost document is unknown
         return None
     old, n = [*pairs.old, *pairs.lost.values()], len(pairs.lost)
     return tuple(
@@ -374,14 +313,14 @@ def _missing(
 
 
 def _shares_with_lost(
-    found: ChangeEstimate, shares: PairedProportions, lost: Sequence[Any]
+    change: ChangeEstimate, shares: PairedProportions, lost: Sequence[Any]
 ) -> list[ChangeEstimate]:
-    """The paired table with each extreme: none, one or all of the lost documents flip,
-    where the standard error is smallest or largest."""
+    """The paired table at each extreme: none, one or all of the lost documents flip,
+    with the smallest or the largest standard error."""
     were_right = sum(map(bool, lost))
     were_wrong = len(lost) - were_right
-    n = found.n + len(lost)
-    before = Fraction(round(found.before * found.n) + were_right, n)
+    n = change.n + len(lost)
+    before = Fraction(round(change.before * change.n) + were_right, n)
     flipped = product(
         {0, min(1, were_wrong), were_wrong}, {0, min(1, were_right), were_right}
     )
@@ -391,7 +330,7 @@ def _shares_with_lost(
         difference = Fraction(int(end.gained - end.lost), n)
         changes.append(
             replace(
-                found,
+                change,
                 value=difference,
                 n=n,
                 before=before,

@@ -1,4 +1,4 @@
-"""The number that a gate judges, with its uncertainty, whatever the sampling."""
+"""The estimate of a gate: a number with its uncertainty, for all sampling designs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NEGLIGIBLE = 1e-12
 NO_VARIANCE = "no document differs"
 """The method of an estimate without variance."""
 _LARGEST_LOG = 700.0
-"""The exponential of a larger number is no double."""
+"""Larger exponents overflow a double."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,19 +27,20 @@ class GateEstimate:
 
     Args:
         value: Exact if documents are counted, else a double.
-        n: Scored documents.
-        count: Documents with value 1, ``None`` if the value is not their share.
-        n_errored: Documents that failed.
-        n_unscored: Documents whose score has no value.
+        n: Number of scored documents.
+        count: Number of documents with value 1, ``None`` if the value is not their
+            share.
+        n_errored: Number of documents with an error.
+        n_unscored: Number of documents without a score value.
         spread: Confidence limits and p-values, on ``scale``; ``None`` if the gate
             compares the number only.
-        method: How they were computed.
-        scale: Of ``spread``: that of ``value``, its logarithm, or log(1 + value).
+        method: Name of their method.
+        scale: Scale of ``spread``: that of ``value``, its logarithm, or log(1 + value).
         range: Smallest and largest possible value.
         notes: Remarks on the estimate, one line each.
         missing: Estimates for each possible value of the documents without a score;
-            ``None`` if these are not known.
-        lists_all: Whether ``missing`` has all of them, and not only the extremes.
+            ``None`` if unknown.
+        lists_all: Whether ``missing`` is complete; else it has only the extremes.
     """
 
     value: Value
@@ -67,12 +68,13 @@ class GateEstimate:
         return Interval(self._natural(low), self._natural(high), self.method)
 
     def p_less(self, threshold: float) -> float:
-        """One-sided p-value of "the true number is less than the threshold"."""
+        """One-sided p-value: small values are evidence that the true number is less
+        than the threshold."""
         assert self.spread is not None
         return self.spread.p_less(self._scaled(threshold))
 
     def p_greater(self, threshold: float) -> float:
-        """One-sided p-value of "the true number is greater than the threshold"."""
+        """One-sided p-value: small values are evidence that it is greater."""
         assert self.spread is not None
         return self.spread.p_greater(self._scaled(threshold))
 
@@ -92,14 +94,14 @@ class GateEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeEstimate(GateEstimate):
-    """How far a metric has changed over the same documents: ``now - before``, or
-    ``now / before - 1`` if ``scale`` is ``log1p``.
+    """The change of a metric over the same documents: ``now - before``, or ``now /
+    before - 1`` if ``scale`` is ``log1p``.
 
     Args:
-        before: Its value in the baseline; exact if documents are counted.
-        now: Its value in this run.
+        before: Value in the baseline; exact if documents are counted.
+        now: Value in this run.
         shares: Documents with value 1 in one run only, if each value is 0 or 1.
-        unit: How differences are shown.
+        unit: Unit of differences.
     """
 
     before: Value
@@ -109,12 +111,12 @@ class ChangeEstimate(GateEstimate):
 
 
 def without_variance(value: float) -> GateEstimate:
-    """An estimate of a number that is the same in all documents."""
+    """An estimate of a number without variance between documents."""
     return GateEstimate(value=value, spread=ExactValue(value), method=NO_VARIANCE)
 
 
 def few_clusters(n_clusters: int) -> tuple[str, ...]:
-    """A remark if there are too few clusters for a normal approximation."""
+    """A note if there are too few clusters for a normal approximation."""
     if n_clusters >= FEW_CLUSTERS:
         return ()
     return (f"only {n_clusters} clusters: the confidence limits are approximate",)

@@ -1,7 +1,7 @@
-"""The estimate of a group: a weighted mean of its tasks' numbers or changes.
+"""The estimate of a group: a weighted mean of its tasks' metrics or changes.
 
-Its variance is the sum of theirs by the squares of the weights: tasks are independent
-samples.
+Its variance is the sum of theirs, weighted by the squared weights: tasks are
+independent samples.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Member(NamedTuple):
     Args:
         task: Its result.
         metric: The gate's metric.
-        weight: Its share of the group's number; all weights add up to 1.
-        of_all: The same if documents without a score counted.
+        weight: Its weight; all weights add up to 1.
+        of_all: Its weight if documents without a score counted.
     """
 
     task: TaskResult
@@ -58,12 +58,12 @@ class Member(NamedTuple):
 
 
 def members_of(gate: Gate, metric: MetricResult, result: GroupResult) -> list[Member]:
-    """The tasks that have the metric, each once. A task that the group includes several
-    times has so many times its weight.
+    """The tasks that have the metric, each once. If a group includes a task several
+    times, its weight is multiplied accordingly.
 
     Raises:
         InvalidGateError: The gate's weights do not match the tasks, or a task was run
-            and none of its documents has a score.
+            without a single score.
     """
     for task in result.tasks:
         if _has_no_score(task, metric.key):
@@ -93,7 +93,7 @@ def members_of(gate: Gate, metric: MetricResult, result: GroupResult) -> list[Me
 
 
 def _has_no_score(task: TaskResult, key: str) -> bool:
-    """Whether no document of a task that would have the metric has a score."""
+    """Whether a task that would have the metric has no score."""
     mine = [one for one in task.metrics if one.key == key]
     if mine:
         return not any(one.n_scored for one in mine) and task.n_selected > 0
@@ -120,15 +120,15 @@ def _weight(gate: Gate, result: GroupResult, task: TaskResult, size: int) -> Fra
 def estimate_group(
     gate: Gate, metric: MetricResult, members: Sequence[Member]
 ) -> GateEstimate:
-    """The weighted mean of the tasks' numbers.
+    """The weighted mean of the tasks' metrics.
 
     Args:
         gate: The gate.
-        metric: The group's own number.
+        metric: The group's metric.
         members: Its tasks.
 
     Raises:
-        InvalidGateError: Nothing is known of a task's variance.
+        InvalidGateError: The variance of a task is unknown.
     """
     points = [estimate_point(member.metric) for member in members]
     point = GateEstimate(
@@ -170,35 +170,35 @@ def estimate_group(
 
 def _members(gate: Gate, members: Sequence[Member]) -> list[GateEstimate] | None:
     """The tasks' estimates; ``None`` if the gate compares the number only."""
-    found = []
+    estimates = []
     for member in members:
         try:
-            found.append(estimate_value(gate, member.metric, member.task))
+            estimates.append(estimate_value(gate, member.metric, member.task))
         except InvalidGateError as error:
             raise error.of_task(member.name) from error
-    if has_limits(gate) or all(one.spread is not None for one in found):
-        return found
+    if has_limits(gate) or all(one.spread is not None for one in estimates):
+        return estimates
     return None
 
 
-def _natural_spread(found: GateEstimate) -> IntervalEstimate:
-    """On the scale of the number: perplexities are averaged, and not their logarithms.
+def _natural_spread(estimate: GateEstimate) -> IntervalEstimate:
+    """On the natural scale: perplexities are averaged, not their logarithms.
 
     By the delta method.
     """
-    assert found.spread is not None
-    if found.scale == "plain":
-        return found.spread
-    value = slope = float(found.value)
-    if isinstance(found, ChangeEstimate):
-        value, slope = float(found.now - found.before), float(found.now)
-    return NormalEstimate(value, slope * found.spread.stderr, found.n - 1)
+    assert estimate.spread is not None
+    if estimate.scale == "plain":
+        return estimate.spread
+    value = slope = float(estimate.value)
+    if isinstance(estimate, ChangeEstimate):
+        value, slope = float(estimate.now - estimate.before), float(estimate.now)
+    return NormalEstimate(value, slope * estimate.spread.stderr, estimate.n - 1)
 
 
 def _end_values(
     members: Sequence[Member], points: Sequence[GateEstimate]
 ) -> tuple[Value, ...] | None:
-    """The group's number with all documents without a score wrong, and correct."""
+    """The group's metric with all documents without a score wrong, and correct."""
     ends = []
     for point in points:
         if not point.n_missing:
@@ -217,7 +217,7 @@ def _missing(
     found: Sequence[GateEstimate],
     ends: Sequence[Value],
 ) -> tuple[GateEstimate, ...] | None:
-    """The number at its extremes, each with the largest and the smallest possible
+    """The metric at its extremes, each with the largest and the smallest possible
     standard error."""
     most, least = [], []
     for member, one in zip(members, found, strict=True):
@@ -243,11 +243,13 @@ def _stderr(part: WeightedTerm) -> float:
     return weighted_sum([part]).stderr
 
 
-def _notes(members: Sequence[Member], found: Sequence[GateEstimate]) -> tuple[str, ...]:
-    """The remarks on each task's number, with its name in front."""
+def _notes(
+    members: Sequence[Member], estimates: Sequence[GateEstimate]
+) -> tuple[str, ...]:
+    """The notes of each task, prefixed with its name."""
     return tuple(
         f"{member.name}: {note}"
-        for member, one in zip(members, found, strict=True)
+        for member, one in zip(members, estimates, strict=True)
         for note in one.notes
     )
 
@@ -255,47 +257,47 @@ def _notes(members: Sequence[Member], found: Sequence[GateEstimate]) -> tuple[st
 def estimate_group_change(
     gate: Gate, metric: MetricResult, members: Sequence[Member], find: Find
 ) -> tuple[ChangeEstimate, list[ChangeEstimate]]:
-    """The weighted mean of the tasks' changes, and these.
+    """The weighted mean of the tasks' changes, and these changes.
 
     Raises:
         InvalidGateError: A task cannot be compared.
     """
-    found = []
+    changes = []
     for member in members:
         try:
             reference = find(gate.baseline, member.name)
             one, _ = estimate_change(gate, member.metric, member.task, reference)
         except InvalidGateError as error:
             raise error.of_task(member.name) from error
-        found.append(one)
+        changes.append(one)
     whole = replace(
-        _together(members, found, [member.weight for member in members]),
+        _together(members, changes, [member.weight for member in members]),
         n_errored=metric.n_errored,
         n_unscored=metric.n_unscored,
     )
     if whole.n_missing:
-        whole = replace(whole, missing=_missing_changes(members, found))
-    return whole, found
+        whole = replace(whole, missing=_missing_changes(members, changes))
+    return whole, changes
 
 
 def _together(
     members: Sequence[Member],
-    found: Sequence[ChangeEstimate],
+    changes: Sequence[ChangeEstimate],
     weights: Sequence[Fraction],
 ) -> ChangeEstimate:
     parts = [
         WeightedTerm(_natural_spread(one), float(weight), one.n)
-        for weight, one in zip(weights, found, strict=True)
+        for weight, one in zip(weights, changes, strict=True)
     ]
-    before = _mean(weights, [one.before for one in found])
-    now = _mean(weights, [one.now for one in found])
+    before = _mean(weights, [one.before for one in changes])
+    now = _mean(weights, [one.now for one in changes])
     spread = weighted_sum(parts)
-    units: set[Unit] = {one.unit for one in found}
+    units: set[Unit] = {one.unit for one in changes}
     unit = units.pop() if len(units) == 1 else "plain"
-    shares = [one.shares for one in found if one.shares is not None]
-    n = sum(one.n for one in found)
+    shares = [one.shares for one in changes if one.shares is not None]
+    n = sum(one.n for one in changes)
     counted = None
-    if len(shares) == len(found):
+    if len(shares) == len(changes):
         counted = PairedProportions(
             sum(s.gained for s in shares), sum(s.lost for s in shares), n
         )
@@ -306,8 +308,8 @@ def _together(
         before=before,
         now=now,
         spread=spread,
-        method=f"paired, {len(found)} tasks combined",
-        notes=_notes(members, found),
+        method=f"paired, {len(changes)} tasks combined",
+        notes=_notes(members, changes),
         shares=counted,
         unit="plain" if unit == "percent" else unit,
     )
@@ -317,7 +319,7 @@ def _missing_changes(
     members: Sequence[Member], found: Sequence[ChangeEstimate]
 ) -> tuple[ChangeEstimate, ...] | None:
     """The change with the documents without a score at their extremes, each with the
-    largest possible standard error and with the smallest."""
+    largest and the smallest possible standard error."""
     possible: list[Sequence[ChangeEstimate]] = []
     for one in found:
         ends = one.missing if one.n_missing else (one,)
@@ -334,16 +336,16 @@ def _missing_changes(
     return tuple(whole)
 
 
-def _stderr_of(found: ChangeEstimate) -> float:
-    return _stderr(WeightedTerm(_natural_spread(found), 1.0, found.n))
+def _stderr_of(change: ChangeEstimate) -> float:
+    return _stderr(WeightedTerm(_natural_spread(change), 1.0, change.n))
 
 
-def _with_spread(found: ChangeEstimate, other: ChangeEstimate) -> ChangeEstimate:
-    """The change of one with the standard error of the other."""
-    assert found.spread is not None
+def _with_spread(change: ChangeEstimate, other: ChangeEstimate) -> ChangeEstimate:
+    """The change of one estimate with the standard error of the other."""
+    assert change.spread is not None
     spread = weighted_sum([WeightedTerm(_natural_spread(other), 1.0, other.n)])
-    value = _natural_spread(found).value
-    return replace(found, spread=replace(spread, value=value), scale="plain")
+    value = _natural_spread(change).value
+    return replace(change, spread=replace(spread, value=value), scale="plain")
 
 
 def _mean(weights: Sequence[Fraction], values: Sequence[Value]) -> Value:

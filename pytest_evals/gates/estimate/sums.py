@@ -1,5 +1,5 @@
 """Confidence limits of numbers that are computed from sums over documents: means, F1,
-BLEU. Bootstrap of all others, such as medians.
+BLEU. Bootstrap for all others, such as medians.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ if TYPE_CHECKING:
 Labels = Sequence[Hashable] | None
 """The cluster of each document; ``None`` if documents are independent."""
 FEW = 30
-"""Documents below which a corpus metric has no confidence limits, and those of other
+"""With fewer documents, a corpus metric has no confidence limits, and those of other
 means are approximate."""
 MOST_RESAMPLED = 2000
-"""Documents up to which skewness of unbounded values matters: with more of them,
-Student's t has the stated error rate."""
+"""With more documents, skewness of unbounded values does not matter: Student's t has
+the nominal error rate."""
 MOST_SKEWED = 0.2
-"""Skewness over the root of the number of documents from which bootstrap-t limits miss
-the true value more often than stated."""
+"""Skewness divided by the root of the number of documents, above which bootstrap-t
+limits exceed their nominal error rate."""
 ENOUGH = 200
-"""Documents from which the delta method is used for a corpus metric."""
+"""With at least this many documents, the delta method is used for a corpus metric."""
 
 
 def limits_of(
     values: Sequence[Any], limits: tuple[float, float] | None = None
 ) -> tuple[float, float] | None:
-    """The range of the values that a mean is taken of, ``None`` if it has no ends or a
-    value lies outside of it.
+    """The range of the values of a mean, ``None`` if it is unbounded or a value is
+    outside of it.
 
     Args:
-        values: Each document's.
-        limits: The known range; if it is not known, 0 and 1 are assumed.
+        values: One for each document.
+        limits: The known range; if unknown, 0 and 1 are assumed.
     """
     low, high = limits or (0.0, 1.0)
     if not (math.isfinite(low) and math.isfinite(high)):
@@ -61,9 +61,9 @@ def estimate_bounded(
     """Limits of a mean of values in a known range.
 
     Args:
-        values: Each document's.
+        values: One for each document.
         labels: Clusters of the documents.
-        ends: Of the range.
+        ends: Ends of the range.
     """
     from pytest_evals.stats.mean_limits import bounded_mean
 
@@ -88,7 +88,7 @@ def estimate_bounded(
 
 
 def totals_of(how: Metric, values: Sequence[Any]) -> Totals | None:
-    """What the documents add to the sums that a metric is computed from."""
+    """The contributions of the documents to the sums that a metric is computed from."""
     if how.totals is not None:
         return how.totals(values)
     if not how.is_mean:
@@ -105,7 +105,7 @@ def estimate_totals(totals: Totals, labels: Labels) -> GateEstimate:
     """Limits of a number that is computed from sums.
 
     Args:
-        totals: What each document adds to the sums.
+        totals: The contributions of each document.
         labels: Clusters of the documents.
 
     Raises:
@@ -118,24 +118,24 @@ def estimate_totals(totals: Totals, labels: Labels) -> GateEstimate:
     n_units = n if labels is None else len({*labels})
     if n_units < 2:
         raise ValueError("a single cluster has no variance between clusters")
-    found = None
+    estimate = None
     if totals.is_ratio and n_units <= MOST_RESAMPLED:
-        found = _by_bootstrap_t(totals, labels)
-    if found is None and totals.is_smooth and (totals.is_ratio or n_units >= ENOUGH):
-        found = _by_slopes(totals, labels)
-    if found is None:
-        found = _by_bootstrap(totals, labels)
-    if not math.isfinite(found.value):
-        raise ValueError(f"it is {found.value}, not a finite number")
+        estimate = _by_bootstrap_t(totals, labels)
+    if estimate is None and totals.is_smooth and (totals.is_ratio or n_units >= ENOUGH):
+        estimate = _by_slopes(totals, labels)
+    if estimate is None:
+        estimate = _by_bootstrap(totals, labels)
+    if not math.isfinite(estimate.value):
+        raise ValueError(f"it is {estimate.value}, not a finite number")
     about: tuple[str, ...] = ()
     if labels is None and n < FEW:
         about = (f"only {n} documents: the confidence limits are approximate",)
     notes = few_clusters(n_units) if labels is not None else about
     return replace(
-        found,
-        value=antilog(float(found.value)) if totals.is_log else found.value,
+        estimate,
+        value=antilog(float(estimate.value)) if totals.is_log else estimate.value,
         scale="log" if totals.is_log else "plain",
-        notes=(*found.notes, *notes),
+        notes=(*estimate.notes, *notes),
     )
 
 
@@ -163,7 +163,7 @@ def _by_slopes(totals: Totals, labels: Labels) -> GateEstimate:
 
 
 def _by_bootstrap_t(totals: Totals, labels: Labels) -> GateEstimate | None:
-    """Of a ratio of two sums, or of the change of one between two runs; ``None`` if the
+    """For a ratio of two sums, or the change of one between two runs; ``None`` if the
     number is neither."""
     from pytest_evals.stats.bootstrap_t import Quotient, bootstrap_t
 
@@ -176,19 +176,19 @@ def _by_bootstrap_t(totals: Totals, labels: Labels) -> GateEstimate | None:
     value = totals.score([math.fsum(column) for column in columns])
     baseline = Quotient(*before) if before else None
     try:
-        found = bootstrap_t(Quotient(above, below), baseline)
+        limits = bootstrap_t(Quotient(above, below), baseline)
     except ValueError:
         return without_variance(value)
-    if not _is_nothing(found.value - value, value):
+    if not _is_nothing(limits.value - value, value):
         return None
     clustered = "" if labels is None else "clustered "
     notes = _skewed(totals, columns)
     method = f"{clustered}bootstrap-t"
-    return GateEstimate(value=value, spread=found, method=method, notes=notes)
+    return GateEstimate(value=value, spread=limits, method=method, notes=notes)
 
 
 def _skewed(totals: Totals, columns: Sequence[Sequence[float]]) -> tuple[str, ...]:
-    """A remark if few, skewed values make the limits approximate."""
+    """A note if the limits are approximate because of few, skewed values."""
     from pytest_evals.stats.influence import influences
 
     slopes = influences(columns, totals.score)
@@ -209,12 +209,12 @@ def _by_bootstrap(totals: Totals, labels: Labels) -> GateEstimate:
     columns = totals.columns
     if labels is not None:
         columns = [_summed(column, labels) for column in columns]
-    found = resample_sums(columns, totals.score, corrected=totals.is_smooth)
-    if _do_not_vary(found):
-        return without_variance(found.value)
+    replicates = resample_sums(columns, totals.score, corrected=totals.is_smooth)
+    if _do_not_vary(replicates):
+        return without_variance(replicates.value)
     method = "BCa" if totals.is_smooth else "bootstrap"
     method = method if labels is None else f"clustered {method}"
-    return GateEstimate(value=found.value, spread=found, method=method)
+    return GateEstimate(value=replicates.value, spread=replicates, method=method)
 
 
 def _summed(column: Sequence[float], labels: Sequence[Hashable]) -> list[float]:
@@ -225,18 +225,18 @@ def _summed(column: Sequence[float], labels: Sequence[Hashable]) -> list[float]:
 
 
 def _is_nothing(distance: float, value: float) -> bool:
-    """Whether rounding alone can be what is between two numbers of this size."""
+    """Whether the difference of two numbers of this size can be a rounding error."""
     return abs(distance) <= NEGLIGIBLE * max(1.0, abs(value))
 
 
-def _do_not_vary(found: Replicates) -> bool:
-    if not found.ordered:
+def _do_not_vary(replicates: Replicates) -> bool:
+    if not replicates.ordered:
         return True
-    return _is_nothing(found.ordered[-1] - found.ordered[0], found.value)
+    return _is_nothing(replicates.ordered[-1] - replicates.ordered[0], replicates.value)
 
 
 def estimate_number(how: Metric, values: Sequence[Any]) -> GateEstimate:
-    """Where a number that is computed from no sums lies.
+    """Limits of a number that is not computed from sums.
 
     Raises:
         ValueError: There are too few documents.
@@ -252,7 +252,7 @@ def estimate_number(how: Metric, values: Sequence[Any]) -> GateEstimate:
         return [number([values[i] for i in row]) for row in at.tolist()]
 
     statistic = one_by_one if how.statistic is None else how.statistic(values)
-    found = resample(n, statistic, number(values))
-    if _do_not_vary(found):
-        return without_variance(found.value)
-    return GateEstimate(value=found.value, spread=found, method="bootstrap")
+    replicates = resample(n, statistic, number(values))
+    if _do_not_vary(replicates):
+        return without_variance(replicates.value)
+    return GateEstimate(value=replicates.value, spread=replicates, method="bootstrap")

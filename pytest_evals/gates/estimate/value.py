@@ -1,4 +1,4 @@
-"""The estimate of a task's metric: which confidence limits fit which metric.
+"""The estimate of a task's metric, with the method that fits the metric.
 
 Proportions: exact binomial. Means of values in a known range: Gaffke. Other ratios of
 sums and corpus metrics: :mod:`pytest_evals.gates.estimate.sums`. Else the metric's own
@@ -31,11 +31,13 @@ from pytest_evals.gates.estimate.sums import (
 from pytest_evals.stats.interval_methods import NormalEstimate, Proportion
 from pytest_evals.stats.repeatability import mean_over_reruns
 
-NO_FLIP_RATE = "a flip rate is known for metrics with correct and wrong documents only"
+NO_FLIP_RATE = (
+    "flip rates are only defined for metrics with correct and wrong documents"
+)
 
 
 def has_limits(gate: Gate) -> bool:
-    """Whether the gate compares confidence limits, and not the number itself."""
+    """Whether the gate compares confidence limits instead of the number."""
     return gate.over == "population" or (
         gate.over == "benchmark" and gate.flip_rate is not None
     )
@@ -52,7 +54,7 @@ def estimate_value(
         result: The task.
 
     Raises:
-        InvalidGateError: Nothing is known of its variance.
+        InvalidGateError: The variance is unknown.
     """
     point = estimate_point(metric)
     reruns = _by_repeats(gate, metric, result, point)
@@ -62,12 +64,12 @@ def estimate_value(
         return point
     values = values_of(result, metric.key)
     labels = labels_of(result, gate.cluster, [*values])
-    found = _with_limits(gate, metric, point, [*values.values()], labels)
+    estimate = _with_limits(gate, metric, point, [*values.values()], labels)
     if not point.n_missing or point.missing is None:
-        return found
-    missing = _missing(gate, found, result, metric.key)
-    every = found.count is not None and len(missing or ()) == found.n_missing + 1
-    return replace(found, missing=missing, lists_all=every)
+        return estimate
+    missing = _missing(gate, estimate, result, metric.key)
+    every = estimate.count is not None and len(missing or ()) == estimate.n_missing + 1
+    return replace(estimate, missing=missing, lists_all=every)
 
 
 def estimate_point(metric: MetricResult) -> GateEstimate:
@@ -81,32 +83,34 @@ def estimate_point(metric: MetricResult) -> GateEstimate:
     count = metric.total
     if count is not None:
         share = Fraction(count, metric.n_scored)
-        # A number of ones says nothing about a value that is not their mean.
+        # The count does not determine a value that is not the mean.
         if math.isclose(value, share, rel_tol=1e-9, abs_tol=1e-12):
             value = share
         else:
             count = None
-    found = GateEstimate(
+    estimate = GateEstimate(
         value=value,
         n=metric.n_scored,
         count=count,
         n_errored=metric.n_errored,
         n_unscored=metric.n_unscored,
     )
-    if not found.n_missing:
-        return found
-    n = found.n + found.n_missing
+    if not estimate.n_missing:
+        return estimate
+    n = estimate.n + estimate.n_missing
     if count is not None:
-        shares = (Fraction(k, n) for k in range(count, count + found.n_missing + 1))
+        shares = (Fraction(k, n) for k in range(count, count + estimate.n_missing + 1))
         return replace(
-            found, missing=tuple(GateEstimate(value=v) for v in shares), lists_all=True
+            estimate,
+            missing=tuple(GateEstimate(value=v) for v in shares),
+            lists_all=True,
         )
     limits = metric.how.known_limits if metric.how and metric.how.is_mean else None
     if limits is None or not all(map(math.isfinite, limits)):
-        return found
-    known = Fraction(value) * found.n
-    ends = ((known + found.n_missing * Fraction(end)) / n for end in limits)
-    return replace(found, missing=tuple(GateEstimate(value=end) for end in ends))
+        return estimate
+    total = Fraction(value) * estimate.n
+    ends = ((total + estimate.n_missing * Fraction(end)) / n for end in limits)
+    return replace(estimate, missing=tuple(GateEstimate(value=end) for end in ends))
 
 
 def _with_limits(
@@ -117,16 +121,16 @@ def _with_limits(
     labels: Labels,
 ) -> GateEstimate:
     if gate.over == "population":
-        found = estimate_metric(metric, point, values, labels)
+        estimate = estimate_metric(metric, point, values, labels)
     else:
-        found = estimate_over_reruns(gate, point)
-    return _counted_as(point, found)
+        estimate = estimate_over_reruns(gate, point)
+    return _counted_as(point, estimate)
 
 
-def _counted_as(point: GateEstimate, found: GateEstimate) -> GateEstimate:
+def _counted_as(point: GateEstimate, estimate: GateEstimate) -> GateEstimate:
     """The estimate with the exact number and the numbers of documents."""
     return replace(
-        found,
+        estimate,
         value=point.value,
         n=point.n,
         count=point.count,
@@ -136,7 +140,7 @@ def _counted_as(point: GateEstimate, found: GateEstimate) -> GateEstimate:
 
 
 def estimate_over_reruns(gate: Gate, point: GateEstimate) -> GateEstimate:
-    """A mean over further runs on the same documents.
+    """A mean over reruns on the same documents.
 
     The variance of a proportion of documents with a flip rate is half that rate per
     document; of other means, half the mean square of their changes.
@@ -158,7 +162,7 @@ def estimate_over_reruns(gate: Gate, point: GateEstimate) -> GateEstimate:
 
 
 def flip_text(gate: Gate, *, is_share: bool) -> str:
-    """The difference between two runs, in words."""
+    """The method, for reasons: the variation between two runs."""
     rate = gate.flip_rate or 0.0
     if is_share:
         return f"flip rate {rate:g}"
@@ -168,16 +172,16 @@ def flip_text(gate: Gate, *, is_share: bool) -> str:
 def estimate_metric(
     metric: MetricResult, point: GateEstimate, values: Sequence[Any], labels: Labels
 ) -> GateEstimate:
-    """A metric over other documents like these.
+    """A metric over other documents of the same population.
 
     Args:
         metric: The metric.
-        point: Its number.
-        values: One per scored document, in order; empty if they are not known.
+        point: Its value.
+        values: One for each scored document, in order; empty if unknown.
         labels: Their clusters.
 
     Raises:
-        InvalidGateError: Nothing is known of its variance.
+        InvalidGateError: The variance is unknown.
     """
     how = metric.how
     if point.count is not None:
@@ -201,13 +205,13 @@ def estimate_metric(
     return _by_own_stderr(metric, point)
 
 
-def _varied(metric: MetricResult, found: GateEstimate) -> GateEstimate:
-    if found.method == NO_VARIANCE:
+def _varied(metric: MetricResult, estimate: GateEstimate) -> GateEstimate:
+    if estimate.method == NO_VARIANCE:
         raise InvalidGateError(
             f"{metric.key} is the same in all {metric.n_scored} documents, so its "
             "variance is unknown"
         )
-    return found
+    return estimate
 
 
 def estimate_proportion(
@@ -218,7 +222,7 @@ def estimate_proportion(
     Args:
         count: Documents with value 1.
         n: Documents.
-        values: One per document; empty if they are not known.
+        values: One for each document; empty if unknown.
         labels: Their clusters.
     """
     if labels is not None and len({*labels}) > 1 and len(values) == n:
@@ -234,7 +238,7 @@ def estimate_proportion(
 
 
 def _by_own_stderr(metric: MetricResult, point: GateEstimate) -> GateEstimate:
-    """By the metric's own standard error: Student's t if it is that of a mean."""
+    """By the metric's own standard error: Student's t for a mean."""
     estimate, n = metric.estimate, point.n
     stderr = estimate.stderr if estimate is not None else None
     if stderr is None or not math.isfinite(stderr) or stderr <= 0:
@@ -249,7 +253,7 @@ def _by_own_stderr(metric: MetricResult, point: GateEstimate) -> GateEstimate:
 def _by_repeats(
     gate: Gate, metric: MetricResult, result: TaskResult, point: GateEstimate
 ) -> GateEstimate | None:
-    """The mean of all answers over further runs on the same documents, by the variance
+    """The mean of all answers over reruns on the same documents, by the variance
     between the answers to each document; ``None`` for other gates, and if a document
     has fewer than two answers."""
     if gate.reducer != "mean" or gate.over != "benchmark" or gate.flip_rate is not None:
@@ -264,28 +268,28 @@ def _by_repeats(
     least = min(map(len, groups), default=0)
     if least < 2:
         return None
-    known = metric.how.known_limits if metric.how is not None else None
-    ends = limits_of([value for values in groups for value in values], known)
-    found = GateEstimate(
+    limits = metric.how.known_limits if metric.how is not None else None
+    ends = limits_of([value for values in groups for value in values], limits)
+    estimate = GateEstimate(
         value=point.value,
         spread=mean_over_reruns(groups, ends),
         method=f"{least} answers to each document",
         range=ends or (-math.inf, math.inf),
     )
-    found = _counted_as(point, found)
-    return replace(found, missing=_shifted(found, point))
+    estimate = _counted_as(point, estimate)
+    return replace(estimate, missing=_shifted(estimate, point))
 
 
 def _missing(
-    gate: Gate, found: GateEstimate, result: TaskResult, key: str
+    gate: Gate, estimate: GateEstimate, result: TaskResult, key: str
 ) -> tuple[GateEstimate, ...] | None:
-    """The estimate for the values of the documents without a score; ``None`` if that is
-    not known.
+    """The estimate for each possible value of the documents without a score; ``None``
+    if they are unknown.
 
-    Of independent documents with value 0 or 1, each possible count. Else the lowest
-    values and the highest: p-values of bounded means are monotone in each value.
+    For independent documents with value 0 or 1, each possible count. Else the lowest
+    and the highest values: p-values of bounded means are monotone in each value.
     """
-    if found.count is None and not all(map(math.isfinite, found.range)):
+    if estimate.count is None and not all(map(math.isfinite, estimate.range)):
         return None
     values = values_of(result, key)
     lost = [
@@ -297,41 +301,41 @@ def _missing(
     if gate.over == "population":
         try:
             labels = labels_of(result, gate.cluster, [*values, *lost])
-        except InvalidGateError:  # the cluster of a lost document is not known
+        except InvalidGateError:  # the cluster of a lost document is unknown
             return None
-    return tuple(_with_lost(gate, found, [*values.values()], labels))
+    return tuple(_with_lost(gate, estimate, [*values.values()], labels))
 
 
 def _with_lost(
-    gate: Gate, found: GateEstimate, values: Sequence[Any], labels: Labels
+    gate: Gate, estimate: GateEstimate, values: Sequence[Any], labels: Labels
 ) -> Iterator[GateEstimate]:
-    n, n_lost = found.n + found.n_missing, found.n_missing
-    if found.count is not None and labels is None:
-        for count in range(found.count, found.count + n_lost + 1):
-            whole = estimate_proportion(count, n, (), None)
+    n, n_lost = estimate.n + estimate.n_missing, estimate.n_missing
+    if estimate.count is not None and labels is None:
+        for count in range(estimate.count, estimate.count + n_lost + 1):
+            complete = estimate_proportion(count, n, (), None)
             population = gate.over == "population"
-            yield whole if population else estimate_over_reruns(gate, whole)
+            yield complete if population else estimate_over_reruns(gate, complete)
         return
-    for end in (0.0, 1.0) if found.count is not None else found.range:
-        total = Fraction(found.value) * found.n + n_lost * Fraction(end)
-        whole = replace(found, value=total / n, n=n)
+    for end in (0.0, 1.0) if estimate.count is not None else estimate.range:
+        total = Fraction(estimate.value) * estimate.n + n_lost * Fraction(end)
+        complete = replace(estimate, value=total / n, n=n)
         if gate.over != "population":
-            yield estimate_over_reruns(gate, whole)
-        elif isinstance(found.spread, NormalEstimate):
-            moved = replace(found.spread, value=float(whole.value))
-            yield replace(whole, spread=moved)
+            yield estimate_over_reruns(gate, complete)
+        elif isinstance(estimate.spread, NormalEstimate):
+            moved = replace(estimate.spread, value=float(complete.value))
+            yield replace(complete, spread=moved)
         else:
-            yield estimate_bounded([*values, *[end] * n_lost], labels, found.range)
+            yield estimate_bounded([*values, *[end] * n_lost], labels, estimate.range)
 
 
 def _shifted(
-    found: GateEstimate, point: GateEstimate
+    estimate: GateEstimate, point: GateEstimate
 ) -> tuple[GateEstimate, ...] | None:
     """The estimate at the extremes of the number, with the same standard error."""
-    if point.missing is None or not isinstance(found.spread, NormalEstimate):
+    if point.missing is None or not isinstance(estimate.spread, NormalEstimate):
         return None
     ends = (point.missing[0].value, point.missing[-1].value)
     return tuple(
-        replace(found, value=end, spread=replace(found.spread, value=float(end)))
+        replace(estimate, value=end, spread=replace(estimate.spread, value=float(end)))
         for end in ends
     )

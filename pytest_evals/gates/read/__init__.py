@@ -1,1 +1,1 @@
-"""Words to gates: the grammar of claims, and the keys of a gate."""
+"""Parse gates: the grammar of conditions, and the keys of a gate."""

@@ -1,7 +1,7 @@
-"""Entries of ``gates:`` lists, and ``--evals-gate`` expressions, to gates.
+"""Parse entries of ``gates:`` lists, and ``--evals-gate`` expressions.
 
-Unknown keys and invalid values are errors with file and line. Whether the metric
-exists is checked later, when the tasks are known.
+Unknown keys and invalid values are errors with file and line. Whether the metric exists
+is checked later, when the tasks are known.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from pytest_evals.gates.read.text import (
 )
 
 COMPARED = ("agreement", "flips", "kl")
-"""Metrics of two runs: agreement of answers, their flips, divergence of choices."""
+"""Metrics that compare two runs: agreement of answers, flips, divergence of choices."""
 DEFAULTS = ("confidence", "inconclusive", "family")
 """Keys that a file of gates may set for all of its gates."""
 NO_DEFAULTS: Mapping[object, object] = {}
@@ -64,7 +64,7 @@ def read_gate(
     source: Place,
     defaults: Mapping[object, object] = NO_DEFAULTS,
 ) -> Gate:
-    """One entry of a ``gates:`` list.
+    """Parse one entry of a ``gates:`` list.
 
     Args:
         entry: Text such as ``acc >= 0.75``, or a mapping.
@@ -101,11 +101,11 @@ def read_gate(
 def read_defaults(
     entry: Mapping[object, object], source: Callable[[object], Place]
 ) -> dict[object, object]:
-    """The ``defaults`` of a file of gates.
+    """Parse the ``defaults`` of a file of gates.
 
     Args:
         entry: The mapping.
-        source: File and line of one of its keys.
+        source: Returns file and line of one of its keys.
 
     Raises:
         TaskFileError: With all problems of it.
@@ -126,13 +126,13 @@ def read_defaults(
 
 
 def read_expression(text: str) -> Gate:
-    """The gate of ``--evals-gate EXPR``: the short form.
+    """Parse the gate of ``--evals-gate EXPR``: the short form.
 
-    Without ``TASK/`` in front its task is empty: it applies to every task that has the
-    metric, and the caller sets the name.
+    Without the prefix ``TASK/`` its task is empty: it applies to every task that has
+    the metric, and the caller sets the name.
 
     Raises:
-        OptionError: The text is not a gate.
+        OptionError: The expression is invalid.
     """
     try:
         return _gate(_of_text(text, ""), text.strip(), _OPTION)
@@ -161,7 +161,7 @@ def _of_text(text: str, task: str) -> Parsed:
 def _with(
     defaults: Mapping[object, object], entry: Mapping[object, object]
 ) -> Mapping[object, object]:
-    """The entry with the defaults that have a meaning for it."""
+    """The entry with the defaults that apply to it."""
     try:
         over = _over({key: entry[key] for key in entry if key in KEYS})
     except ConditionError:  # reported when the entry is read
@@ -188,7 +188,7 @@ def _of_mapping(entry: Mapping[object, object], task: str) -> Parsed:
     }
     for combine in (_subject, _bounds, _compared, _noise):
         try:
-            # A key with an invalid value is there, so that it is not reported missing.
+            # A key with an invalid value is present, so it is not reported as missing.
             fields.update(combine({**dict.fromkeys(map(str, entry)), **parsed}, task))
         except MissingKeyError as error:
             if not _misspelt(entry, error.keys):
@@ -200,25 +200,25 @@ def _of_mapping(entry: Mapping[object, object], task: str) -> Parsed:
     return fields
 
 
-def _subject(given: Parsed, task: str) -> Parsed:
+def _subject(entry: Parsed, task: str) -> Parsed:
     """``task`` or ``group``, ``metric``, ``id`` and the documents that are named."""
-    if "task" in given and "group" in given:
+    if "task" in entry and "group" in entry:
         raise ConditionError(
             "a gate has either a task or a group", "leave one of them out"
         )
-    own = given.get("task") or given.get("group") or ""
+    own = entry.get("task") or entry.get("group") or ""
     if own and task and own != task:
         what = f"the gate names task {own!r} but belongs to task {task!r}"
-        key = "task" if "task" in given else "group"
+        key = "task" if "task" in entry else "group"
         raise ConditionError(what, f"leave {key!r} out")
-    fields: Parsed = {"task": own or task, "id": given.get("id") or ""}
-    if any(key in given for key in DOCUMENT_KEYS):
-        if documents := given.get("must_pass"):
+    fields: Parsed = {"task": own or task, "id": entry.get("id") or ""}
+    if any(key in entry for key in DOCUMENT_KEYS):
+        if documents := entry.get("must_pass"):
             fields["must_pass"], fields["must_pass_share"] = documents
         return fields
-    metric = given.get("metric")
+    metric = entry.get("metric")
     if not metric:
-        if "metric" in given and metric is None:  # reported by its parser
+        if "metric" in entry and metric is None:  # reported by its parser
             return fields
         raise MissingKeyError("the gate names no metric", "metric: acc", ["metric"])
     return {**fields, **_named(metric, own, task)._asdict()}
@@ -227,123 +227,123 @@ def _subject(given: Parsed, task: str) -> Parsed:
 def _named(metric: str, own: str, task: str) -> Subject:
     if not own:
         return split_subject(metric, task)
-    # The task is given: a slash in the metric is part of its name, unless the prefix
-    # repeats the task.
+    # The task is named separately: a slash in the metric is part of its name, unless
+    # the prefix repeats the task.
     name, comma, pipeline = metric.removeprefix(f"{own}/").partition(",")
     if not name or (comma and not pipeline):
         return split_subject(metric, own)
     return Subject(own, name.strip(), pipeline.strip())
 
 
-def _bounds(given: Parsed, _: str) -> Parsed:
+def _bounds(entry: Parsed, _: str) -> Parsed:
     """``min`` and ``max``."""
     conditions = ("min", "max", *_CONDITIONS)
-    if not any(key in given for key in conditions):
+    if not any(key in entry for key in conditions):
         raise MissingKeyError(
             "the gate has no condition: neither min nor max",
             "min: 0.75",
             conditions,
         )
-    bounds: list[Bound] = [b for b in (given.get("min"), given.get("max")) if b]
+    bounds: list[Bound] = [b for b in (entry.get("min"), entry.get("max")) if b]
     if len(bounds) == 2 and bounds[0].value > bounds[1].value:
         what = f"no number is both {bounds[0]} and {bounds[1]}"
         raise ConditionError(what, "min must be at most max")
     return {"bounds": tuple(bounds)}
 
 
-def _compared(given: Parsed, _: str) -> Parsed:
+def _compared(entry: Parsed, _: str) -> Parsed:
     """A baseline or a published number, with the allowed change."""
-    margins = [key for key in MARGIN_KEYS if key in given]
-    if "reference" in given:
-        return _published(given, margins)
+    margins = [key for key in MARGIN_KEYS if key in entry]
+    if "reference" in entry:
+        return _published(entry, margins)
     for key in _PUBLISHED_KEYS[1:]:
-        if key in given:
+        if key in entry:
             raise ConditionError(f"{key} needs a reference", "reference: 0.742")
-    if "baseline" not in given:
-        if margins or "each" in given:
+    if "baseline" not in entry:
+        if margins or "each" in entry:
             what = f"{(*margins, 'each')[0]} compares with a baseline: name one"
             raise ConditionError(what, "baseline: main")
         return {}
-    bounds = [key for key in ("min", "max") if key in given]
-    if given.get("metric") in COMPARED:
+    bounds = [key for key in ("min", "max") if key in entry]
+    if entry.get("metric") in COMPARED:
         if margins or not bounds:
-            what = f"{given['metric']} is a number of two runs: give min or max"
+            what = f"{entry['metric']} compares two runs: set min or max"
             raise ConditionError(what, "{metric: agreement, baseline: main, min: 0.98}")
-        return {"baseline": given["baseline"]}
+        return {"baseline": entry["baseline"]}
     if bounds:
         what = f"a baseline gate limits a change, and {bounds[0]} the number itself"
         raise ConditionError(what, f"write two entries, one of them {_EXAMPLE}")
     return {
-        "baseline": given["baseline"],
-        "margin": _one_margin(given, margins),
-        "each": given.get("each"),
+        "baseline": entry["baseline"],
+        "margin": _one_margin(entry, margins),
+        "each": entry.get("each"),
     }
 
 
-def _published(given: Parsed, margins: Sequence[str]) -> Parsed:
+def _published(entry: Parsed, margins: Sequence[str]) -> Parsed:
     example = "{metric: exact_match, reference: 0.742, reference_n: 1319, max_drop: 3%}"
     for key in ("baseline", "each", "min", "max", "weights"):
-        if key in given:
+        if key in entry:
             what = f"{key} cannot be combined with reference, a published number"
             raise ConditionError(what, example)
-    published = given["reference"] is not None and Published(
-        given["reference"],
-        given.get("reference_n"),
-        given.get("reference_protocol") or (),
+    published = entry["reference"] is not None and Published(
+        entry["reference"],
+        entry.get("reference_n"),
+        entry.get("reference_protocol") or (),
     )
-    return {"published": published, "margin": _one_margin(given, margins)}
+    return {"published": published, "margin": _one_margin(entry, margins)}
 
 
-def _one_margin(given: Parsed, margins: Sequence[str]) -> Margin | None:
+def _one_margin(entry: Parsed, margins: Sequence[str]) -> Margin | None:
     if len(margins) != 1:
         named = " and ".join(margins) if margins else "none of them"
         what = f"a comparison needs one of {', '.join(MARGIN_KEYS)}; this has {named}"
         raise ConditionError(what, _EXAMPLE)
-    margin: Margin | None = given[margins[0]]
+    margin: Margin | None = entry[margins[0]]
     return margin
 
 
-def _over(given: Mapping[Any, Any]) -> Scope:
-    """The inference target: as given, or by the other keys. ``confidence`` or ``noise``
-    alone mean another run on the same documents; a baseline, a published number and a
-    cluster mean other documents."""
-    if given.get("over") is not None:
-        over: Scope = KEYS["over"].parse("over", given["over"])
+def _over(entry: Mapping[Any, Any]) -> Scope:
+    """The inference target: as set, or by the other keys. ``confidence`` or ``noise``
+    alone imply another run on the same documents; a baseline, a published number and a
+    cluster imply other documents."""
+    if entry.get("over") is not None:
+        over: Scope = KEYS["over"].parse("over", entry["over"])
         return over
-    compared = {"baseline", "reference"} & given.keys()
-    clustered = given.get("cluster") not in (None, "", "none")
-    if clustered or (compared and "noise" not in given):
+    compared = {"baseline", "reference"} & entry.keys()
+    clustered = entry.get("cluster") not in (None, "", "none")
+    if clustered or (compared and "noise" not in entry):
         return "population"
-    return "benchmark" if {"confidence", "noise"} & given.keys() else "run"
+    return "benchmark" if {"confidence", "noise"} & entry.keys() else "run"
 
 
-def _noise(given: Parsed, _: str) -> Parsed:
+def _noise(entry: Parsed, _: str) -> Parsed:
     """``over``, ``confidence``, ``noise`` and ``inconclusive``."""
-    over = _over(given)
-    named = [key for key in _NOISE_KEYS if key in given]
+    over = _over(entry)
+    named = [key for key in _NOISE_KEYS if key in entry]
     if over == "run" and named:
         what = f"{named[0]} has no effect with over: run, which compares numbers"
         raise ConditionError(what, "over: population")
-    if over == "population" and "noise" in given:
+    if over == "population" and "noise" in entry:
         what = "noise is that of another run, and over: population is about documents"
         raise ConditionError(what, "over: benchmark")
-    if over != "population" and given.get("cluster"):
+    if over != "population" and entry.get("cluster"):
         what = f"cluster has no effect with over: {over}, which keeps the documents"
         raise ConditionError(what, "over: population")
-    if over == "benchmark" and "reference" in given:
+    if over == "benchmark" and "reference" in entry:
         what = "a published number has the error of its documents"
         raise ConditionError(what, "over: population")
-    noise = given.get("noise", "auto")
+    noise = entry.get("noise", "auto")
     return {
         "over": over,
         "flip_rate": None if noise in ("auto", "none") else noise,
         "measured": noise == "auto",
-        "names_target": bool({"over", "noise"} & given.keys()),
+        "names_target": bool({"over", "noise"} & entry.keys()),
     }
 
 
 def _misspelt(entry: Mapping[object, object], keys: Sequence[str]) -> bool:
-    """Whether an unknown key is nearest to one of some keys."""
+    """Whether an unknown key is most similar to one of some keys."""
     meant = {did_you_mean(key, [key]) for key in keys}
     return any(did_you_mean(str(k), _NAMES) in meant for k in entry if k not in KEYS)
 
@@ -359,7 +359,7 @@ def _key_errors(entry: Mapping[object, object]) -> Iterator[ConditionError]:
     own = [name for name in names if name in DOCUMENT_KEYS]
     others = {*names} & {*KEYS} - {*DOCUMENT_KEYS, *_OWN_KEYS}
     if own and (others or len(own) > 1):
-        what = f"{own[0]} is a gate of its own; other conditions belong to another gate"
+        what = f"{own[0]} cannot be combined with other conditions in one gate"
         yield ConditionError(what, "write two entries")
 
 

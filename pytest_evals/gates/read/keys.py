@@ -37,7 +37,7 @@ class MustPass(NamedTuple):
     """Documents that must be correct.
 
     Args:
-        ids: Of the documents.
+        ids: Ids of the documents.
         share: The share of the answers to each that must be correct.
     """
 
@@ -46,7 +46,7 @@ class MustPass(NamedTuple):
 
 
 def _text(key: str, value: object) -> str:
-    """Text; YAML reads a metric called 4096 as a number."""
+    """A string; YAML parses a metric called 4096 as a number."""
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise ConditionError(f"{key} must be text, not {value!r}", f'{key}: "…"')
     return str(value).strip()
@@ -92,7 +92,8 @@ def _must_pass(key: str, value: object) -> MustPass:
 
 
 def _every(key: str, value: object) -> Every:
-    """``8 of 10``: answers that must be correct, of so many."""
+    """``8 of 10``: the required number of correct answers, and the number of
+    answers."""
     match = _OF.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None:
         raise ConditionError(
@@ -117,22 +118,22 @@ def _one_of(names: tuple[str, ...]) -> Callable[[str, object], str]:
 
 
 def _confidence(key: str, value: object) -> float:
-    found = float(read_number(value, key))
-    if not 0.5 < found < 1:
+    confidence = float(read_number(value, key))
+    if not 0.5 < confidence < 1:
         what = f"confidence must be between 0.5 and 1, not {value!r}"
         raise ConditionError(what, "confidence: 0.95")
-    return found
+    return confidence
 
 
 def _flip_rate(key: str, value: object) -> float | Literal["auto", "none"]:
-    """The share of documents that flip between two runs."""
+    """The fraction of documents that flip between two runs."""
     if value in ("auto", "none", None):
         return "auto" if value == "auto" else "none"
-    found = float(read_number(value, key))
-    if not 0 <= found <= 1:
+    rate = float(read_number(value, key))
+    if not 0 <= rate <= 1:
         what = f"noise must be a share of documents from 0 to 1, not {value!r}"
         raise ConditionError(what, "noise: 0.035")
-    return found
+    return rate
 
 
 def _baseline(key: str, value: object) -> str:
@@ -193,7 +194,7 @@ def _protocol(key: str, value: object) -> tuple[tuple[str, Any], ...]:
     if not isinstance(value, Mapping) or not value:
         raise ConditionError(f"{key} must be a mapping, not {value!r}", example)
     _known(key, value, PROTOCOL_KEYS, example)
-    return tuple((str(name), given) for name, given in value.items())
+    return tuple((str(name), setting) for name, setting in value.items())
 
 
 def _cluster(key: str, value: object) -> str:
@@ -237,15 +238,15 @@ def _weights(key: str, value: object) -> Weights:
 
 
 def _weight(task: object, value: object) -> Decimal:
-    found = read_number(value, f"the weight of {str(task)!r}")
-    if found <= 0:
+    weight = read_number(value, f"the weight of {str(task)!r}")
+    if weight <= 0:
         what = f"the weight of {str(task)!r} must be above 0, not {value!r}"
         raise ConditionError(what, "weights: {algebra: 2, logic: 1}")
-    return found
+    return weight
 
 
 def _when(key: str, value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """For each condition the patterns, one of which must match."""
+    """The patterns of each condition, one of which must match."""
     if not isinstance(value, Mapping) or not value:
         raise ConditionError(
             f"{key} must be a mapping of conditions, not {value!r}", _WHEN
@@ -262,7 +263,7 @@ def _patterns(name: object, value: object) -> tuple[str, ...]:
     every = value if isinstance(value, (list, tuple)) else [value]
     texts = [one.strip() for one in every if isinstance(one, str)]
     if not every or len(texts) < len(every) or not all(texts):
-        what = f"when.{name} must be text or a list of texts, not {value!r}"
+        what = f"when.{name} must be a string or a list of strings, not {value!r}"
         raise ConditionError(what, _WHEN if name != "gpu" else 'gpu: "*H100*"')
     return tuple(texts)
 

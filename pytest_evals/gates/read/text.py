@@ -1,8 +1,8 @@
-"""Texts of gates: the short form, ``gsm8k/exact_match,strict-match >= 75%``, and ids.
+"""The short form of gates, ``gsm8k/exact_match,strict-match >= 75%``, and gate ids.
 
-The parser is small and hand-written; syntax errors give the column. An id is the last
-part of a gate's node id. It does not contain thresholds, so history, links and reruns
-survive a changed threshold.
+The parser is hand-written; syntax errors give the column. An id is the last part of a
+gate's node id. It does not contain thresholds, so history, links and reruns survive a
+changed threshold.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OPERATORS = (">=", ">", "<=", "<")
 _MEANT = {"=>": ">=", "≥": ">=", "=<": "<=", "≤": "<=", ">>": ">", "<<": "<"}
 _EXAMPLE = "acc >= 0.75"
 _LONGEST = 40
-"""Characters of a number; no double has more digits that matter."""
+"""Maximum length of a number; no double has more significant digits."""
 _MOST_BITS = 130
 """Bits of an integer; the largest have about ``_LONGEST`` digits."""
 
@@ -136,10 +136,10 @@ def read_number(value: object, name: str) -> Decimal:
     if isinstance(value, int) and value.bit_length() > _MOST_BITS:  # repr() may raise
         what = f"{name} is out of range: about 2**{value.bit_length() - 1}"
         raise ConditionError(what, f"{name}: 0.75")
-    # repr gives the shortest decimal that is this float: what was typed, as a rule.
+    # repr gives the shortest decimal that is this float, usually as typed.
     text = value.strip() if isinstance(value, str) else repr(value)
-    known = isinstance(value, (int, float, str)) and not isinstance(value, bool)
-    match = _NUMBER.match(text) if known and len(text) <= _LONGEST else None
+    is_supported = isinstance(value, (int, float, str)) and not isinstance(value, bool)
+    match = _NUMBER.match(text) if is_supported and len(text) <= _LONGEST else None
     rest = text[match.end() :].strip() if match else text
     if match is None or rest not in ("", "%"):
         what = f"{name} must be a finite number or a percentage, not {value!r:.80}"
@@ -166,14 +166,14 @@ def _decimal(digits: str, *, percent: bool) -> Decimal:
     return Decimal(f"{value:f}") if -12 <= value.adjusted() <= 12 else value
 
 
-def _operator_fault(text: str, at: int, found: str, name: str) -> ConditionError:
-    if found in ("==", "=", "!="):
+def _operator_fault(text: str, at: int, operator: str, name: str) -> ConditionError:
+    if operator in ("==", "=", "!="):
         what = "a gate is a threshold; equality is not supported"
         return _fault(text, at, what, _EXAMPLE)
-    if found in _MEANT:
-        what = f"no operator called {found!r}; did you mean {_MEANT[found]!r}?"
-        rest = text[at + len(found) :].strip()
-        return _fault(text, at, what, f"{name} {_MEANT[found]} {rest}")
+    if operator in _MEANT:
+        what = f"no operator called {operator!r}; did you mean {_MEANT[operator]!r}?"
+        rest = text[at + len(operator) :].strip()
+        return _fault(text, at, what, f"{name} {_MEANT[operator]} {rest}")
     return _fault(text, at, "expected one of >=, >, <=, <", f"{name} >= 0.75")
 
 
@@ -200,13 +200,13 @@ _UNFIT = re.compile(r"::|[\[\]\s]")
 
 
 def unfit_for_id(text: str) -> bool:
-    """Whether a node id cannot hold this text: ``::``, brackets, white space and
+    """Whether a node id cannot contain this text: ``::``, brackets, white space and
     control characters."""
     return bool(_UNFIT.search(text)) or not text.isprintable()
 
 
 def fit_for_id(text: str) -> str:
-    """The text with ``-`` for whatever a node id cannot hold."""
+    """The text with ``-`` for all characters that a node id cannot contain."""
     fit = _UNFIT.sub("-", text)
     return "".join(char if char.isprintable() else "-" for char in fit)
 
@@ -218,8 +218,8 @@ def default_id(gate: Gate) -> str:
         return gate.document_key.replace("_", "-")
     name = f"{gate.metric},{gate.filter}" if gate.filter else gate.metric
     if gate.baseline:
-        # Of a folder of a run, its last part says enough; of a model, that of its name
-        # without its arguments, which may be secret.
+        # Of a run's folder, the last part is enough; of a model, the name without its
+        # arguments, which may be secret.
         baseline = gate.baseline.partition(",")[0]
         name += f"-vs-{PurePath(baseline).name or baseline}"
     elif gate.published:
@@ -228,12 +228,12 @@ def default_id(gate: Gate) -> str:
 
 
 def with_unique_ids(gates: Iterable[Gate]) -> tuple[Gate, ...]:
-    """The gates in their order, no two of one task with the same id.
+    """The gates in their order, with unique ids within each task.
 
     A second gate on the same metric becomes ``acc#2``, a third ``acc#3``.
 
     Raises:
-        TaskFileError: Two gates of one task were given the same id of their own.
+        TaskFileError: Two gates of one task have the same custom id.
     """
     every = tuple(gates)
     owned: dict[tuple[str, str], Gate] = {}
@@ -247,19 +247,19 @@ def with_unique_ids(gates: Iterable[Gate]) -> tuple[Gate, ...]:
             problems.append(Problem(what, gate.source, f"id: {gate.id}-2"))
     if problems:
         raise TaskFileError(problems)
-    taken = set(owned)
+    used = set(owned)
     unique = []
     for gate in every:
         if gate.id == default_id(gate):
-            gate = replace(gate, id=_free(gate, taken))
-            taken.add((gate.task, gate.id))
+            gate = replace(gate, id=_free(gate, used))
+            used.add((gate.task, gate.id))
         unique.append(gate)
     return tuple(unique)
 
 
-def _free(gate: Gate, taken: set[tuple[str, str]]) -> str:
+def _free(gate: Gate, used: set[tuple[str, str]]) -> str:
     candidate, n = gate.id, 1
-    while (gate.task, candidate) in taken:
+    while (gate.task, candidate) in used:
         n += 1
         candidate = f"{gate.id}#{n}"
     return candidate

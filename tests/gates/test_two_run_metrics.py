@@ -182,8 +182,8 @@ def test_runs_that_are_not_comparable_are_invalid():
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"metric": "agreement"}, "is a number of two runs: give min or max"),
-        ({"metric": "kl", "max_drop": 0.1}, "is a number of two runs: give min or max"),
+        ({"metric": "agreement"}, "compares two runs: set min or max"),
+        ({"metric": "kl", "max_drop": 0.1}, "compares two runs: set min or max"),
         ({"metric": "acc", "min": 0.1}, "a baseline gate limits a change"),
     ],
 )

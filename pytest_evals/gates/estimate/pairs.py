@@ -1,0 +1,75 @@
+"""The documents of a baseline and of this run, paired."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pytest_evals.core.gate import Gate
+from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.reference import Reference
+from pytest_evals.core.result import TaskResult
+from pytest_evals.errors import did_you_mean
+from pytest_evals.gates.documents import (
+    InvalidGateError,
+    reduced_reference,
+    values_of,
+)
+
+
+class Pairs(NamedTuple):
+    """The paired documents of both runs.
+
+    Args:
+        positions: Documents with a score in both.
+        old: Their values in the baseline.
+        new: Their values now.
+        lost: Position of each document without a score now → its value in the baseline.
+    """
+
+    positions: list[int]
+    old: list[Any]
+    new: list[Any]
+    lost: dict[int, Any]
+
+
+def pairs_of(
+    gate: Gate, metric: MetricResult, result: TaskResult, reference: Reference
+) -> Pairs:
+    """The values of both runs, paired.
+
+    Raises:
+        InvalidGateError: Their documents differ, or there are none.
+    """
+    name = reference.baseline
+    old = reference.values.get(metric.key)
+    if old is not None and gate.reducer:
+        old = reduced_reference(gate, metric, reference)
+    if old is None:
+        hint = did_you_mean(metric.key, [*reference.values])
+        hint_ = hint or f"; it has {', '.join(reference.values) or 'none'}"
+        raise InvalidGateError(f"baseline {name!r} has no {metric.key}{hint_}")
+    new = values_of(result, metric.key)
+    if not new or metric.how is None:
+        raise InvalidGateError(
+            f"{metric.key} has no value per document, so nothing can be paired"
+        )
+    included = [record for record in result.records if not record.excluded]
+    absent = [record.doc.id for record in included if record.index not in old]
+    if absent:
+        raise InvalidGateError(
+            f"{_named(absent)} had no score in baseline {name!r}; save it again from a "
+            "run without errors"
+        )
+    excluded = [r.doc.id for r in result.records if r.excluded and r.index in old]
+    if excluded:
+        why = f"{_named(excluded)} counted in baseline {name!r} but not now"
+        raise InvalidGateError(why)
+    lost = {r.index: old[r.index] for r in included if r.index not in new}
+    return Pairs([*new], [old[i] for i in new], [*new.values()], lost)
+
+
+def _named(ids: Sequence[str]) -> str:
+    n = len(ids)
+    listed = ", ".join(ids[:3]) + ", …" * (n > 3)
+    return f"{n} document{'s' * (n > 1)} ({listed})"

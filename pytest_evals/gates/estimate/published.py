@@ -1,0 +1,137 @@
+"""The change since a published number."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from pytest_evals.core.gate import Gate, Published
+from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.result import TaskResult
+from pytest_evals.gates.estimate.estimate import ChangeEstimate, GateEstimate, antilog
+from pytest_evals.stats.independent import IndependentDifference
+from pytest_evals.stats.interval_methods import (
+    ExactValue,
+    IntervalEstimate,
+    NormalEstimate,
+    Proportion,
+)
+
+
+def estimate_published(
+    gate: Gate, metric: MetricResult, estimate: GateEstimate
+) -> ChangeEstimate:
+    """The change since a published number, with the sampling error of both.
+
+    They are assumed to be independent samples, which is conservative if both were
+    measured on the same documents.
+
+    Args:
+        gate: A gate with a published number.
+        metric: The metric.
+        estimate: Its estimate in this run.
+    """
+    published = gate.published
+    assert published is not None
+    before = Fraction(published.value)
+    notes = [*estimate.notes]
+    if published.n is None:
+        notes.append(
+            "the sampling error of the reference is unknown and not counted; set "
+            "reference_n to its number of documents"
+        )
+    elif estimate.spread is not None:
+        notes.append(
+            "reference and run are treated as independent samples, which is "
+            "conservative on the same documents"
+        )
+    spread = method = None
+    if estimate.spread is not None:
+        new = _natural(estimate)
+        old = _of_reference(published, estimate, new)
+        spread, method = IndependentDifference(new, old), f"MOVER, {estimate.method}"
+    exact = isinstance(estimate.value, Fraction)
+    now = estimate.value
+    ends = (float(now), float(before))
+    limits = metric.how.known_limits if metric.how is not None else None
+    is_share = estimate.count is not None or limits == (0, 1)
+    return ChangeEstimate(
+        value=now - before if exact else float(now) - float(before),
+        n=estimate.n,
+        n_errored=estimate.n_errored,
+        n_unscored=estimate.n_unscored,
+        before=before if exact else float(before),
+        now=now,
+        spread=spread,
+        method=method or "",
+        notes=tuple(notes),
+        missing=_missing(gate, metric, estimate),
+        lists_all=estimate.lists_all,
+        unit="points" if is_share and all(0 <= one <= 1 for one in ends) else "plain",
+    )
+
+
+def _missing(
+    gate: Gate, metric: MetricResult, estimate: GateEstimate
+) -> tuple[ChangeEstimate, ...] | None:
+    if estimate.missing is None:
+        return None
+    return tuple(estimate_published(gate, metric, one) for one in estimate.missing)
+
+
+def _natural(estimate: GateEstimate) -> IntervalEstimate:
+    """On the scale of the number."""
+    assert estimate.spread is not None
+    if estimate.scale == "plain":
+        return estimate.spread
+    value = antilog(estimate.spread.value)
+    return NormalEstimate(value, value * estimate.spread.stderr, estimate.n - 1)
+
+
+def _of_reference(
+    published: Published, estimate: GateEstimate, new: IntervalEstimate
+) -> IntervalEstimate:
+    """The published number with its sampling error: binomial for a proportion, else
+    that of this run's documents."""
+    value, n = float(published.value), published.n
+    if n is None:
+        return ExactValue(value)
+    if estimate.count is not None and 0 <= value <= 1:
+        return Proportion(value * n, n)
+    low, high = estimate.range
+    stderr = new.stderr * math.sqrt(estimate.n / n)
+    return NormalEstimate(value, stderr, max(1, n - 1), low, high)
+
+
+def protocol_fault(gate: Gate, result: TaskResult) -> str:
+    """How this run differs from the protocol of the published number; empty if it does
+    not."""
+    if gate.published is None:
+        return ""
+    differences = []
+    for key, expected in gate.published.protocol:
+        actual = _actual(key, gate, result)
+        if actual != expected and not (actual is None and expected in (0, False, None)):
+            differences.append(f"{key} is {actual}, and {expected} for the reference")
+    return "; ".join(differences)
+
+
+def _actual(key: str, gate: Gate, result: TaskResult) -> Any:
+    task = result.task
+    if key == "num_fewshot":
+        return task.n_shots
+    if key == "limit":
+        return result.n_selected if result.n_selected < result.n_total else None
+    if key == "chat_template":
+        return bool(task.config.get("apply_chat_template") or _is_chat(result))
+    if key == "filter":
+        return gate.filter or None
+    return task.config.get("doc_to_text")
+
+
+def _is_chat(result: TaskResult) -> bool:
+    prompts = (request for one in result.records for request in one.requests)
+    first = next(prompts, None)
+    text = getattr(first, "prompt", None) or getattr(first, "context", "")
+    return isinstance(text, tuple)

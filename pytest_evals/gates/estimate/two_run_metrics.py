@@ -1,0 +1,244 @@
+"""Estimates of metrics of two runs: agreement of answers, flips, divergence."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from pytest_evals.core.gate import Gate, Outcome
+from pytest_evals.core.metric import Estimate, MetricResult, Totals
+from pytest_evals.core.record import Record
+from pytest_evals.core.reference import Compared, Reference
+from pytest_evals.core.request import TopLogprobs
+from pytest_evals.core.result import TaskResult
+from pytest_evals.core.top_logprobs import N_TOP, read_top_logprobs
+from pytest_evals.gates.documents import InvalidGateError, labels_of
+from pytest_evals.gates.estimate.estimate import GateEstimate
+from pytest_evals.gates.estimate.sums import (
+    Labels,
+    estimate_bounded,
+    estimate_totals,
+    ratio,
+)
+from pytest_evals.gates.estimate.value import estimate_proportion
+from pytest_evals.stats.divergence import divergence, least_divergence
+
+_HIGHER_IS_BETTER = {"agreement": True, "flips": False, "kl": False}
+_LOWER_BOUND = (
+    f"a lower bound of kl: the top {N_TOP} tokens at each position up to the "
+    "first difference between the generations"
+)
+
+
+def estimate_two_runs(
+    gate: Gate, result: TaskResult, reference: Reference
+) -> tuple[GateEstimate, MetricResult]:
+    """Agreement, flips or divergence of a run and a baseline on the same documents.
+
+    ``agreement`` is the share of documents with the same answer or choice, ``flips``
+    that of documents that became correct or wrong, and ``kl`` the mean over documents
+    of KL(baseline || run) in nats: of the softmax over the choices' log-likelihoods, or
+    of the next token's distribution in generations (:func:`_of_tokens`).
+
+    Args:
+        gate: The gate.
+        result: The task in this run.
+        reference: The task in the baseline.
+
+    Raises:
+        InvalidGateError: The runs cannot be compared.
+    """
+    if reference.fault:
+        outcome = Outcome.SKIPPED if reference.is_replaced else Outcome.INVALID
+        raise InvalidGateError(reference.fault, outcome)
+    included = [one for one in result.records if not one.excluded]
+    filter_ = gate.filter or _only_filter(gate, included)
+    positions = _Positions()
+    values = _values(gate, included, reference, filter_, positions)
+    n_missing = len(included) - len(values)
+    labels = labels_of(result, gate.cluster, [*values])
+    estimate = _estimate(gate, [*values.values()], labels)
+    if n_missing:
+        missing = _extremes(gate, estimate, n_missing)
+        estimate = replace(estimate, n_errored=n_missing, missing=missing)
+    if positions.n:
+        estimate = replace(estimate, notes=(*estimate.notes, _LOWER_BOUND))
+    assert estimate.spread is not None
+    metric = MetricResult(
+        name=gate.metric,
+        filter=filter_,
+        estimate=Estimate(float(estimate.value), estimate.spread.stderr),
+        n_scored=len(values),
+        n_errored=n_missing,
+        total=estimate.count,
+        higher_is_better=_HIGHER_IS_BETTER[gate.metric],
+    )
+    return estimate, metric
+
+
+def _values(
+    gate: Gate,
+    records: Sequence[Record],
+    reference: Reference,
+    filter_: str,
+    positions: _Positions,
+) -> dict[int, float]:
+    """Position → value of each document that has one in both runs.
+
+    Raises:
+        InvalidGateError: There is none, or the runs have different tokenizers.
+    """
+    values: dict[int, float] = {}
+    for record in records:
+        old = reference.compared.get(record.index)
+        if old is not None and record.compared is not None and not record.error:
+            if gate.metric == "kl":
+                value = _divergence(old, record.compared, positions)
+            else:
+                value = _value(gate, record, reference, filter_, old)
+            if value is not None:
+                values[record.index] = value
+    if not values:
+        raise InvalidGateError(_nothing(gate, records, reference))
+    if 2 * positions.n_named < positions.n:
+        raise InvalidGateError(
+            "this run and the baseline have different token strings; kl of generations "
+            "needs the same kind of model and the same tokenizer"
+        )
+    return values
+
+
+def _only_filter(gate: Gate, records: Sequence[Record]) -> str:
+    filters = [*dict.fromkeys(key for one in records for key in _filters(one))]
+    if len(filters) > 1:
+        names = ", ".join(repr(f"{gate.metric},{one}") for one in filters)
+        raise InvalidGateError(f"the task has several filters: name one of {names}")
+    return filters[0] if filters else "none"
+
+
+def _filters(record: Record) -> Iterator[str]:
+    yield from record.compared.answers if record.compared else ()
+
+
+def _value(
+    gate: Gate, record: Record, reference: Reference, filter_: str, old: Compared
+) -> float | None:
+    """The document's value; ``None`` if it has none in one of the runs."""
+    new = record.compared
+    assert new is not None
+    if gate.metric == "agreement":
+        if filter_ not in old.answers or filter_ not in new.answers:
+            return None
+        return float(old.answers[filter_] == new.answers[filter_])
+    for score in record.scores:
+        was = reference.values.get(score.key, {}).get(record.index)
+        if score.correct is not None and score.filter == filter_ and was is not None:
+            return float(score.value != was)
+    return None
+
+
+@dataclass(slots=True)
+class _Positions:
+    """Number of compared tokens of generations, and how many of them have a common
+    string in both top lists."""
+
+    n: int = 0
+    n_named: int = 0
+
+
+def _divergence(old: Compared, new: Compared, positions: _Positions) -> float | None:
+    """KL(old || new) in nats; ``None`` if the log-probabilities are missing."""
+    if old.top_logprobs and new.top_logprobs:
+        return _of_tokens(old.top_logprobs, new.top_logprobs, positions)
+    n = len(new.logprobs)
+    if n < 2 or len(old.logprobs) < n:
+        return None
+    return divergence(old.logprobs[:n], new.logprobs)
+
+
+def _of_tokens(old: str, new: str, positions: _Positions) -> float | None:
+    """The mean over tokens of a lower bound of KL(old || new).
+
+    Tokens are compared up to and including the first difference between the
+    generations: after it, the contexts of the two models differ.
+    """
+    divergences = []
+    pairs = zip(_read(old), _read(new), strict=False)
+    for (was, before), (now, after) in pairs:
+        if not before or not after:
+            break
+        first, second = dict(before), dict(after)
+        divergences.append(least_divergence(first, second))
+        positions.n_named += not first.keys().isdisjoint(second)
+        if was != now or not was:
+            break
+    positions.n += len(divergences)
+    return math.fsum(divergences) / len(divergences) if divergences else None
+
+
+def _read(compact: str) -> TopLogprobs:
+    try:
+        return read_top_logprobs(json.loads(compact))
+    except (TypeError, ValueError) as error:
+        what = "the top_logprobs of a document in the baseline are damaged"
+        raise InvalidGateError(f"{what}: {error}") from None
+
+
+def _nothing(gate: Gate, records: Sequence[Record], reference: Reference) -> str:
+    """Why no document can be compared, with the fix."""
+    what = {
+        "kl": "log-likelihoods of two or more choices",
+        "agreement": "an answer",
+        "flips": "a correct or wrong result",
+    }[gate.metric]
+    if gate.metric == "kl" and not any(
+        one.compared and one.compared.logprobs for one in records
+    ):
+        if not any(one.compared and one.compared.top_logprobs for one in records):
+            return (
+                "the model returns no top log-probabilities of generated tokens, which "
+                "kl needs; hf: models and openai: servers with logprobs do (not with "
+                "beam search, nor in dialogues); --evals-cache=refresh sends requests "
+                "again whose stored responses have none"
+            )
+        return (
+            f"{reference.baseline!r} has no top log-probabilities of generated tokens, "
+            "which kl needs; save it again with this gate: "
+            f"--evals-save-baseline={reference.baseline}"
+        )
+    return f"no document has {what} in both this run and {reference.baseline!r}"
+
+
+def _estimate(gate: Gate, values: list[float], labels: Labels) -> GateEstimate:
+    n = len(values)
+    if gate.metric != "kl":
+        count = int(sum(values))
+        estimate = estimate_proportion(count, n, values, labels)
+        return replace(estimate, value=Fraction(count, n), n=n, count=count)
+    if len({*values}) == 1:
+        # Equal values have no variance; a pseudo-document with log 2 more is added, so
+        # that the limits depend on the number of documents.
+        estimate = estimate_bounded(values, labels, (0.0, values[0] + math.log(2)))
+        return replace(estimate, n=n, method=f"{estimate.method}, up to log 2")
+    totals = Totals(columns=(values, [1.0] * n), score=ratio, is_ratio=True)
+    try:
+        estimate = estimate_totals(totals, labels)
+    except ValueError as error:
+        raise InvalidGateError(f"kl has no confidence limits: {error}") from error
+    return replace(estimate, n=n, range=(0.0, math.inf))
+
+
+def _extremes(
+    gate: Gate, estimate: GateEstimate, n_missing: int
+) -> tuple[GateEstimate, ...] | None:
+    """With all documents that cannot be compared at 0, and at 1."""
+    if estimate.count is None or gate.cluster:
+        return None
+    n = estimate.n + n_missing
+    return tuple(
+        replace(estimate_proportion(count, n, (), None), value=Fraction(count, n), n=n)
+        for count in (estimate.count, estimate.count + n_missing)
+    )
