@@ -222,7 +222,7 @@ def _entry(gate: Any, *, has_baseline: bool) -> dict[str, Any]:
             f"gate must be text such as 'acc >= 0.9' or a mapping, not {gate!r}"
         )
     if "when" in gate:
-        what = "when depends on the model and machine of a run, which judge() has not"
+        what = "when needs the model and machine of a run, so judge() cannot use it"
         raise OptionError(f"{what}\n  fix: remove when from the gate")
     entry = {key: value for key, value in gate.items() if key not in _OWNERS}
     if has_baseline and any(key in entry for key in _MARGINS):

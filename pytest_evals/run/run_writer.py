@@ -112,7 +112,7 @@ class RunWriter:
     ) -> None:
         """Write ``results.json``.
 
-        result: The result of the run.
+        Args:
             result: The result of the run.
             exit_code: pytest's exit code, if it is known.
             node_ids: Name of a task or group → its node id.

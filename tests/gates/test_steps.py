@@ -148,7 +148,7 @@ def test_a_document_of_several_rows_may_add_more_than_was_said():
         ),
         (Metric(name="bleu", aggregate=len), {"min": 30}, "bleu is not a sum"),
         (Metric(name="mcc", aggregate=len), {"min": 0.5}, "mcc is not a sum"),
-        (F1, {"min": 0.5, "over": "population"}, "the interval of f1"),
+        (F1, {"min": 0.5, "over": "population"}, "the confidence interval of f1"),
         (F1, {"min": 0.5, "max": 0.9}, "f1 needs one threshold between 0 and 1"),
     ],
 )
@@ -161,7 +161,7 @@ def test_paired_tests_and_clusters_are_no_function_of_one_sum():
     paired = steps_of(no_worse(over="population"), ACC, 100)
     assert paired == "a paired test over population does not depend on one sum alone"
     gate = replace(gate_of(min=0.5, over="population"), cluster="passage")
-    assert "clusters" in steps_of(gate, ACC, 100)
+    assert "clustered" in steps_of(gate, ACC, 100)
 
 
 def test_documents_that_must_be_right_are_no_sum():

@@ -135,7 +135,7 @@ def test_generated_answers_diverge_up_to_the_first_token_that_differs():
     assert found.value == pytest.approx((first + second) / 2, abs=1e-5)
     assert found.outcome == "passed"
     assert found.low < found.value < found.high  # though all documents are alike
-    assert found.notes[0].startswith("a lower bound of kl: the 5 likeliest tokens")
+    assert found.notes[0].startswith("a lower bound of kl: the top 5 tokens")
     point = verdict(before, now, metric="kl", max=0.5, over="run")
     assert point.notes == found.notes
     same = verdict(before, before, metric="kl", max=0.1)

@@ -155,5 +155,5 @@ def test_assert_gate_skips_its_test_where_conditions_do_not_hold(suite):
 
 
 def test_judge_has_no_run_whose_machine_could_be_meant():
-    with pytest.raises(OptionError, match="leave when out"):
+    with pytest.raises(OptionError, match="remove when from"):
         judge({"metric": "acc", "min": 0.5, "when": {"device": "cpu"}}, [1, 0, 1])

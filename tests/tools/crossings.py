@@ -1,13 +1,12 @@
-"""Run a suite under a profiler that counts calls from one of our modules into another.
+"""Run a suite with a profiler that counts calls between modules of the package.
 
     python tests/tools/crossings.py OUT.json pytest [arguments of pytest]
     python tests/tools/crossings.py OUT.json evaluate TASK_FILE MODEL
 
 Writes JSON: ``calls``, the calls of the whole run; ``gate``, those of the first gate
 that pytest judges; ``modules``, all modules loaded at the end. Calls are lists
-``[caller, callee, function, number]``. The caller is the nearest frame of ours, so
-that a call through pytest, pluggy or jinja2 has one too. Constructors of data classes
-count.
+``[caller, callee, function, number]``. The caller is the nearest frame of the package,
+also for calls through pytest, pluggy or jinja2. Constructors of data classes count.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ Call = tuple[str, str, str]
 
 
 class Crossings:
-    """Calls from module to module; a profiler, and a plugin of pytest."""
+    """Calls between modules: a profiler and a pytest plugin."""
 
     def __init__(self) -> None:
         self.calls: Counter[Call] = Counter()
@@ -51,7 +50,7 @@ class Crossings:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        """Note which calls belong to the first gate."""
+        """Mark the calls that belong to the first gate."""
         self._in_gate = "Gate" in type(item).__name__ and not self.gate
         try:
             return (yield)
@@ -65,7 +64,7 @@ def _is_ours(frame: FrameType) -> bool:
 
 
 def _caller(frame: FrameType) -> str:
-    """The nearest module of ours above a frame; empty for none."""
+    """The nearest module of the package above a frame; empty for none."""
     above = frame.f_back
     while above is not None and not _is_ours(above):
         above = above.f_back

@@ -1,13 +1,14 @@
-"""The size of the program, and how far a document and a gate walk through it.
+"""The size and wording of the package, and the modules that documents and gates pass.
 
     python -m tests.tools.measures [--tree DIR] [--verbose]
 
-``--tree`` measures another checkout, such as an older commit's. Sizes, names and cycles
-are read from its files. Documents and gates are traced in real runs of a small suite
-with a scripted model. One document (its row, requests, responses, scores, results) is
-what a run of 5 documents calls beyond a run of 4, and a run of 6 beyond one of 5: work
-that is done once does not count, work that is done in batches does. A hop is a call
-from one module of ours into another.
+``--tree`` measures another checkout, such as an older commit's. Sizes, names, words,
+comments, contributors' tasks and cycles are read from its files. Documents and gates
+are traced in runs of a small suite with a scripted model. The trace of one document
+(its row, requests, responses, scores, results) consists of the calls that a run of 5
+documents has in addition to a run of 4, and a run of 6 in addition to one of 5: setup
+is not counted, work in batches is. A hop is a call from one module of the package into
+another.
 
 Speed is measured by other scripts:
 
@@ -27,8 +28,10 @@ import re
 import subprocess
 import sys
 import tempfile
+import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -51,14 +54,26 @@ metric_list:
 gates:
   - acc >= 0.1
 """
-# Words that end like participles but are nouns.
-NOUNS = frozenset({"bed", "king", "need", "ring", "seed", "speed", "string", "thing"})
-# Established terms that are participles.
-TERMS = frozenset(
-    {"masking", "packing", "paired", "pooling", "resampling", "sampling", "scoring"}
+# Nouns that end like participles.
+NOUNS = frozenset(
+    {"bed", "embed", "king", "need", "ring", "seed", "speed", "string", "thing"}
 )
-# Words that docstrings should not use: software does not say or tell anything.
+# Established terms: continuous batching, instruction following, early stopping …
+TERMS = frozenset(
+    {
+        *("batching", "encoding", "following", "masking", "packing", "padding"),
+        *("pooling", "reasoning", "reporting", "resampling", "sampling", "scoring"),
+        *("sharding", "stopping"),
+    }
+)
+# Participles as the first part of a term: "shared prefixes", "cached model".
+TERM_PARTS = frozenset({"cached", "padded", "paired", "scored", "shared", "weighted"})
+# Names of other programs: pytest's --last-failed, and the model kind.
+TERM_NAMES = frozenset({"last_failed", "scripted"})
+# Vague words: software does not say or tell anything.
 VAGUE = re.compile(r"\b(say|says|said|stands?|told|tells?|whoever|whatever)\b", re.I)
+WORD = re.compile(r"\w+")
+PAGES = ("README.md", "CONTRIBUTING.md", "docs/*.md")
 
 Trace = Mapping[str, Any]
 Calls = Counter[tuple[str, str, str]]
@@ -71,7 +86,7 @@ def main() -> None:
     parser.add_argument("--verbose", action="store_true", help="list what is counted")
     options = parser.parse_args()
     tree = options.tree.resolve()
-    for measure in (size, names, words, cycles, traces):
+    for measure in (size, names, words, comments, contributions, cycles, traces):
         for line, details in measure(tree):
             print(line)
             for detail in details if options.verbose else ():
@@ -95,7 +110,7 @@ def size(tree: Path) -> Lines:
 
 
 def names(tree: Path) -> Lines:
-    """Public class names that are used twice; modules that are named by participles."""
+    """Public class names that are used twice; modules named by participles."""
     homes = defaultdict(list)
     for path in _files(tree):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
@@ -113,35 +128,115 @@ def names(tree: Path) -> Lines:
 
 
 def _is_participle(name: str) -> bool:
-    return any(
-        len(word) > 4 and word.endswith(("ing", "ed")) and word not in NOUNS | TERMS
-        for word in name.split("_")
+    parts = name.split("_")
+    known = NOUNS | TERMS
+    return name not in TERM_NAMES and any(
+        len(part) > 3
+        and part.endswith(("ing", "ed"))
+        and part not in known
+        and not (part in TERM_PARTS and part != parts[-1])
+        for part in parts
     )
 
 
 def words(tree: Path) -> Lines:
-    """Vague words per 1,000 words of docstrings, in all and by package."""
+    """Vague words per 1,000 words of docstrings, messages and pages of the docs."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for path in _files(tree):
-        package = _module(tree, path).split(".")[1:2]
-        for text in _docstrings(ast.parse(path.read_text(encoding="utf-8"))):
-            found = Counter(vague=len(VAGUE.findall(text)), words=len(text.split()))
-            for name in ("docstrings", *package):
-                counts[name] += found
-    lines = [
-        f"{1000 * found['vague'] / found['words']:.1f} {name} ({found['vague']})"
-        for name, found in counts.items()
-        if found["words"]
-    ]
-    yield f"vague words per 1,000 of docstrings: {lines[0]}", sorted(lines[1:])
+        parsed = ast.parse(path.read_text(encoding="utf-8"))
+        docstrings = {id(node): node.value for node in _docstrings(parsed)}
+        messages = [
+            node.value
+            for node in ast.walk(parsed)
+            if isinstance(node, ast.Constant) and id(node) not in docstrings
+            if isinstance(node.value, str) and " " in node.value.strip()
+        ]
+        package = ".".join(_module(tree, path).split(".")[:2])
+        for text in docstrings.values():
+            _count(text, counts["docstrings"], counts[package])
+        for text in messages:
+            _count(text, counts["messages"], counts[package])
+    for page in _pages(tree):
+        text = page.read_text(encoding="utf-8")
+        _count(text, counts["docs"], counts[page.name])
+    total = Counter[str]()
+    for kind in ("docstrings", "messages", "docs"):
+        total += counts[kind]
+    yield (
+        f"vague words per 1,000 of docstrings, messages and docs: {_rate(total)}",
+        (),
+    )
+    for kind in ("docstrings", "messages", "docs"):
+        yield f"  {kind}: {_rate(counts.pop(kind))}", ()
+    yield (
+        "  by package and page (see --verbose)",
+        (f"{name}: {_rate(n)}" for name, n in sorted(counts.items()) if n["vague"]),
+    )
 
 
-def _docstrings(tree: ast.AST) -> Iterator[str]:
+def _count(text: str, *counters: Counter[str]) -> None:
+    for counter in counters:
+        counter.update(vague=len(VAGUE.findall(text)), words=len(WORD.findall(text)))
+
+
+def _rate(count: Counter[str]) -> str:
+    rate = 1000 * count["vague"] / max(count["words"], 1)
+    return f"{rate:.2f} ({count['vague']} of {count['words']:,})"
+
+
+def _pages(tree: Path) -> Iterator[Path]:
+    """The pages for users, without the changelog, which quotes earlier messages."""
+    for pattern in PAGES:
+        yield from (one for one in tree.glob(pattern) if one.name != "changelog.md")
+
+
+def _docstrings(tree: ast.AST) -> Iterator[ast.Constant]:
     """Docstrings, and strings below assignments that document names."""
     for node in ast.walk(tree):
         match node:
-            case ast.Expr(value=ast.Constant(value=str(text))):
+            case ast.Expr(value=ast.Constant(value=str()) as text):
                 yield text
+
+
+def comments(tree: Path) -> Lines:
+    """The share of lines of the package that are comments."""
+    n_lines = n_comments = 0
+    by_package: dict[str, Counter[str]] = defaultdict(Counter)
+    for path in _files(tree):
+        text = path.read_text(encoding="utf-8")
+        package = ".".join(_module(tree, path).split(".")[:2])
+        lines = text.count("\n")
+        found = sum(
+            token.type == tokenize.COMMENT
+            for token in tokenize.generate_tokens(StringIO(text).readline)
+        )
+        n_lines, n_comments = n_lines + lines, n_comments + found
+        by_package[package] += Counter(lines=lines, comments=found)
+    yield (
+        f"comment lines: {n_comments:,} of {n_lines:,}, "
+        f"{100 * n_comments / n_lines:.1f}%",
+        (
+            f"{name}: {100 * n['comments'] / n['lines']:.1f}%"
+            for name, n in sorted(by_package.items())
+        ),
+    )
+
+
+def contributions(tree: Path) -> Lines:
+    """Files of the package to change for each task in CONTRIBUTING.md's table."""
+    page = tree / "CONTRIBUTING.md"
+    rows = page.read_text(encoding="utf-8").splitlines() if page.exists() else []
+    tasks = {}
+    for row in rows:
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        if len(cells) == 3 and cells[2].startswith("`tests"):
+            named = re.findall(r"`([\w/]+(?:\.\w+)+)`", cells[1])
+            tasks[cells[0]] = [*named, *["one more"] * cells[1].count("a module")]
+    most = max(map(len, tasks.values()), default=0)
+    yield (
+        f"files to change for {len(tasks)} contributors' tasks: at most {most}",
+        (f"{len(files)} {task}: {', '.join(files)}" for task, files in tasks.items()),
+    )
 
 
 def cycles(tree: Path) -> Lines:
@@ -195,7 +290,7 @@ def _reached(name: str, imports: Mapping[str, list[str]]) -> set[str]:
 
 
 def traces(tree: Path) -> Lines:
-    """Modules and hops of a document and of a gate, and what a small suite imports."""
+    """Modules and hops of a document and of a gate; imports of a small suite."""
     with tempfile.TemporaryDirectory() as folder:
         runs = {
             how: [_trace(tree, Path(folder) / f"{how}-{n}", how, n) for n in SIZES]
@@ -208,7 +303,7 @@ def traces(tree: Path) -> Lines:
     yield _walk("first gate, pytest", _calls(small["gate"]))
     ours = [name for name in small["modules"] if name.partition(".")[0] == PACKAGE]
     yield (
-        f"modules imported for {SIZES[0]} documents: {len(ours)} of ours, "
+        f"modules imported for {SIZES[0]} documents: {len(ours)} of the package, "
         f"{len(small['modules'])} in all",
         ours,
     )
@@ -260,7 +355,7 @@ def _calls(listed: list[list[Any]]) -> Calls:
 
 
 def _document(runs: list[Calls]) -> Calls:
-    """What each further document adds: the smaller of the two differences."""
+    """Calls for one more document: the smaller of the two differences."""
     small, middle, large = runs
     return (middle - small) & (large - middle)
 
@@ -290,7 +385,7 @@ def _module(tree: Path, path: Path) -> str:
 
 
 def _environment(tree: Path) -> dict[str, str]:
-    """That of this process, with the tree's package and no plugins but ours."""
+    """The environment of this process, with the tree's package as the only plugin."""
     return {
         **os.environ,
         "PYTHONPATH": str(tree),

@@ -45,6 +45,8 @@ class Comparing:
         run = self._session.run
         if run.result is None or self._session.orders is not None:
             return
+        if run.writer.error:  # the summary shows it
+            return
         try:
             run.compare()
             if self._session.options.save_baseline:
