@@ -142,7 +142,7 @@ class Record:
         return None
 
     @property
-    def said(self) -> tuple[Response, ...]:
+    def own_responses(self) -> tuple[Response, ...]:
         """All answers of the tested model, in order."""
         if not self.exchanges:
             return self.responses
@@ -156,7 +156,7 @@ class Record:
 
         Unknown, and not counted, if a server does not count tokens.
         """
-        if not any(response.finish == "length" for response in self.said):
+        if not any(response.finish == "length" for response in self.own_responses):
             return False
         if not self.requests and not self.exchanges:  # left out by :func:`slim`
             return True
@@ -191,7 +191,7 @@ def slim(record: Record) -> Record:
     equal values are created once: records are frozen.
     """
     n_prompt_tokens = n_tokens = n_truncated = 0
-    for response in record.said:
+    for response in record.own_responses:
         n_prompt_tokens += response.n_prompt_tokens
         n_tokens += response.n_tokens
         n_truncated += response.n_truncated

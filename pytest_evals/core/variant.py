@@ -33,14 +33,14 @@ class Variant(NamedTuple):
         return tail if self.shots is None else f"{tail}|{self.shots}"
 
 
-class Wanted(NamedTuple):
+class TaskPattern(NamedTuple):
     """A name or a glob, and the variant of the matching tasks."""
 
     name: str
     variant: Variant = Variant()
 
 
-def wanted(text: str) -> Wanted:
+def task_pattern(text: str) -> TaskPattern:
     """Parse one entry of ``--evals-tasks``. A text with more bars than any form is a
     name.
 
@@ -52,7 +52,7 @@ def wanted(text: str) -> Wanted:
     if len(parts) == 4 and parts[2].isdecimal() and parts[3] in ("0", "1"):
         parts = parts[:3]  # with a flag that lighteval ignores
     if len(parts) > 3:
-        return Wanted(text)
+        return TaskPattern(text)
     if len(parts) > 1:
         if not (parts[-1].isascii() and parts[-1].isdecimal()):
             raise OptionError(
@@ -61,7 +61,7 @@ def wanted(text: str) -> Wanted:
             )
         shots = int(parts[-1])
     name, *settings = parts[-2 if len(parts) > 1 else 0].split("@")
-    return Wanted(
+    return TaskPattern(
         name, Variant(shots, tuple(sorted(_arguments(text, settings).items())))
     )
 

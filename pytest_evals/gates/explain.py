@@ -14,7 +14,7 @@ from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.gates.decide import Condition, Decision, distance, p_fails, p_passes
 from pytest_evals.gates.estimate.estimate import ChangeEstimate, GateEstimate
-from pytest_evals.gates.figures import (
+from pytest_evals.gates.formatting import (
     change_text,
     figure,
     figure_beside,

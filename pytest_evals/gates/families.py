@@ -14,7 +14,7 @@ from pytest_evals.core.gate import Gate, Margin, Outcome, Verdict
 from pytest_evals.gates.decide import decide, margin_condition
 from pytest_evals.gates.documents import InvalidGateError
 from pytest_evals.gates.estimate.estimate import ChangeEstimate
-from pytest_evals.gates.figures import figure, shown_change, suffix
+from pytest_evals.gates.formatting import figure, shown_change, suffix
 from pytest_evals.stats.multiplicity import holm
 
 _SHOWN = 3

@@ -30,13 +30,16 @@ from pytest_evals.gates.decide import (
 from pytest_evals.gates.documents import InvalidGateError, reduced_group, reduced_result
 from pytest_evals.gates.estimate.change import estimate_change
 from pytest_evals.gates.estimate.estimate import ChangeEstimate, GateEstimate
+from pytest_evals.gates.estimate.external_reference import (
+    estimate_published,
+    protocol_fault,
+)
 from pytest_evals.gates.estimate.group import (
     estimate_group,
     estimate_group_change,
     members_of,
 )
 from pytest_evals.gates.estimate.pairs import Pairs
-from pytest_evals.gates.estimate.published import estimate_published, protocol_fault
 from pytest_evals.gates.estimate.two_run_metrics import estimate_two_runs
 from pytest_evals.gates.estimate.value import estimate_point, estimate_value, has_limits
 from pytest_evals.gates.explain import (
@@ -49,7 +52,7 @@ from pytest_evals.gates.explain import (
     skipped_reason,
 )
 from pytest_evals.gates.families import MemberCheck, with_member_checks
-from pytest_evals.gates.figures import missing_count
+from pytest_evals.gates.formatting import missing_count
 from pytest_evals.gates.must_pass import judge_documents
 from pytest_evals.gates.reversal import (
     Reversal,

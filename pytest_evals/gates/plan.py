@@ -11,11 +11,11 @@ from dataclasses import replace
 from functools import cache
 from statistics import NormalDist
 
-from pytest_evals.core.forecast import GateForecast
 from pytest_evals.core.gate import Gate, Published
+from pytest_evals.core.run_plan import GatePlan
 from pytest_evals.gates.early_stopping.steps import SHARES, USUAL_FLIPS
 from pytest_evals.gates.estimate.value import has_limits
-from pytest_evals.gates.figures import figure
+from pytest_evals.gates.formatting import figure
 from pytest_evals.gates.read.entry import COMPARED
 from pytest_evals.gates.run_metrics import RUN_METRICS
 from pytest_evals.stats.independent import IndependentDifference
@@ -40,7 +40,7 @@ _TAIL = 1e-6
 
 def forecast(
     gate: Gate, n: int, last: float | None, flips: float = USUAL_FLIPS
-) -> GateForecast:
+) -> GatePlan:
     """The power of a gate on a proportion.
 
     Args:
@@ -49,7 +49,7 @@ def forecast(
         last: The value in an earlier run, ``None`` if there is none.
         flips: Flip rate between two runs, unless the gate sets one.
     """
-    bare = GateForecast(gate=gate, n=n, last=last)
+    bare = GatePlan(gate=gate, n=n, last=last)
     if why := _unplanned(gate, last):
         return replace(bare, why=why)
     rate = flips if gate.flip_rate is None else gate.flip_rate
@@ -63,7 +63,7 @@ def forecast(
     return _of_bound(bare, last, rate)
 
 
-def _without_number(bare: GateForecast, flips: float) -> GateForecast:
+def _without_number(bare: GatePlan, flips: float) -> GatePlan:
     """A threshold on a metric without an earlier value."""
     if bare.gate.over == "population":
         return replace(bare, why="no earlier number of it")
@@ -129,7 +129,7 @@ def _too_few(answers: str, does: str, needed: float) -> str:
     return f"{text}; that needs {math.ceil(needed):,} documents"
 
 
-def _of_margin(bare: GateForecast, flips: float) -> GateForecast:
+def _of_margin(bare: GatePlan, flips: float) -> GatePlan:
     """A drop since a baseline, on the same documents."""
     gate, n = bare.gate, bare.n
     assert gate.margin is not None
@@ -155,7 +155,7 @@ def _of_margin(bare: GateForecast, flips: float) -> GateForecast:
     return replace(
         bare,
         detects=_smallest(fails),
-        false_red=fails(0.0),
+        false_positive_rate=fails(0.0),
         n_needed=needed,
         warning=weak if thrice < WEAK else "",
     )
@@ -216,7 +216,7 @@ def _score_test_rule(margin: float, flips: float, alpha: float) -> Rule:
     return exact
 
 
-def _of_published(bare: GateForecast, published: Published) -> GateForecast:
+def _of_published(bare: GatePlan, published: Published) -> GatePlan:
     """A drop since a published number, by the limits of both (MOVER). Without an
     earlier value, the model is assumed to be as good as the published one."""
     gate, reference = bare.gate, float(published.value)
@@ -255,7 +255,7 @@ def _of_published(bare: GateForecast, published: Published) -> GateForecast:
     return replace(
         bare,
         detects=_smallest(lambda drop: fails(drop) if drop < share else 1.0),
-        false_red=fails(0.0),
+        false_positive_rate=fails(0.0),
         n_needed=first_that(passes, 1, MOST_DOCUMENTS),
     )
 
@@ -274,7 +274,7 @@ def _smallest(fails: Callable[[float], float]) -> float | None:
     return high
 
 
-def _of_bound(bare: GateForecast, last: float, flips: float) -> GateForecast:
+def _of_bound(bare: GatePlan, last: float, flips: float) -> GatePlan:
     """A threshold: over other documents, or over another run on the same ones."""
     gate, n = bare.gate, bare.n
     (bound,) = gate.bounds
@@ -300,15 +300,17 @@ def _of_bound(bare: GateForecast, last: float, flips: float) -> GateForecast:
         return abs(away) >= (_limit(gate) + _Z) * sd
 
     if variance == 0 and not population:
-        return replace(bare, false_red=float(away < 0))
-    false_red = fails(0.0)
+        return replace(bare, false_positive_rate=float(away < 0))
+    false_positive_rate = fails(0.0)
     stderr = math.sqrt(variance / n)
     return replace(
         bare,
         detects=_smallest(lambda drop: fails(drop) if drop < share else 1.0),
-        false_red=false_red,
+        false_positive_rate=false_positive_rate,
         n_needed=first_that(decides, 1, MOST_DOCUMENTS) if away else None,
-        warning=_flakes(bare, away / stderr if stderr else math.inf, false_red),
+        warning=_flakes(
+            bare, away / stderr if stderr else math.inf, false_positive_rate
+        ),
     )
 
 
@@ -328,14 +330,15 @@ def _binomial_passes(n: int, edge: float, share: float, confidence: float) -> fl
     return _binomial_fails(n, 1 - edge, 1 - share, confidence)
 
 
-def _flakes(bare: GateForecast, distance: float, false_red: float) -> str:
+def _flakes(bare: GatePlan, distance: float, false_positive_rate: float) -> str:
     if abs(distance) >= NEAR:
         return ""
     (bound,) = bare.gate.bounds
     near = f"the threshold {bound.value} is near the last number, "
     near += figure(bare.last or 0.0)
-    if false_red >= WEAK:
-        return f"{near}: it fails in {100 * false_red:.0f}% of runs of such a model"
-    if false_red < 1 / 200:
+    percent = f"{100 * false_positive_rate:.0f}%"
+    if false_positive_rate >= WEAK:
+        return f"{near}: it fails in {percent} of runs of such a model"
+    if false_positive_rate < 1 / 200:
         return f"{near}: it will rarely be decided"
-    return f"{near}: an unchanged model fails it in {100 * false_red:.0f}% of runs"
+    return f"{near}: an unchanged model fails it in {percent} of runs"

@@ -92,7 +92,7 @@ def _texts(record: Record) -> list[Response]:
 
 
 def _cut_prompt(record: Record) -> Fact:
-    return (float(any(one.n_truncated for one in record.said)),)
+    return (float(any(one.n_truncated for one in record.own_responses)),)
 
 
 def _ended(record: Record, is_so: Callable[[Response], bool]) -> Fact:
@@ -128,13 +128,13 @@ def _tokens(record: Record) -> Fact:
 
 
 def _latencies(record: Record) -> Fact:
-    latencies = tuple(one.latency_s for one in record.said)
+    latencies = tuple(one.latency_s for one in record.own_responses)
     return None if any(one <= 0 for one in latencies) else latencies
 
 
 def _cost(record: Record) -> Fact:
-    costs = [one.cost for one in record.said if one.cost is not None]
-    return (math.fsum(costs),) if len(costs) == len(record.said) else None
+    costs = [one.cost for one in record.own_responses if one.cost is not None]
+    return (math.fsum(costs),) if len(costs) == len(record.own_responses) else None
 
 
 def _mean(values: Sequence[float]) -> Estimate:
@@ -229,16 +229,18 @@ def facts_of(record: Record, names: Iterable[str]) -> dict[str, Fact]:
     """The values for these metrics of a scored document; empty if a response is
     missing."""
     facts: dict[str, Fact] = {}
-    if not record.said and not record.error:
+    if not record.own_responses and not record.error:
         return dict.fromkeys(names, ())
-    is_answered = record.said and not any(one.error for one in record.said)
+    is_answered = record.own_responses and not any(
+        one.error for one in record.own_responses
+    )
     for name in names:
         one = RUN_METRICS[name]
         if one.status is not None:
             continue
         if is_answered:
             facts[name] = one.fact(record)
-        elif name == "refused" and any(map(_is_refused, record.said)):
+        elif name == "refused" and any(map(_is_refused, record.own_responses)):
             facts[name] = (1.0,)
     return facts
 

@@ -11,9 +11,9 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from pytest_evals.core.encodable import encoding_fault
 from pytest_evals.core.group import Group
 from pytest_evals.core.response_contract import described
+from pytest_evals.core.surrogates import encoding_fault
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.data.user_files import path_fault
 from pytest_evals.errors import OptionError, did_you_mean

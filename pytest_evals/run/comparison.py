@@ -12,7 +12,7 @@ from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import StoreError
-from pytest_evals.gates.figures import figure, shown_change, suffix
+from pytest_evals.gates.formatting import figure, shown_change, suffix
 from pytest_evals.run.baselines import settings_of
 from pytest_evals.store.baselines import save_baseline
 from pytest_evals.store.document_pairs import Side, compare, setting_changes

@@ -31,8 +31,8 @@ from pytest_evals.run.comparison import (
 from pytest_evals.run.config import RunConfig
 from pytest_evals.run.early_stopping import EarlyStopping
 from pytest_evals.run.fill_from_cache import fill_from_cache
+from pytest_evals.run.gate_judge import GateJudge
 from pytest_evals.run.inference import Inference
-from pytest_evals.run.judging import Judging
 from pytest_evals.run.plan import Job
 from pytest_evals.run.records import Records, score, scored
 from pytest_evals.run.run_writer import RunWriter
@@ -96,7 +96,7 @@ class Run:
             on_record=self._record_kept,
             on_task=self._task_ended,
         )
-        self.judging = Judging(
+        self.gate_judge = GateJudge(
             config, suite, inference, self.records, self.baselines, self.early_stopping
         )
         self._has_samples = config.writes or any(
@@ -211,7 +211,7 @@ class Run:
                 self._hook,
                 self._finish_filled,
             )
-        return self.judging.judge(gate)
+        return self.gate_judge.judge(gate)
 
     def _finish_filled(self, record: Record, task: Task, render: Render | None) -> None:
         shown = render if self.config.chat else None
@@ -230,8 +230,8 @@ class Run:
         ]
         texts += self.suite.warnings()
         if self.config.judges:
-            texts += self.judging.doubts(plans=plans)
-            texts += ungated(self.judging.reported.values())
+            texts += self.gate_judge.doubts(plans=plans)
+            texts += ungated(self.gate_judge.reported.values())
         texts += self.inference.notes
         if self.early_stopping is not None and self.config.judges:
             texts += self.early_stopping.notes
@@ -245,7 +245,7 @@ class Run:
             model_info=inference.info,
             judges=inference.judges,
             tasks=tuple(map(self.records.result, names)),
-            verdicts=tuple(self.judging.reported.values()),
+            verdicts=tuple(self.gate_judge.reported.values()),
             options=config.options,
             started=config.started.date,
             elapsed_s=config.started.elapsed_s,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from pytest_evals.core.variant import Variant, wanted
+from pytest_evals.core.variant import Variant, task_pattern
 from pytest_evals.errors import OptionError, did_you_mean
 
 
@@ -17,7 +17,7 @@ def names_of(entries: Iterable[str]) -> list[str]:
         OptionError: An entry is invalid.
     """
     try:
-        return [wanted(entry).name for entry in entries]
+        return [task_pattern(entry).name for entry in entries]
     except OptionError as error:
         raise OptionError(f"--evals-tasks: {error}") from None
 
@@ -43,7 +43,7 @@ class Selection:
         """
         self._also = also
         self._patterns = list(dict.fromkeys(names_of(patterns)))
-        self._wanted = [wanted(entry) for entry in patterns]
+        self._entries = [task_pattern(entry) for entry in patterns]
         self._chosen = chosen
         self.matched: set[str] = set()
         """Patterns with a match."""
@@ -73,7 +73,7 @@ class Selection:
         """The selected variants of a task with these names, each once."""
         variants = [
             one.variant
-            for one in self._wanted
+            for one in self._entries
             if any(fnmatchcase(name, one.name) for name in names)
         ]
         return tuple(dict.fromkeys(variants)) or (Variant(),)

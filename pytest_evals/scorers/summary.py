@@ -28,7 +28,7 @@ def summarise(task: Task, records: Sequence[Record], n_selected: int) -> TaskRes
     statuses = [record.status for record in counted]
     verdicts = [record.correct for record in counted if not record.error]
     n_missing = max(0, n_selected - len(ordered))
-    responses = [response for record in ordered for response in record.said]
+    responses = [response for record in ordered for response in record.own_responses]
     return TaskResult(
         task=task,
         records=ordered,
@@ -43,7 +43,9 @@ def summarise(task: Task, records: Sequence[Record], n_selected: int) -> TaskRes
         n_excluded=len(ordered) - len(counted),
         n_prompt_tokens=sum(r.n_prompt_tokens for r in responses),
         n_tokens=sum(r.n_tokens for r in responses),
-        n_truncated=sum(any(r.n_truncated for r in record.said) for record in ordered),
+        n_truncated=sum(
+            any(r.n_truncated for r in record.own_responses) for record in ordered
+        ),
         n_cut_short=sum(record.cut_short for record in ordered),
     )
 

@@ -26,7 +26,7 @@ from pytest_evals.gates.estimate.value import (
     estimate_value,
     has_limits,
 )
-from pytest_evals.gates.figures import missing_count
+from pytest_evals.gates.formatting import missing_count
 from pytest_evals.stats.interval_methods import (
     ExactValue,
     IntervalEstimate,

@@ -340,7 +340,7 @@ class Running:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the results, however the session ended."""
         self._clear()
-        keep_failed(session.config, self._session.run.judging.skipped())
+        keep_failed(session.config, self._session.run.gate_judge.skipped())
         if self._session.models.refused and self._session.orders is None:
             self._session.run.inference.close()
             remove_made(self._made)

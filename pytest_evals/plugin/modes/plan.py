@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_evals.core.forecast import Forecast, GateForecast, TaskForecast
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.key import prompt_of
 from pytest_evals.core.request import Request
+from pytest_evals.core.run_plan import GatePlan, RunPlan, TaskPlan
 from pytest_evals.errors import EvalsError, StoreError
 from pytest_evals.gates.early_stopping.steps import USUAL_FLIPS
 from pytest_evals.gates.plan import forecast
@@ -53,7 +53,7 @@ class Planning:
                 write_text(terminal, f"warning: {text}", yellow=True)
         return True
 
-    def _forecast(self, items: Sequence[pytest.Item]) -> Forecast:
+    def _forecast(self, items: Sequence[pytest.Item]) -> RunPlan:
         by_task: dict[str, list[DocItem]] = {}
         for item in items:
             if isinstance(item, DocItem):
@@ -64,7 +64,7 @@ class Planning:
         tasks = [self._task(members, spec, pace) for members in by_task.values()]
         tasks += self._reference_tasks(by_task)
         gates = [*self._gates(by_task, run)]
-        return Forecast(
+        return RunPlan(
             tasks=tuple(tasks),
             gates=tuple(gates),
             source=str(run.path) if run is not None and gates else "",
@@ -73,7 +73,7 @@ class Planning:
 
     def _reference_tasks(
         self, by_task: Mapping[str, Sequence[DocItem]]
-    ) -> Iterator[TaskForecast]:
+    ) -> Iterator[TaskPlan]:
         """What models that gates name as their baseline will be asked."""
         hook = self._session.config.hook
         ids = [item.nodeid for items in by_task.values() for item in items]
@@ -87,7 +87,7 @@ class Planning:
         items: Sequence[DocItem],
         spec: str,
         pace: tuple[Mapping[str, Any], float] | None,
-    ) -> TaskForecast:
+    ) -> TaskPlan:
         models = self._session.models
         records = [models.requests_of(item) for item in items]
         requests = list(dict.fromkeys(r for record in records for r in record.requests))
@@ -99,7 +99,7 @@ class Planning:
         n_stored = self._n_stored(spec if own else "", requests)
         if seconds is not None and requests:
             seconds *= 1 - (n_stored or 0) / len(requests)
-        return TaskForecast(
+        return TaskPlan(
             name=name,
             n_documents=len(items),
             n_requests=len(requests),
@@ -125,7 +125,7 @@ class Planning:
 
     def _gates(
         self, by_task: Mapping[str, Sequence[DocItem]], run: EarlierRun | None
-    ) -> Iterator[GateForecast]:
+    ) -> Iterator[GatePlan]:
         stopping = self._session.run.early_stopping
         for one in self._session.suite.all():
             for gate in one.gates:

@@ -354,7 +354,7 @@ def _parameters(given: Sequence[str]) -> Mapping[str, Any]:
     """Values by key, as lm-eval's command line reads values."""
     if not given:
         return {}
-    from pytest_evals.core.typed import typed
+    from pytest_evals.core.cli_values import cli_value
 
     found = {}
     for text in given:
@@ -364,7 +364,7 @@ def _parameters(given: Sequence[str]) -> Mapping[str, Any]:
                 f"--evals-latticeflow-config={text}: expected KEY=VALUE, such as "
                 "field=email"
             )
-        found[key.strip()] = typed(value.strip())
+        found[key.strip()] = cli_value(value.strip())
     return found
 
 

@@ -49,7 +49,7 @@ def check_encoding(raw: Mapping[str, Any]) -> None:
         texts = given if isinstance(given, list) else [given]
         if option.name in _PATHS or all(str(one).isascii() for one in texts):
             continue
-        from pytest_evals.core.encodable import encoding_fault
+        from pytest_evals.core.surrogates import encoding_fault
 
         fault = encoding_fault(given)
         if fault:

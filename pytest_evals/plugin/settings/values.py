@@ -112,14 +112,14 @@ def pairs(text: str) -> dict[str, Any]:
 
     Values as lm-eval's command line reads them.
     """
-    from pytest_evals.core.typed import typed
+    from pytest_evals.core.cli_values import cli_value
 
     found: dict[str, Any] = {}
     for part in _split(text):
         name, equals, value = part.partition("=")
         if not equals or not name.strip():
             raise ValueError(f"{part!r} is no NAME=VALUE")
-        found[name.strip()] = typed(value.strip())
+        found[name.strip()] = cli_value(value.strip())
     return found
 
 
@@ -157,7 +157,7 @@ def mapping(text: str) -> dict[str, Any]:
 def _encodable(value: T, text: str) -> T:
     if "\\" not in text:
         return value
-    from pytest_evals.core.encodable import encoding_fault
+    from pytest_evals.core.surrogates import encoding_fault
 
     fault = encoding_fault(value)  # an escape such as \\ud800, spelled in ASCII
     if fault:

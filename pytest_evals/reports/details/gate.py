@@ -12,7 +12,7 @@ from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.record import Record, Status
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import Place
-from pytest_evals.gates.figures import change_lines, figure
+from pytest_evals.gates.formatting import change_lines, figure
 from pytest_evals.gates.run_metrics import RUN_METRICS
 from pytest_evals.reports.details.examples import error_of, example_lines, ids_by_index
 from pytest_evals.reports.details.members import member_lines

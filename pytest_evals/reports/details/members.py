@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pytest_evals.core.gate import Gate, Verdict
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import GroupResult, TaskResult
-from pytest_evals.gates.figures import figure
+from pytest_evals.gates.formatting import figure
 from pytest_evals.reports.escape import one_line
 
 _SHOWN = 5

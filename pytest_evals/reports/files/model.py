@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_evals.core.cli_values import cli_value
 from pytest_evals.core.metric import BOOTSTRAP_ITERS
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Task
-from pytest_evals.core.typed import typed
 from pytest_evals.errors import OptionError
 from pytest_evals.masking.values import masked_text
 from pytest_evals.models.registry import KINDS, parse_spec
@@ -53,7 +53,7 @@ def model_arguments(model: str) -> dict[str, Any]:
     if not model or not (spec := _spec(model)).target:
         return {}
     first = KINDS[spec.kind].target_key if spec.kind in KINDS else "model"
-    return {first: spec.target, **{k: typed(v) for k, v in spec.arguments.items()}}
+    return {first: spec.target, **{k: cli_value(v) for k, v in spec.arguments.items()}}
 
 
 def tokenizer_of(info: Mapping[str, Any]) -> dict[str, Any]:

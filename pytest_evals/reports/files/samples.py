@@ -158,7 +158,7 @@ def _facts(record: Record) -> dict[str, Any]:
         "error": _unscored(record) if status is Status.UNSCORED else error,
         "correct": record.correct,
         "finish": [response.finish for response in record.responses],
-        "tokens": _tokens(record.said),
+        "tokens": _tokens(record.own_responses),
     }
     reads = getattr(doc.row, "scored", None)
     if reads is not None:

@@ -9,7 +9,7 @@ from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.gates.explain import shown_limits
-from pytest_evals.gates.figures import figure, figure_beside
+from pytest_evals.gates.formatting import figure, figure_beside
 from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.overview.hierarchy import ordered
 from pytest_evals.reports.overview.table import TableColumn, TableRow

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pytest_evals.core.comparison import Comparison, DocumentChange, MetricChange
-from pytest_evals.gates.figures import figure
+from pytest_evals.gates.formatting import figure
 from pytest_evals.reports.escape import cut, one_line
 from pytest_evals.reports.overview.table import (
     TableColumn,

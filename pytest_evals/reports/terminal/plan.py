@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping
 
-from pytest_evals.core.forecast import Forecast, GateForecast, TaskForecast
+from pytest_evals.core.run_plan import GatePlan, RunPlan, TaskPlan
 from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.overview.progress import duration
 from pytest_evals.reports.overview.table import (
@@ -34,7 +34,7 @@ _GATES = (
 )
 
 
-def plan_lines(forecast: Forecast, width: int) -> list[TableLine]:
+def plan_lines(forecast: RunPlan, width: int) -> list[TableLine]:
     """Yield two tables and warnings, at most ``width`` columns wide."""
     lines = table_lines(_TASKS, [_task(one) for one in forecast.tasks], width)
     if forecast.gates:
@@ -55,7 +55,7 @@ def plan_lines(forecast: Forecast, width: int) -> list[TableLine]:
     return lines
 
 
-def _uncomputed(forecast: Forecast) -> dict[str, list[str]]:
+def _uncomputed(forecast: RunPlan) -> dict[str, list[str]]:
     """Return the gates without power, by reason."""
     found: dict[str, list[str]] = {}
     for one in forecast.gates:
@@ -75,7 +75,7 @@ def _wrapped(
     return [TableLine(one_line(part), markup or {}) for part in parts]
 
 
-def _task(one: TaskForecast) -> TableRow:
+def _task(one: TaskPlan) -> TableRow:
     prompts = f"{_short(one.n_characters)} characters"
     if one.n_tokens is not None:
         prompts = f"~{_short(one.n_tokens)} tokens"
@@ -91,14 +91,16 @@ def _task(one: TaskForecast) -> TableRow:
     )
 
 
-def _gate(one: GateForecast) -> TableRow:
+def _gate(one: GatePlan) -> TableRow:
     return TableRow(
         (
             one_line(f"{one.gate.task}::{one.gate.id}"),
             one_line(one.gate.text),
             "-" if one.last is None else f"{one.last:.3f}",
             "-" if one.detects is None else f"{100 * one.detects:.1f} pt",
-            "-" if one.false_red is None else _percent(one.false_red),
+            "-"
+            if one.false_positive_rate is None
+            else _percent(one.false_positive_rate),
             "-" if one.n_needed is None else f"{one.n_needed:,} docs",
             "" if one.read is None else f"{100 * one.read:.0f}%",
         ),
@@ -106,7 +108,7 @@ def _gate(one: GateForecast) -> TableRow:
     )
 
 
-def _remarks(forecast: Forecast) -> Iterator[str]:
+def _remarks(forecast: RunPlan) -> Iterator[str]:
     yield (
         "* smallest drop detected at 80% power if "
         f"{_percent(forecast.flips)} of answers flip between two runs;"

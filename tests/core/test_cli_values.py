@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_evals.core.typed import typed
+from pytest_evals.core.cli_values import cli_value
 
 # Measured on lm-eval 0.4.13 (`simple_parse_args_string` and `key_val_to_dict`).
 MEASURED = {
@@ -28,8 +28,8 @@ MEASURED = {
 
 @pytest.mark.parametrize("text", MEASURED)
 def test_values_that_were_measured_on_lm_eval(text):
-    assert typed(text) == MEASURED[text]
-    assert isinstance(typed(text), bool) is isinstance(MEASURED[text], bool)
+    assert cli_value(text) == MEASURED[text]
+    assert isinstance(cli_value(text), bool) is isinstance(MEASURED[text], bool)
 
 
 @settings(deadline=None)  # the first call imports lm-eval
@@ -43,7 +43,7 @@ def test_any_text_is_read_as_lm_eval_reads_it(text):
 
     theirs = handle_cli_value_string(text)
     if isinstance(theirs, float) and not math.isfinite(theirs):
-        assert typed(text) == text
+        assert cli_value(text) == text
     else:
-        assert typed(text) == theirs
-        assert type(typed(text)) is type(theirs)
+        assert cli_value(text) == theirs
+        assert type(cli_value(text)) is type(theirs)

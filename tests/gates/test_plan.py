@@ -37,9 +37,9 @@ def test_unchanged_model_is_red_as_often_as_in_the_table(n, flips, point, proven
     """§3.5, drop 0. With half a document of 200 counted to either side, the normal
     approximation of the point rule is a few points above the lattice."""
     found = forecast(no_worse("run"), n, None, flips)
-    assert 100 * found.false_red == pytest.approx(point, abs=3)
+    assert 100 * found.false_positive_rate == pytest.approx(point, abs=3)
     found = forecast(no_worse("population"), n, None, flips)
-    assert 100 * found.false_red == pytest.approx(proven, abs=0.5)
+    assert 100 * found.false_positive_rate == pytest.approx(proven, abs=0.5)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_published_number_is_planned_by_the_rule_that_decides():
     found = forecast(read_gate(entry, task="arc", source=HERE), 500, 0.75)
     share, _ = published_outcomes(entry, 500, 0.75 - found.detects, 300)
     assert share == pytest.approx(0.8, abs=0.08)
-    assert found.false_red < 0.001
+    assert found.false_positive_rate < 0.001
     _, share = published_outcomes(entry, found.n_needed, 0.75, 300)
     assert share == pytest.approx(0.8, abs=0.08)
     known = forecast(read_gate(PUBLISHED, task="arc", source=HERE), 500, 0.75)
@@ -90,7 +90,7 @@ def test_a_published_number_is_planned_by_the_rule_that_decides():
 )
 def test_a_gate_without_numbers_says_why(entry, why):
     found = forecast(read_gate(entry, task="arc", source=HERE), 500, None)
-    assert (found.detects, found.false_red) == (None, None)
+    assert (found.detects, found.false_positive_rate) == (None, None)
     assert why in found.why
 
 
@@ -149,7 +149,9 @@ def test_thresholds_count_the_distance_from_the_last_number(keys, last, n):
     assert share_of("fail", n, last - sign * found.detects) == pytest.approx(
         0.8, abs=1e-3
     )
-    assert found.false_red == pytest.approx(share_of("fail", n, last), abs=1e-6)
+    assert found.false_positive_rate == pytest.approx(
+        share_of("fail", n, last), abs=1e-6
+    )
     assert share_of("pass", found.n_needed, last) >= 0.8
 
 
@@ -169,14 +171,14 @@ def test_floor_fails_by_chance_as_often_as_another_run_does():
     lost = rng.binomial(340, 0.025 / 0.85 / 2, size=(20_000,))
     gained = rng.binomial(60, 0.025 / 0.15 / 2, size=(20_000,))
     reds = np.mean((340 - lost + gained) / 400 < 0.83)
-    assert found.false_red == pytest.approx(reds, abs=0.02)
+    assert found.false_positive_rate == pytest.approx(reds, abs=0.02)
 
 
 def test_floor_over_other_documents_counts_them():
     """The exact test: P(at most k correct of 400 | .9) <= 5% up to k = 349."""
     found = forecast(floor(min=0.9, over="population"), 400, 0.85)
     assert binom.cdf(349, 400, 0.9) < 0.05 < binom.cdf(350, 400, 0.9)
-    assert found.false_red == pytest.approx(binom.cdf(349, 400, 0.85))
+    assert found.false_positive_rate == pytest.approx(binom.cdf(349, 400, 0.85))
 
 
 def test_bar_beside_the_last_number_is_a_warning():
@@ -193,7 +195,7 @@ def test_bar_beside_the_last_number_is_a_warning():
 )
 def test_nothing_is_said_where_nothing_is_known(gate):
     found = forecast(gate, 100, 0.6)
-    assert (found.detects, found.false_red, found.warning) == (None, None, "")
+    assert (found.detects, found.false_positive_rate, found.warning) == (None, None, "")
 
 
 def test_floor_without_an_earlier_run_still_knows_its_noise():

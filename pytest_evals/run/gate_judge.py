@@ -16,7 +16,7 @@ from pytest_evals.run.records import Records
 from pytest_evals.run.suite import Suite
 
 
-class Judging:
+class GateJudge:
     """Judges all gates when the first verdict is needed."""
 
     def __init__(

@@ -6,10 +6,10 @@ import ast
 import math
 from typing import Any
 
-from pytest_evals.core.encodable import encoding_fault
+from pytest_evals.core.surrogates import encoding_fault
 
 
-def typed(text: str) -> Any:
+def cli_value(text: str) -> Any:
     """The value as lm-eval's command line parses it (0.4.13, ``_cli/utils.py``,
     ``handle_cli_value_string``): booleans, digits as an integer, any other number as a
     float, a Python literal, else the string.

@@ -9,7 +9,7 @@ from pytest_evals.core.gate import Gate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskForecast:
+class TaskPlan:
     """The planned requests of a task.
 
     Args:
@@ -35,7 +35,7 @@ class TaskForecast:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GateForecast:
+class GatePlan:
     """The power of a gate. Numbers are shares; ``None`` if unknown.
 
     Args:
@@ -44,8 +44,7 @@ class GateForecast:
         last: Value of its metric in the earlier run.
         detects: Minimum detectable effect: the smallest drop detected with a power of
             0.8.
-        false_red: Probability of a false positive: that it fails although nothing has
-            changed.
+        false_positive_rate: Probability that it fails although nothing has changed.
         n_needed: Number of documents needed to detect its margin.
         read: Share of the documents that early stopping is expected to run.
         warning: Why its verdict has little value; empty if there is no such reason.
@@ -56,7 +55,7 @@ class GateForecast:
     n: int
     last: float | None = None
     detects: float | None = None
-    false_red: float | None = None
+    false_positive_rate: float | None = None
     n_needed: int | None = None
     read: float | None = None
     warning: str = ""
@@ -64,7 +63,7 @@ class GateForecast:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forecast:
+class RunPlan:
     """The plan of a run.
 
     Args:
@@ -74,7 +73,7 @@ class Forecast:
         flips: Assumed flip rate between two runs.
     """
 
-    tasks: tuple[TaskForecast, ...]
-    gates: tuple[GateForecast, ...]
+    tasks: tuple[TaskPlan, ...]
+    gates: tuple[GatePlan, ...]
     source: str = ""
     flips: float = 0.0
