@@ -34,7 +34,11 @@ KINDS = {
 
 def written(page: str) -> str:
     """A page with its tables as the code has them."""
-    tables = {"options": options, **{name: keys_of(name) for name in KEYS}}
+    tables = {
+        "options": options,
+        "error rates": error_rates,
+        **{name: keys_of(name) for name in KEYS},
+    }
     return MARKED.sub(lambda m: m["begin"] + tables[m["name"]]() + m["end"], page)
 
 
@@ -57,6 +61,47 @@ def option_row(option: Option) -> list[str]:
         "off" if option.kind == "flag" else default,
         option.help.replace("|", r"\|"),
     ]
+
+
+ROW = re.compile(
+    r"^\S.*?  +.*?  +\d+ +(?P<passed>\d+\.\d) +(?P<failed>\d+\.\d)(?P<above>.*)$",
+    re.MULTILINE,
+)
+RULES = {
+    "proportions": "correct or wrong",
+    "means": "scores between 0 and 1",
+    "repeats": "means over repeats",
+    "answers": "correct or wrong, against a baseline",
+    "paired": "scores between 0 and 1, against a baseline",
+    "clusters": "clustered documents",
+    "unbounded": "unbounded scores",
+    "families": "any gate of a family",
+}
+"""Name of a simulation -> the rule that it is about."""
+
+
+def error_rates() -> str:
+    """The highest rates of each simulation, from the page that has all of them."""
+    text = (PAGES / "gate_error_tables.md").read_text("utf-8")
+    heads = (
+        "rule",
+        "cells",
+        "passed %",
+        "failed %",
+        "above the stated rate",
+        "command",
+    )
+    return table(heads, (error_row(name, text) for name in RULES))
+
+
+def error_row(name: str, text: str) -> list[str]:
+    printed = re.search(rf"^== {name}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert printed, name
+    rows = list(ROW.finditer(printed[1]))
+    highest = [max(float(row[kind]) for row in rows) for kind in ("passed", "failed")]
+    above = sum("above" in row["above"] for row in rows)
+    command = f"`python -m tests.simulations {name}`"
+    return [RULES[name], str(len(rows)), *map(str, highest), str(above), command]
 
 
 KEYS = ("task", "shots", "metric", "group", "gate")

@@ -482,7 +482,7 @@ def test_arguments_of_evaluate_are_documented():
 
 
 def test_score_of_the_hooks_page_scores_its_task_and_no_other(suite):
-    suite.conftest("hooks", "Score in your own way")
+    suite.conftest("hooks", "Score a document")
     suite.task("greetings")
     assert suite.run("evals").ret == 0
     results = suite.results()["results"]
@@ -500,7 +500,7 @@ def test_metric_of_the_hooks_page_is_stored_and_gated(suite):
 
 
 def test_requests_of_the_hooks_page_are_shorter(suite):
-    suite.conftest("hooks", "See or change the batch")
+    suite.conftest("hooks", "Change requests")
     suite.run("evals")
     (path,) = suite.pytester.path.glob(".evals/runs/*/samples_quiz.jsonl")
     answers = [
@@ -526,7 +526,7 @@ def test_dialect_of_the_hooks_page_is_read(suite):
 
 def test_judge_of_the_hooks_page_is_asked_again_if_its_reply_is_unclear(suite):
     (dialect,) = blocks(section("hooks", "Read another dialect"), "python")
-    (judged,) = blocks(section("hooks", "Judges and chats of several turns"), "python")
+    (judged,) = blocks(section("hooks", "Judges and dialogues"), "python")
     more = '            follow_up=follow_up,\n            models={"judge": ""},\n'
     dialect = dialect.replace(
         "            score=score,\n", f"            score=score,\n{more}"
