@@ -21,8 +21,8 @@ from pytest_evals.scorers.lighteval.judges.calibration import (
     calibration_error,
 )
 from pytest_evals.scorers.lighteval.judges.judge_lm import (
-    Hearing,
     JudgeLM,
+    ReplyQueue,
     dict_of_lists_to_list_of_dicts,
 )
 from pytest_evals.scorers.lighteval.judges.metrics import (
@@ -213,7 +213,7 @@ def test_extra_arguments_of_a_batch_are_handed_out_one_each():
     judge = JudgeLM("j", with_hint, tagged_score)
     with (
         pytest.raises(BaseException, match="asked outside of a run") as caught,
-        judge.hearing(Hearing(())),
+        judge.hearing(ReplyQueue(())),
     ):
         judge.evaluate_answer_batch(["a", "b"], ["", ""], hint=["1", "2"])
     asked = [q.request.prompt[0].content for q in caught.value.questions]

@@ -99,7 +99,7 @@ def _described(doc: Doc | None, given: Mapping[str, Any], n: int) -> Doc:
     Args:
         doc: The document that they were named for, if it is known.
         given: The arguments.
-        n: How many choices there are if no document says it.
+        n: Number of choices if no document has choices.
     """
     if doc is None:
         doc = Doc(query="", choices=[""] * n, gold_index=list(range(n)))

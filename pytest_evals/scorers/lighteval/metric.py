@@ -1,9 +1,8 @@
-"""What a metric is: one function of a document and its answers, one of all documents.
+"""Metrics: a function of a document and its answers, and one of all documents.
 
 The classes, their fields and their order are lighteval's (0.13.0,
-``metrics/utils/metric_utils.py``), so that what is written for it works here. Unlike
-there, arguments that a metric does not have are errors, and names are the same in every
-process.
+``metrics/utils/metric_utils.py``), so that metrics written for it work here. Unlike
+in lighteval, unknown arguments are errors, and names are the same in every process.
 """
 
 from __future__ import annotations
@@ -36,20 +35,19 @@ __all__ = [
 
 
 Libraries = tuple[tuple[str, str, str], ...]
-"""What a computation imports when it is called: module, library and our extra that
-brings it. It stands in its attribute ``libraries``, so that what is missing is told
-before a model is asked."""
+"""Lazy imports of a computation, in its attribute ``libraries``: module, library and
+our extra. Missing ones are reported before any request is sent."""
 
 
 class SamplingMethod(StrEnum):
-    """What a metric needs of the model."""
+    """Kind of requests that a metric needs."""
 
     GENERATIVE = "GENERATIVE"
     """Generated texts."""
     LOGPROBS = "LOGPROBS"
     """A log-probability of each choice."""
     PERPLEXITY = "PERPLEXITY"
-    """The log-probability of a whole text."""
+    """The log-probability of a full text."""
 
 
 class SampleLevelComputation:
@@ -73,15 +71,15 @@ class SampleLevelComputation:
 
 
 class Preparator:
-    """What a corpus metric keeps of one document."""
+    """Extracts the values of one document for a corpus metric."""
 
     def prepare(self, doc: Doc, model_response: ModelResponse, **more: Any) -> Any:
-        """A pair: what stands for the right answer, and what for the model's."""
+        """A pair of values for the reference and the model's answer."""
         raise NotImplementedError
 
 
 class CorpusLevelComputation:
-    """From what was kept of all documents to one number."""
+    """Computes one number from the values of all documents."""
 
     def __str__(self) -> str:
         """Class and arguments, as lighteval's tables show them."""
@@ -94,7 +92,7 @@ class CorpusLevelComputation:
         raise NotImplementedError
 
     def compute(self, items: Sequence[Any]) -> Any:
-        """The same, by its name in earlier releases."""
+        """Alias from earlier releases."""
         return self.compute_corpus(items)
 
 
@@ -102,7 +100,7 @@ class CorpusLevelComputation:
 class Metric:
     """One or several numbers of a task.
 
-    Not frozen, since task modules derive classes from it that set their fields.
+    Not frozen, because subclasses in task modules set their fields.
 
     Args:
         metric_name: Its name; names, where several are computed together.
@@ -112,8 +110,8 @@ class Metric:
             ``compute``, or with ``prepare`` for a metric of the whole corpus.
         corpus_level_fn: A function of the documents' values, in their order; or an
             object with ``compute_corpus``; by name, where they differ.
-        batched_compute: Taken for lighteval's sake: documents are scored one by one.
-        use_case: Of earlier releases; means nothing.
+        batched_compute: Accepted for compatibility; documents are scored one by one.
+        use_case: From earlier releases; ignored.
     """
 
     metric_name: Any
@@ -133,7 +131,7 @@ class Metric:
 
     @property
     def value(self) -> Metric:
-        """Itself, as what a member of lighteval's enumeration stands for."""
+        """The metric itself, like a member of lighteval's enumeration."""
         return self
 
     @property
@@ -155,22 +153,22 @@ class Metric:
         return dict.fromkeys(self.names, how)
 
     def direction(self, name: str) -> bool | None:
-        """Whether more is better."""
+        """Whether higher is better."""
         given = self.higher_is_better
         return given.get(name) if isinstance(given, Mapping) else given
 
     def num_samples(self) -> int | None:
-        """Answers that it wants of each prompt; ``None`` if it does not mind."""
+        """Number of answers to each prompt; ``None`` for any number."""
         count = getattr(self.sample_level_fn, "num_samples", None)
         return count() if callable(count) else None
 
     def compute_sample(
         self, doc: Doc, model_response: ModelResponse, **more: Any
     ) -> dict[str, Any]:
-        """The document's value of each name.
+        """The document's values by name.
 
         Raises:
-            DocumentError: It cannot be said; or a value has no name of the metric's.
+            DocumentError: The computation fails or returns invalid names.
         """
         value = called(self.sample_level_fn, doc, model_response, more)
         if isinstance(self.metric_name, str):
@@ -182,10 +180,10 @@ class Metric:
         return {str(name): value[name] for name in value}
 
     def __call__(self, sample_params: Mapping[str, Any] | None = None) -> Metric:
-        """The metric with other arguments, which its name tells.
+        """The metric with other arguments, which become part of its name.
 
         Raises:
-            EvalsError: It has no such argument, or not such a value.
+            EvalsError: An argument or its value is invalid.
         """
         params = dict(sample_params or {})
         if not params:
@@ -193,11 +191,11 @@ class Metric:
         return self.renamed(params).with_arguments(params)
 
     def with_arguments(self, params: Mapping[str, Any]) -> Metric:
-        """The metric with other arguments, under the same name; metrics that name
-        themselves after their arguments have the names of these.
+        """The metric with other arguments and the same name, unless its names depend on
+        its arguments.
 
         Raises:
-            EvalsError: It has no such argument, or not such a value.
+            EvalsError: An argument or its value is invalid.
         """
         corpus = _own_arguments(self.corpus_level_fn, self.sample_level_fn)
         rest = {key: value for key, value in params.items() if key not in corpus}
@@ -237,7 +235,7 @@ class Metric:
 
 @dataclass
 class SampleLevelMetric(Metric):
-    """A metric of each document, which is then added up."""
+    """A metric of each document, which is then aggregated."""
 
 
 @dataclass
@@ -303,7 +301,7 @@ def called(
     response: ModelResponse,
     more: Mapping[str, Any] | None = None,
 ) -> Any:
-    """The value of a computation, or of a function, whatever release it is for.
+    """Call a computation or function of any supported release.
 
     Args:
         function: A function of ``doc`` and ``model_response``, an object with
@@ -363,7 +361,7 @@ def _one_normalizer(params: Mapping[str, Any], known: Sequence[str]) -> dict[str
 
 
 def _one_value(given: Any) -> Any:
-    """What is the same for all names, so that it can be given to others."""
+    """The value that all names share."""
     return next(iter(given.values())) if isinstance(given, Mapping) else given
 
 
@@ -374,7 +372,7 @@ def _with_keys(given: Any, new: Callable[[str], str]) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """The value as text, without the address that a function's has."""
+    """The value as a string, without memory addresses of functions."""
     if callable(value) and hasattr(value, "__name__"):
         return str(value.__name__)
     return str(value)

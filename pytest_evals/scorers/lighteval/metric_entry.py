@@ -62,7 +62,7 @@ def own_metric(
 
 
 def _with_arguments(metric: Metric, params: dict[str, Any]) -> TaskMetric:
-    """The metric, and what an entry says of any metric."""
+    """The metric with the keys that all entries share."""
     tags = REASONING_TAGS if _flag(params, "remove_reasoning_tags") else ()
     query = params.pop("unconditioned_query", None)
     made = TaskMetric(metric(params), tags, query or "")

@@ -30,7 +30,7 @@ class ModelResponse:
         argmax_logits_eq_gold: Whether greedy decoding gives the choice, one a choice.
         logits: Not given by our models.
         unconditioned_logprobs: Nats of each choice after the document's
-            ``unconditioned_query``; ``None`` where that was not asked.
+            ``unconditioned_query``; ``None`` if not requested.
         truncated_tokens_count: Tokens that did not fit into the model.
         padded_tokens_count: Always 0 here.
         judged: Name of a metric → what judges have replied to it, in order.

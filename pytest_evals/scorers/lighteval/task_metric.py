@@ -1,5 +1,5 @@
-"""A metric as a task uses it: it says what it needs, measures one document, and says
-how its values add up; :mod:`pytest_evals.dialects.lm_eval.scoring.scorer` calls it.
+"""A metric as a task uses it: its requirements, the values of one document, and their
+aggregation; :mod:`pytest_evals.dialects.lm_eval.scoring.scorer` calls it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from pytest_evals.core.doc import Doc, WatchedRow
-from pytest_evals.core.metric import Metric as HouseMetric
+from pytest_evals.core.metric import Metric as CoreMetric
 from pytest_evals.core.metric import Span
 from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
 from pytest_evals.scorers.aggregations import (
@@ -26,11 +26,11 @@ from pytest_evals.scorers.aggregations import (
 )
 from pytest_evals.scorers.lighteval.corpus_aggregation import aggregations_of
 from pytest_evals.scorers.lighteval.judges.judge_lm import (
-    Hearing,
     JudgeLM,
     JudgeQuestion,
     NoScoreError,
-    Unanswered,
+    PendingQuestions,
+    ReplyQueue,
     judges_in,
 )
 from pytest_evals.scorers.lighteval.metric import Metric, SamplingMethod
@@ -71,8 +71,7 @@ class TaskMetric:
         metric: The metric.
         reasoning_tags: Start and end tags; what is between them is removed from the
             answers.
-        unconditioned_query: What stands for the question where choices are also asked
-            without it.
+        unconditioned_query: Prompt for scoring choices without the question.
     """
 
     metric: Metric
@@ -86,7 +85,7 @@ class TaskMetric:
 
     @property
     def needs_unconditioned(self) -> bool:
-        """Whether choices are also asked without the question."""
+        """Whether choices are also scored without the question."""
         return bool(getattr(self.metric.sample_level_fn, "needs_unconditioned", False))
 
     def adding_up(
@@ -94,15 +93,14 @@ class TaskMetric:
         aggregation: str | Callable[[Any], Any] | None,
         higher_is_better: bool | None,
     ) -> TaskMetric:
-        """The same with another way to add up, or another direction; only a plain
-        function has none of its own.
+        """Replace the aggregation or direction of a metric that is a plain function.
 
         Args:
             aggregation: Name or function; ``None`` to leave it.
             higher_is_better: Direction; ``None`` to leave it.
 
         Raises:
-            EvalsError: The metric says itself how its values add up.
+            EvalsError: The metric defines its own aggregation.
         """
         metric = self.metric
         if not inspect.isroutine(metric.sample_level_fn) or type(metric) is not Metric:
@@ -116,7 +114,7 @@ class TaskMetric:
         return replace(self, metric=metric)
 
     def check(self, output_type: str, repeats: int, *, may_execute: bool) -> None:
-        """Make sure that it can measure the documents of a task.
+        """Check that the metric can score the documents of a task.
 
         Args:
             output_type: The task's.
@@ -124,8 +122,8 @@ class TaskMetric:
             may_execute: As in :meth:`check_made`.
 
         Raises:
-            EvalsError: It measures something else, needs more answers, or an argument
-                that it has not.
+            EvalsError: The output type does not fit, or the metric needs more answers
+                or an argument.
             MissingExtraError: It needs a library that is not installed.
         """
         metric, shown = self.metric, repr(self.names[0])
@@ -143,13 +141,13 @@ class TaskMetric:
         self.check_made(may_execute=may_execute)
 
     def check_made(self, *, may_execute: bool) -> None:
-        """Make sure that it lacks nothing, whatever it is to measure.
+        """Check the metric's arguments, permissions and libraries.
 
         Args:
-            may_execute: Whether the user allows that answers are executed.
+            may_execute: Whether answers may be executed as code.
 
         Raises:
-            EvalsError: An argument that it has not, or it executes answers.
+            EvalsError: An argument is missing, or the metric executes answers.
             MissingExtraError: It needs a library that is not installed.
         """
         metric, shown = self.metric, repr(self.names[0])
@@ -166,15 +164,14 @@ class TaskMetric:
                     raise MissingExtraError(f"metric {shown}", library, extra)
 
     def measure(self, doc: Doc, response: ModelResponse) -> list[MetricValue]:
-        """What it says of a document; columns of the row stand for
-        ``doc.specific`` where the document has none.
+        """Values of a document; ``doc.specific`` defaults to the columns of the row.
 
         Raises:
-            DocumentError: It cannot be measured, and why.
+            DocumentError: The document cannot be scored.
         """
         try:
             return self._measured(doc, response)
-        except Unanswered as missing:
+        except PendingQuestions as missing:
             raise DocumentError(
                 f"metric {self.names[0]!r}: {len(missing.questions)} questions to a "
                 "judge were not asked"
@@ -185,7 +182,7 @@ class TaskMetric:
             row = doc.row
             specific = row.copy() if isinstance(row, WatchedRow) else dict(row)
             doc = replace(doc, specific=specific)
-        response = _parted(doc, response)
+        response = _split_unconditioned(doc, response)
         if self.reasoning_tags:
             tags = self.reasoning_tags
             texts = [remove_reasoning_tags(text, tags) for text in response.text]
@@ -194,7 +191,7 @@ class TaskMetric:
         replies = response.judged.get(known[0], ())
         said = "\n".join(replies)
         with ExitStack() as stack:
-            hearing = Hearing(replies)
+            hearing = ReplyQueue(replies)
             for judge in self.judges:
                 stack.enter_context(judge.hearing(hearing))
             with UserCode(f"metric {known[0]!r}"):
@@ -216,21 +213,21 @@ class TaskMetric:
 
     @property
     def judges(self) -> list[JudgeLM]:
-        """The judges that it asks."""
+        """The judges of the metric."""
         return judges_in(self.metric.sample_level_fn)
 
     def wants(self, doc: Doc, response: ModelResponse) -> tuple[JudgeQuestion, ...]:
-        """What it wants to ask its judges next, beyond what ``response`` says they have
-        replied; empty if it can measure.
+        """Next questions to the judges, given the replies in ``response``; empty if the
+        metric has all replies.
 
         Raises:
-            DocumentError: It cannot be measured, and why.
+            DocumentError: The document cannot be scored.
         """
         if not self.judges:
             return ()
         try:
             self._measured(doc, response)
-        except Unanswered as missing:
+        except PendingQuestions as missing:
             return missing.questions
         return ()
 
@@ -238,8 +235,8 @@ class TaskMetric:
         self,
         filter: str,  # noqa: A002
         iterations: int = ITERATIONS,
-    ) -> Iterator[HouseMetric]:
-        """How its values add up, one a name.
+    ) -> Iterator[CoreMetric]:
+        """Aggregation of the values, one metric for each name.
 
         Args:
             filter: Name of the filter pipeline.
@@ -247,7 +244,7 @@ class TaskMetric:
         """
         n, decides = min(iterations, ITERATIONS), self.accuracies()
         for name, added in aggregations_of(self.metric):
-            yield HouseMetric(
+            yield CoreMetric(
                 name=name,
                 filter=filter,
                 aggregate=partial(estimate, added, name, n)
@@ -267,7 +264,7 @@ class TaskMetric:
         return span_of(self.metric.sample_level_fn) if is_mean else added.span
 
     def accuracies(self) -> dict[str, Decides]:
-        """Of each name, whether 1 means right and 0 wrong, however it adds up."""
+        """For each name, whether 1 means correct and 0 wrong."""
         found: dict[str, Decides] = {}
         for name, added in aggregations_of(self.metric):
             better = self.metric.direction(name) is True
@@ -276,9 +273,9 @@ class TaskMetric:
         return found
 
 
-def _parted(doc: Doc, response: ModelResponse) -> ModelResponse:
-    """With the log-probabilities of choices without the question, which come last,
-    where metrics look for them."""
+def _split_unconditioned(doc: Doc, response: ModelResponse) -> ModelResponse:
+    """Move the log-probabilities without the question, which are last, to their own
+    field."""
     n = len(doc.choices)
     if not n or len(response.logprobs) != 2 * n:
         return response
@@ -292,7 +289,7 @@ def _parted(doc: Doc, response: ModelResponse) -> ModelResponse:
 
 
 def _shown(doc: Doc, response: ModelResponse) -> str:
-    """The answer as a person would read it."""
+    """The answer as a string for display."""
     if response.text:
         return ", ".join(response.final_text)
     logprobs = response.logprobs[: len(doc.choices)]

@@ -27,11 +27,11 @@ _SHARES = frozenset(
         "TruthfulqaMCMetrics",
     }
 )
-"""Classes of ours whose values lie between 0 and 1. A subclass may compute others."""
+"""Classes whose values are between 0 and 1. A subclass may compute others."""
 
 
 def span_of(computation: Any) -> Span:
-    """The values that a computation gives for a document, as far as they are known."""
+    """Range of a computation's values for a document, if known."""
     computation = getattr(computation, "computation", computation)
     kind = type(computation)
     if not kind.__module__.startswith(_OURS) or kind.__name__ not in _SHARES:

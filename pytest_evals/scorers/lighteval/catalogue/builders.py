@@ -46,8 +46,8 @@ def group(
         names: Their names.
         computation: What measures a document.
         down: Those of which less is better.
-        how: How each adds up; by its mean if nothing is said.
-        category: What the model is asked for.
+        how: Aggregation of each; the mean by default.
+        category: Kind of requests.
         made: Its class.
     """
     return made(

@@ -21,11 +21,11 @@ from pytest_evals.scorers.lighteval.response import ModelResponse
 class CodegenMetric(SampleLevelComputation):
     """pass@1: the share of a document's answers whose program passes all tests.
 
-    Tests stand in ``doc.specific``: lists ``inputs`` and ``outputs``, and in
-    ``fn_name`` the function that is called, if it is no whole program.
+    Tests are in ``doc.specific``: lists ``inputs`` and ``outputs``, and in
+    ``fn_name`` the function to call, unless the answer is a full program.
 
     Args:
-        n: Answers that are looked at, and asked for; ``None`` for all that are there.
+        n: Number of answers to generate and score; ``None`` for all.
     """
 
     executes_answers: ClassVar[bool] = True

@@ -1,6 +1,6 @@
-"""Programs that a model wrote, each run against its tests in processes of its own.
+"""Execution of model-written programs against their tests, each in its own processes.
 
-No sandbox: a program may do whatever the user may. It runs in an empty folder, without
+No sandbox: a program has the user's permissions. It runs in an empty folder, without
 the environment of the session, and is ended when its time is over.
 """
 
@@ -51,8 +51,8 @@ _found = getattr(_owner, _asked["name"])(*_asked["arguments"])
 _found = list(_found) if isinstance(_found, tuple) else _found
 print("\\n" + (_asked["token"] if _found == _asked["wanted"] else ""))
 """
-"""Calls a function and compares what it returns. The token says that nobody but these
-lines has said so."""
+"""Calls a function and compares what it returns. The token proves that these
+lines produced the output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class Cases:
     """What a program is given, and what it must make of it.
 
     Args:
-        inputs: One a test: what stands in the standard input; or arguments, JSON, one a
+        inputs: One for each test: the standard input; or arguments, JSON, one a
             line.
         outputs: What must be printed; or returned, JSON.
         function: Name of the function that is called; ``None`` for whole programs.
@@ -72,7 +72,7 @@ class Cases:
 
 
 def extract_code(text: str) -> str:
-    """What stands between the last two lines with three backticks; empty if there are
+    """The text between the last two lines with three backticks; empty if there are
     no two such lines."""
     lines = text.split("\n")
     fences = [at for at, line in enumerate(lines) if "```" in line]
@@ -90,7 +90,7 @@ def passes(code: str, tests: Cases, seconds: float = SECONDS) -> bool:
         seconds: Time for each test.
 
     Raises:
-        ValueError: Arguments or results of a function are no JSON.
+        ValueError: Arguments or results of a function are not JSON.
     """
     if not code.strip():
         return False
@@ -143,7 +143,7 @@ def _printed(file: Path, given: str, seconds: float) -> str | None:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """End a program, and whatever it has started where groups of processes exist."""
+    """Terminate a program and its process group, where these exist."""
     try:
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,5 +1,5 @@
 """What metrics of a whole corpus share: each is an object with ``compute_corpus``, as
-lighteval's (0.13.0, ``metrics/metrics_corpus.py``), and says how the house adds it up,
+lighteval's (0.13.0, ``metrics/metrics_corpus.py``), and defines its aggregation,
 so that it has a standard error: a bootstrap over documents.
 """
 

@@ -53,7 +53,7 @@ def _targets(given: Any) -> tuple[Target, ...]:
 
 @dataclass(frozen=True)
 class MultilingualExtractiveMatchMetric(SampleLevelComputation):
-    """1 if what an answer says equals what a reference says.
+    """1 if the value extracted from an answer equals that of a reference.
 
     Args:
         language: ISO 639-3 code; it decides the word for "answer" and the letters of
@@ -124,7 +124,7 @@ class MultilingualExtractiveMatchMetric(SampleLevelComputation):
         return float(reduced(self._reduce, values, "answers"))
 
     def _read(self, text: str, targets: Sequence[Target], n_choices: int) -> list[Any]:
-        """What a text says, in all readings."""
+        """All values extracted from a text."""
         for target in targets:
             if isinstance(target, IndicesExtractionConfig):
                 code = code_of(self.language)

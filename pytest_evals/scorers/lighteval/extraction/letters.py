@@ -91,7 +91,7 @@ def _matches(text: str, places: Sequence[_Place]) -> Iterator[_Found]:
 def _places(
     labels: Sequence[str], without_anchor: bool, language: str
 ) -> tuple[_Place, ...]:
-    """Where a label may stand, by how explicit that is."""
+    """Possible positions of a label, most explicit first."""
     words = literals_of(language)
     one = "|".join(re.escape(form) for x in labels for form in (f"({x})", x))
     label = f"(?P<label>{one})"

@@ -1,5 +1,5 @@
 """Numbers and formulas in texts, and whether two are equal: by math-verify, the
-successor of the code that lighteval had of its own."""
+successor of lighteval's own code."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def extracted(
     mode: Mode,
     timeout_s: int,
 ) -> list[Any]:
-    """What a text says: a value, and the text that it was read from; empty if nothing
+    """The value and the text that it was extracted from; empty if nothing
     was found.
 
     Args:

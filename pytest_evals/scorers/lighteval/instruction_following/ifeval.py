@@ -37,7 +37,7 @@ IFBENCH: Mapping[str, Check] = {**COUNTS, **FORMS, **OUTPUTS, **WORDINGS}
 class IFEvalMetrics(SampleLevelComputation):
     """The four numbers of the first answer.
 
-    The instructions stand in ``doc.specific``: the first of ``columns`` that is there,
+    The instructions are in ``doc.specific``: the first of ``columns`` that is there,
     and ``kwargs``, a mapping for each.
     """
 

@@ -103,7 +103,7 @@ def _constrained(text: str) -> bool:
 
 
 def _highlights(text: str, *, num_highlights: int) -> bool:
-    # What stands between double stars is found by both, and counts twice.
+    # Both patterns match text between double asterisks, so it counts twice.
     single = re.findall(r"\*([^\n\*]*)\*", text)
     double = re.findall(r"\*\*([^\n\*]*)\*\*", text)
     n = sum(1 for part in (*single, *double) if part.strip())

@@ -1,1 +1,1 @@
-"""Metrics that another model says."""
+"""Metrics rated by a judge model."""

@@ -1,9 +1,9 @@
-"""A judge as a metric sees it: something that can be asked at once and answers at once
-(lighteval 0.13.0, ``metrics/utils/llm_as_judge.py``, ``JudgeLM``).
+"""The synchronous judge interface of metrics (lighteval 0.13.0,
+``metrics/utils/llm_as_judge.py``, ``JudgeLM``).
 
-Nothing is asked here. A metric is run with the replies that are known; when it wants
-another one it is broken off, its requests go out with those of all documents, and it is
-run again. So a metric must ask the same each time.
+No request is sent here. A metric runs with the replies that are available; if it needs
+another one, it is interrupted, its requests are sent in a batch with those of other
+documents, and it runs again. A metric must therefore send the same requests each time.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pytest_evals.core.request import Generate, Message, Role
 from pytest_evals.errors import DocumentError
 
 __all__ = [
-    "Hearing",
     "JudgeLM",
     "JudgeQuestion",
     "NoScoreError",
-    "Unanswered",
+    "PendingQuestions",
+    "ReplyQueue",
     "dict_of_lists_to_list_of_dicts",
     "judges_in",
 ]
@@ -30,46 +30,46 @@ Template = Callable[..., Sequence[Mapping[str, str]]]
 Reader = Callable[[str], Any]
 """A reply to the score; ``None`` if it has none."""
 MAX_TOKENS = 512
-"""Most tokens of a reply where nothing else is given."""
+"""Default maximum number of tokens of a reply."""
 
 
 class NoScoreError(DocumentError):
-    """A judge has answered, and said nothing that can be read as a score."""
+    """A judge's reply contains no score."""
 
 
 class JudgeQuestion(NamedTuple):
-    """What a judge is asked; ``model`` is the spec of the judge that the task names,
-    empty for that of the session."""
+    """A request to a judge; ``model`` is the judge that the task names, or empty for
+    the
+    session's judge."""
 
     model: str
     request: Generate
 
 
-class Unanswered(BaseException):
-    """A metric wants to know something that has not been asked yet."""
+class PendingQuestions(BaseException):
+    """A metric needs replies that are not available yet."""
 
     def __init__(self, questions: Sequence[JudgeQuestion]) -> None:
-        """Keep what it wants to know."""
-        super().__init__("asked outside of a run")
+        """Store the questions."""
+        super().__init__("judge called outside of a run")
         self.questions = tuple(questions)
 
 
-class Hearing:
-    """The replies that a metric of a document gets, in the order in which it asks."""
+class ReplyQueue:
+    """Replies to a metric's questions about a document, in order."""
 
     def __init__(self, replies: Sequence[str]) -> None:
-        """Nothing has been asked yet."""
         self._replies, self._next = tuple(replies), 0
 
     def answers(self, questions: Sequence[JudgeQuestion]) -> tuple[str, ...]:
         """The replies to some questions.
 
         Raises:
-            Unanswered: They are not known yet.
+            PendingQuestions: They are not available yet.
         """
         end = self._next + len(questions)
         if end > len(self._replies):
-            raise Unanswered(questions)
+            raise PendingQuestions(questions)
         found = self._replies[self._next : end]
         self._next = end
         return found
@@ -91,17 +91,17 @@ class JudgeLM:
         hf_provider: str | None = None,
         backend_options: Mapping[str, Any] | None = None,
     ) -> None:
-        """Remember how it is asked.
+        """Store the judge's settings.
 
         Args:
             model: ``KIND:TARGET`` is a model as for ``--model``; any other name is only
                 shown, and the judge of the session answers.
-            templates: What it is asked.
-            process_judge_response: How its reply is read.
-            judge_backend: Where lighteval would ask it; without effect.
+            templates: Builds the messages.
+            process_judge_response: Reads the score from a reply.
+            judge_backend: lighteval's backend; ignored.
             url: See ``judge_backend``.
             api_key: See ``judge_backend``; not kept.
-            max_tokens: Most tokens of its reply.
+            max_tokens: Maximum number of tokens of a reply.
             response_format: See ``judge_backend``.
             hf_provider: See ``judge_backend``.
             backend_options: See ``judge_backend``.
@@ -109,7 +109,7 @@ class JudgeLM:
         self.model, self.template = model, templates
         self.process_judge_response = process_judge_response
         self.max_tokens = max_tokens
-        self._hearing: Hearing | None = None
+        self._hearing: ReplyQueue | None = None
 
     @property
     def source(self) -> str:
@@ -117,7 +117,7 @@ class JudgeLM:
         return self.model if ":" in self.model else ""
 
     @contextmanager
-    def hearing(self, hearing: Hearing) -> Iterator[None]:
+    def hearing(self, hearing: ReplyQueue) -> Iterator[None]:
         """Meanwhile it answers from these replies."""
         before, self._hearing = self._hearing, hearing
         try:

@@ -1,4 +1,4 @@
-"""Metrics that another model says. What it is asked and how its replies are read is in
+"""Metrics rated by a judge model. Its prompts and the parsing of its replies are in
 :mod:`.prompts`, or the user's."""
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ __all__ = [
 
 @dataclass
 class JudgeLLM(SampleLevelComputation):
-    """A metric that a judge says: the mean score of a document's answers.
+    """A metric rated by a judge: the mean score of a document's answers.
 
-    Fields as of :class:`~.judge_lm.JudgeLM`; ``short_judge_name`` stands in the name of
-    the number. Not frozen, since task modules derive classes from it.
+    Fields as of :class:`~.judge_lm.JudgeLM`; ``short_judge_name`` is part of
+    the name of the number. Not frozen, since task modules derive classes from it.
     """
 
     judge_model_name: str
@@ -109,7 +109,7 @@ class JudgeLLMSimpleQA(JudgeLLM):
 
 @dataclass
 class JudgeLLMMixEval(JudgeLLM):
-    """MixEval's grade, whose question stands in ``doc.specific``."""
+    """MixEval's grade, whose question is in ``doc.specific``."""
 
     def question(self, doc: Doc) -> str:
         """The question without options and instruction.
@@ -127,7 +127,7 @@ class JudgeLLMMixEval(JudgeLLM):
 class JudgeLLMMTBench(JudgeLLM):
     """MT-Bench's grades, one for each turn of a talk.
 
-    The user's turns stand in ``specific["multi_turn_queries"]``, references, where
+    The user's turns are in ``specific["multi_turn_queries"]``, references, where
     there are some, in ``specific["reference"]``; answers are those to each turn.
     """
 

@@ -1,4 +1,4 @@
-"""What judges are asked, in words of our own, and how their replies are read."""
+"""Prompts of judges, in our own words, and parsers of their replies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def flow_score(reply: str) -> float | None:
 
 
 def tagged_score(reply: str) -> float | None:
-    """The number between score tags, whatever white space is there."""
+    """The number between score tags, with any white space."""
     found = re.search(r"<score>\s*(\d+(?:\.\d+)?)\s*</score>", reply)
     return float(found[1]) if found else None
 
@@ -63,7 +63,7 @@ def _user(text: str) -> list[dict[str, str]]:
 def simpleqa_prompt(
     question: str, answer: str, gold: str | None = None, options: Any = None
 ) -> list[dict[str, str]]:
-    """What a judge is asked about a short factual answer, after SimpleQA (Wei et al.
+    """Prompt about a short factual answer, after SimpleQA (Wei et al.
     2024, arXiv 2411.04368); in words of our own, so that grades may differ from those
     of OpenAI's wording."""
     return _user(
@@ -80,7 +80,7 @@ def simpleqa_prompt(
 def hle_prompt(
     question: str, answer: str, gold: str | None = None, options: Any = None
 ) -> list[dict[str, str]]:
-    """What a judge is asked about an answer of Humanity's Last Exam (Phan et al. 2025,
+    """Prompt about an answer of Humanity's Last Exam (Phan et al. 2025,
     arXiv 2501.14249); in words of our own."""
     return _user(
         "Decide whether the response gives the correct final answer. Do not solve the "
@@ -101,7 +101,7 @@ def mt_bench_prompt(
     options: Any = None,
     **before: Mapping[str, str],
 ) -> list[dict[str, str]]:
-    """What a judge is asked about an answer in a talk (Zheng et al. 2023, arXiv
+    """Prompt about an answer in a dialogue (Zheng et al. 2023, arXiv
     2306.05685); in words of our own.
 
     Args:
@@ -109,7 +109,7 @@ def mt_bench_prompt(
         answer: The assistant's answer to it.
         gold: A reference, where there is one.
         options: Not looked at.
-        before: ``talk`` is what was said before.
+        before: ``talk`` contains the earlier turns.
     """
     talk = str(before.get("talk") or "")
     earlier = f"[earlier in the talk]\n{talk}\n\n" if talk else ""

@@ -41,7 +41,7 @@ def gold_indices(doc: Doc) -> list[int]:
 
 
 def _of_golds(doc: Doc, values: Sequence[float]) -> list[float]:
-    """The values of the right choices, as far as they are among the choices."""
+    """The values of the correct choices that are in range."""
     n = len(values)
     return [values[gold] for gold in gold_indices(doc) if -n <= gold < n]
 
@@ -63,7 +63,7 @@ class LoglikelihoodAcc(SampleLevelComputation):
 
     Args:
         logprob_normalization: How log-probabilities are made comparable: an object of
-            :mod:`.logprobs` or its name, ``None`` for not at all.
+            :mod:`.logprobs` or its name, ``None`` for none.
     """
 
     logprob_normalization: LogProbNormalization | str | None = None
@@ -76,7 +76,7 @@ class LoglikelihoodAcc(SampleLevelComputation):
 
     @property
     def needs_unconditioned(self) -> bool:
-        """Whether choices are also asked without the question."""
+        """Whether choices are also scored without the question."""
         return isinstance(self._norm, LogProbPMINorm)
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> int:
@@ -107,7 +107,7 @@ class NormalizedMultiChoiceProbability(SampleLevelComputation):
 
     @property
     def needs_unconditioned(self) -> bool:
-        """Whether choices are also asked without the question."""
+        """Whether choices are also scored without the question."""
         return isinstance(self._norm, LogProbPMINorm)
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
@@ -144,7 +144,7 @@ class Probability(SampleLevelComputation):
 
     @property
     def needs_unconditioned(self) -> bool:
-        """Whether choices are also asked without the question."""
+        """Whether choices are also scored without the question."""
         return isinstance(self._norm, LogProbPMINorm)
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
@@ -221,7 +221,7 @@ class MRR(SampleLevelComputation):
 
 @dataclass(frozen=True)
 class AccGoldLikelihood(SampleLevelComputation):
-    """1 if greedy decoding gives any of the continuations that were asked."""
+    """1 if greedy decoding returns any of the requested continuations."""
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> int:
         """0 or 1."""
@@ -233,7 +233,7 @@ class TruthfulqaMCMetrics(SampleLevelComputation):
     """TruthfulQA's two multiple-choice numbers.
 
     The choices are those of the first question, whose first one is right, and then
-    those of the second, whose right ones come first; ``specific["len_mc1"]`` says where
+    those of the second, whose correct ones come first; ``specific["len_mc1"]`` is where
     the second ones begin.
     """
 
@@ -251,7 +251,7 @@ class TruthfulqaMCMetrics(SampleLevelComputation):
         if best == -math.inf:
             raise DocumentError("TruthfulQA: no choice of the second list is possible")
         likely = [math.exp(logprob - best) for logprob in second]
-        # What stands before the first right one of the second list counts as right,
+        # Choices before the first correct one of the second list count as correct,
         # as in lighteval and in lm-eval of then: right ones come first there.
         n_true = max(_end_of_run(golds[1:]) - start, 0)
         return {

@@ -124,7 +124,7 @@ def normalize_log_probs(
     """The log-probabilities, normalised.
 
     Args:
-        normalization: How; ``None`` for not at all.
+        normalization: Normalization; ``None`` for none.
         choices_logprob: Nats, one a choice.
         unconditioned_logprob: Nats without the question, one a choice.
         choices_text: The choices.

@@ -165,7 +165,8 @@ def g_pass_at_k(
 
 
 def _at_least(least: int, n: int, n_correct: int, k: int) -> float:
-    """The chance of so many right ones among ``k`` drawn without putting back."""
+    """Probability of a number of correct answers among ``k`` drawn without "
+    "replacement."""
     if k > n or least > min(n_correct, k):
         return 0.0
     ways = sum(

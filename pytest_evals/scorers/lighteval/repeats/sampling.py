@@ -56,7 +56,7 @@ class SamplingMetric(SampleLevelComputation):
 
     @property
     def libraries(self) -> Libraries:
-        """What has to be installed: whatever scores an answer needs."""
+        """Libraries that scoring an answer needs."""
         needed: Libraries = getattr(self.sample_scoring_function, "libraries", ())
         return needed
 
@@ -97,7 +97,7 @@ class SamplingMetric(SampleLevelComputation):
         return [self.preprocess(answer) for answer in answers[:n]]
 
     def check_number(self, given: int, n: int | None) -> None:
-        """Make sure that there are as many answers as are wanted.
+        """Check the number of answers.
 
         Raises:
             DocumentError: There are fewer, or none at all.
@@ -137,7 +137,7 @@ def number_of_answers(name: str, value: int | None, metric: str) -> int:
     """A number of answers.
 
     Raises:
-        DocumentError: Nobody said how many.
+        DocumentError: The number is not set.
     """
     if value is None:
         raise DocumentError(f"{metric} needs {name}, the number of answers")

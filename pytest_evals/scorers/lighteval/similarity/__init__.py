@@ -1,1 +1,1 @@
-"""Metrics of a generated text beside its references or its source."""
+"""Similarity metrics of a generated text and its references or source."""

@@ -26,7 +26,7 @@ _COLUMN = "golds_no_preprocessing"
 class DropMetrics(SampleLevelComputation):
     """``em`` and ``f1`` of the best reference.
 
-    References stand in ``doc.specific["golds_no_preprocessing"]``, each a text or a
+    References are in ``doc.specific["golds_no_preprocessing"]``, each a text or a
     list of spans; the answers of the model are the spans that it found.
 
     Args:

@@ -29,7 +29,7 @@ class OfSource(SampleLevelComputation):
     Args:
         normalize_input: What the source goes through.
         normalize_pred: What the answer goes through.
-        input_column: Where the source stands in ``doc.specific``.
+        input_column: Key of the source text in ``doc.specific``.
     """
 
     normalize_input: Normalizer | str = remove_braces
@@ -110,7 +110,7 @@ def fragment_lengths(text: Sequence[str], summary: Sequence[str]) -> list[int]:
 
 def _longest(text: Sequence[str], summary: Sequence[str], at: int) -> int:
     """Length of the longest run that begins at a position of the summary; the search
-    goes on behind each run that it finds, as the paper's does."""
+    continues after each match, like the paper's."""
     best = start = 0
     while start < len(text):
         length = 0

@@ -1,4 +1,4 @@
-"""Metrics that read texts with a model of their own: BERTScore (Zhang et al. 2020,
+"""Metrics that use their own neural model: BERTScore (Zhang et al. 2020,
 arXiv 1904.09675), BLEURT (Sellam et al. 2020, arXiv 2004.04696) and SummaC (Laban et
 al. 2022, arXiv 2111.09525)."""
 
@@ -54,7 +54,7 @@ def _reader(kind: str, name: str) -> Any:
 
 @cache
 def _loaded(kind: str, name: str) -> Any:
-    """The model; or why there is none, so that it is tried once only."""
+    """The model, or the error, which is returned so that it is cached."""
     try:
         return _READERS[kind](name)
     except EvalsError as error:
@@ -165,7 +165,7 @@ def _baseline(model: str, layer: int) -> tuple[float, float, float]:
 
 @dataclass(frozen=True)
 class BLEURT(SampleLevelComputation):
-    """What a model trained on people's ratings says of an answer; the best reference
+    """Score of an answer by a model trained on human ratings; the best reference
     counts, and the mean over answers.
 
     Args:
@@ -192,7 +192,7 @@ class BLEURT(SampleLevelComputation):
 
 
 _SHORT = 10
-"""Sentences of at most so many characters do not count."""
+"""Sentences up to this number of characters are ignored."""
 _MOST = 100
 """Sentences of the source that are read."""
 

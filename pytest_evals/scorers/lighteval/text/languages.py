@@ -1,6 +1,6 @@
 """Words, articles and punctuation of many languages.
 
-Languages are ISO 639-3 codes (``eng``), as in lighteval 0.13.0; which tokenizer stands
+Languages are ISO 639-3 codes (``eng``), as in lighteval 0.13.0; which tokenizer is used
 for which language is as there (``metrics/normalizations.py`` and
 ``tasks/multilingual``). spaCy's blank pipelines are used: their tokenizers need no
 download.
@@ -56,10 +56,10 @@ tat:tt tel:te tgl:tl tha:th tir:ti tsn:tn tur:tr ukr:uk urd:ur vie:vi yor:yo
 bos:hr epo:en swa:en jav:en kur:en mlg:en som:en oci:ca uzb:tr tuk:tr tgk:ru bak:tt
 fry:nl yid:he hbs:sr pus:xx
 """
-"""The last two lines have no tokenizer of their own: that of a near language stands for
+"""The last two lines have no tokenizer; that of a related language is used for
 it, as in lighteval."""
 _SPACY: Mapping[str, str] = dict(pair.split(":") for pair in _TOKENIZERS.split())
-"""Language → the code of the spaCy pipeline whose tokenizer stands for it."""
+"""Language → code of the spaCy pipeline whose tokenizer is used."""
 
 _LIBRARIES = {
     "ja": "sudachipy and sudachidict_core",
@@ -144,5 +144,5 @@ def _jieba() -> Tokenizer:
         import jieba
     except ModuleNotFoundError as error:
         raise MissingExtraError("Chinese words", "jieba", "languages") from error
-    jieba.setLogLevel("WARNING")  # it tells of its dictionary on stderr
+    jieba.setLogLevel("WARNING")  # it logs about its dictionary on stderr
     return lambda text: list(jieba.cut(text))

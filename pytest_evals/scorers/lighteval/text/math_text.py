@@ -22,14 +22,14 @@ _SPELLINGS = (
 
 
 def math_normalizer(text: str) -> str:
-    """What stands in the last ``\\boxed{…}``, in one spelling; empty if there is no
+    """The content of the last ``\\boxed{…}``, in one spelling; empty if there is no
     box."""
     inner = boxed(text)
     return "" if inner is None else _spelled(inner)
 
 
 def boxed(text: str) -> str | None:
-    """What stands in the last ``\\boxed{…}``; ``None`` if nothing is boxed in whole.
+    """The content of the last ``\\boxed{…}``; ``None`` if nothing is boxed in whole.
 
     With a space before the brace, the braces are part of it. A box without braces that
     comes last gives ``None``.

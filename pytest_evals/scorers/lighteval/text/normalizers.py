@@ -1,8 +1,8 @@
 """Texts made alike before they are compared: lighteval's text normalisers (0.13.0,
 ``metrics/normalizations.py``).
 
-Published numbers depend on their oddities: these are kept, and said where they are;
-where they are mistakes, under a name of their own.
+Published results depend on their quirks, which are kept and documented;
+those that are bugs have separate names.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _FINAL = re.compile(r"#### (-?[0-9.,]+)")
 INVALID = "[invalid]"
-"""What stands for a text without a final number; equal to itself, as in lighteval."""
+"""Value of a text without a final number; equal to itself, as in lighteval."""
 
 
 def without_punctuation(text: str) -> str:

@@ -8,7 +8,7 @@ __all__ = ["remove_reasoning_tags"]
 
 
 def remove_reasoning_tags(text: str, tag_pairs: Iterable[tuple[str, str]]) -> str:
-    """The text without what stands between the tags, and without these.
+    """Remove the tags and the text between them.
 
     A block that is not closed, or was not opened, stays; so does white space around
     (lighteval 0.13.0, ``utils/utils.py``).

@@ -2,7 +2,7 @@
 any download.
 
 NLTK's Punkt knows sentences better with its data for English. Those are used where they
-lie on this disk already; without them, Punkt's rules are applied as they are.
+are on this disk; without them, Punkt's default rules are used.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def _n_unique_words(text: str, *, N: int) -> bool:
 
 
 def _n_conjunctions(text: str, *, small_n: int) -> bool:
-    # "And," and "and" are two, since they are compared as they stand.
+    # "And," and "and" are different, because words are compared unchanged.
     found = {
         word for word in text.split() if word.strip(EDGES).lower() in _CONJUNCTIONS
     }
@@ -112,7 +112,7 @@ def _nltk_stop_words() -> frozenset[str]:
 
 
 def _overlap(text: str, *, reference_text: str, percentage: float) -> bool:
-    """Of the runs of three characters, so many are those of the reference."""
+    """Fraction of the trigrams that occur in the reference."""
     own, wanted = _runs(text), _runs(reference_text)
     if not own:
         return False

@@ -36,7 +36,7 @@ _DAYS = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
 
 
 def _header(separator: str, *names: str) -> re.Pattern[str]:
-    """A first line whose cells may each stand in quotes."""
+    """A header line whose cells may be quoted."""
     cells = [f'({name}|"{name}")' for name in names]
     return re.compile(separator.join(cells))
 

@@ -57,7 +57,7 @@ def _quotes(text: str) -> bool:
 
 
 def _options(text: str, *, options: str) -> bool:
-    """One of the options and nothing else; those in letters exactly as they stand."""
+    """One of the options and nothing else; letters are case-sensitive."""
     separator = "/" if "/" in options else "or" if "or" in options else ","
     known = [option.strip() for option in options.split(separator)]
     if _IN_LETTERS.match(options):
@@ -86,7 +86,7 @@ def _is_emoji(char: str) -> bool:
 
 
 def _stairs(text: str) -> bool:
-    """Each line stands further in than the one before."""
+    """Each line is indented further than the previous one."""
     lines = _without_blank(text.split("\n"))
     steps = [len(line) - len(line.lstrip(" ")) for line in lines]
     return all(a < b for a, b in pairwise(steps))

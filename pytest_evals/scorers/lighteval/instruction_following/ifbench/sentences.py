@@ -30,14 +30,14 @@ _AFTER = (
     (rf" {_CORPORATE}\. {_STARTERS}", rf" \1{_END} \2"),
     (rf" {_CORPORATE}\.", rf" \1{_POINT}"),
     (rf" {_LETTER}\.", rf" \1{_POINT}"),
-    # The sign that ends a sentence stands behind the quote.
+    # The final punctuation mark follows the quotation mark.
     (r"\.”", "”."),
     (r'\."', '".'),
     (r'!"', '"!'),
     (r'\?"', '"?'),
     (r"([.!?])", rf"\1{_END}"),
 )
-"""Pattern and what stands for it, one after the other."""
+"""Pairs of pattern and replacement, applied in order."""
 
 
 def sentences(text: str) -> list[str]:

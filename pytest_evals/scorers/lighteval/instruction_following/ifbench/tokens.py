@@ -21,7 +21,7 @@ def trimmed(text: str) -> str:
 
 
 def ascii_only(text: str) -> str:
-    """The text without accents, and without what is no ASCII then."""
+    """The text without accents and other non-ASCII characters."""
     parts = unicodedata.normalize("NFKD", text)
     return parts.encode("ascii", "ignore").decode("ascii")
 

@@ -79,7 +79,7 @@ def _few_repeats(text: str, *, small_n: int) -> bool:
 
 
 def _syllables(text: str) -> bool:
-    """Words with odd and even numbers of syllables take turns."""
+    """Words with odd and even numbers of syllables alternate."""
     count = library("syllapy").count
     odd = [count(word) % 2 for word in _bare(text)]
     return all(a != b for a, b in pairwise(odd))
@@ -88,7 +88,7 @@ def _syllables(text: str) -> bool:
 def _last_first(text: str) -> bool:
     """Each sentence begins with the word that ended the one before."""
     for before, after in pairwise(sentences(text.lower())):
-        # What stands in front of the one word and behind the other counts.
+        # Punctuation before the first and after the second word counts.
         last, first = before.rstrip(EDGES).split()[-1:], after.lstrip(EDGES).split()[:1]
         if not last or last != first:
             return False
@@ -144,7 +144,7 @@ def _keyword_in(text: str, *, word: str, N: int) -> bool:
 
 
 def _longer(text: str, *, small_n: int) -> bool:
-    """Each sentence has so many more words than the one before."""
+    """Each sentence has a fixed number of words more than the previous one."""
     lengths = [len(without_punctuation(part).split()) for part in sentences(text)]
     return bool(lengths) and all(b == a + small_n for a, b in pairwise(lengths))
 
