@@ -212,7 +212,7 @@ def test_extra_arguments_of_a_batch_are_handed_out_one_each():
 
     judge = JudgeLM("j", with_hint, tagged_score)
     with (
-        pytest.raises(BaseException, match="asked outside of a run") as caught,
+        pytest.raises(BaseException, match="judge called outside of a run") as caught,
         judge.hearing(ReplyQueue(())),
     ):
         judge.evaluate_answer_batch(["a", "b"], ["", ""], hint=["1", "2"])
