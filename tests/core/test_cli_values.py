@@ -38,7 +38,7 @@ def test_values_that_were_measured_on_lm_eval(text):
     | st.integers().map(str)
     | st.floats().map(str)
 )
-def test_any_text_is_read_as_lm_eval_reads_it(text):
+def test_any_text_is_parsed_as_lm_eval_parses_it(text):
     from lm_eval._cli.utils import handle_cli_value_string
 
     theirs = handle_cli_value_string(text)

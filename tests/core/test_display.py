@@ -103,7 +103,7 @@ def test_frames_have_a_row_for_each_metric_gate_and_document(run):
     assert documents["acc,none"].isna().tolist() == [False, True]
 
 
-def test_rows_that_do_not_exist_are_told(run):
+def test_unknown_rows_are_an_error(run):
     with pytest.raises(OptionError, match="'document'; did you mean 'documents'"):
         run.to_pandas("document")
 

@@ -47,7 +47,7 @@ def digest(request, model=MODEL):
     return key.digest(model)
 
 
-def test_whatever_differs_between_two_requests_gives_them_other_keys():
+def test_any_difference_between_two_requests_changes_the_key():
     digests = [digest(request) for request in EXAMPLES]
     assert len(set(digests)) == len(EXAMPLES)
 
@@ -95,7 +95,7 @@ def test_keys_are_the_same_in_every_process():
     assert runs[0] == runs[1]
 
 
-def test_a_key_is_what_its_definition_says():
+def test_a_key_follows_its_definition():
     """Worked out by hand from the definition, so that a change of it is noticed: the
     stores of all users would be lost."""
     prompt = blake2b(b'"a"', digest_size=16).digest()

@@ -61,7 +61,7 @@ def test_what_is_not_fit_for_a_node_id_is_replaced(text, shown):
 
 
 @given(ANY)
-def test_an_id_is_fit_whatever_it_is_made_of(text):
+def test_every_text_becomes_a_valid_id(text):
     made = document_id(text)
     assert document_id(made) == made
     assert (unfit_id([made]) is None) == bool(made)

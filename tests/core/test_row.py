@@ -67,7 +67,7 @@ def test_code_that_takes_the_whole_row_reads_all_fields(read):
 
 
 @pytest.mark.parametrize("read", [len, bool, type, watch, lambda row: row.update(z=1)])
-def test_what_looks_at_no_value_reads_nothing(read):
+def test_code_that_uses_no_value_records_no_reads(read):
     row = WatchedRow(ROW)
     read(row)
     assert row.reads == set()

@@ -49,11 +49,11 @@ def test_a_margin_is_absolute_or_a_share_of_the_baselines_value(keys, margin, sh
         (Margin("recovery", Decimal("0.9"), True), 0.05),
     ],
 )
-def test_what_is_allowed_beside_a_value_of_a_half(margin, allowed):
+def test_the_allowed_change_for_a_baseline_of_one_half(margin, allowed):
     assert margin.allowed(0.5) == pytest.approx(allowed)
 
 
-def test_a_baseline_gate_is_the_paired_test_over_other_documents_unless_it_says_so():
+def test_a_baseline_gate_is_a_paired_test_over_the_population_by_default():
     gate = read(baseline="main", max_drop=0.02)
     assert (gate.over, gate.confidence, gate.bounds) == ("population", 0.95, ())
     assert read(baseline="main", max_drop=0, over="run").over == "run"
@@ -99,11 +99,11 @@ def test_its_id_names_the_baseline_and_never_the_limit():
         ({"min": 0.5, "reducer": "maen"}, "did you mean 'mean'"),
     ],
 )  # fmt: skip
-def test_what_means_nothing_is_refused(keys, told):
+def test_meaningless_keys_are_refused(keys, told):
     assert told in problem(**keys)
 
 
-def test_alarms_weights_cluster_and_family_are_read():
+def test_each_weights_cluster_and_family_are_parsed():
     gate = read(
         baseline="main",
         max_drop=0.01,
@@ -118,7 +118,7 @@ def test_alarms_weights_cluster_and_family_are_read():
     assert "each: {max_drop: 0.05, only: failed}" in gate.text
 
 
-def test_a_cluster_alone_asks_for_other_documents():
+def test_a_cluster_alone_implies_the_population():
     assert read(min=0.5, cluster="passage").over == "population"
     assert read(min=0.5, cluster="none").over == "run"
 
@@ -131,7 +131,7 @@ def test_a_group_may_be_named_as_such():
     assert "a task or a group" in problem(min=0.5, group="a", task="arc")
 
 
-def test_defaults_are_for_gates_that_count_noise_and_do_not_say_it_themselves():
+def test_defaults_apply_to_gates_with_an_inference_target_that_do_not_set_the_key():
     def with_defaults(**keys):
         return read_gate(
             {"metric": "acc", **keys},

@@ -84,7 +84,7 @@ def test_paired_score_test_decides(counts, outcome):
     assert verdict(old, new, max_drop=0.02).outcome is outcome
 
 
-def test_message_has_change_bounds_bar_documents_and_what_would_help():
+def test_message_has_change_limits_threshold_documents_and_the_fix():
     found = verdict(*flips(200, 4, 4), max_drop=0.02)
     assert found.reason == (
         "0.790 vs main 0.790: +0.00: the 90% CI [-2.66, +2.66] contains -2.00 points "
@@ -115,7 +115,7 @@ def test_verdict_has_the_change_and_the_documents_that_got_worse():
     assert found.p_value < 1e-4
 
 
-def test_a_margin_relative_to_the_baseline_and_recovery_say_the_same():
+def test_a_relative_margin_and_recovery_are_equivalent():
     old, new = flips(1000, 5, 45)
     one = verdict(old, new, max_drop="5%").change
     other = verdict(old, new, recovery=0.95).change
@@ -133,7 +133,7 @@ def test_over_run_compares_the_difference_exactly():
     assert found.p_value is None
 
 
-def test_a_point_rule_inside_the_noise_says_how_often_chance_would_turn_it():
+def test_a_point_rule_within_noise_has_the_probability_of_a_reversal():
     found = verdict(*flips(200, 10, 10), max_drop=0.02, over="run")
     # The next change varies as much as this one.
     chance = stats.norm.cdf(-0.02 / math.sqrt(2 * 0.1 / 200))
@@ -141,7 +141,7 @@ def test_a_point_rule_inside_the_noise_says_how_often_chance_would_turn_it():
     assert f"predicted to fail on {round(100 * chance)}% of new" in found.notes[0]
 
 
-def test_over_benchmark_counts_the_answers_that_turn_between_two_runs():
+def test_over_benchmark_uses_the_flip_rate_between_two_runs():
     """The difference of two single runs has the variance of both: psi / N."""
     old, new = flips(1000, 10, 20)
     found = verdict(old, new, max_drop=0.02, noise=0.035)
@@ -363,7 +363,7 @@ def test_over_run_compares_a_perplexity_of_one_text():
     assert stricter.outcome is FAILED
 
 
-def test_a_value_of_the_baseline_that_is_no_number_is_told():
+def test_a_baseline_value_that_is_not_a_number_is_an_error():
     found = verdict([0.5, math.nan], [0.5, 0.4], max_drop=0.2, over="run")
     assert found.outcome is INVALID
     assert found.reason == "acc,none cannot be compared: it was nan and is 0.45"
@@ -377,7 +377,7 @@ def test_rounding_is_no_difference_between_documents():
     assert "has changed by the same in all 40 documents" in found.reason
 
 
-def test_a_field_that_documents_do_not_have_is_told():
+def test_a_missing_field_of_documents_is_an_error():
     found = verdict([1, 0], [1, 0], max_drop=0.1, cluster="passage")
     assert found.reason == "document 'd0' has no field 'passage' to cluster by"
 
@@ -409,14 +409,14 @@ def test_what_cannot_be_compared_is_invalid_or_skipped_where_it_is_replaced(
     assert "other prompts" in found.reason
 
 
-def test_a_metric_that_the_baseline_does_not_have_is_told_with_those_it_has():
+def test_a_metric_missing_in_the_baseline_is_an_error_that_lists_its_metrics():
     known = Reference(baseline="main", values={"acc_norm,none": {0: 1}})
     found = verdict([1], [1], max_drop=0, reference=known)
     assert found.outcome is INVALID
     assert "baseline 'main' has no acc,none" in found.reason
 
 
-def test_documents_without_a_score_matter_when_they_could_turn_the_verdict():
+def test_documents_without_a_score_matter_if_they_could_reverse_the_verdict():
     old, new = flips(1000, 10, 10)
     stands = verdict(old, new, errors={500}, max_drop=0.05)
     assert stands.outcome is PASSED
@@ -443,14 +443,14 @@ def test_a_mistake_rate_gains_where_it_falls():
     assert verdict(new, old, name="mistakes", lower=True, max_rise=0).outcome is FAILED
 
 
-def test_a_rate_of_turned_answers_says_nothing_of_other_values():
+def test_a_flip_rate_does_not_apply_to_other_values():
     old = [0.3 + i / 1000 for i in range(80)]
     found = verdict(old, old, max_drop=0.02, over="benchmark", noise=0.05)
     assert found.outcome is Outcome.INVALID
     assert "flip rates are only defined for metrics with correct" in found.reason
 
 
-def test_the_mean_square_of_changes_that_was_measured_is_noise_of_other_values():
+def test_the_measured_mean_square_of_changes_is_the_variance_of_other_values():
     """Each mean has a variance of half the mean square over n; their difference, of
     the whole."""
     old = [0.3 + i / 1000 for i in range(80)]

@@ -47,7 +47,7 @@ def labels_and_answers(n, generator, right=0.8):
     return [(int(g), int(s)) for g, s in zip(golds, said, strict=True)]
 
 
-def test_perplexity_lies_where_its_logarithm_does():
+def test_limits_of_a_perplexity_are_those_of_its_logarithm():
     losses = np.random.default_rng(1).gamma(2, 2, 100)
     found = placed("perplexity", (-losses).tolist())
     reach = stats.t.ppf(0.95, 99) * losses.std(ddof=1) / 10
@@ -124,7 +124,7 @@ def test_median_and_a_function_of_the_task_are_bootstrapped():
         ("perplexity", [-1.0], "it needs at least 2 documents, and there are 1"),
     ],
 )
-def test_what_says_nothing_of_noise_is_refused(name, values, told):
+def test_a_metric_with_unknown_variance_is_invalid(name, values, told):
     with pytest.raises(InvalidGateError, match=told):
         placed(name, values)
 

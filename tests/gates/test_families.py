@@ -16,7 +16,7 @@ def verdict(name, p, outcome=RED, family=""):
     return Verdict(gate=gate, outcome=outcome, p_fails=p, reason="worse")
 
 
-def test_a_red_verdict_that_chance_explains_among_many_is_open():
+def test_a_failure_explained_by_multiple_testing_is_inconclusive():
     found = corrected(
         [verdict("a", 0.001), verdict("b", 0.03), verdict("c", 0.6, OPEN)]
     )
@@ -29,7 +29,7 @@ def test_a_red_verdict_that_chance_explains_among_many_is_open():
     assert found[0].notes == ("p = 0.001 alone, 0.003 after Holm over 3 gates",)
 
 
-def test_families_are_apart_and_a_gate_without_one_stands_alone():
+def test_families_are_corrected_separately_and_gates_without_one_are_not():
     found = corrected(
         [
             verdict("a", 0.03),
@@ -41,12 +41,12 @@ def test_families_are_apart_and_a_gate_without_one_stands_alone():
     assert [v.p_adjusted for v in found] == [0.03, 0.03, None]
 
 
-def test_gates_that_count_no_noise_are_outside_of_all_families():
+def test_gates_that_compare_the_number_are_in_no_family():
     found = corrected([verdict("a", 0.03), verdict("b", None), verdict("c", None)])
     assert [v.outcome for v in found] == [RED] * 3
 
 
-def test_nothing_green_turns():
+def test_passed_gates_stay_passed():
     given = [verdict(str(i), 1.0, Outcome.PASSED) for i in range(20)]
     assert [v.outcome for v in corrected(given)] == [Outcome.PASSED] * 20
 
@@ -66,7 +66,7 @@ def test_a_family_is_a_task_unless_the_gate_names_one():
     ("own", "session", "red"),
     [("", "warn", True), ("warn", "warn", False), ("fail", "warn", True)],
 )
-def test_gates_that_pass_never_turn_a_failure_into_exit_0(own, session, red):
+def test_passing_gates_never_change_a_failure_to_exit_0(own, session, red):
     """Four gates that surely pass make the fifth inconclusive; it still fails the
     session unless it says ``inconclusive: warn`` itself."""
     gate = Gate(id="a", task="t", inconclusive=own, source=Place(Path("g.yaml"), 1))

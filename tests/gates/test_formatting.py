@@ -29,7 +29,7 @@ def test_numbers_are_short(value, shown):
     st.floats(-1e9, 1e9),
     st.decimals(-1000, 1000, places=4),
 )
-def test_beside_a_bound_a_number_never_changes_sides(value, bound):
+def test_next_to_a_threshold_rounding_never_changes_sides(value, bound):
     shown = Decimal(figure_beside(value, bound))
     if value > float(bound):
         assert shown > bound

@@ -51,7 +51,9 @@ def test_every_operator_reads_with_and_without_spaces(op, space):
         ("F1-Radgraph >= 0.5", "F1-Radgraph", ""),
     ],
 )
-def test_names_of_metrics_and_filters_may_hold_odd_characters(text, metric, pipeline):
+def test_names_of_metrics_and_filters_may_contain_special_characters(
+    text, metric, pipeline
+):
     gate = read(text)
     assert (gate.metric, gate.filter) == (metric, pipeline)
     assert gate.id == (f"{metric},{pipeline}" if pipeline else metric)
@@ -165,7 +167,7 @@ def test_a_prefix_must_agree_with_the_task():
     )
 
 
-def test_outside_of_a_task_the_gate_must_say_its_task():
+def test_outside_of_a_task_the_gate_must_name_its_task():
     assert problems("acc >= 0.5", task="") == (
         "evals/arc.yaml:12: gate 'acc >= 0.5' does not name its task\n"
         "  fix: gsm8k/acc >= 0.5"
@@ -173,7 +175,7 @@ def test_outside_of_a_task_the_gate_must_say_its_task():
     assert "does not name its task" in problems({"must_pass": ["a"]}, task="")
 
 
-def test_all_problems_of_a_mapping_are_told_at_once():
+def test_all_problems_of_a_mapping_are_reported_at_once():
     entry = {"metrik": "acc", "min": "high", "id": "a b", "cluster": "text"}
     assert problems(entry).splitlines() == [
         "evals/arc.yaml:12: a gate has no key 'metrik'; did you mean 'metric'?",
@@ -245,7 +247,7 @@ def test_all_problems_of_a_mapping_are_told_at_once():
         ),
     ],
 )
-def test_an_entry_that_means_nothing_is_refused(entry, what):
+def test_a_meaningless_entry_is_refused(entry, what):
     assert what in problems(entry)
 
 

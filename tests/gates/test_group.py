@@ -134,7 +134,7 @@ def pairs(*names, gained, lost, right, n):
     return dict.fromkeys(names, new), dict.fromkeys(names, old)
 
 
-def test_tasks_that_prove_nothing_by_themselves_are_proven_together():
+def test_tasks_that_are_inconclusive_alone_are_decided_as_a_group():
     """Twenty tasks of 250 documents, 8 % of answers turned, nothing changed."""
     names = [f"t{i}" for i in range(20)]
     new, old = pairs(*names, gained=10, lost=10, right=180, n=250)
@@ -178,7 +178,7 @@ def test_weights_must_name_the_tasks_of_the_group():
     assert "no task 'logik'; did you mean 'logic'?" in found.reason
 
 
-def test_documents_without_a_score_matter_when_they_could_turn_the_verdict():
+def test_documents_without_a_score_matter_if_they_could_reverse_the_verdict():
     names = ["a", "b"]
     new, old = pairs(*names, gained=10, lost=10, right=900, n=1000)
     keys = {"baseline": "main", "max_drop": 0.05}
@@ -204,7 +204,7 @@ def test_means_of_other_numbers_are_combined_too():
     assert width == pytest.approx(2 * reach * stats.t.ppf(0.95, 198), rel=0.02)
 
 
-def test_a_task_of_which_nothing_was_scored_makes_the_group_invalid():
+def test_a_task_without_a_score_makes_the_group_invalid():
     """Else the group's number would be that of the other tasks."""
     tasks = {"algebra": counted(190, 200), "logic": [1]}
     for keys in ({"over": "population"}, {"weights": "equal"}):
@@ -216,7 +216,7 @@ def test_a_task_of_which_nothing_was_scored_makes_the_group_invalid():
     assert found.outcome is Outcome.INVALID
 
 
-def test_weights_count_in_the_noise_of_another_run_too():
+def test_weights_apply_to_the_variance_between_runs_too():
     """The change is -10 points in one of two tasks of equal weight: -5, with a variance
     of a quarter of each task's share of turned answers over its documents."""
     same, (old, new) = moved(0, 0, 720, 900), moved(0, 10, 70, 100)

@@ -26,14 +26,14 @@ def test_gates_on_one_metric_are_numbered_in_order():
     ]
 
 
-def test_an_own_id_keeps_its_name_and_others_give_way():
+def test_a_custom_id_is_kept_and_default_ids_are_numbered():
     own = {"metric": "f1", "min": 0, "id": "acc"}
     assert ids("acc >= 0.5", own) == ["acc#2", "acc"]
     own = {"metric": "f1", "min": 0, "id": "acc#2"}
     assert ids("acc >= 0.5", "acc >= 0.6", own) == ["acc", "acc#3", "acc#2"]
 
 
-def test_two_equal_own_ids_are_refused_with_both_places():
+def test_two_equal_custom_ids_are_an_error_with_both_places():
     entry = {"metric": "acc", "min": 0.5, "id": "floor"}
     with pytest.raises(TaskFileError) as caught:
         with_unique_ids([gate(entry, 3), gate(entry, 7)])
@@ -48,6 +48,6 @@ def test_tasks_do_not_share_ids():
     assert [one.id for one in with_unique_ids(gates)] == ["acc", "acc"]
 
 
-def test_a_default_id_holds_nothing_that_a_node_id_cannot():
+def test_a_default_id_is_a_valid_part_of_a_node_id():
     entry = {"metric": "my metric[0]::x", "min": 0.5}
     assert ids(entry) == ["my-metric-0--x"]

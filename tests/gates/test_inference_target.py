@@ -76,7 +76,7 @@ def test_bound_from_above_mirrors_the_bound_from_below(right, percent, confidenc
     assert below.outcome is above.outcome
 
 
-def test_unchanged_model_on_the_bar_is_rarely_called_worse():
+def test_an_unchanged_model_at_the_threshold_rarely_fails():
     """The chance that 200 other documents call a model with 75 % worse than 75 %, by
     the binomial distribution over all that they may show."""
     red = sum(
@@ -110,7 +110,7 @@ def test_number_without_standard_error_cannot_be_judged(stderr):
     assert found.reason == "f1,none has no standard error"
 
 
-def test_another_run_is_judged_by_the_rate_of_answers_that_turn():
+def test_another_run_is_judged_by_the_flip_rate():
     """The variance of a mean of N answers, of which a share s turns between two runs,
     is s / 2N: each answer differs from its own mean half as often as from another
     run."""
@@ -127,13 +127,13 @@ def test_bitwise_reproducible_run_is_this_runs_number():
     assert verdict(counted(74, 100), min=0.75, noise=0).outcome is FAILED
 
 
-def test_without_record_another_run_is_judged_as_this_one_and_says_so():
+def test_without_a_flip_rate_the_number_is_compared_with_a_note():
     found = verdict(counted(75, 100), min=0.75, over="benchmark")
     assert found.outcome is PASSED
     assert "the noise between runs is unknown" in found.reason
 
 
-def test_rate_of_turned_answers_is_of_right_answers_only():
+def test_flip_rates_are_only_defined_for_correct_answers():
     found = verdict(measured(0.7, 0.1), min=0.6, noise=0.1)
     assert found.outcome is Outcome.INVALID
 
@@ -141,7 +141,7 @@ def test_rate_of_turned_answers_is_of_right_answers_only():
 @pytest.mark.parametrize(
     ("n_errored", "outcome"), [(0, PASSED), (2, PASSED), (60, Outcome.INVALID)]
 )
-def test_errors_matter_when_they_could_turn_the_verdict(n_errored, outcome):
+def test_errors_matter_if_they_could_reverse_the_verdict(n_errored, outcome):
     metric = counted(280, 300, n_errored=n_errored)
     found = verdict(metric, min=0.85, over="population")
     assert found.outcome is outcome
@@ -179,7 +179,7 @@ def test_policy_decides_what_an_open_verdict_means(own, session, red):
     assert found.is_red is red
 
 
-def test_message_says_value_bounds_bar_and_how_many_documents_would_settle_it():
+def test_message_has_value_limits_threshold_and_the_documents_needed():
     reason = verdict(counted(225, 300), min=0.72, over="population").reason
     low, high = stats.binomtest(225, 300).proportion_ci(0.9, "exact")
 
@@ -195,7 +195,7 @@ def test_message_says_value_bounds_bar_and_how_many_documents_would_settle_it():
     )
 
 
-def test_value_on_the_bar_is_settled_by_no_number_of_documents():
+def test_a_value_at_the_threshold_is_decided_by_no_number_of_documents():
     reason = verdict(counted(225, 300), min=0.75, over="population").reason
     assert reason.endswith(
         "the value is too near the threshold for any number of documents"

@@ -133,7 +133,7 @@ def test_other_values_forgive_rounding_and_nothing_else(value, claim, outcome):
     assert verdict(claim, measured(value)).outcome is outcome
 
 
-def test_a_failed_floor_says_how_far_and_how_many_documents_short():
+def test_a_failed_floor_has_its_distance_and_the_documents_short():
     found = verdict("acc >= 0.75", counted(140, 200))
     assert found.outcome is Outcome.FAILED
     assert found.short == pytest.approx(0.05)
@@ -153,23 +153,23 @@ def test_documents_short_is_the_smallest_number_that_passes(n, percent, op):
         assert found.n_short == (min(passing) - right if passing else None)
 
 
-def test_documents_short_cannot_be_said_where_no_answer_would_help():
+def test_documents_short_are_unknown_if_no_answer_would_help():
     assert verdict("acc >= 1.5", counted(200, 200)).n_short is None
     assert verdict("acc <= 0.5", counted(200, 200)).n_short is None
     assert verdict("ppl <= 5", measured(6.0)).n_short is None
 
 
-def test_where_one_means_wrong_fewer_ones_are_wanted():
+def test_documents_short_count_downwards_if_one_means_wrong():
     errors = replace(counted(30, 200), higher_is_better=False)
     assert verdict("acc <= 0.1", errors).n_short == 10
 
 
-def test_no_rounding_hides_on_which_side_the_value_lies():
+def test_rounding_never_hides_the_side_of_the_threshold():
     found = verdict("acc >= 0.75", counted(74_999, 100_000), n=100_000)
     assert found.reason.startswith("0.74999 is not >= 0.75 (74999 of 100000)")
 
 
-def test_a_value_inside_the_noise_says_how_often_chance_would_turn_it():
+def test_a_value_within_noise_has_the_probability_of_a_reversal():
     found = verdict("acc >= 0.85", counted(174, 200))
     # Fewer than 170 of 200 correct, by the posterior of a uniform prior.
     percent = round(100 * betabinom.cdf(169, 200, 175, 27))
@@ -188,7 +188,7 @@ def test_eight_of_ten_is_reversed_by_45_of_100_new_samples():
 
 @pytest.mark.parametrize("op", [">=", ">", "<=", "<"])
 @pytest.mark.parametrize("limit", ["0.5", "0.52", "0.475", "0.5101"])
-def test_the_chance_is_the_binomial_one(op, limit):
+def test_the_reversal_probability_is_binomial(op, limit):
     found = verdict(f"acc {op} {limit}", counted(100, 200))
     ks = range(201)
     holds = [k for k in ks if OPERATORS[op](Fraction(k, 200), Fraction(limit))]
@@ -201,7 +201,7 @@ def test_the_chance_is_the_binomial_one(op, limit):
 
 
 @pytest.mark.parametrize(("low", "high"), [("0.7", "0.7"), ("0.6", "0.8")])
-def test_both_sides_of_a_range_count_in_the_chance(low, high):
+def test_both_sides_of_a_range_count_in_the_reversal_probability(low, high):
     entry = {"metric": "acc", "min": float(low), "max": float(high)}
     found = verdict(entry, counted(7, 10), n=10)
     ks = [k for k in range(11) if Fraction(low) <= Fraction(k, 10) <= Fraction(high)]
@@ -217,12 +217,12 @@ def test_both_sides_of_a_range_count_where_values_are_normal():
     assert f"predicted to fail on {round(100 * (1 - inside))}% of new" in found.reason
 
 
-def test_a_verdict_that_chance_cannot_turn_is_not_within_noise():
+def test_a_verdict_that_cannot_reverse_is_not_within_noise():
     """No share of right answers is below 0, though the bound is near."""
     assert verdict("acc >= 0", counted(1, 200)).reason == "0.005 >= 0 (1 of 200)"
 
 
-def test_other_values_have_the_chance_of_a_normal_distribution():
+def test_other_values_have_a_normal_reversal_probability():
     found = verdict("ppl <= 12", measured(11.0, stderr=1.0))
     # Both this number and the next one vary: 24% are 1 / sqrt(2) deviations away.
     assert found.reason == (
@@ -231,13 +231,13 @@ def test_other_values_have_the_chance_of_a_normal_distribution():
     )
 
 
-def test_a_value_far_from_the_bound_says_nothing_of_noise():
+def test_a_value_far_from_the_threshold_has_no_note_on_noise():
     assert (
         verdict("acc >= 0.5", counted(180, 200)).reason == "0.900 >= 0.5 (180 of 200)"
     )
 
 
-def test_documents_that_were_not_run_make_the_gate_skipped_whatever_the_value():
+def test_documents_that_were_not_run_make_the_gate_skipped_for_any_value():
     found = verdict("acc >= 0.1", counted(158, 200, n_missing=972), n=1172)
     assert found.outcome is Outcome.SKIPPED
     assert found.reason == "200 of 1172 documents were run; indicative value 0.790"
@@ -252,7 +252,7 @@ def test_a_limit_is_judged_over_what_it_selects():
     assert found.outcome is Outcome.PASSED
 
 
-def test_errors_that_could_turn_the_verdict_make_it_invalid_with_bounds():
+def test_errors_that_could_reverse_the_verdict_make_it_invalid_with_limits():
     # 195 of 197 right; all three wrong: 0.975, all right: 0.990.
     found = verdict("acc >= 0.98", counted(195, 197, n_errored=2, n_unscored=1))
     assert found.outcome is Outcome.INVALID
@@ -274,11 +274,11 @@ def test_errors_that_could_turn_the_verdict_make_it_invalid_with_bounds():
         ({"metric": "acc", "min": 0.9, "max": 0.98}, Outcome.INVALID),
     ],
 )
-def test_errors_that_cannot_turn_the_verdict_leave_it(claim, outcome):
+def test_errors_that_cannot_reverse_the_verdict_do_not_change_it(claim, outcome):
     assert verdict(claim, counted(195, 197, n_errored=3)).outcome is outcome
 
 
-def test_a_verdict_that_stands_in_spite_of_errors_says_so():
+def test_a_verdict_unaffected_by_errors_mentions_them():
     found = verdict("acc >= 0.5", counted(195, 197, n_errored=3))
     assert found.reason == (
         "0.990 >= 0.5 (195 of 197); 3 errored documents cannot change the verdict"
@@ -321,7 +321,7 @@ def test_a_sum_of_ones_is_not_taken_for_a_mean():
 
 
 @pytest.mark.parametrize("claim", ["acc >= 0", "acc <= 1"])
-def test_no_scored_document_is_never_green(claim):
+def test_a_gate_without_scored_documents_never_passes(claim):
     found = verdict(claim, counted(0, 0, n_errored=200))
     assert found.outcome is Outcome.INVALID
     assert found.reason == "no document has a score (200 errored)"
@@ -401,7 +401,7 @@ def test_right_documents_pass():
     assert (found.outcome, found.reason) == (Outcome.PASSED, "1 document correct")
 
 
-def test_a_wrong_document_fails_and_is_named_whatever_the_others_are():
+def test_a_wrong_document_fails_and_is_named_for_any_others():
     found = listed("right", "wrong")
     assert found.outcome is Outcome.FAILED
     assert (found.documents, found.n_short) == (("wrong",), 1)
@@ -436,7 +436,7 @@ def test_under_a_limit_an_id_outside_of_it_is_not_called_unknown():
     assert listed("right", "later").outcome is Outcome.INVALID
 
 
-def test_a_document_that_nothing_can_call_right_is_invalid():
+def test_a_document_without_correctness_is_invalid():
     neither = (Record(task="arc", index=0, doc=Doc("", [], 0)),)
     found = listed("right", records=neither)
     assert found.outcome is Outcome.INVALID

@@ -119,7 +119,7 @@ FLOORS = st.one_of(
 
 @settings(max_examples=30, deadline=None)
 @given(documents(), FLOORS)
-def test_a_floor_that_stands_without_documents_stands_with_them(values, keys):
+def test_a_floor_decided_without_documents_has_the_same_verdict_with_them(values, keys):
     found = verdict(values, keys).outcome
     if found is not Outcome.INVALID:
         assert {verdict(whole, keys).outcome for whole in ways(values)} == {found}
@@ -127,7 +127,7 @@ def test_a_floor_that_stands_without_documents_stands_with_them(values, keys):
 
 @settings(max_examples=20, deadline=None)
 @given(documents(), SHARES, st.sampled_from(["min", "max"]), st.data())
-def test_a_floor_over_clusters_that_stands_without_documents_stands_with_them(
+def test_a_clustered_floor_decided_without_documents_has_the_same_verdict_with_them(
     values, bar, side, data
 ):
     label = st.sampled_from(["a", "b", "c", "d"])
@@ -150,7 +150,9 @@ MARGINS = st.one_of(
 
 @settings(max_examples=30, deadline=None)
 @given(documents(), MARGINS, st.data())
-def test_a_change_that_stands_without_documents_stands_with_them(values, keys, data):
+def test_a_change_decided_without_documents_has_the_same_verdict_with_them(
+    values, keys, data
+):
     answers = st.lists(st.integers(0, 1), min_size=len(values), max_size=len(values))
     old = data.draw(answers)
     keys = {**keys, "baseline": "main"}
@@ -163,7 +165,7 @@ def test_a_change_that_stands_without_documents_stands_with_them(values, keys, d
 @settings(max_examples=30, deadline=None)
 @given(documents(most_lost=4), st.sampled_from([0.02, 0.1, 0.5]),
        st.sampled_from([2, 3, 7]), st.data())  # fmt: skip
-def test_a_change_over_clusters_that_stands_without_documents_stands_with_them(
+def test_a_clustered_change_decided_without_documents_has_the_same_verdict_with_them(
     values, margin, n_clusters, data
 ):
     n = len(values)
@@ -195,7 +197,7 @@ def test_so_does_one_with_more_ways_than_are_tried(margin, expected):
         assert verdict(whole, keys, **known).outcome is expected
 
 
-def test_a_change_over_clusters_stands_where_a_lost_document_cannot_turn_it():
+def test_a_clustered_change_is_decided_if_a_lost_document_cannot_reverse_it():
     labels = [str(i // 2) for i in range(400)]
     keys = {"max_drop": 0.05, "baseline": "main", "cluster": "passage"}
     found = verdict([1] * 399 + [LOST], keys, old=[1] * 400, labels=labels)
@@ -212,7 +214,7 @@ def test_a_change_over_clusters_stands_where_a_lost_document_cannot_turn_it():
         {"max_drop": 0.3, "baseline": "main", "cluster": "passage"},
     ],
 )
-def test_a_lost_document_of_nobody_knows_which_cluster_makes_a_gate_invalid(keys):
+def test_a_lost_document_of_an_unknown_cluster_makes_a_gate_invalid(keys):
     """It could not be rendered, say, so that nothing is known of it."""
     labels = [str(i // 2) for i in range(100)]
     known = {"old": [1] * 100, "labels": labels}
@@ -231,7 +233,7 @@ def test_a_lost_document_of_nobody_knows_which_cluster_makes_a_gate_invalid(keys
 @settings(max_examples=20, deadline=None)
 @given(documents(), documents(), FLOORS,
        st.sampled_from(["size", "equal"]))  # fmt: skip
-def test_a_group_that_stands_without_documents_stands_with_them(
+def test_a_group_decided_without_documents_has_the_same_verdict_with_them(
     one, two, keys, weights
 ):
     keys = {**keys, "weights": weights}
@@ -248,7 +250,7 @@ def test_a_group_that_stands_without_documents_stands_with_them(
        st.sampled_from([{}, {"cluster": "passage"}, {"each": {"max_drop": 0.1}}]),
        MARGINS.filter(lambda keys: "over" not in keys and "noise" not in keys),
        st.data())  # fmt: skip
-def test_a_change_of_a_group_that_stands_without_documents_stands_with_them(
+def test_a_change_of_a_group_decided_without_documents_has_the_same_verdict_with_them(
     one, two, more, keys, data
 ):
     tasks = {"algebra": one, "logic": two}
@@ -268,7 +270,7 @@ def test_a_change_of_a_group_that_stands_without_documents_stands_with_them(
 
 @settings(max_examples=60, deadline=None)
 @given(documents(), FLOORS)
-def test_early_stopping_says_of_lost_documents_what_the_full_run_says(values, keys):
+def test_early_stopping_treats_lost_documents_like_the_full_run(values, keys):
     """All documents read, curtailed: a verdict is the full run's, and where none is
     certain the full run's is invalid."""
     gate = read_gate({"metric": "acc", **keys}, task="arc", source=HERE)

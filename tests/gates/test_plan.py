@@ -33,7 +33,7 @@ def no_worse(over, drop="0.02"):
     ("n", "flips", "point", "proven"),
     [(200, 0.10, 15.7, 0.6), (500, 0.05, 1.8, 0.0), (1000, 0.05, 0.2, 0.0)],
 )
-def test_unchanged_model_is_red_as_often_as_in_the_table(n, flips, point, proven):
+def test_an_unchanged_model_fails_as_often_as_in_the_table(n, flips, point, proven):
     """§3.5, drop 0. With half a document of 200 counted to either side, the normal
     approximation of the point rule is a few points above the lattice."""
     found = forecast(no_worse("run"), n, None, flips)
@@ -88,7 +88,7 @@ def test_a_published_number_is_planned_by_the_rule_that_decides():
         ({**PUBLISHED, "over": "run"}, "without its sampling error"),
     ],
 )
-def test_a_gate_without_numbers_says_why(entry, why):
+def test_a_gate_without_numbers_has_a_reason(entry, why):
     found = forecast(read_gate(entry, task="arc", source=HERE), 500, None)
     assert (found.detects, found.false_positive_rate) == (None, None)
     assert why in found.why
@@ -181,7 +181,7 @@ def test_floor_over_other_documents_counts_them():
     assert found.false_positive_rate == pytest.approx(binom.cdf(349, 400, 0.85))
 
 
-def test_bar_beside_the_last_number_is_a_warning():
+def test_a_threshold_near_the_last_number_is_a_warning():
     near = forecast(floor(min=0.845), 400, 0.85)
     assert near.warning.startswith("the threshold 0.845 is near the last number, 0.850")
     assert near.warning.endswith("an unchanged model fails it in 26% of runs")
@@ -193,12 +193,12 @@ def test_bar_beside_the_last_number_is_a_warning():
 @pytest.mark.parametrize(
     "gate", [floor(min=0.5, max=0.9), replace(floor(min=3), metric="bleu")]
 )
-def test_nothing_is_said_where_nothing_is_known(gate):
+def test_no_power_is_computed_for_unknown_variances(gate):
     found = forecast(gate, 100, 0.6)
     assert (found.detects, found.false_positive_rate, found.warning) == (None, None, "")
 
 
-def test_floor_without_an_earlier_run_still_knows_its_noise():
+def test_a_floor_without_an_earlier_run_has_a_detectable_effect():
     assert forecast(floor(min=0.5), 1000, None, 0.05).detects == pytest.approx(
         0.8416 * (0.05 / 2000) ** 0.5, rel=1e-3
     )
@@ -206,7 +206,7 @@ def test_floor_without_an_earlier_run_still_knows_its_noise():
 
 @pytest.mark.parametrize("bar", ["0.02", "0.5", "0.9", "0.98"])
 @pytest.mark.parametrize("key", ["min", "max"])
-def test_gate_that_can_never_pass_or_fail_says_how_many_documents_it_takes(key, bar):
+def test_a_gate_that_can_never_pass_or_fail_names_the_documents_needed(key, bar):
     """Against statsmodels' exact interval, two one-sided 5%."""
 
     def decides(n):
@@ -230,9 +230,9 @@ def test_gate_that_can_never_pass_or_fail_says_how_many_documents_it_takes(key, 
         ({"min": 1}, "nor any number of them"),
     ],
 )
-def test_gate_that_can_never_be_decided_says_which_way(keys, told):
+def test_a_gate_that_can_never_be_decided_names_the_direction(keys, told):
     assert told in weakness(floor(**keys, over="population"), 10)
 
 
-def test_bare_bar_is_never_weak():
+def test_a_bare_threshold_has_no_power_warning():
     assert weakness(floor(min=0.99), 1) == ""

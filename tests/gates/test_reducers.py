@@ -33,7 +33,7 @@ def test_mean_max_and_majority():
     assert reduced("majority", [0.0, 1.0], ["3", "4"]) == 0.0  # the earliest
 
 
-def test_too_few_answers_or_values_that_are_neither_are_told():
+def test_too_few_answers_and_values_other_than_0_and_1_are_errors():
     with pytest.raises(
         ValueError, match="needs 5 answers to a document, and one has 2"
     ):

@@ -136,7 +136,7 @@ def test_copies_of_one_answer_are_no_evidence():
     assert "so they are copies and not independent" in found.reason
 
 
-def test_a_task_without_single_answers_is_told():
+def test_a_task_without_repeated_answers_is_an_error():
     found = verdict([(), ()], min=0.1, reducer="mean")
     assert found.outcome is Outcome.INVALID
     assert "needs the value of each answer, and document 'd0' has none" in found.reason
@@ -154,7 +154,7 @@ def test_intervals_keep_their_promise_over_documents_with_repeats(k):
     assert 0.86 <= held / 400 <= 0.94
 
 
-def test_an_answer_that_is_lost_leaves_the_noise_of_repeats_standing():
+def test_a_lost_answer_keeps_the_variance_between_repeats():
     """Most documents are right each time, one has no score: 980 of 1001 at least."""
     answers = [(1, 1)] * 981 + [(0, 0)] * 20
     found = verdict(answers, lost={3}, min=0.5, reducer="mean", over="benchmark")
@@ -186,7 +186,7 @@ def test_majorities_are_right_or_wrong_and_are_counted():
     assert found.interval.method == "paired score test"
 
 
-def test_a_baseline_without_single_answers_is_told():
+def test_a_baseline_without_repeated_answers_is_an_error():
     found = verdict(FOUR, old=[(1,)] * 4, reducer="mean", **AGAINST)
     assert found.outcome is Outcome.INVALID
     assert "'main' has not kept the value of each answer" in found.reason

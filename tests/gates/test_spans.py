@@ -75,7 +75,7 @@ def test_a_limit_on_the_scale_before_a_conversion_is_converted(entry, scale, tol
         (versus(max_drop=0.1, each={"max_drop": 5}), SHARE, "each: acc is between"),
     ],
 )
-def test_a_gate_that_says_nothing_is_explained(entry, span, told):
+def test_a_gate_that_always_or_never_holds_is_explained(entry, span, told):
     assert told in fault(entry, span)
 
 
@@ -113,7 +113,7 @@ def test_a_gate_that_can_fail_and_pass_has_no_fault(entry, span):
     st.decimals(-3, 3, places=2),
     st.sampled_from([SHARE, CORRELATION, Span(0.0, 2.0), Span(1.0)]),
 )
-def test_it_is_a_fault_just_when_all_values_say_the_same(op, limit, span):
+def test_it_is_a_fault_exactly_if_all_values_have_the_same_outcome(op, limit, span):
     """Told from values all over the span, its ends and the limit's neighbours among
     them."""
     gate = read_gate(f"acc {op} {limit}", task="t", source=SOURCE)

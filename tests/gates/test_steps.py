@@ -97,7 +97,7 @@ NOISE = st.sampled_from(
 
 @settings(deadline=None, max_examples=50)
 @given(st.integers(2, 60), BARS, BARS, st.sampled_from(["min", "max", "both"]), NOISE)
-def test_steps_are_what_judging_says_of_each_number_of_right_answers(
+def test_steps_agree_with_the_verdict_for_each_number_of_correct_answers(
     n, one, other, sides, noise
 ):
     low, high = sorted([one, other])
@@ -115,7 +115,9 @@ def test_steps_are_what_judging_says_of_each_number_of_right_answers(
     st.integers(1, 99),
     st.sampled_from(["f1", "precision", "recall"]),
 )
-def test_a_ratio_is_at_least_the_bar_when_the_sum_says_so(labels, percent, name):
+def test_a_ratio_meets_the_threshold_exactly_if_the_sum_is_at_least_zero(
+    labels, percent, name
+):
     """Against sklearn's F1, precision and recall."""
     score, metric_, value_of = RATIOS[name]
     golds, said = zip(*labels, strict=True)
@@ -130,7 +132,7 @@ def test_a_ratio_is_at_least_the_bar_when_the_sum_says_so(labels, percent, name)
     assert all(0 <= share <= 1 for share in shares)
 
 
-def test_a_document_of_several_rows_may_add_more_than_was_said():
+def test_a_document_of_several_rows_may_exceed_the_declared_range():
     _, precision, value_of = RATIOS["precision"]
     steps = steps_of(gate_of("precision", min=0.5), precision, 10)
     with pytest.raises(ValueError, match="to the counts of precision"):
@@ -152,24 +154,24 @@ def test_a_document_of_several_rows_may_add_more_than_was_said():
         (F1, {"min": 0.5, "max": 0.9}, "f1 needs one threshold between 0 and 1"),
     ],
 )
-def test_what_is_no_function_of_one_sum_is_refused_with_the_reason(metric_, keys, why):
+def test_gates_that_do_not_depend_on_one_sum_have_a_reason(metric_, keys, why):
     name = metric_.name if metric_ else "length"
     assert why in steps_of(gate_of(name, **keys), metric_, 100)
 
 
-def test_paired_tests_and_clusters_are_no_function_of_one_sum():
+def test_paired_tests_and_clusters_do_not_depend_on_one_sum():
     paired = steps_of(no_worse(over="population"), ACC, 100)
     assert paired == "a paired test over population does not depend on one sum alone"
     gate = replace(gate_of(min=0.5, over="population"), cluster="passage")
     assert "clustered" in steps_of(gate, ACC, 100)
 
 
-def test_documents_that_must_be_right_are_no_sum():
+def test_gates_on_documents_have_no_sum():
     gate = read_gate({"must_pass": ["a"]}, task="arc", source=HERE)
     assert steps_of(gate, None, 100) == "it is about single documents"
 
 
-def test_drop_since_a_baseline_is_a_bar_below_its_own_number():
+def test_a_drop_since_a_baseline_is_a_threshold_below_its_value():
     """150 of 200 right before, and at most 2 points fewer: 146 or more."""
     gate = no_worse()
     old = {i: float(i < 150) for i in range(200)}
@@ -179,7 +181,7 @@ def test_drop_since_a_baseline_is_a_bar_below_its_own_number():
     assert "no right and wrong" in steps_of(gate, ACC, 200, {0: 1.0})
 
 
-def test_score_outside_of_the_range_is_told():
+def test_a_score_outside_of_the_range_is_an_error():
     steps = steps_of(gate_of(min=0.5), ACC, 100)
     with pytest.raises(ValueError, match=r"scored 1\.5, which is not from 0 to 1"):
         steps.share(1.5)

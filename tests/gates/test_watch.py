@@ -53,7 +53,7 @@ def read_all(watch, records, wave=20):
     st.integers(5, 95),
     st.sampled_from([{}, {"over": "population"}, {"noise": 0.1}]),
 )
-def test_what_is_certain_holds_however_the_lacking_documents_turn_out(
+def test_a_certain_verdict_holds_for_any_remaining_documents(
     values, side, percent, noise
 ):
     """Curtailed: the steps at both ends of what documents without score may be."""
@@ -77,7 +77,7 @@ def test_what_is_certain_holds_however_the_lacking_documents_turn_out(
     assert watch.outcome in ({None} if len(ends) > 1 else ends)
 
 
-def test_far_from_the_bar_few_documents_are_read():
+def test_far_from_the_threshold_few_documents_run():
     rng = np.random.default_rng(0)
     values = rng.permutation(np.repeat([1, 0], [900, 100]))
     watch, _ = watch_of(1000, min=0.7)
@@ -143,7 +143,7 @@ def test_values_of_another_run_are_of_use_only_if_all_are_known():
     assert in_order({0: 1.0, 1: 7.0}, [1, 0]) is None
 
 
-def test_share_to_be_read_is_small_far_from_the_bar_and_all_beside_it():
+def test_the_expected_share_is_small_far_from_the_threshold_and_1_near_it():
     _, steps = watch_of(1000, min=0.7)
     far = expected_share([(steps, [1.0] * 900 + [0.0] * 100)], 64, 0.01)
     near = expected_share([(steps, [1.0] * 700 + [0.0] * 300)], 64, 0.01)

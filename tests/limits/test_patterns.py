@@ -152,7 +152,7 @@ def test_what_cannot_be_compiled_is_an_error_of_re(pattern: str) -> None:
         compiled(pattern)
 
 
-def test_usual_patterns_need_nobody_else() -> None:
+def test_usual_patterns_need_no_other_process() -> None:
     """Texts of a few thousand characters are searched here, since asking takes time."""
     usual = {
         r"#### (\-?[0-9\.\,]+)": 100_000,

@@ -308,7 +308,7 @@ def test_a_long_document_is_no_bomb() -> None:
     assert compile_template(text).render(row).count("\n") == 10**5
 
 
-def test_an_error_says_which_limit_it_is() -> None:
+def test_an_error_names_its_limit() -> None:
     with pytest.raises(TemplateLimitError) as error:
         compile_template("{{ q * 10**9 }}").render(ROW)
     assert str(error.value) == (

@@ -127,7 +127,7 @@ def test_texts_of_names_and_values_without_secrets(given, shown):
         "=" * 99_999,
     ],
 )
-def test_odd_texts_take_no_time(text):
+def test_unusual_texts_take_no_time(text):
     assert masked_text(text) == text
 
 

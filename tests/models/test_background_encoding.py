@@ -124,7 +124,7 @@ def test_what_is_asked_in_between_leaves_what_is_expected():
     assert sorted(text for text, _ in encoder.log) == ["a follow-up", "one"]
 
 
-def test_a_fault_is_raised_to_whoever_asks():
+def test_an_error_is_raised_in_the_caller():
     ahead = BackgroundEncoder(Encoder())
     ahead.expect([Rolling("broken")])
     known = ahead.take([Rolling("broken")])

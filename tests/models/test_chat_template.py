@@ -79,7 +79,7 @@ def test_a_template_of_a_model_takes_neither_memory_nor_time(template: str) -> N
         ("", "the prompt is a chat and the tokenizer has no chat template"),
     ],
 )
-def test_whatever_a_template_does_is_a_fault_of_the_chat(
+def test_every_error_of_a_template_is_an_error_of_the_chat(
     template: str, told: str
 ) -> None:
     assert told in refused(template)

@@ -164,7 +164,7 @@ def test_a_branch_that_has_moved_is_another_model(hub):
 
 
 @pytest.mark.parametrize("name", ["acme/other", "acme/llm,revision=gone"])
-def test_nobody_can_say_what_was_never_downloaded(hub, name):
+def test_a_model_that_was_never_downloaded_has_no_fingerprint(hub, name):
     assert of(f"hf:{name}") is None
 
 

@@ -34,7 +34,7 @@ def copied(saved_model, tmp_path):
     return copy
 
 
-def test_a_model_says_what_it_is(saved_model, opened):
+def test_a_model_describes_itself(saved_model, opened):
     info = opened("llama").info
     path = str(saved_model("llama"))
     assert json.loads(json.dumps(info)) == info
@@ -191,7 +191,7 @@ def test_a_closed_model_gives_its_memory_back(saved_model):
     assert not hasattr(model, "_scorer")
 
 
-def test_a_closed_model_still_says_its_notes(saved_model, ask):
+def test_a_closed_model_still_has_its_notes(saved_model, ask):
     """The report is written after the fixture has closed the model."""
     model = open_model(parse_spec(f"hf:{saved_model('bloom')}"))
     ask(model, Loglikelihood("the", " cat"))
@@ -254,7 +254,9 @@ def test_closing_a_model_stops_what_it_is_at(saved_model):
         ("gpt2", "", "not added", ["the", " cat"]),
     ],
 )
-def test_a_model_says_how_its_prompts_begin(saved_model, kind, argument, rule, first):
+def test_a_model_reports_the_start_of_its_prompts(
+    saved_model, kind, argument, rule, first
+):
     model = open_model(parse_spec(f"hf:{saved_model(kind)},device=cpu{argument}"))
     assert model.info["bos_rule"] == rule
     assert "first_tokens" not in model.info

@@ -168,7 +168,7 @@ def test_an_attention_that_grows_sharper_by_columns_gives_the_numbers_of_one_at_
 
 
 @pytest.mark.parametrize("kind", ["bloom", "mamba"])
-def test_a_slower_path_is_said_to_those_who_wait_for_it(kind, saved_model, ask):
+def test_a_slower_strategy_is_reported(kind, saved_model, ask):
     from pytest_evals.models.registry import open_model, parse_spec
 
     model = open_model(parse_spec(f"hf:{saved_model(kind)}"))
@@ -192,7 +192,7 @@ def test_what_is_read_to_answer_is_counted_and_no_more(saved_model, oracle, ask)
     assert model.counters == {"n_read": 1, "n_padding": 0}
 
 
-def test_the_fast_path_is_nothing_to_tell(opened, ask):
+def test_the_fast_strategy_is_not_reported(opened, ask):
     model = opened("gpt2", anew=True)
     ask(model, Loglikelihood("the", " cat"))
     assert model.notes == ()

@@ -76,7 +76,7 @@ def test_it_counts_as_the_model_does(cutter, tiny_model_path):
     model.close()
 
 
-def test_what_cannot_be_asked_says_why(cutter):
+def test_requests_that_cannot_be_encoded_have_a_reason(cutter):
     with pytest.raises(DocumentError, match="the continuation is empty"):
         cutter.cut(Loglikelihood("The mole", ""))
 

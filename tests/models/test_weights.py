@@ -126,7 +126,9 @@ def test_a_missing_library_is_named_with_its_extra(
 
 
 @pytest.mark.parametrize("argument", ["load_in_8bit=true", "load_in_4bit=true"])
-def test_a_quantised_model_answers_and_says_what_it_is(argument, saved_model, ask):
+def test_a_quantised_model_answers_and_reports_its_quantisation(
+    argument, saved_model, ask
+):
     """On the CPU too, where bitsandbytes is installed."""
     pytest.importorskip("bitsandbytes")
     model = open_model(parse_spec(f"hf:{saved_model('llama')},{argument},device=cpu"))

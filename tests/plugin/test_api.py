@@ -430,7 +430,7 @@ def test_a_plugin_reads_files_of_its_own(both):
     ("plugin", "told"),
     [
         (Everything, "Everything is a class\n  fix: plugins=[Everything()]"),
-        (object(), "has no hook\n  fix: give an object or a module with one of"),
+        (object(), "has no hook\n  fix: pass an object or a module with one of"),
         (
             SimpleNamespace(pytest_evals_results=print),
             "no hook 'pytest_evals_results'; did you mean 'pytest_evals_result'?",

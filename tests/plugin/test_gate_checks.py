@@ -130,7 +130,7 @@ GROUP = {"task": ["quiz", "zoo"]}
     [
         ("exact_mach >= 0.5", "group 'bag' has no number called 'exact_mach'; did *"),
         ("exact_match => 0.5", "*no operator called '=>'; did you mean '>='?"),
-        ("exact_match >= 75", "exact_match lies between 0 and 1, so >= 75 never*"),
+        ("exact_match >= 75", "exact_match is between 0 and 1, so >= 75 never*"),
     ],
 )
 def test_a_faulty_gate_of_a_group_next_to_a_task_is_refused(both, way, entry, told):
@@ -182,8 +182,8 @@ def test_a_group_without_gates_next_to_a_task_is_not_looked_at(both):
 @pytest.mark.parametrize(
     ("entry", "told"),
     [
-        ("exact_match >= 0", "exact_match lies between 0 and 1, so >= 0 always holds*"),
-        ("exact_match > 1", "exact_match lies between 0 and 1, so > 1 never holds*"),
+        ("exact_match >= 0", "exact_match is between 0 and 1, so >= 0 always holds*"),
+        ("exact_match > 1", "exact_match is between 0 and 1, so > 1 never holds*"),
         ("exact_match >= 75", "*never holds; did you mean >= 75%?"),
         (
             {"metric": "exact_match", "baseline": "main", "max_drop": 2},
@@ -208,7 +208,7 @@ def test_evaluate_refuses_a_gate_that_says_nothing(suite, monkeypatch):
     suite.task("quiz", gates=["exact_match >= 0", "accuracy >= 0.5"])
     with pytest.raises(TaskFileError) as error:
         evaluate("evals", Knowing())
-    assert "evals/quiz.yaml:13: exact_match lies between 0 and 1" in str(error.value)
+    assert "evals/quiz.yaml:13: exact_match is between 0 and 1" in str(error.value)
     assert "evals/quiz.yaml:14: no metric called 'accuracy'" in str(error.value)
 
 
@@ -219,7 +219,7 @@ def test_all_faults_of_all_gates_are_told_at_once(both):
     refused(
         both.run("evals", "--evals-gate=exact_match <= 1"),
         "ERROR: evals/quiz.yaml:13: exact_match lies*",
-        "--evals-gate: exact_match lies between 0 and 1, so <= 1 always holds*",
+        "--evals-gate: exact_match is between 0 and 1, so <= 1 always holds*",
         "evals/zoo.yaml:13: no metric called 'accuracy'*",
         "evals/gates.yaml:2: no task called 'quis'*",
     )
@@ -265,7 +265,7 @@ def test_an_accuracy_of_a_users_function_may_have_any_range(suite):
     result = suite.run("evals")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
-        ["*exact_match lies between 0 and 1, so >= 75 never holds*as usual*"]
+        ["*exact_match is between 0 and 1, so >= 75 never holds*as usual*"]
     )
 
 
@@ -283,7 +283,7 @@ def test_a_groups_gate_is_held_against_the_ranges_of_all_its_tasks(both):
     both.group("bag", **GROUP, gates=["exact_match >= 3"])
     assert both.run("evals").ret == 0
     both.task("zoo")
-    refused(both.run("evals"), "*evals/bag.yaml:*: exact_match lies between 0 and 1*")
+    refused(both.run("evals"), "*evals/bag.yaml:*: exact_match is between 0 and 1*")
 
 
 def test_a_claim_in_python_that_always_holds_fails_its_test(suite):
@@ -298,7 +298,7 @@ def test_a_claim_in_python_that_always_holds_fails_its_test(suite):
     )
     result = suite.run()
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["E*test_*.py:4: exact_match lies between 0 and 1*"])
+    result.stdout.fnmatch_lines(["E*test_*.py:4: exact_match is between 0 and 1*"])
 
 
 def test_a_gates_file_that_is_a_dead_link_is_refused(suite):

@@ -112,9 +112,9 @@ def test_gate_on_a_metric_that_no_scorer_gave_is_invalid(suite):
         ("exact_mach >= 0.5", "no metric called 'exact_mach'*'exact_match'? the *"),
         ("exact_match,strict >= 0.5", "*has no filter called 'strict'*there is none"),
         ({"must_pass": ["q1", "q77"]}, "no document called 'q77'*"),
-        ("exact_match >= 75", "exact_match lies between 0 and 1*did you mean >= 75%?"),
+        ("exact_match >= 75", "exact_match is between 0 and 1*did you mean >= 75%?"),
         ("accuracy >= 0.5", "no metric called 'accuracy'; the task has exact_match"),
-        ("exact_match >= 0", "exact_match lies between 0 and 1, so >= 0 always holds*"),
+        ("exact_match >= 0", "exact_match is between 0 and 1, so >= 0 always holds*"),
     ],
 )
 def test_gate_that_cannot_mean_what_it_says_is_found_at_collection(suite, gate, fault):

@@ -84,7 +84,7 @@ def test_a_rule_that_can_never_fail_or_pass_is_a_warning(project, threshold):
     assert run.ret == (threshold > 0)
     verb = "never holds" if threshold > 0 else "always holds"
     run.stdout.fnmatch_lines(
-        [f"*accuracy lies between 0 and 1, so >= {threshold} {verb}*"]
+        [f"*accuracy is between 0 and 1, so >= {threshold} {verb}*"]
     )
 
 
@@ -426,7 +426,7 @@ def test_a_threshold_on_the_scale_of_a_judge_is_refused(
     verb = "always" if bound[0] == "<" else "never"
     done.stderr.fnmatch_lines(
         [
-            f"ERROR: run.yaml:{line}: {metric} lies between 0 and 1, so {bound} "
+            f"ERROR: run.yaml:{line}: {metric} is between 0 and 1, so {bound} "
             f"{limit} {verb} holds; values from 0 to 10 are stored in that range, did "
             f"you mean {bound} {share}[?]"
         ]
@@ -437,7 +437,7 @@ def test_a_threshold_on_the_scale_of_a_judge_is_refused(
 def test_a_threshold_that_no_grade_can_meet_is_refused(graded, op, limit):
     done = graded("score", op, limit, scale=("0.0", "1.0"))
     assert done.ret == pytest.ExitCode.USAGE_ERROR
-    done.stderr.fnmatch_lines([f"*score lies between 0 and 1, so {op} {limit} never*"])
+    done.stderr.fnmatch_lines([f"*score is between 0 and 1, so {op} {limit} never*"])
 
 
 def test_a_gate_of_ones_own_on_the_scale_of_a_judge_is_refused(graded, pytester):

@@ -32,7 +32,7 @@ def test_a_model_that_answers_nothing_is_stopped_after_twenty_documents():
     )
 
 
-def test_a_few_odd_documents_at_the_start_do_not_stop_a_run():
+def test_a_few_errors_at_the_start_do_not_stop_a_run():
     losses = ErrorBudget(0.05)
     for n in range(1000):
         losses.add(record("odd" if n < 4 or n % 100 == 0 else ""))
@@ -46,7 +46,7 @@ def test_a_share_of_all_is_never_reached():
     assert losses.n_lost == losses.n_asked == 500
 
 
-def test_documents_that_cannot_be_asked_are_not_the_models_fault():
+def test_documents_that_cannot_be_prompted_do_not_count_as_model_errors():
     losses = ErrorBudget(0.0)
     for _ in range(100):
         losses.add(Record(task="t", index=0, doc=Doc("", [], 0), error="no template"))

@@ -101,7 +101,7 @@ def test_a_model_that_works_ahead_is_never_without_a_window() -> None:
     assert first < events.index("render 5") < second < events.index("take 1")
 
 
-def test_a_model_that_works_ahead_hears_of_each_window_before_it_is_asked() -> None:
+def test_a_model_that_works_ahead_gets_each_window_before_it_is_requested() -> None:
     events: list[str] = []
 
     class Listening(Model):
@@ -116,19 +116,19 @@ def test_a_model_that_works_ahead_hears_of_each_window_before_it_is_asked() -> N
     assert not [event for event in events if event.startswith("expect")]
 
 
-def test_other_models_get_a_window_when_one_of_its_documents_is_wanted() -> None:
+def test_other_models_get_a_window_when_one_of_its_documents_is_needed() -> None:
     events: list[str] = []
     taken(events, Model(events, works_ahead=False), window=5)
     assert events.index("take 4") < events.index("render 5") < events.index("answer 5")
 
 
 @pytest.mark.parametrize("works_ahead", [True, False])
-def test_a_model_that_breaks_says_so_to_whoever_waits(works_ahead: bool) -> None:
+def test_an_exception_of_a_model_reaches_the_waiting_caller(works_ahead: bool) -> None:
     with pytest.raises(ModelError, match="broken"):
         taken([], Model([], works_ahead=works_ahead, breaks=7), window=5)
 
 
-def test_dropped_documents_are_asked_no_more_and_windows_end_where_they_must():
+def test_dropped_documents_send_no_requests_and_windows_end_where_they_must():
     asked = []
 
     class Counting(BaseModel):

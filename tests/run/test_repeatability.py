@@ -29,7 +29,7 @@ def test_bars_lie_two_and_three_deviations_below_and_know_their_risk():
     assert tight.catches[1][1] == pytest.approx(norm.cdf((0.889 - 0.88) / sd))
 
 
-def test_no_bar_is_proposed_where_nothing_has_turned():
+def test_no_threshold_is_proposed_if_no_answer_has_flipped():
     found = measure_repeatability("arc", "acc", [{0: 1, 1: 0}, {0: 1, 1: 0}])
     assert (found.flip_rate, found.stderr, found.bars) == (0, 0, ())
 
@@ -44,7 +44,7 @@ def test_what_is_no_share_of_right_answers_has_no_repeatability(runs):
     assert measure_repeatability("arc", "f1", runs) is None
 
 
-def test_means_of_other_numbers_have_their_noise_too():
+def test_means_of_other_numbers_vary_between_runs_too():
     """Two runs: a document's change has twice the variance of its value, so that the
     mean square of changes over 2n is the variance of a run's mean."""
     rng = np.random.default_rng(0)

@@ -128,7 +128,7 @@ def test_a_failed_response_is_an_error_of_the_document_that_reads_it():
         _ = found[0].exchanges[0].text
 
 
-def test_a_document_without_first_answer_is_not_asked_about_again():
+def test_a_document_without_a_first_response_gets_no_follow_up_requests():
     model = Echo("m", fails=["a"])
     found, _, _ = run([record(0, "a")], [chain([3])], model, {})
     assert found[0].error == "m is down" and not found[0].exchanges
@@ -235,7 +235,7 @@ def test_a_judge_that_breaks_its_contract_is_named():
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=8))
-def test_every_document_gets_as_many_exchanges_as_by_itself(lengths):
+def test_every_document_has_as_many_exchanges_as_when_run_alone(lengths):
     names = ["judge", "", "other"]
 
     def others() -> dict[str, Model]:

@@ -41,6 +41,6 @@ def test_copies_of_a_document_count_once():
     assert found.design_effect == pytest.approx(4 * 79 / 76)
 
 
-def test_one_cluster_says_nothing():
+def test_one_cluster_has_no_limits():
     with pytest.raises(ValueError, match="at least 2 clusters"):
         clustered_stderr([0.5, -0.5], ["a", "a"])

@@ -133,9 +133,7 @@ def test_very_many_distinct_values_have_the_limits_of_a_normal_mean():
 
 @pytest.mark.parametrize("df", [3, 40, math.inf])
 @given(st.floats(-3, 3), CONFIDENCE)
-def test_mean_lies_below_the_bound_by_interval_if_it_does_by_test(
-    df, bound, confidence
-):
+def test_interval_and_test_of_a_mean_agree(df, bound, confidence):
     mean = NormalEstimate(0.5, 0.4, df)
     known = stats.norm if math.isinf(df) else stats.t(df)
     p = mean.p_less(bound)

@@ -134,7 +134,9 @@ def chance_of_red(n, flips, drop, fails):
     ("n", "flips", "chance"),
     [(200, 0.05, 0.061), (200, 0.10, 0.053), (300, 0.02, 0.082), (1000, 0.05, 0.051)],
 )
-def test_chance_to_fail_by_tangos_score_is_that_of_another_program(n, flips, chance):
+def test_the_error_rate_of_tangos_score_test_agrees_with_another_program(
+    n, flips, chance
+):
     """Summed up by another program, from Tango's formula over the trinomial
     distribution of gained, lost and other documents."""
     z = stats.norm.ppf(0.95)

@@ -17,7 +17,7 @@ from pytest_evals.stats.repeatability import repeatability
         )
     )
 )
-def test_rate_is_the_share_of_answers_that_turn_over_all_pairs_of_runs(values):
+def test_the_flip_rate_is_the_share_of_flips_over_all_pairs_of_runs(values):
     pairs = [
         sum(a != b for a, b in zip(one, other, strict=True)) / 7
         for one, other in combinations(values, 2)
@@ -35,5 +35,5 @@ def test_standard_deviation_of_a_run_is_found_from_two_runs():
     assert two.rate == pytest.approx(0.5 * 60 / 1319, rel=0.5)
 
 
-def test_runs_that_are_alike_have_no_noise():
+def test_equal_runs_have_no_variance():
     assert repeatability([[1, 0, 1], [1, 0, 1]]) == pytest.approx((2 / 3, 0, 0, 0))

@@ -49,7 +49,7 @@ def test_the_same_documents_give_the_same_bounds():
 
 
 @given(st.floats(-0.2, 0.2), st.floats(-0.15, 0.15), st.floats(-1.5, 1.5))
-def test_tail_is_the_level_whose_bound_lies_on_the_bar(bias, acceleration, bar):
+def test_the_tail_is_the_level_whose_limit_is_the_threshold(bias, acceleration, bar):
     ordered = stats.norm.ppf((np.arange(4000) + 0.5) / 4000).tolist()
     one = Replicates(0.0, ordered, bias, acceleration)
     p = one.p_less(bar)

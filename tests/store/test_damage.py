@@ -196,7 +196,7 @@ def test_a_file_format_of_an_unknown_version_is_set_aside(tmp_path, whole, place
     assert len([*tmp_path.glob("responses-set-aside-*.sqlite")]) == 1
 
 
-def test_what_a_model_said_of_itself_is_still_read_from_older_stores(tmp_path, whole):
+def test_descriptions_of_models_are_read_from_older_caches(tmp_path, whole):
     path = tmp_path / NAME
     path.write_bytes(whole)
     with sqlite3.connect(path) as connection:

@@ -46,6 +46,6 @@ def side(arguments=None, **info):
         (side(), side(device_name="NVIDIA H100"), []),
     ],
 )
-def test_machines_versions_and_batches_that_differ_are_told(before, now, told):
+def test_different_machines_versions_and_batches_are_reported(before, now, told):
     found = compare("main", before, now)
     assert (found.warnings, found.refused) == (tuple(told), ())

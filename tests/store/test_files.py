@@ -89,7 +89,7 @@ def test_a_link_stays_a_link(tmp_path):
     assert json.loads(real.read_text()) == {"n": 1}
 
 
-def test_a_file_in_the_place_of_a_folder_is_told(tmp_path):
+def test_a_file_in_place_of_a_folder_is_an_error(tmp_path):
     (tmp_path / "out").write_text("")
     with pytest.raises(StoreError) as caught:
         write_json(tmp_path / "out" / "results.json", {})
@@ -100,7 +100,7 @@ def test_a_file_in_the_place_of_a_folder_is_told(tmp_path):
     )
 
 
-def test_a_folder_in_the_place_of_the_file_is_told(tmp_path):
+def test_a_folder_in_place_of_the_file_is_an_error(tmp_path):
     with pytest.raises(StoreError, match="Is a directory"):
         write_json(tmp_path, {})
     assert not list(tmp_path.iterdir())

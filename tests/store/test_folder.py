@@ -112,7 +112,7 @@ def test_a_folder_that_holds_other_things_gets_no_gitignore(tmp_path):
     assert not (tmp_path / ".gitignore").exists()
 
 
-def test_a_place_that_cannot_be_written_to_is_told_with_the_way_out(tmp_path):
+def test_a_folder_without_write_permission_is_an_error_with_a_fix(tmp_path):
     (tmp_path / ".evals").write_text("a file in the place of the folder")
     with pytest.raises(StoreError) as caught:
         RunFolder(tmp_path / ".evals", "m", STARTED).append_samples("t", ["{}"])

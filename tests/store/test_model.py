@@ -59,7 +59,7 @@ def test_only_what_is_not_stored_is_expected(model, stored):
     assert model.asked[-1] == model.expected[-1]
 
 
-def test_what_was_answered_since_it_was_expected_is_not_asked_again(model, stored):
+def test_responses_stored_since_the_announcement_are_not_requested_again(model, stored):
     stream = iter(stored.answer([request(1), request(2)]))
     next(stream)
     stored.expect([request(2), request(3)])
@@ -68,7 +68,7 @@ def test_what_was_answered_since_it_was_expected_is_not_asked_again(model, store
     assert model.asked[-1] == [request(3)]
 
 
-def test_nothing_is_expected_of_a_model_that_is_asked_nothing(model, stored):
+def test_a_fully_cached_model_gets_no_announcement(model, stored):
     list(stored.answer([request(1)]))
     stream = iter(stored.answer([request(1)]))
     next(stream)
@@ -79,7 +79,7 @@ def test_nothing_is_expected_of_a_model_that_is_asked_nothing(model, stored):
     assert model.expected == []
 
 
-def test_a_model_that_does_not_listen_is_told_nothing(tmp_path):
+def test_a_model_that_does_not_work_ahead_gets_no_announcement(tmp_path):
     class Plain(Model):
         name = "plain"
 
@@ -94,7 +94,7 @@ def test_a_model_that_does_not_listen_is_told_nothing(tmp_path):
     assert len(list(stream)) == 1
 
 
-def test_a_model_that_is_not_opened_says_nothing_of_what_it_was_asked_once(tmp_path):
+def test_a_model_that_is_not_opened_reports_no_earlier_requests(tmp_path):
     """Its prompts began otherwise then, and what they have cost is paid."""
 
     class Asked(Listening):

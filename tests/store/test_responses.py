@@ -115,7 +115,7 @@ def test_errors_and_what_is_no_number_are_never_stored(tmp_path):
     responses.close()
 
 
-def test_an_answer_that_is_asked_again_replaces_the_old_one(tmp_path):
+def test_a_repeated_request_replaces_the_stored_response(tmp_path):
     fill(tmp_path)
     responses = Responses(tmp_path, MODEL)
     responses.add(keys()[0], Response(text="fresh"))
@@ -123,7 +123,7 @@ def test_an_answer_that_is_asked_again_replaces_the_old_one(tmp_path):
     assert stored(tmp_path) == ["fresh"]
 
 
-def test_what_was_added_is_committed_soon_though_nobody_asks_for_it(tmp_path):
+def test_added_responses_are_committed_soon(tmp_path):
     """Nobody closes or flushes here: so it survives a process that is killed."""
     responses = Responses(tmp_path, MODEL)
     responses.add(keys()[0], Response(text="text 0"))
@@ -134,7 +134,7 @@ def test_what_was_added_is_committed_soon_though_nobody_asks_for_it(tmp_path):
     responses.close()
 
 
-def test_what_a_model_says_of_itself_is_kept(tmp_path):
+def test_a_models_description_is_stored(tmp_path):
     responses = Responses(tmp_path, MODEL)
     assert responses.info is None
     responses.keep_info({"dtype": "float32", "tokens": [1, None]})
@@ -229,7 +229,7 @@ def test_a_file_that_cannot_be_trusted_is_set_aside(tmp_path, damage, why):
     assert note.endswith(f"it was moved to '{aside}', and a new one was created")
 
 
-def test_a_file_of_another_version_stays_and_has_one_beside_it(tmp_path):
+def test_a_file_of_another_version_is_kept_next_to_a_new_one(tmp_path):
     """So that who goes back and forth between two versions pays for neither again."""
     path = fill(tmp_path, 20)
     ours = SCHEMAS["responses"].current
@@ -272,7 +272,7 @@ def test_damage_in_the_middle_of_the_file_never_gives_a_wrong_answer(tmp_path):
     assert stored(tmp_path, 300) == [f"text {i}" for i in range(300)]
 
 
-def test_a_changed_row_is_asked_again(tmp_path):
+def test_a_changed_row_is_a_cache_miss(tmp_path):
     path = fill(tmp_path, 2)
     with sqlite3.connect(path) as connection:
         connection.execute(
@@ -359,7 +359,7 @@ def test_a_store_that_is_read_only_is_read(open_to_all):
     assert stored(base) == ["text 0"]
 
 
-def test_who_only_reads_makes_no_file(tmp_path):
+def test_reading_creates_no_file(tmp_path):
     responses = Responses(tmp_path / ".evals", MODEL, writes=False)
     assert responses.read(keys()) == {}
     responses.add(keys()[0], Response(text="no"))

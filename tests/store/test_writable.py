@@ -90,7 +90,7 @@ def test_folders_in_the_results_folder_are_checked_too(tmp_path, name):
     assert tree(base) == [name]
 
 
-def test_what_is_in_the_place_of_the_store_is_told(tmp_path):
+def test_another_file_in_place_of_the_cache_is_an_error(tmp_path):
     path = tmp_path / "responses.sqlite"
     path.mkdir()
     assert why_base(tmp_path).endswith(f"'{path}': Is a directory")
@@ -142,5 +142,5 @@ def test_a_link_whose_target_can_be_made_is_taken(tmp_path):
     assert tree(tmp_path) == ["link.json"]
 
 
-def test_a_folder_in_the_place_of_a_file_is_told(tmp_path):
+def test_a_folder_in_place_of_a_file_is_an_error(tmp_path):
     assert why_file(tmp_path).endswith(f"'{tmp_path}': it is a folder")

@@ -101,7 +101,7 @@ def test_a_call_is_one_post(served, model_of):
     assert (responses[0].n_prompt_tokens, responses[0].n_tokens) == (2, 1)
 
 
-def test_a_busy_server_is_asked_again(served, model_of):
+def test_a_busy_server_is_retried(served, model_of):
     served.faults += [(503, "busy"), (429, "slow down")]
     model = model_of()
     assert said(ask(model, "a")[0]) == "A"
@@ -151,7 +151,7 @@ def test_calls_a_minute_are_kept(served, model_of):
     assert [one - begin for one in others] == pytest.approx([0.05, 0.1], abs=0.04)
 
 
-def test_a_reply_that_is_no_json_is_told(served, model_of):
+def test_a_reply_that_is_not_json_is_an_error(served, model_of):
     served.faults += [(200, "<html>")]
     (response,) = ask(model_of(), "a")
     assert response.error.startswith("the reply is not JSON")

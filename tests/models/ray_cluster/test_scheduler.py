@@ -47,7 +47,7 @@ def test_a_window_smaller_than_a_share_is_one_share():
     assert [len(s.positions) for s in iter(deck.deal, None)] == [3]
 
 
-def test_what_was_answered_before_a_replica_died_is_not_asked_again():
+def test_responses_from_before_a_replica_died_are_not_requested_again():
     deck = WorkQueue(choices(20), 1)
     share = deck.deal()
     assert deck.give_back(share, {0, 1, 5}, died=True) == []
@@ -61,7 +61,7 @@ def test_what_was_answered_before_a_replica_died_is_not_asked_again():
     deadly=st.sets(st.integers(0, 299), max_size=3),
     random=st.randoms(use_true_random=False),
 )
-def test_every_request_is_answered_once_whoever_dies(n, n_replicas, deadly, random):
+def test_every_request_is_answered_once_if_replicas_die(n, n_replicas, deadly, random):
     """Replicas with two shares each, which die at deadly requests and now and then by
     chance."""
     deck, found = WorkQueue(choices(n), n_replicas), Counter()

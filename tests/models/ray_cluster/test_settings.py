@@ -49,7 +49,7 @@ def test_addresses(address):
         ("replica=2", "the scripted model takes no argument 'replica'"),
     ],
 )
-def test_a_mistake_is_told_before_a_cluster_is_joined(arguments, message):
+def test_an_invalid_setting_is_reported_before_a_cluster_is_joined(arguments, message):
     with pytest.raises(OptionError) as caught:
         check_spec(parse_spec(f"ray:scripted:first,{arguments}"))
     assert message in str(caught.value)
@@ -67,7 +67,7 @@ def test_servers_are_not_replicated():
 
 
 @pytest.mark.parametrize("name", ["replicas", "gpus"])
-def test_replicas_without_a_cluster_say_what_is_missing(name, tiny_model_path):
+def test_replicas_without_a_cluster_report_the_missing_part(name, tiny_model_path):
     with pytest.raises(OptionError, match="--evals-ray replicates a model on a Ray cl"):
         check_spec(parse_spec(f"hf:{tiny_model_path},{name}=2"))
 

@@ -54,9 +54,7 @@ def test_retry_after_is_waited_for(served, model_of, ask, fault):
 
 
 @pytest.mark.parametrize("after", ["36000", "inf", "Wed, 21 Oct 2065 07:28:00 GMT"])
-def test_a_server_that_asks_for_hours_is_not_waited_for(
-    served, model_of, ask, fault, after
-):
+def test_a_retry_after_of_hours_is_not_waited_for(served, model_of, ask, fault, after):
     words = {"error": {"message": "daily limit"}}
     closed = fault(429, words, {"retry-after": after})
     served.fault = lambda body: closed if "bad" in body["prompt"] else None
@@ -188,7 +186,7 @@ def test_a_fault_that_stays_is_an_error_of_its_document(
     assert good.text == "said good"
 
 
-def test_a_reply_is_told_escaped_and_shortened(served, model_of, ask, fault):
+def test_a_reply_is_reported_escaped_and_shortened(served, model_of, ask, fault):
     served.fault = lambda body: fault(body="\x1b[31m" + "y" * 5000)
     (found,) = ask(model_of(max_retries=0), Generate("Q:"))
     assert "\x1b" not in found.error
@@ -245,7 +243,7 @@ def test_a_refused_key_is_one_error_that_names_the_variable(
     ],
     ids=["refused", "cut off in its middle", "no JSON", "no choices", "no text"],
 )
-def test_a_server_that_repeats_what_is_secret_is_told_without_it(
+def test_a_server_that_repeats_a_secret_is_reported_without_it(
     served, model_of, ask, fault, wrong
 ):
     secrets = ("sk-of-a-test-never-shown", "hush-my-password", "hush-my-token")

@@ -232,7 +232,7 @@ def test_an_unknown_option_is_an_error_of_its_document(served, model_of, ask):
     assert found[2].text == "said Q:"
 
 
-def test_what_each_request_says_besides(served, model_of, ask):
+def test_further_fields_of_requests(served, model_of, ask):
     extra = '{"chat_template_kwargs": {"enable_thinking": false}, "top_k": 1}'
     _, body, _ = sent(served, model_of(extra_body=extra), ask, Generate("Q:"))
     assert body["chat_template_kwargs"] == {"enable_thinking": False}

@@ -80,7 +80,7 @@ def error_of(text):
         ("openai:", "'openai:' names no model; write 'openai:MODEL,base_url=…'"),
     ],
 )
-def test_a_wrong_argument_is_told_before_anything_is_sent(text, told):
+def test_an_invalid_argument_is_reported_before_any_request(text, told):
     assert error_of(text) == told
 
 
@@ -92,7 +92,7 @@ def test_a_wrong_argument_is_told_before_anything_is_sent(text, told):
         ("http://h/v1/chat/completions", "http://h/v1", "chat"),
     ],
 )
-def test_an_address_of_lm_eval_says_which_api_is_meant(given, url, api):
+def test_an_address_of_lm_eval_selects_the_api(given, url, api):
     settings = read_settings(parse_spec(f"openai:m,base_url={given}"))
     assert (settings.base_url, settings.api) == (url, api)
 

@@ -242,5 +242,5 @@ async def run_solver(sample, model, trace):
         trace.append_user_message(str(time.perf_counter_ns()))
         trace.add_model_response(await model.predict(trace.items))
 """
-    with pytest.raises(DocumentError, match="must not depend on time or chance"):
+    with pytest.raises(DocumentError, match="independent of time and random numbers"):
         solve(solver(code), {}, echo)
