@@ -114,12 +114,12 @@ def test_a_list_of_one_text_is_that_text():
         ),
     ],
 )
-def test_values_that_cannot_be_compared_are_told(values, told):
+def test_values_that_cannot_be_compared_are_reported(values, told):
     with pytest.raises(EvalsError, match=re.escape(told)):
         Corpus("chrf", values)
 
 
-def test_a_missing_library_is_told_when_the_metric_is_made(monkeypatch):
+def test_a_missing_library_is_reported_when_the_metric_is_made(monkeypatch):
     monkeypatch.setattr(corpus, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError) as caught:
         metric(MetricSpec(name="bleu"), "none", "generate_until", declared=False)

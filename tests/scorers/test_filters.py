@@ -127,7 +127,7 @@ def test_the_default_pipeline_takes_the_first_response():
     assert TAKE_FIRST.apply([["a", "b"], ["c"]], {}) == ("a", "c")
 
 
-def test_a_match_that_group_select_does_not_reach_is_told_with_its_count():
+def test_a_match_that_group_select_does_not_reach_is_reported_with_its_count():
     digits = pipeline("flex", [step("regex", regex_pattern=r"\d", group_select=2)])
     with pytest.raises(DocumentError) as caught:
         digits.apply([["1 2"]], {})
@@ -137,7 +137,7 @@ def test_a_match_that_group_select_does_not_reach_is_told_with_its_count():
     )
 
 
-def test_an_unknown_filter_is_told_with_a_near_one():
+def test_an_unknown_filter_is_reported_with_a_near_one():
     with pytest.raises(UnknownNameError) as caught:
         pipeline("x", [step("take_frist")])
     expected = "no filter called 'take_frist'; did you mean 'take_first'?"
@@ -180,7 +180,7 @@ def test_an_unknown_filter_is_told_with_a_near_one():
         ),
     ],
 )
-def test_bad_arguments_are_told_when_the_pipeline_is_built(bad, told):
+def test_bad_arguments_are_reported_when_the_pipeline_is_built(bad, told):
     with pytest.raises(EvalsError) as caught:
         pipeline("x", [bad])
     assert str(caught.value) == told

@@ -102,7 +102,7 @@ def test_filters_are_found_by_themselves_or_listed():
     assert summarised(*tasks, filters=()).metrics == ()
 
 
-def test_a_task_without_the_metric_is_told_and_left_out():
+def test_a_task_without_the_metric_is_reported_and_left_out():
     other = MetricResult(name="f1", filter="none", estimate=Estimate(1.0), n_scored=9)
     found = summarised(result("a", acc(0.5)), result("b", other))
     assert found.metrics[0].estimate.value == 0.5

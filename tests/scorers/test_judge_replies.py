@@ -31,7 +31,7 @@ KEYS = ("prediction", "label")
         '{"prediction": "RIGHT", "reasoning": "not {\\"prediction\\": \\"WRONG\\"}"}',
     ],
 )
-def test_a_label_is_understood_in_whatever_form_judges_give_it(reply):
+def test_a_label_is_understood_in_every_form_of_judges(reply):
     assert read_label(reply, KEYS, ["RIGHT", "WRONG"]).value == "RIGHT"
 
 
@@ -47,7 +47,7 @@ def test_a_label_is_understood_in_whatever_form_judges_give_it(reply):
         ('{"prediction": "RIGHT"} {"prediction": "WRONG"}', "contradicts itself"),
     ],
 )
-def test_a_reply_that_says_no_label_is_no_answer(reply, why):
+def test_a_reply_without_a_label_is_no_answer(reply, why):
     with pytest.raises(DocumentError, match=why):
         read_label(reply, KEYS, ["RIGHT", "WRONG"])
 

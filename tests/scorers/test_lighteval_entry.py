@@ -122,7 +122,7 @@ def test_other_metrics_do_not_see_the_choices_without_the_question(load):
     assert found["mrr,none"].estimate.value == pytest.approx(mean)
 
 
-def test_reasoning_is_taken_out_where_the_entry_says_so(load):
+def test_reasoning_is_taken_out_if_the_entry_requests_it(load):
     task = load(
         TEXT,
         "{metric: lighteval:prefix_exact_match, remove_reasoning_tags: true}",
@@ -213,18 +213,18 @@ def _choices(*logprobs):
         ),
     ],
 )
-def test_fault_in_an_entry_is_told_with_its_line(load, text, entry, message):
+def test_fault_in_an_entry_is_reported_with_its_line(load, text, entry, message):
     said = told(load, text, entry)
     assert said.startswith("toy.yaml:5: ")
     assert message in said
 
 
-def test_two_metrics_with_one_number_are_told_apart_by_the_error(load):
+def test_two_metrics_with_one_number_are_distinguished_by_the_error(load):
     task = (TEXT, "metric: lighteval:f1_score", "metric: lighteval:drop")
     assert "two metrics are called 'f1'" in told(load, *task)
 
 
-def test_missing_library_is_told_before_any_document(load, monkeypatch):
+def test_missing_library_is_reported_before_any_document(load, monkeypatch):
     monkeypatch.setattr(
         "pytest_evals.scorers.lighteval.task_metric.find_spec", lambda name: None
     )
@@ -302,7 +302,7 @@ def test_field_of_a_registered_metric_that_has_another_type_is_refused(load):
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
-def test_every_metric_is_made_and_says_how_its_numbers_add_up(name):
+def test_every_metric_is_made_and_has_aggregations(name):
     for published in (False, True):
         made = lighteval_metric(name, {"published": published})
         numbers = [metric.name for metric in made.metrics("none")]

@@ -113,6 +113,6 @@ def test_an_instruction_that_lacks_its_number_is_an_error_and_not_a_guess() -> N
         IFBenchMetrics().compute(doc, ModelResponse(text=["1"]))
 
 
-def test_an_unknown_instruction_is_told_with_the_nearest_one() -> None:
+def test_an_unknown_instruction_is_reported_with_the_nearest_one() -> None:
     with pytest.raises(DocumentError, match="did you mean 'words:vowel'"):
         followed("a", "words:vowels", {}, IFBENCH)

@@ -136,7 +136,7 @@ def test_mixeval_asks_with_the_question_of_the_row():
         said(metric, DOC, ANSWER)
 
 
-def test_judges_of_several_metrics_are_asked_in_one_round_and_told_apart():
+def test_judges_of_several_metrics_are_asked_in_one_round_and_distinguished():
     one = of(JudgeLLM("openai:big", template, bracketed_number), "one")
     two = of(JudgeLLM("gpt-4o", template, bracketed_number), "two")
     assert judge_models([one, two]) == {"openai:big": "openai:big", "judge": ""}
@@ -188,7 +188,7 @@ def test_a_metric_of_the_users_own_may_ask_again_after_a_reply():
     assert measured[0].value == 0.1 and len(requests) == 1
 
 
-def test_mt_bench_grades_each_turn_with_what_was_said_before():
+def test_mt_bench_grades_each_turn_with_the_earlier_turns():
     specific = {"multi_turn_queries": ["Q one", "Q two"], "reference": ["R one"]}
     doc = Doc("Q one", [], 0, specific=specific)
     names = ("judge_score_turn_1", "judge_score_turn_2")

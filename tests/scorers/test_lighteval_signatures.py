@@ -134,7 +134,7 @@ def test_a_function_of_an_earlier_release_needs_no_references_that_it_ignores(
         assert metric.compute_sample(*asked) == {"m": value}
 
 
-def test_arguments_that_describe_nothing_are_told_apart():
+def test_arguments_that_describe_nothing_are_distinguished():
     with pytest.raises(TypeError, match="golds and predictions, not gold, preds"):
         ExactMatches().compute(gold=["a"], preds=["a"])
     with pytest.raises(NotImplementedError):
@@ -169,7 +169,7 @@ REFERENCE_METRICS = [
         ([3], 0, "a reference must be a string, not 3"),
     ],
 )
-def test_a_document_without_references_is_an_error_that_says_so(
+def test_a_document_without_references_is_an_error_with_a_message(
     metric, choices, gold_index, what
 ):
     with pytest.raises(DocumentError, match=what):

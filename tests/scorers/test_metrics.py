@@ -181,7 +181,7 @@ def test_aggregations_are_those_that_lm_eval_registers():
     ]
 
 
-def test_an_unknown_metric_is_told_with_a_near_one():
+def test_an_unknown_metric_is_reported_with_a_near_one():
     with pytest.raises(UnknownNameError) as caught:
         named("acc_nrom")
     assert str(caught.value) == (
@@ -219,12 +219,12 @@ def test_a_metric_of_another_output_type_is_unknown():
         named("word_perplexity")
 
 
-def test_an_unknown_output_type_is_told():
+def test_an_unknown_output_type_is_reported():
     with pytest.raises(UnknownNameError, match="did you mean 'multiple_choice'"):
         default_metrics("multiple_choise")
 
 
-def test_an_unknown_aggregation_is_told():
+def test_an_unknown_aggregation_is_reported():
     with pytest.raises(UnknownNameError, match="no aggregation called 'maen'; did you"):
         named("acc", aggregation="maen")
 
@@ -267,7 +267,7 @@ def test_a_fault_in_a_tasks_own_aggregation_names_exception_and_line():
     assert str(caught.value).endswith(f"test_metrics.py:{line})")
 
 
-def test_values_that_the_aggregation_does_not_take_are_told():
+def test_values_that_the_aggregation_does_not_take_are_reported():
     spec = MetricSpec(name="score")
     made = metric(spec, "none", "generate_until", declared=True)
     with pytest.raises(EvalsError) as caught:
@@ -295,7 +295,7 @@ def test_numbers_are_no_pairs():
         named("exact_match", "generate_until", aggregation="bleu")
 
 
-def test_directions_are_the_metrics_own_unless_the_file_says_otherwise():
+def test_directions_are_the_metrics_own_unless_the_file_overrides_them():
     assert named("acc").higher_is_better is True
     assert named("perplexity", "loglikelihood").higher_is_better is False
     assert named("acc", higher_is_better=False).higher_is_better is False

@@ -115,7 +115,7 @@ def test_a_document_that_is_excluded_is_scored_and_counts_nowhere() -> None:
     assert values_of(result, "acc,none") == {0: 1.0, 2: 1.0, 3: 1.0}
 
 
-def test_where_exclusion_cannot_be_said_the_document_is_an_error_and_its_score_counts():
+def test_where_exclusion_fails_the_document_is_an_error_and_its_score_counts():
     def exclude(record: Record) -> str:
         if record.index == 1:
             raise DocumentError("no such score")

@@ -112,7 +112,7 @@ def test_values_that_are_no_numbers_are_only_given_to_the_function_in_their_own_
     assert found.undecided == "no value is 0 or 1"
 
 
-def test_a_function_that_fails_on_resamples_keeps_its_number_and_says_so():
+def test_a_function_that_fails_on_resamples_keeps_its_number_with_a_warning():
     def fussy(values):
         if len(set(values)) < 4:
             raise ValueError("too few labels")

@@ -20,7 +20,7 @@ def test_a_fault_inside_a_library_is_put_where_the_user_called_it():
     assert isinstance(caught.value.__cause__, ValueError)
 
 
-def test_an_exception_without_text_is_told_by_its_name():
+def test_an_exception_without_text_is_reported_by_its_name():
     told = pytest.raises(EvalsError, match=r"^filter 'f': AssertionError \(")
     with told, UserCode("filter 'f'", EvalsError):
         raise AssertionError

@@ -42,7 +42,7 @@ def test_a_document_is_never_its_own_shot(module):
         assert len(shots) == 2 and doc.query not in shots
 
 
-def test_pmi_asks_choices_alone_and_wants_to_know_after_what(module, problems):
+def test_pmi_asks_choices_alone_and_needs_their_prompt(module, problems):
     metric = "metrics=[LogLikelihoodAccMetric(LogProbPMINorm())]"
     said = problems(module, f"TASKS_TABLE = [task({metric})]")
     assert "unconditioned_query" in said and "row 1 of split 'test'" in said

@@ -291,7 +291,7 @@ def test_our_own_modules_give_only_fields_that_the_release_has():
     assert len(calls) == 2 and given <= set(FIELDS)
 
 
-def test_modules_beside_a_module_are_found(module, tmp_path):
+def test_modules_next_to_a_module_are_found(module, tmp_path):
     (tmp_path / "my_prompts.py").write_text(
         "from lighteval.tasks.requests import Doc\n"
         "def from_file(line, name):\n"
@@ -337,5 +337,5 @@ def test_languages_have_the_second_names_that_lighteval_gives_them(module):
         ("", False),
     ],
 )
-def test_a_task_module_is_told_from_its_text(text, is_one):
+def test_a_task_module_is_detected_from_its_text(text, is_one):
     assert is_task_module(text.encode()) is is_one

@@ -65,7 +65,9 @@ def test_arguments_of_the_command_line_reach_metrics_of_several_answers(module):
         module(table)
 
 
-def test_all_problems_of_a_module_are_told_with_their_lines(module, problems, n_lines):
+def test_all_problems_of_a_module_are_reported_with_their_lines(
+    module, problems, n_lines
+):
     said = problems(
         module,
         "TASKS_TABLE = [\n"
@@ -123,7 +125,7 @@ def test_of_two_tasks_with_one_name_the_later_counts_as_in_lighteval(module):
         ("TASKS_TABLE = [3]", "which is not a LightevalTaskConfig"),
     ],
 )
-def test_what_is_wrong_is_said_with_a_place(module, table, what, problems):
+def test_what_is_wrong_is_reported_with_a_place(module, table, what, problems):
     said = problems(module, table)
     assert what in said and "parity" in said
 

@@ -70,7 +70,7 @@ def same(row):
     ],
     ids=["copa", "hellaswag", "nli", "translation"],
 )
-def test_an_instruction_stands_in_front_of_every_template(function, row, query):
+def test_an_instruction_precedes_every_template(function, row, query):
     """lighteval drops it in these four."""
     doc = function({**row, "instruction": "Do it."}, "t")
     assert doc.query == query and doc.query.startswith(doc.instruction)
@@ -87,7 +87,7 @@ def test_a_row_whose_continuation_is_nothing_but_markup_is_skipped():
     assert prompt({"ctx_a": "x", "continuations": ["[a]"], "gold_idx": 0}, "t") is None
 
 
-def test_a_row_without_a_column_of_the_adapter_is_told():
+def test_a_row_without_a_column_of_the_adapter_is_reported():
     prompt = get_mcq_prompt_function(EN, {"question": "q"})
     with pytest.raises(
         EvalsError, match="no column 'q' for 'question'; its columns are p"
@@ -105,7 +105,7 @@ def test_a_row_without_a_column_of_the_adapter_is_told():
     ],
     ids=["mcq", "copa", "nli", "qa"],
 )
-def test_a_null_that_a_template_needs_is_told(prompt, name):
+def test_a_null_that_a_template_needs_is_reported(prompt, name):
     """Without its check some of them leave the part out, or take null for false."""
     row = {
         "question": "who?",
@@ -122,7 +122,7 @@ def test_a_null_that_a_template_needs_is_told(prompt, name):
         prompt({**row, name: None}, "t")
 
 
-def test_a_language_without_words_is_told_and_may_be_given_them(monkeypatch):
+def test_a_language_without_words_is_reported_and_may_be_added(monkeypatch):
     row = {"context": "x", "continuations": ["y"], "gold_idx": 0}
     prompt = get_continuation_prompt_function(Language.ZULU, same, MCFFormulation())
     with pytest.raises(EvalsError, match="'answer' is not defined for language 'zul'"):

@@ -19,7 +19,7 @@ def failure(folder, dotted):
     return str(error.value)
 
 
-def test_a_module_beside_the_file_is_found_first(tmp_path):
+def test_a_module_next_to_the_file_is_found_first(tmp_path):
     (tmp_path / "json.py").write_text("def loads(text):\n    return 'mine'\n")
 
     assert found(tmp_path, "json.loads")("{}") == "mine"
@@ -69,7 +69,7 @@ def test_a_module_that_is_nowhere_is_an_error(tmp_path, monkeypatch):
     )
 
 
-def test_a_module_that_fails_says_where(tmp_path, monkeypatch):
+def test_a_module_that_fails_reports_its_place(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "utils.py").write_text("X = 1\nY = {}['y']\n")
 

@@ -48,7 +48,7 @@ def problems(folder, text) -> str:
     return str(error.value)
 
 
-def test_a_tag_stands_for_its_tasks_in_the_order_of_their_names(folder):
+def test_a_tag_selects_its_tasks_in_the_order_of_their_names(folder):
     group = read(folder, "group: g\ntask: [letters]\n")
     assert [task.name for task in group.children] == ["a", "b"]
     assert group.children[0].source.path == folder / "a.yaml"
@@ -79,7 +79,7 @@ def test_what_a_group_changes_is_defined_at_the_member(folder):
     assert str(group.children[1].source) == "g.yaml:4"
 
 
-def test_keys_of_a_group_or_tag_go_to_all_its_tasks_and_a_warning_says_so(folder):
+def test_keys_of_a_group_or_tag_go_to_all_its_tasks_with_a_warning(folder):
     """lm-eval 0.4.13 forces one name onto all of them (lm_eval.md, 11.2)."""
     group = read(folder, "group: g\ntask: [{task: letters, description: D}]\n")
     assert [task.name for task in group.children] == ["a", "b"]
@@ -97,7 +97,7 @@ def test_a_known_group_with_members_of_its_own_is_another_group(folder):
     assert "is different from the group of that name" in group.warnings[0]
 
 
-def test_a_task_that_stands_in_a_group_may_include(folder):
+def test_a_task_that_is_inline_in_a_group_may_include(folder):
     (folder / "base").write_text(TASK.format(name="base"))
     group = read(
         folder, "group: g\ntask: [{task: own, include: base, description: D}]\n"
@@ -152,7 +152,7 @@ def test_a_direction_that_is_not_that_of_the_tasks_is_refused(folder, better, to
     assert f"g.yaml:8: {told}" in problems(folder, SEED.format(better=better))
 
 
-def test_a_task_that_is_reached_twice_counts_twice_and_a_warning_says_so(folder):
+def test_a_task_that_is_reached_twice_counts_twice_with_a_warning(folder):
     group = read(
         folder,
         "group: g\ntask: [a, {group: i, task: [a]}]\n"
@@ -163,7 +163,7 @@ def test_a_task_that_is_reached_twice_counts_twice_and_a_warning_says_so(folder)
     )
 
 
-def test_all_problems_of_a_group_are_told_at_once(folder):
+def test_all_problems_of_a_group_are_reported_at_once(folder):
     assert problems(
         folder,
         """\

@@ -107,7 +107,7 @@ def test_an_import_inside_a_function_works_as_well(tmp_path, without):
         ("from lm_eval.tasks.nowhere import x", "lm_eval.tasks.nowhere"),
     ],
 )
-def test_whatever_else_is_one_error_that_names_it_and_its_line(
+def test_anything_else_is_one_error_that_names_it_and_its_line(
     line, name, tmp_path, without
 ):
     write(tmp_path, utils=f"import re\n{line}\n")
@@ -289,7 +289,7 @@ def test_an_installed_lm_eval_lacks_what_later_releases_have(tmp_path, name):
     assert "fix: this name is newer than the installed lm-eval" in str(error.value)
 
 
-def test_a_method_that_only_later_releases_call_is_told(tmp_path):
+def test_a_method_that_only_later_releases_call_is_reported(tmp_path):
     from pytest_evals.core.task import TaskOptions
     from pytest_evals.dialects.lm_eval.task import load_tasks
 

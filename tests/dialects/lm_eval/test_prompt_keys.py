@@ -129,7 +129,9 @@ def test_a_prompt_without_two_parts_is_the_delimiter(toy, promptsource):
     assert (request.prompt, doc.target) == ("##", "##")
 
 
-def test_what_promptsource_lacks_itself_is_told_by_name(toy, promptsource, tmp_path):
+def test_what_promptsource_lacks_itself_is_reported_by_name(
+    toy, promptsource, tmp_path
+):
     templates = tmp_path / "library" / "promptsource" / "templates.py"
     templates.write_text("import pkg_of_nobody\n")
     assert fault(toy, "use_prompt: promptsource:x\n") == (
@@ -167,7 +169,9 @@ def test_promptsource_without_the_library_is_one_clear_error(toy):
         ),
     ],
 )
-def test_a_prompt_that_is_not_there_is_said_with_its_line(toy, tmp_path, given, what):
+def test_a_prompt_that_is_not_there_is_reported_with_its_line(
+    toy, tmp_path, given, what
+):
     (tmp_path / "ours.yaml").write_text(
         "prompts:\n  odd: {doc_to_text: q}\n"
         "  choosing: {doc_to_text: q, doc_to_target: a, doc_to_choice: [x]}\n"
@@ -178,7 +182,7 @@ def test_a_prompt_that_is_not_there_is_said_with_its_line(toy, tmp_path, given, 
     assert told == f"toy.yaml:7: use_prompt: {what}"
 
 
-def test_a_dataset_that_promptsource_does_not_know_is_said(toy, promptsource):
+def test_a_dataset_that_promptsource_does_not_know_is_reported(toy, promptsource):
     told = fault(toy, "use_prompt: promptsource:x\ndataset_name: other\n")
 
     assert told == (

@@ -274,7 +274,7 @@ def test_a_class_that_cannot_be_run_is_one_error_of_its_file(more, fault, tmp_pa
     assert str(error.value).count("t.yaml:2: ") == 1
 
 
-def test_metrics_of_lighteval_are_measured_beside_those_of_the_class(tmp_path):
+def test_metrics_of_lighteval_are_measured_next_to_those_of_the_class(tmp_path):
     (tmp_path / "task.py").write_text(MODULE)
     (tmp_path / "t.yaml").write_text(
         "task: t\nclass: !function task.Mine\nmetric_list:\n"
@@ -295,7 +295,7 @@ def test_metrics_of_lighteval_are_measured_beside_those_of_the_class(tmp_path):
     assert values == {"seen": 3, "em:strip_strings=True": 1, "simpleqa_judge": 0}
 
 
-def test_a_metric_that_a_class_cannot_measure_is_told_with_its_line(tmp_path):
+def test_a_metric_that_a_class_cannot_measure_is_reported_with_its_line(tmp_path):
     (tmp_path / "task.py").write_text(MODULE)
     (tmp_path / "t.yaml").write_text(
         "task: t\nclass: !function task.Mine\nmetric_list:\n"
@@ -309,7 +309,7 @@ def test_a_metric_that_a_class_cannot_measure_is_told_with_its_line(tmp_path):
     assert "t.yaml:5: " in lines[1] and "output_type generate_until" in lines[1]
 
 
-def test_a_class_with_images_says_so_before_any_of_them_is_read(tmp_path):
+def test_a_class_with_images_warns_before_any_of_them_is_read(tmp_path):
     """So that models of texts are refused before one is loaded."""
     shown = 'KEYS = {"doc_to_image": ["photo"]}\n'
     assert load(tmp_path, shown).shows_images

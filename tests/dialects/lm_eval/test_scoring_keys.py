@@ -100,7 +100,7 @@ def test_names_of_an_aggregation_that_are_taken_get_its_metrics_in_front(
     assert list(found) == ["exact_match_bleu,none", "exact_match_n,none", "bleu,none"]
 
 
-def test_an_aggregation_that_gives_no_number_is_told(load, tmp_path):
+def test_an_aggregation_that_gives_no_number_is_reported(load, tmp_path):
     (tmp_path / "own.py").write_text("def odd(values): return {'n': 'many'}\n")
     task = load(TEXT + metrics("{metric: exact_match, aggregation: !function own.odd}"))
     (only,) = result_of(task, lambda doc: "x").values()
@@ -225,7 +225,7 @@ def test_hf_evaluate_does_nothing_where_metrics_are_not_called(load):
     assert [m.key for m in load(CHOICE + metrics(entry)).metrics] == ["f1,none"]
 
 
-def test_a_script_beside_the_task_file_is_a_metric(load, tmp_path):
+def test_a_script_next_to_the_task_file_is_a_metric(load, tmp_path):
     (tmp_path / "wer").mkdir()
     (tmp_path / "wer" / "wer.py").write_text("# run when the first document is scored")
     task = load(TEXT + metrics("{metric: wer, aggregation: mean}"))
@@ -253,7 +253,7 @@ def test_a_task_that_runs_the_models_code_is_refused_unless_it_is_allowed(load):
     assert load(TEXT + "unsafe_code: false\n").name == "toy"
 
 
-def test_an_entry_that_stands_twice_counts_once(load):
+def test_an_entry_that_occurs_twice_counts_once(load):
     """As in lm-eval, which keeps metrics by their names; of two entries that differ it
     keeps the later."""
     entries = ["{metric: exact_match, ignore_case: true}"] * 2

@@ -51,7 +51,7 @@ def test_a_valid_file_gives_documents_with_requests(path):
 
 
 @pytest.mark.parametrize("path", INVALID, ids=lambda path: path.stem)
-def test_an_invalid_file_says_everything_that_is_wrong(path, monkeypatch):
+def test_an_invalid_file_reports_all_problems(path, monkeypatch):
     monkeypatch.chdir(path.parent)
 
     with pytest.raises(TaskFileError) as error:
@@ -60,7 +60,7 @@ def test_an_invalid_file_says_everything_that_is_wrong(path, monkeypatch):
     assert f"{error.value}\n" == path.with_suffix(".txt").read_text()
 
 
-def test_a_task_has_what_its_file_says():
+def test_a_task_has_the_values_of_its_file():
     loaded = valid("multiple_choice")
 
     assert (loaded.name, loaded.alias) == ("multiple_choice", "Choices")
@@ -108,9 +108,7 @@ def test_requests_follow_the_file():
     ("own", "option", "shots"),
     [("num_fewshot: 2", 1, 1), ("num_fewshot: 0", 3, 0), ("", 3, 3), ("", None, 0)],
 )
-def test_the_option_for_shots_beats_the_file_unless_that_says_0(
-    toy, own, option, shots
-):
+def test_the_option_for_shots_beats_the_file_unless_that_is_0(toy, own, option, shots):
     loaded = toy(own, num_fewshot=option)
 
     assert loaded.n_shots == shots
@@ -205,7 +203,7 @@ def test_the_resolved_configuration_has_lm_evals_keys_and_the_source_of_function
     assert "gates" not in valid("multiple_choice").config["metadata"]
 
 
-def test_a_function_is_looked_for_beside_the_file_that_names_it(tmp_path):
+def test_a_function_is_looked_for_next_to_the_file_that_names_it(tmp_path):
     base = (FILES / "valid" / "_base").read_text().replace("..", str(FILES))
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared" / "base").write_text(f"{base}process_docs: !function u.f\n")
@@ -359,7 +357,7 @@ def test_a_path_with_a_slash_is_no_slip(toy):
     )
 
 
-def test_a_plain_word_that_is_no_column_of_choices_is_said(toy):
+def test_a_plain_word_that_is_no_column_of_choices_is_reported(toy):
     assert failure(toy("doc_to_choice: choicez\n")).startswith(
         "toy.yaml:3: doc_to_choice: no column called 'choicez'; "
         "did you mean 'choices'?\n  fix: the columns are "

@@ -53,7 +53,7 @@ for _ in range(2):
 
 
 @pytest.mark.slow
-def test_scripts_beside_the_task_and_in_the_cache_are_run(tmp_path):
+def test_scripts_next_to_the_task_and_in_the_cache_are_run(tmp_path):
     """In a process of its own: the library reads the place of its cache when it is
     imported."""
     cache = tmp_path / "home/modules/evaluate_modules/metrics"
@@ -98,7 +98,7 @@ def test_a_script_that_is_not_on_this_disk_is_never_downloaded(tmp_path, monkeyp
     )
 
 
-def test_a_missing_library_is_told(monkeypatch, tmp_path):
+def test_a_missing_library_is_reported(monkeypatch, tmp_path):
     monkeypatch.setattr(hf_evaluate, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError) as caught:
         find_metric("wer", [tmp_path])

@@ -111,7 +111,7 @@ def test_the_first_of_equal_choices_is_chosen():
 
 
 @pytest.mark.parametrize("gold", [-100, 2, [2], [-100]])
-def test_a_right_answer_outside_the_choices_scores_0_and_says_so(gold):
+def test_a_right_answer_outside_the_choices_scores_0_with_a_warning(gold):
     one = doc(["a", "b"], gold, target="z")
     (acc,) = scorer("multiple_choice", "acc")(record(one, *lls(-1.0, -2.0)))
     assert acc.value == 0.0
@@ -208,7 +208,7 @@ def test_a_mapped_number_is_compared_with_the_target_as_number():
         score(record(doc(["2"], target=2), *texts("three")))
 
 
-def test_unknown_arguments_of_exact_match_are_told():
+def test_unknown_arguments_of_exact_match_are_reported():
     spec = MetricSpec(name="exact_match", arguments={"ignore_cases": True})
     with pytest.raises(EvalsError) as caught:
         scorer("generate_until", spec)
@@ -365,7 +365,7 @@ def _counted(values):
         (_counted, True, None),
     ],
 )
-def test_a_value_of_one_is_right_whatever_function_of_the_task_averages_it(
+def test_a_value_of_one_is_right_for_any_function_of_the_task_that_averages_it(
     how, better, correct
 ):
     spec = MetricSpec(name="own", aggregation=how, higher_is_better=better)
@@ -465,7 +465,7 @@ class Quoted:
 
 
 @pytest.mark.parametrize(("own", "n"), [(Longest, 1), (Quoted, 0)])
-def test_a_filter_that_looks_beyond_its_document_is_found_and_said(own, n):
+def test_a_filter_that_looks_beyond_its_document_is_found_and_reported(own, n):
     """lm-eval 0.4.13 shows it all documents at once (``api/filter.py``)."""
     steps = [FilterStep(function=own), FilterStep(function="take_first")]
     scorer = Scorer(
