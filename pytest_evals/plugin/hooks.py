@@ -17,8 +17,8 @@ import pytest
 from pytest_evals import hookspecs
 from pytest_evals.plugin import CLASH, secrets
 from pytest_evals.plugin.fixtures import eval_judge, eval_model, eval_results
-from pytest_evals.plugin.settings.adding import add_options, offer_model_alias
 from pytest_evals.plugin.settings.options import OPTIONS, Options
+from pytest_evals.plugin.settings.parser import add_options, offer_model_alias
 from pytest_evals.plugin.settings.process import (
     ALONE,
     STARTED,

@@ -7,8 +7,7 @@ A document is a direct child of its file, so that pytest's own ways to select wo
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
@@ -75,27 +74,21 @@ class TaskFile(pytest.File):
         return [TaskGates.from_parent(self, name=name, nodeid=nodeid, run=run)]
 
     def documents(self, run: TaskRun) -> list[DocItem]:
-        """One item a document; the garbage collector would take 40 % of the time."""
+        """Return one item a document."""
         task, base = run.task, run.nodeid
         marks = marks_of(task)
         for tag in task.tags:
             self.config.addinivalue_line("markers", f"{tag}: a tag of eval tasks")
-        enabled = gc.isenabled()
-        gc.disable()
-        try:
-            return [
-                DocItem.from_parent(
-                    self,
-                    name=f"{run.name}[{id_}]",
-                    nodeid=f"{base}[{id_}]",
-                    job=Job(task, index),
-                    marks=marks,
-                )
-                for id_, index in zip(run.ids, run.indices, strict=True)
-            ]
-        finally:
-            if enabled:
-                gc.enable()
+        return [
+            DocItem.from_parent(
+                self,
+                name=f"{run.name}[{id_}]",
+                nodeid=f"{base}[{id_}]",
+                job=Job(task, index),
+                marks=marks,
+            )
+            for id_, index in zip(run.ids, run.indices, strict=True)
+        ]
 
     def repr_failure(
         self, excinfo: ExceptionInfo[BaseException], style: Any = None
@@ -106,17 +99,10 @@ class TaskFile(pytest.File):
         return super().repr_failure(excinfo)
 
     @property
-    def documents_ihook(self) -> Any:
-        """The hooks as this folder sees them; pytest looks them up anew each time."""
-        if not hasattr(self, "_documents_ihook"):
-            self._documents_ihook = self.ihook
-        return self._documents_ihook
-
-    @property
     def score_hook(self) -> Any:
         """``pytest_evals_score`` if a user implements it for this folder, else None."""
         if not hasattr(self, "_score_hook"):
-            hook = self.documents_ihook.pytest_evals_score
+            hook = self.ihook.pytest_evals_score
             self._score_hook = hook if hook.get_hookimpls() else None
         return self._score_hook
 
@@ -126,13 +112,6 @@ class TaskFile(pytest.File):
         if not hasattr(self, "_shows_documents"):
             self._shows_documents = wants_properties(self.config)
         return self._shows_documents
-
-    @property
-    def report_keywords(self) -> Mapping[str, Any]:
-        """Keywords of all reports of documents of this file: one mapping for all."""
-        if not hasattr(self, "_report_keywords"):
-            self._report_keywords = {self.name: 1, "evals": 1}
-        return self._report_keywords
 
     def model_definition(self, item: DocItem) -> Definition:
         """What opens the models of this file's documents; nothing is executed."""
@@ -259,11 +238,6 @@ class DocItem(pytest.Item):
         if self.config.getoption("show_fixtures_per_test"):
             return None
         return self.parent.fixtureinfo(self)
-
-    @property
-    def ihook(self) -> Any:
-        """The hooks as its folder sees them."""
-        return self.parent.documents_ihook
 
     @property
     def location(self) -> tuple[str, int | None, str]:

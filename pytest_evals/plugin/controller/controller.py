@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_evals.plugin.execution.fast_path.compact_reports import CompactReports
 from pytest_evals.plugin.execution.model_readiness import REFUSED
 from pytest_evals.plugin.reporting.annotations import FAULTS, Faults
 from pytest_evals.plugin.session import SESSION
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.settings.process import visible_devices
-from pytest_evals.plugin.workers.compact_reports import LightReports
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
@@ -38,7 +38,8 @@ class Controller:
 
     def __init__(self, config: pytest.Config) -> None:
         """Nothing is started yet."""
-        config.pluginmanager.register(LightReports(), "evals-light-reports")
+        if config.stash[OPTIONS].fast_path:
+            config.pluginmanager.register(CompactReports(), "evals-compact-reports")
         self._config = config
         self._scheduler: EvalScheduling | None = None
         self._n = 0

@@ -3,42 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Sequence
-from functools import cached_property
-from itertools import pairwise
+from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import pytest
 
 from pytest_evals.plugin.checks.reference_models import run_reference_models
 from pytest_evals.plugin.checks.session import check_session
-from pytest_evals.plugin.execution.capture import Printed
 from pytest_evals.plugin.execution.deduplication import settle
-from pytest_evals.plugin.execution.direct_hooks import Calls, calls_of
-from pytest_evals.plugin.execution.document_reports import (
-    Status,
-    call_of,
-    mark,
-    path_shown,
-    report_of,
-    status_of,
-    teardown_of,
-)
+from pytest_evals.plugin.execution.document_reports import Status, mark, status_of
 from pytest_evals.plugin.execution.finish import finish
-from pytest_evals.plugin.execution.garbage_collection import Garbage
 from pytest_evals.plugin.execution.gate_marks import excuses_of
 from pytest_evals.plugin.execution.last_failed import keep_failed
-from pytest_evals.plugin.execution.model_readiness import Refusing
-from pytest_evals.plugin.execution.other_protocols import Protocol, protocol_of_others
-from pytest_evals.plugin.execution.report_batches import Outbox
+from pytest_evals.plugin.execution.model_readiness import ModelReadiness
 from pytest_evals.plugin.gate_documents import (
     documents_of_gates,
     documents_of_named_gates,
 )
 from pytest_evals.plugin.messages import message_of
 from pytest_evals.plugin.models.progress import Progress
-from pytest_evals.plugin.nodes import DocItem, TaskFile
+from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.plugin.reporting.prompt_checks import has_news, look, will_ask
 from pytest_evals.plugin.reporting.terminal_summary import (
     collected_lines,
@@ -47,13 +32,12 @@ from pytest_evals.plugin.reporting.terminal_summary import (
 )
 from pytest_evals.plugin.result_tests import is_late, turn
 from pytest_evals.plugin.session import EvalSession
-from pytest_evals.plugin.settings.outlets import Outlets, torn_down
+from pytest_evals.plugin.settings.outlets import Outlets
 from pytest_evals.plugin.settings.profile import profile_line
 from pytest_evals.plugin.settings.run_options import check_places
 from pytest_evals.plugin.suite.entities import check_parameters
 from pytest_evals.plugin.suite.uncollected_files import lost_gates
 from pytest_evals.plugin.workers.collection_report import report_collection
-from pytest_evals.plugin.workers.compact_reports import earlier_than
 from pytest_evals.plugin.workers.sharding import deal
 from pytest_evals.store.writable import remove_made
 
@@ -61,31 +45,19 @@ LOOK_S = 0.2
 """Seconds between two looks of a worker at the controller's wish to stop."""
 
 
-class Running:
-    """One object a session, as a pytest plugin."""
+class SessionHooks:
+    """The hooks, as a pytest plugin."""
 
     def __init__(self, session: EvalSession) -> None:
-        """Nothing runs yet."""
         self._session = session
-        self._active: TaskFile | None = None
-        self._torn_down: frozenset[str] = frozenset()
-        """Outcomes of documents whose teardown is reported too."""
-        self.following: list[pytest.Item] = []
-        """Items that may run under the same call of the protocol."""
-        self.n_run = 0
-        """Items that the last call has run."""
-        self._asks = False
-        """Whether documents will be sent, as far as it is known."""
+        self._sends = False
+        """Whether documents will be sent to a model, as far as it is known."""
         self._looked = 0.0
-        orders = session.orders
-        self._outbox = Outbox(session.config, orders) if orders is not None else None
-        self.refusing = Refusing(session)
+        self.readiness = ModelReadiness(session)
         self._made: tuple[Path, ...] = ()
-        self._printed = Printed(session.config)
-        self._terminal = session.config.pluginmanager.getplugin("terminalreporter")
+        """Folders that were created for results."""
         self._is_verbose = session.config.get_verbosity() > 0
         self._setup_only = session.config.getoption("setuponly", False)
-        self._garbage = Garbage()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(
@@ -117,7 +89,7 @@ class Running:
         """Check what was asked for, and plan it; a worker plans its shard."""
         orders, stopping = self._session.orders, self._session.stopping
         items = session.items
-        self._asks = not self._setup_only and will_ask(session, self._session.options)
+        self._sends = not self._setup_only and will_ask(session, self._session.options)
         lost = lost_gates(session.config, self._session.gates)
         self._session.suite.warn(map(str, lost))
         if orders is None:
@@ -148,7 +120,7 @@ class Running:
         lines = collected_lines(self._session, items)
         if lines:
             lines += profile_line(self._session.options.profile)
-        if lines and not self._asks:
+        if lines and not self._sends:
             lines += warning_lines(self._session)
         if not self._session.options.write_out:
             return lines
@@ -159,7 +131,7 @@ class Running:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
         """Show progress while documents run."""
-        begins = self._asks and has_news(self._session, session.items)
+        begins = self._sends and has_news(self._session, session.items)
         if begins:
             self.begin()
         try:
@@ -172,15 +144,10 @@ class Running:
             self._session.run.partial = "interrupted"
             raise
         finally:
-            if self._outbox is not None:
-                self._outbox.empty()
             self._clear()
 
     def begin(self) -> None:
-        """From now on there is something to show and to sum up.
-
-        The items live to the end: the garbage collector need not look at them again
-        and again.
+        """Prepare the progress line and the results.
 
         Raises:
             pytest.UsageError: The results cannot be written.
@@ -188,119 +155,30 @@ class Running:
         config = self._session.config
         if self._session.orders is None:
             self._made = check_places(config, self._session.options)
-        self._garbage.freeze()
         self._session.progress = Progress(config, self._session.run.inference)
         Outlets.begin(config)
-        self._torn_down = torn_down(config)
 
     def _clear(self) -> None:
         if self._session.progress is not None:
             self._session.progress.clear()
 
-    @pytest.hookimpl
-    def pytest_runtest_protocol(
-        self, item: pytest.Item, nextitem: pytest.Item | None
-    ) -> bool | None:
-        """The light protocol, for documents between two documents of their file.
-
-        The others go through pytest's own, so that what is set up for the file is set
-        up once and torn down once. A plugin with a protocol of its own, as
-        pytest-rerunfailures, comes first.
-        """
-        self.n_run = 1
-        self.refusing.first(item.session)
-        outbox = self._outbox
-        if outbox is not None:
-            self._obey_stop(item.session)
-            outbox.empty_if_slow()
-        if not self._is_between(item, nextitem):
-            if outbox is not None:
-                outbox.empty()
-            return None
-        if self._ran_elsewhere(item, nextitem):
-            return True
-        if outbox is not None:
-            self._run(item, outbox.send)
-            return True
-        with path_shown(self._terminal):
-            calls = calls_of(item.config)
-            self._show_and_run(item, calls)
-            for document, then in pairwise(self.following):
-                stops = item.session.shouldfail or item.session.shouldstop
-                if stops or not self._is_between(document, then):
-                    break
-                self._show_and_run(document, calls)
-                self.n_run += 1
-        return True
-
-    def _ran_elsewhere(self, item: DocItem, nextitem: pytest.Item | None) -> bool:
-        """Whether another plugin has run the item."""
-        run = self._protocol_of_others
-        if run is None:
-            return False
-        if self._outbox is not None:
-            self._outbox.empty()
-        return bool(run(item=item, nextitem=nextitem))
-
-    @cached_property
-    def _protocol_of_others(self) -> Protocol | None:
-        return protocol_of_others(self._session.config)
-
-    def _is_between(
-        self, item: pytest.Item, nextitem: pytest.Item | None
-    ) -> TypeGuard[DocItem]:
-        """Whether the item stands between two documents of its file."""
-        if not isinstance(item, DocItem):
-            self._active = None
-            return False
-        parent = item.parent
-        sibling = isinstance(nextitem, DocItem) and nextitem.parent is parent
-        is_first = self._active is not parent
-        if is_first or not sibling or self._setup_only or _is_marked(item):
-            self._active = parent if sibling else None
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
+        """Check models before the first test, and obey the controller."""
+        self.readiness.before_item(item.session)
+        if self._session.orders is not None:
+            self._stop_if_asked(item.session)
+        if not self._session.options.fast_path:
             self._clear()
-            return False
-        return True
 
-    def _show_and_run(self, item: DocItem, calls: Calls) -> None:
-        nodeid, location = item.nodeid, item.location
-        calls.logstart(nodeid, location)
-        self._run(item, calls.logreport)
-        calls.logfinish(nodeid, location)
-
-    def _obey_stop(self, session: pytest.Session) -> None:
-        """A worker has its whole shard: it looks now and then whether the controller
-        wants it to stop."""
+    def _stop_if_asked(self, session: pytest.Session) -> None:
+        """Stop a worker, which has its whole shard, if the controller stops."""
         if time.monotonic() - self._looked < LOOK_S:
             return
         self._looked = time.monotonic()
         orders = self._session.orders
         if orders is not None and Path(orders.stop).exists():
             session.shouldstop = "the session is stopping"
-
-    def _run(self, item: DocItem, send: Callable[[pytest.TestReport], object]) -> None:
-        """What ``CallInfo.from_call`` does, whose clocks cost a document as much as its
-        scoring."""
-        start, clock, excinfo = time.time(), time.perf_counter(), None
-        self._printed.begin()
-        try:
-            item.runtest()
-        except (pytest.exit.Exception, KeyboardInterrupt):
-            raise
-        except BaseException:  # noqa: BLE001 - as pytest does
-            excinfo = pytest.ExceptionInfo.from_current()
-        finally:
-            sections = self._printed.end()
-        stop = start + time.perf_counter() - clock
-        report = report_of(item, excinfo, start, stop)
-        if sections:
-            report.sections += sections
-        send(report)
-        if excinfo is not None and not report.skipped:
-            call = call_of(excinfo, report)
-            item.ihook.pytest_exception_interact(node=item, call=call, report=report)
-        if report.outcome in self._torn_down:
-            send(teardown_of(report))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -318,12 +196,6 @@ class Running:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take a record that a worker sends, and first those that came with it; and
         wipe the progress line, since whatever is written next must not land on it."""
-        earlier = earlier_than(report)
-        if earlier:
-            pass_on = calls_of(self._session.config).logreport
-            for one in earlier:
-                vars(one)["node"] = report.node
-                pass_on(one)
         packed = getattr(report, "evals_record", None)
         if packed is not None and self._session.orders is None:
             self._session.receive(packed)
@@ -358,16 +230,3 @@ class Running:
     def pytest_unconfigure(self, config: pytest.Config) -> None:
         """Leave all as it was."""
         Outlets.end(config)
-        self._garbage.end()
-
-
-def _is_marked(item: DocItem) -> bool:
-    """Whether somebody has put a marker on a document, or on what it is in, that pytest
-    itself must obey."""
-    nodes: list[pytest.Item | pytest.Collector] = [item]
-    while nodes[-1].parent is not None:
-        nodes.append(nodes[-1].parent)
-    return any(mark.name in _OBEYED for one in nodes for mark in one.own_markers)
-
-
-_OBEYED = ("skip", "skipif", "xfail")

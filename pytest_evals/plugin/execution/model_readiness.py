@@ -23,7 +23,7 @@ REFUSED = "evals_refused"
 """Key of what a worker sends."""
 
 
-class Refusing:
+class ModelReadiness:
     """The hooks of a session that asks models, as a pytest plugin."""
 
     def __init__(self, session: EvalSession) -> None:
@@ -51,7 +51,7 @@ class Refusing:
             error = pytest.UsageError(refused)
             raise with_place(session.config, error) from None
 
-    def first(self, session: pytest.Session) -> None:
+    def before_item(self, session: pytest.Session) -> None:
         """Before each call of the protocol.
 
         Raises:

@@ -18,7 +18,7 @@ import pytest
 from pytest_evals.plugin.session import EvalSession
 
 
-class Terminating:
+class SigtermHandler:
     """One object a session, as a pytest plugin."""
 
     def __init__(self, session: EvalSession) -> None:

@@ -1,15 +1,18 @@
-"""Start a session: its state, and the plugins that its options need. Nothing is
-registered before an eval file was found."""
+"""Start a session: create its state and register the plugins that its options need.
+
+Called when the first eval file is collected.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from pytest_evals.plugin.execution.hooks import Running
+from pytest_evals.plugin.execution.fast_path.compact_reports import CompactReports
+from pytest_evals.plugin.execution.fast_path.protocol import FastPath
+from pytest_evals.plugin.execution.hooks import SessionHooks
 from pytest_evals.plugin.execution.last_failed import LastFailed
-from pytest_evals.plugin.execution.loop import ItemLoop
 from pytest_evals.plugin.execution.short_summary import ShortSummary
-from pytest_evals.plugin.execution.sigterm import Terminating
+from pytest_evals.plugin.execution.sigterm import SigtermHandler
 from pytest_evals.plugin.modes.cache_info import CacheInfoMode
 from pytest_evals.plugin.modes.comparison import Comparing
 from pytest_evals.plugin.modes.only import OnlyMode
@@ -20,44 +23,45 @@ from pytest_evals.plugin.reporting.max_warnings import OpenGates
 from pytest_evals.plugin.reporting.pull_request import Publishing
 from pytest_evals.plugin.reporting.result_hook import Listeners
 from pytest_evals.plugin.session import SESSION, EvalSession
-from pytest_evals.plugin.workers.compact_reports import LightReports
 
-NAME = "evals-running"
-"""What the plugin of hooks that see every test is called."""
+NAME = "evals-session"
+"""Name of the pytest plugin with the hooks of every test."""
 
 
 def start(config: pytest.Config) -> EvalSession:
-    """The session's state; made, with its plugins, when it is first asked for."""
+    """Return the session's state; the first call creates it and registers plugins."""
     if SESSION not in config.stash:
         session = config.stash[SESSION] = EvalSession(config)
-        config.pluginmanager.register(Terminating(session), f"{NAME}-terminating")
+        config.pluginmanager.register(SigtermHandler(session), "evals-sigterm")
         if not session.options.validate:
-            _run(session, config.pluginmanager)
-            _show(session, config)
-            _change(session, config.pluginmanager)
+            _register_run(session, config.pluginmanager)
+            _register_reports(session, config)
+            _register_mode(session, config.pluginmanager)
     return config.stash[SESSION]
 
 
 def begin(config: pytest.Config) -> None:
-    """Start to show and to sum up on a controller, which has no loop of its own."""
-    running: Running = config.pluginmanager.getplugin(NAME)
-    running.begin()
+    """Prepare the progress line and the results on a controller, whose loop is that of
+    pytest-xdist."""
+    hooks: SessionHooks = config.pluginmanager.getplugin(NAME)
+    hooks.begin()
 
 
-def _run(session: EvalSession, plugins: pytest.PytestPluginManager) -> None:
-    """What runs documents."""
-    running = Running(session)
-    plugins.register(running, NAME)
-    plugins.register(ItemLoop(running), f"{NAME}-loop")
-    plugins.register(running.refusing, f"{NAME}-refusing")
+def _register_run(session: EvalSession, plugins: pytest.PytestPluginManager) -> None:
+    hooks = SessionHooks(session)
+    plugins.register(hooks, NAME)
+    plugins.register(hooks.readiness, "evals-model-readiness")
     if session.config.getoption("lf", False):
-        plugins.register(LastFailed(), f"{NAME}-last-failed")
-    if session.orders is not None:
-        plugins.register(LightReports(), "evals-light-reports")
+        plugins.register(LastFailed(), "evals-last-failed")
+    if session.options.fast_path:
+        fast_path = FastPath(session)
+        plugins.register(fast_path, "evals-fast-path")
+        if fast_path.batches is not None:
+            plugins.register(fast_path.batches, "evals-report-batches")
+            plugins.register(CompactReports(), "evals-compact-reports")
 
 
-def _show(session: EvalSession, config: pytest.Config) -> None:
-    """What tells of the run."""
+def _register_reports(session: EvalSession, config: pytest.Config) -> None:
     if session.options.save_baseline or session.options.compare:
         config.pluginmanager.register(Comparing(session), "evals-comparing")
     if session.orders is None:
@@ -70,8 +74,7 @@ def _show(session: EvalSession, config: pytest.Config) -> None:
     Listeners.begin(session)
 
 
-def _change(session: EvalSession, plugins: pytest.PytestPluginManager) -> None:
-    """What makes this run another one than usual; a mode is imported when wanted."""
+def _register_mode(session: EvalSession, plugins: pytest.PytestPluginManager) -> None:
     options = session.options
     if options.plan:
         from pytest_evals.plugin.modes.plan import Planning

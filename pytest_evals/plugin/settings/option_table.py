@@ -1,5 +1,6 @@
-"""The table of options, from which the command line, the ini file and the docs are
-made. Standard library only: this is imported in every pytest run.
+"""The table of options, for the command line, the ini file and the docs.
+
+Standard library only: this is imported in every pytest run.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from typing import Literal, NamedTuple
 class Option(NamedTuple):
     """One option.
 
-    ``kind`` is what is given: ``text``, ``flag`` (no value) or ``list`` (may be given
-    several times). A text with ``alone`` may be left out, and is that then. An option
-    without ini twin makes sense for one run only.
+    ``kind`` is ``text``, ``flag`` (no value) or ``list`` (may be repeated). ``alone``
+    is the value of a text option without one. An option without ini key applies to one
+    run only.
     """
 
     name: str
@@ -25,292 +26,316 @@ class Option(NamedTuple):
 
     @property
     def flag(self) -> str:
-        """As typed on the command line."""
+        """Name on the command line."""
         return f"--evals-{self.name}"
 
     @property
     def dest(self) -> str:
-        """Name of the value, and of the ini twin."""
+        """Name of the value, and of the ini key."""
         return "evals_" + self.name.replace("-", "_")
 
 
-TABLE = (
-    Option(
-        "model",
-        "SPEC",
-        "The model: hf:PATH_OR_ID[,dtype=…,device=…,revision=…], "
-        "openai:NAME[,base_url=…,api=…] or scripted:…",
+GROUPS: dict[str, tuple[Option, ...]] = {
+    "evals: model": (
+        Option(
+            "model",
+            "SPEC",
+            "Model to evaluate: hf:PATH_OR_ID, openai:NAME or scripted:FILE, with "
+            "arguments such as ,dtype=bfloat16.",
+        ),
+        Option(
+            "judge",
+            "SPEC",
+            "Judge model for tasks that name none, written like --model.",
+        ),
+        Option("device", "NAME", "Device of an hf model, such as cpu, cuda or cuda:1."),
+        Option(
+            "batch-tokens",
+            "N",
+            "Tokens per batch of an hf model, instead of its automatic size.",
+        ),
+        Option(
+            "ray",
+            "ADDRESS",
+            "Replicate the hf model (replicas=N) on a Ray cluster: HOST:6379, "
+            "ray://HOST:10001, local or auto (the default without an address).",
+            alone="auto",
+        ),
+        Option(
+            "gen-kwargs",
+            "K=V,…|JSON",
+            "Generation arguments that override those of the tasks, such as "
+            "temperature=0.7,max_gen_toks=64.",
+        ),
+        Option(
+            "max-errors",
+            "P%",
+            "Stop when more than this share of the documents gets no response from the "
+            "model.",
+            default="5%",
+        ),
     ),
-    Option(
-        "judge",
-        "SPEC",
-        "The model that judges answers, where a task names none: as --model.",
+    "evals: selection": (
+        Option(
+            "tasks",
+            "NAMES",
+            "Run only these tasks: names, groups, tags or globs, separated by commas, "
+            "or a text file with one per line.",
+        ),
+        Option(
+            "include-path",
+            "DIR",
+            "Additional folder of task files for names in groups and in --evals-tasks "
+            "(may be repeated).",
+            kind="list",
+        ),
+        Option(
+            "python-files",
+            "GLOBS",
+            "Names of Python files with a TASKS_TABLE (lighteval) to collect.",
+            default="eval_*.py *_eval.py",
+        ),
+        Option(
+            "limit",
+            "N|P%",
+            "Run only the first N documents, or the first P percent, of each task.",
+        ),
+        Option(
+            "sample",
+            "N|P%",
+            "Run only a random sample of N documents, or of P percent, of each task.",
+        ),
+        Option(
+            "seed",
+            "N",
+            "Seed of samples and of few-shot examples.",
+            default="1234",
+        ),
+        Option(
+            "only",
+            "wrong,error,…",
+            "Run only documents that were wrong, error, missing or regressed in the "
+            "last run of this model.",
+            ini=False,
+        ),
     ),
-    Option(
-        "tasks",
-        "NAMES",
-        "Run only these tasks: names, groups, tags or globs, separated by commas, or a "
-        "text file with one a line. NAME|5 has 5 shots; NAME@n=8@k=1|0 gives arguments "
-        "to metrics of several answers.",
+    "evals: prompts": (
+        Option(
+            "num-fewshot",
+            "N",
+            "Number of few-shot examples in each prompt, except in tasks with "
+            "num_fewshot: 0.",
+        ),
+        Option(
+            "exclude-own-shots",
+            "",
+            "Never use a document as its own few-shot example, even if lm-eval does.",
+            kind="flag",
+        ),
+        Option(
+            "apply-chat-template",
+            "",
+            "Send prompts as chats, rendered with the model's chat template.",
+            kind="flag",
+        ),
+        Option(
+            "fewshot-as-one-turn",
+            "",
+            "With a chat template, put all few-shot examples into one user message.",
+            kind="flag",
+        ),
+        Option(
+            "system-instruction",
+            "TEXT",
+            "Text before every prompt; in a chat, the system message.",
+        ),
+        Option(
+            "metadata",
+            "K=V,…|JSON",
+            "Entries of every task's metadata, which functions that build a dataset "
+            "receive.",
+        ),
+        Option(
+            "reasoning-tags",
+            "PAIRS|off",
+            "Pairs of tags whose content is removed from answers of lighteval tasks "
+            "before scoring.",
+            default="[('<think>', '</think>')]",
+        ),
+        Option(
+            "write-out",
+            "N",
+            "Show the rendered prompts of the first N documents of each task before the"
+            " run.",
+            ini=False,
+        ),
     ),
-    Option(
-        "python-files",
-        "GLOBS",
-        "Names of Python files with a TASKS_TABLE of lighteval's that are collected "
-        "without being named.",
-        default="eval_*.py *_eval.py",
+    "evals: gates": (
+        Option(
+            "gate",
+            "EXPR",
+            "Additional gate: '[TASK/]METRIC[,FILTER] >= NUMBER' (may be repeated).",
+            kind="list",
+        ),
+        Option(
+            "inconclusive",
+            "warn|fail|pass",
+            "Result of an inconclusive gate: it passes and is shown, fails, or passes.",
+            default="warn",
+        ),
+        Option(
+            "profile",
+            "default|release",
+            "Settings for a purpose; release: inconclusive gates fail, thresholds "
+            "default to over: population, and limits and samples are refused.",
+            default="default",
+        ),
+        Option("strict", "", "Fail a document whose answer is wrong.", kind="flag"),
+        Option(
+            "stop",
+            "off|curtail|auto",
+            "Stop a task once its gates are decided: when no document can change them "
+            "(curtail), or is unlikely to (auto).",
+            default="off",
+        ),
+        Option(
+            "stop-error",
+            "P%",
+            "Probability, over all gates, that --evals-stop=auto changes a verdict.",
+            default="1%",
+        ),
+        Option(
+            "bootstrap-iters",
+            "N",
+            "Resamples of bootstrapped standard errors; 0 omits all standard errors.",
+            default="100000",
+        ),
+        Option(
+            "repeatability",
+            "K",
+            "Run every document K times and report how much each metric varies between "
+            "runs.",
+            ini=False,
+        ),
     ),
-    Option(
-        "include-path",
-        "DIR",
-        "A further folder of task files, for names in groups and in --evals-tasks. May "
-        "be repeated, or list several with commas; a later one overrides an earlier "
-        "one.",
-        kind="list",
+    "evals: store": (
+        Option(
+            "dir",
+            "DIR",
+            "Folder of responses, runs and baselines, relative to the rootdir.",
+            default=".evals",
+        ),
+        Option(
+            "cache",
+            "use|refresh|off|only",
+            "Stored responses: use them, send all requests again (refresh), ignore the "
+            "store (off), or open no model (only).",
+            default="use",
+        ),
+        Option(
+            "cache-info",
+            "NODEID",
+            "Report whether the responses of a document are stored, and if not, what "
+            "has changed; send nothing.",
+            ini=False,
+        ),
+        Option(
+            "save-baseline",
+            "NAME",
+            "Save this run as a baseline, if it is complete and did not fail.",
+            ini=False,
+        ),
+        Option(
+            "save-failed",
+            "",
+            "With --evals-save-baseline: save the run even if gates failed or documents"
+            " could not be scored.",
+            kind="flag",
+            ini=False,
+        ),
+        Option(
+            "compare",
+            "NAME|PATH",
+            "Compare with a baseline, or with the run in a folder.",
+        ),
     ),
-    Option(
-        "limit",
-        "N|P%",
-        "Only the first N documents of each task, or the first P percent.",
+    "evals: reports": (
+        Option("json", "PATH", "Also write results.json to this file.", ini=False),
+        Option("html", "PATH", "Write an HTML report to this file."),
+        Option(
+            "markdown",
+            "PATH",
+            "Write a Markdown summary, short enough for a comment on a pull request, to"
+            " this file.",
+        ),
+        Option(
+            "junit",
+            "gates|docs",
+            "Test cases of a JUnit file: gates and failed documents, or all documents.",
+            default="gates",
+        ),
     ),
-    Option(
-        "sample",
-        "N|P%",
-        "Only N documents of each task, drawn by --evals-seed; a smaller sample is "
-        "part of a larger one.",
+    "evals: run": (
+        Option(
+            "plan",
+            "",
+            "Report the requests, stored responses and power of each gate, without "
+            "opening a model.",
+            kind="flag",
+            ini=False,
+        ),
+        Option(
+            "validate",
+            "",
+            "Check task files, data, prompts, scoring and gates without a model.",
+            kind="flag",
+            ini=False,
+        ),
+        Option(
+            "allow-unsafe-code",
+            "",
+            "Run tasks with unsafe_code: true, which execute code written by the model "
+            "on this machine with your rights.",
+            kind="flag",
+        ),
+        Option(
+            "fast-path",
+            "on|off",
+            "off: run every document through pytest's own test protocol, to debug a "
+            "conflict with another plugin.",
+            default="on",
+        ),
     ),
-    Option(
-        "num-fewshot",
-        "N",
-        "Shots in each prompt, except in tasks that say num_fewshot: 0.",
+    "evals: LatticeFlow": (
+        Option(
+            "latticeflow-config",
+            "KEY=VALUE",
+            "Value of a parameter that LatticeFlow tasks or evaluations declare (may be"
+            " repeated).",
+            kind="list",
+        ),
+        Option(
+            "latticeflow-csv-text",
+            "",
+            "Read all cells of LatticeFlow CSV datasets as text.",
+            kind="flag",
+        ),
+        Option(
+            "latticeflow-allow-code",
+            "PATH",
+            "Folder outside of the rootdir whose LatticeFlow files may run their Python"
+            " code (may be repeated).",
+            kind="list",
+        ),
+        Option(
+            "latticeflow-snippet-timeout",
+            "SECONDS",
+            "Time limit of one call of Python code in a LatticeFlow file; 0 for none.",
+            default="30",
+        ),
     ),
-    Option(
-        "exclude-own-shots",
-        "",
-        "A document is never one of its own shots, also where lm-eval lets it be; "
-        "prompts differ from lm-eval's there.",
-        kind="flag",
-    ),
-    Option(
-        "bootstrap-iters",
-        "N",
-        "Resamples of bootstrapped standard errors; 0 leaves all standard errors out.",
-        default="100000",
-    ),
-    Option("seed", "N", "Seed of the draw of shots and of samples.", default="1234"),
-    Option(
-        "apply-chat-template",
-        "",
-        "Prompts are chats, rendered with the model's own template.",
-        kind="flag",
-    ),
-    Option(
-        "fewshot-as-one-turn",
-        "",
-        "With a chat template: all shots in one user message instead of a turn each.",
-        kind="flag",
-    ),
-    Option("system-instruction", "TEXT", "Text in front of every prompt."),
-    Option(
-        "gen-kwargs",
-        "K=V,…|JSON",
-        "Generation arguments that override those of the tasks: "
-        "temperature=0.7,max_gen_toks=64.",
-    ),
-    Option(
-        "reasoning-tags",
-        "PAIRS|off",
-        "What tasks of lighteval remove from answers before they are scored: text "
-        "between these pairs of tags, or nothing (off).",
-        default="[('<think>', '</think>')]",
-    ),
-    Option(
-        "metadata",
-        "K=V,…|JSON",
-        "Entries of every task's metadata, which functions that make a dataset get.",
-    ),
-    Option("device", "NAME", "Device of an hf model: cpu, cuda, cuda:1, …"),
-    Option(
-        "batch-tokens",
-        "N",
-        "Tokens of a batch of an hf model, instead of its own size.",
-    ),
-    Option(
-        "ray",
-        "ADDRESS",
-        "Replicate the hf model (replicas=N) on a Ray cluster: HOST:6379, "
-        "ray://HOST:10001, local, or auto, which is meant without an address.",
-        alone="auto",
-    ),
-    Option(
-        "dir",
-        "DIR",
-        "Where results are kept, relative to the rootdir.",
-        default=".evals",
-    ),
-    Option(
-        "cache",
-        "use|refresh|off|only",
-        "Stored responses. use: send only requests that are not stored; refresh: send "
-        "every request again and store the responses; off: neither read nor write the "
-        "store; only: open no model, and report each document without a stored "
-        "response as an error.",
-        default="use",
-    ),
-    Option(
-        "cache-info",
-        "NODEID",
-        "Send nothing: report whether the responses of this document are stored, and "
-        "if they are not, which parts of their keys have changed.",
-        ini=False,
-    ),
-    Option(
-        "only",
-        "wrong,error,…",
-        "Run only documents that were wrong, error, missing or regressed in the last "
-        "run of this model. Separate several values with commas.",
-        ini=False,
-    ),
-    Option(
-        "save-baseline",
-        "NAME",
-        "Save this run as the baseline of that name, if it is complete and has not "
-        "failed.",
-        ini=False,
-    ),
-    Option(
-        "save-failed",
-        "",
-        "With --evals-save-baseline: save the run even if gates failed or documents "
-        "could not be scored.",
-        kind="flag",
-        ini=False,
-    ),
-    Option(
-        "compare",
-        "NAME|PATH",
-        "Show what has changed since a baseline, or since the run in a folder.",
-    ),
-    Option("json", "PATH", "Also write results.json to this file.", ini=False),
-    Option(
-        "html",
-        "PATH",
-        "Write the report as a page that a browser opens from the disk.",
-    ),
-    Option(
-        "markdown",
-        "PATH",
-        "Write a summary in Markdown to this file, short enough for a comment on a "
-        "pull request. In GitHub Actions the job's summary has it in any case.",
-    ),
-    Option(
-        "junit",
-        "gates|docs",
-        "What a JUnit file has: gates and documents that failed, or all documents.",
-        default="gates",
-    ),
-    Option(
-        "gate",
-        "EXPR",
-        "One more gate: '[TASK/]METRIC[,FILTER] >= NUMBER'. May be repeated.",
-        kind="list",
-    ),
-    Option(
-        "inconclusive",
-        "warn|fail|pass",
-        "What becomes of a gate that the noise leaves open: it passes and is shown, it "
-        "fails, or it passes.",
-        default="warn",
-    ),
-    Option(
-        "profile",
-        "default|release",
-        "Settings that belong together. release: inconclusive gates fail, thresholds "
-        "without 'over' count as over: population, and a limit or sample is refused.",
-        default="default",
-    ),
-    Option(
-        "plan",
-        "",
-        "Run nothing and open no model: say what would be asked, what is stored, and "
-        "what each gate can see.",
-        kind="flag",
-        ini=False,
-    ),
-    Option(
-        "repeatability",
-        "K",
-        "Run every document K times, report how much each number varies from run to "
-        "run and which thresholds that allows, and record it with the baseline.",
-        ini=False,
-    ),
-    Option(
-        "stop",
-        "off|curtail|auto",
-        "Leave a task when its gates are decided: when no document can change them "
-        "(curtail), or when the full run would hardly differ (auto).",
-        default="off",
-    ),
-    Option(
-        "stop-error",
-        "P%",
-        "Probability, over all gates, that --evals-stop=auto gives a verdict that the "
-        "full run would not.",
-        default="1%",
-    ),
-    Option(
-        "validate",
-        "",
-        "Check task files, their data, prompts, scoring and gates; ask no model.",
-        kind="flag",
-        ini=False,
-    ),
-    Option(
-        "write-out",
-        "N",
-        "Show the prompts of the first N documents of each task, cut into tokens if "
-        "there is a model, and go on.",
-        ini=False,
-    ),
-    Option(
-        "max-errors",
-        "P%",
-        "Stop when the model leaves more than this share of the documents unanswered.",
-        default="5%",
-    ),
-    Option("strict", "", "A wrong answer fails its document.", kind="flag"),
-    Option(
-        "latticeflow-config",
-        "KEY=VALUE",
-        "The value of a parameter that LatticeFlow's tasks or evaluations declare. May "
-        "be repeated.",
-        kind="list",
-    ),
-    Option(
-        "latticeflow-csv-text",
-        "",
-        "Read all cells of LatticeFlow's CSV datasets as text, even in columns of "
-        "numbers or booleans.",
-        kind="flag",
-    ),
-    Option(
-        "latticeflow-allow-code",
-        "PATH",
-        "A folder outside of the rootdir whose LatticeFlow files may run the Python "
-        "code in them. May be repeated.",
-        kind="list",
-    ),
-    Option(
-        "latticeflow-snippet-timeout",
-        "SECONDS",
-        "Time limit of one call of Python code in a LatticeFlow file; 0 for no limit.",
-        default="30",
-    ),
-    Option(
-        "allow-unsafe-code",
-        "",
-        "Run tasks that say unsafe_code: true, which execute code that the model "
-        "writes, on this machine and with your rights.",
-        kind="flag",
-    ),
-)
+}
+"""Group in ``--help`` → its options."""
+
+TABLE = tuple(option for options in GROUPS.values() for option in options)
+"""All options, in the order of ``--help``."""

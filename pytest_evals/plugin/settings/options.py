@@ -36,6 +36,7 @@ from pytest_evals.plugin.settings.values import (
     shots,
     statuses,
     stop,
+    switch,
     tag_pairs,
 )
 
@@ -96,6 +97,7 @@ class Options:
     allow_unsafe_code: bool
     validate: bool
     write_out: int
+    fast_path: bool
 
     @classmethod
     def from_config(cls, config: pytest.Config) -> Options:
@@ -173,6 +175,7 @@ class Options:
             # Without a model nothing can be asked, and the prompts are what is wanted.
             validate=raw["validate"] or bool(raw["write-out"] and not raw["model"]),
             write_out=_checked("write-out", raw, documents) or 0,
+            fast_path=_checked("fast-path", raw, switch),
         )
 
 

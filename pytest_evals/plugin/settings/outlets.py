@@ -23,8 +23,8 @@ def wants_properties(config: pytest.Config) -> bool:
     return _has_junit(config) and config.stash[OPTIONS].junit == "docs"
 
 
-def torn_down(config: pytest.Config) -> frozenset[str]:
-    """The outcomes of documents that a report writes only when they are torn down."""
+def outcomes_with_teardown(config: pytest.Config) -> frozenset[str]:
+    """Outcomes of documents that a report writes only at their teardown."""
     if _has_rows(config):
         return frozenset({"passed", "failed", "skipped"})
     if _has_junit(config):

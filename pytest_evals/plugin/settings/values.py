@@ -59,6 +59,13 @@ def stop(text: str) -> str:
     return text
 
 
+def switch(text: str) -> bool:
+    """Whether a part is on."""
+    if text not in ("on", "off"):
+        raise ValueError("expected on or off")
+    return text == "on"
+
+
 def cache(text: str) -> str:
     """How stored responses are used."""
     if text not in ("use", "refresh", "off", "only"):

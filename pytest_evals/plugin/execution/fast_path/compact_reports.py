@@ -1,7 +1,7 @@
-"""Reports of documents from a worker as bytes, which pytest-xdist does not take apart.
+"""Reports of documents as bytes, which pytest-xdist does not encode value by value.
 
-Both ends are processes of one session. Whatever is not as plain as the report of a
-document that went well travels pytest's own way.
+Controller and workers are processes of one session, with the same Python. Only the
+report of a document that passed is packed; any other is encoded by pytest.
 """
 
 from __future__ import annotations
@@ -18,23 +18,24 @@ _ADDED = ("evals_is_document", "evals_word", "evals_record")
 _EMPTY = ("longrepr", "sections", "user_properties")
 _KNOWN = frozenset((*_NAMED, *_ADDED, *_EMPTY, "nodeid", "id", "_id", "keywords"))
 _OF_WORKER = ("worker_id", "testrun_uid")
-"""What a worker adds to each report, beside ``item_index``."""
+"""What a worker adds to each report, besides ``item_index``."""
 
 
-class LightReports:
-    """The two hooks, as a pytest plugin of workers and their controller."""
+class CompactReports:
+    """Packs and unpacks reports, as a pytest plugin of workers and their controller."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_to_serializable(self, report: object) -> dict[str, Any] | None:
         """Pack the report of a document."""
-        data = packed(report)
+        data = packed_report(report)
         return None if data is None else {"$report_type": _ONE, "packed": data}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_from_serializable(
         self, data: dict[str, Any]
     ) -> pytest.TestReport | None:
-        """Unpack it; of many the last, which knows the :func:`earlier_than` it."""
+        """Unpack a report; of a batch the last one, which carries the earlier ones (see
+        :func:`earlier_reports`)."""
         if data.get("$report_type") == _ONE:
             return _unpacked(data["packed"], data.get("item_index"), data)
         if data.get("$report_type") != _MANY:
@@ -47,8 +48,8 @@ class LightReports:
         return last
 
 
-def packed(report: object) -> bytes | None:
-    """A report of a document that went well; ``None`` for all others."""
+def packed_report(report: object) -> bytes | None:
+    """Return the report of a document that passed as bytes; ``None`` for any other."""
     if type(report) is not pytest.TestReport or not hasattr(report, "evals_record"):
         return None
     fields = vars(report)
@@ -58,17 +59,17 @@ def packed(report: object) -> bytes | None:
     return marshal.dumps((report.nodeid, dict(report.keywords), values))
 
 
-def together(reports: Sequence[tuple[int, bytes]]) -> dict[str, Any]:
-    """What one event of xdist says of many reports.
+def batch_event(reports: Sequence[tuple[int, bytes]]) -> dict[str, Any]:
+    """Return the data of an xdist event with many reports.
 
     Args:
-        reports: Position of each item, and its report as :func:`packed`; at least one.
+        reports: Position of each item, and its :func:`packed_report`; at least one.
     """
     return {"$report_type": _MANY, "packed": marshal.dumps(list(reports))}
 
 
-def earlier_than(report: pytest.TestReport) -> list[pytest.TestReport]:
-    """The reports that came with this one and are older; once."""
+def earlier_reports(report: pytest.TestReport) -> list[pytest.TestReport]:
+    """Take the earlier reports of the same batch off a report."""
     earlier: list[pytest.TestReport] = vars(report).pop("evals_earlier", [])
     return earlier
 

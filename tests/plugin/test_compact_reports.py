@@ -2,11 +2,11 @@
 
 import pytest
 
-from pytest_evals.plugin.workers.compact_reports import (
-    LightReports,
-    earlier_than,
-    packed,
-    together,
+from pytest_evals.plugin.execution.fast_path.compact_reports import (
+    CompactReports,
+    batch_event,
+    earlier_reports,
+    packed_report,
 )
 
 
@@ -29,7 +29,7 @@ def report(**changes):
 
 
 def test_report_of_a_document_arrives_as_it_was_with_what_xdist_adds():
-    light, sent = LightReports(), report()
+    light, sent = CompactReports(), report()
     data = light.pytest_report_to_serializable(sent)
     assert len(data) == 2
     added = {"item_index": 3, "worker_id": "gw1", "testrun_uid": "abc"}
@@ -49,25 +49,25 @@ def test_report_of_a_document_arrives_as_it_was_with_what_xdist_adds():
     ids=lambda changes: next(iter(changes)),
 )
 def test_whatever_is_more_than_plain_travels_pytests_own_way(changes):
-    assert LightReports().pytest_report_to_serializable(report(**changes)) is None
+    assert CompactReports().pytest_report_to_serializable(report(**changes)) is None
 
 
 def test_reports_of_others_are_left_alone():
     plain = report()
     del vars(plain)["evals_record"]
-    assert LightReports().pytest_report_to_serializable(plain) is None
+    assert CompactReports().pytest_report_to_serializable(plain) is None
     data = {"$report_type": "TestReport", "nodeid": "x"}
-    assert LightReports().pytest_report_from_serializable(data) is None
+    assert CompactReports().pytest_report_from_serializable(data) is None
 
 
 def test_many_reports_arrive_in_their_order_each_with_what_xdist_adds():
-    light, sent = LightReports(), [report(start=float(i)) for i in range(3)]
-    data = together([(7 + i, packed(one)) for i, one in enumerate(sent)])
+    light, sent = CompactReports(), [report(start=float(i)) for i in range(3)]
+    data = batch_event([(7 + i, packed_report(one)) for i, one in enumerate(sent)])
     assert len(data) == 2
     added = {"worker_id": "gw1", "testrun_uid": "abc"}
     last = light.pytest_report_from_serializable({**data, **added})
-    arrived = [*earlier_than(last), last]
+    arrived = [*earlier_reports(last), last]
     assert [vars(one) for one in arrived] == [
         {**vars(one), **added, "item_index": 7 + i} for i, one in enumerate(sent)
     ]
-    assert earlier_than(last) == []
+    assert earlier_reports(last) == []

@@ -1,0 +1,126 @@
+"""Calls of the reporting hooks without pluggy, whose overhead equals the cost of
+scoring a document.
+
+pluggy still makes the calls if somebody wraps one of these hooks or traces pluggy
+(``--debug``, pytester's recorder). Documents for which pytest's terminal prints nothing
+are added to its counts directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+
+from pytest_evals.plugin.execution.document_reports import status_of
+
+Call = Callable[..., None]
+_Replacement = tuple[object, Call | None]
+"""A plugin, and the function to call instead of its own, if any."""
+
+
+class HookCalls(NamedTuple):
+    """The reporting hooks of a test, with positional arguments."""
+
+    logstart: Call
+    """``(nodeid, location)``"""
+    logreport: Call
+    """``(report)``"""
+    logfinish: Call
+    """``(nodeid, location)``"""
+
+
+def hook_calls(config: pytest.Config) -> HookCalls:
+    """Return the calls of all current implementations of these hooks.
+
+    Use them for a few documents only, since plugins may be registered at any time.
+    """
+    hook, plain = config.hook, _is_plain(config.pluginmanager)
+    place = ("nodeid", "location")
+    counted = _counting_terminal(config)
+    return HookCalls(
+        _call(hook.pytest_runtest_logstart, place, plain, []),
+        _call(hook.pytest_runtest_logreport, ("report",), plain, counted),
+        _call(hook.pytest_runtest_logfinish, place, plain, []),
+    )
+
+
+def logreport_without(config: pytest.Config, plugin: object) -> Call | None:
+    """Return the call ``(report)`` of all implementations but those of one plugin;
+    ``None`` if the hook is wrapped or traced."""
+    hook = config.hook.pytest_runtest_logreport
+    if not _is_plain(config.pluginmanager) or _is_wrapped(hook):
+        return None
+    return _call(hook, ("report",), True, [(plugin, None)])
+
+
+def is_foreign(plugin: Any) -> bool:
+    """Whether a plugin, a module or an object, is neither pytest's nor ours."""
+    name: str = getattr(plugin, "__name__", type(plugin).__module__)
+    return name.partition(".")[0] not in ("_pytest", "pytest_evals")
+
+
+def _call(
+    hook: Any, names: tuple[str, ...], plain: bool, instead: Sequence[_Replacement]
+) -> Call:
+    if not plain or _is_wrapped(hook):
+        return lambda *values: hook(**dict(zip(names, values, strict=True)))
+    calls: list[Call] = []
+    for impl in reversed(hook.get_hookimpls()):
+        own = _by_position(impl.function, impl.argnames, names)
+        other = [call for plugin, call in instead if plugin is impl.plugin]
+        calls += [call for call in other or [own] if call is not None]
+    if len(calls) == 1:
+        return calls[0]
+
+    def call(*values: object) -> None:
+        for function in calls:
+            function(*values)
+
+    return call
+
+
+def _is_wrapped(hook: Any) -> bool:
+    return any(impl.wrapper or impl.hookwrapper for impl in hook.get_hookimpls())
+
+
+def _by_position(
+    function: Call, accepted: tuple[str, ...], names: tuple[str, ...]
+) -> Call:
+    """Return the function for all arguments of the hook; it may accept fewer."""
+    if accepted == names:
+        return function
+    places = [names.index(name) for name in accepted]
+    return lambda *values: function(*[values[i] for i in places])
+
+
+def _counting_terminal(config: pytest.Config) -> list[_Replacement]:
+    """Return pytest's terminal with a shorter way to its counts, unless it prints a
+    line a test or another plugin has its own statuses."""
+    terminal = config.pluginmanager.getplugin("terminalreporter")
+    if type(terminal) is not pytest.TerminalReporter or terminal.showlongtestinfo:
+        return []
+    impls = config.hook.pytest_report_teststatus.get_hookimpls()
+    if any(is_foreign(impl.plugin) for impl in impls):
+        return []
+    reported = getattr(terminal, "_progress_nodeids_reported", None)
+    add = getattr(terminal, "_add_stats", None)
+    if not isinstance(reported, set) or add is None:
+        return []
+
+    def count(report: pytest.TestReport) -> None:
+        status = status_of(report)
+        if status is None or status[1]:
+            terminal.pytest_runtest_logreport(report)
+            return
+        add(status[0], (report,))
+        reported.add(getattr(report, "id", None) or report.nodeid)
+
+    return [(terminal, count)]
+
+
+def _is_plain(manager: pytest.PytestPluginManager) -> bool:
+    """Whether nobody traces pluggy, which replaces this function for that."""
+    run = getattr(manager, "_inner_hookexec", None)
+    return getattr(run, "__qualname__", "") == "_multicall"

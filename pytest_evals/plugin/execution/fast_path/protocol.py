@@ -1,0 +1,255 @@
+"""Runs documents with one report each, and many in one call of the protocol.
+
+Only documents between two documents of the same file take this path. The first and the
+last document of a file run through pytest's own protocol, so that fixtures are set up
+and torn down, and other plugins' hooks for these phases are called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypeGuard
+
+import pytest
+
+from pytest_evals.plugin.execution.document_reports import mark
+from pytest_evals.plugin.execution.fast_path.capture import DocumentCapture
+from pytest_evals.plugin.execution.fast_path.compact_reports import earlier_reports
+from pytest_evals.plugin.execution.fast_path.garbage_collection import (
+    FewerCollections,
+)
+from pytest_evals.plugin.execution.fast_path.hook_calls import (
+    HookCalls,
+    hook_calls,
+    is_foreign,
+)
+from pytest_evals.plugin.execution.fast_path.report_batches import ReportBatches
+from pytest_evals.plugin.nodes import DocItem, TaskFile
+from pytest_evals.plugin.settings.outlets import outcomes_with_teardown
+
+if TYPE_CHECKING:
+    from pytest_evals.plugin.session import EvalSession
+
+SHARED = 64
+"""Documents that share one call of ``pytest_runtest_protocol``, at most."""
+_RAISED = (pytest.exit.Exception, KeyboardInterrupt)
+"""Exceptions that end the session."""
+_PYTEST_MARKS = ("skip", "skipif", "xfail")
+"""Markers that only pytest's own protocol applies."""
+
+
+class FastPath:
+    """The hooks of the fast path, as a pytest plugin."""
+
+    def __init__(self, session: EvalSession) -> None:
+        config = session.config
+        self._session = session
+        self._active: TaskFile | None = None
+        self._following: list[pytest.Item] = []
+        """Items that may run in the same call of the protocol."""
+        self._n_run = 0
+        """Items that the last call has run."""
+        orders = session.orders
+        self.batches = ReportBatches(config, orders) if orders is not None else None
+        self._capture = DocumentCapture(config)
+        self._setup_only = config.getoption("setuponly", False)
+        self._with_teardown = outcomes_with_teardown(config)
+        self._collections = FewerCollections()
+
+    @pytest.hookimpl
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        """Run all items as ``_pytest.main.pytest_runtestloop`` does, with up to
+        ``SHARED`` documents in one call of the protocol.
+
+        The wrappers of pytest around a test (warnings, assertions, faulthandler) cost
+        as much as scoring a document. A warning names the first document of the call.
+        If another plugin or a conftest implements the protocol or the loop
+        (pytest-timeout, an IDE, pytest-xdist), pytest's loop runs instead.
+        """
+        config, items = session.config, session.items
+        if session.testsfailed or config.option.collectonly:
+            return None
+        if _is_observed(config):
+            return None
+        position = 0
+        while position < len(items):
+            item, *following = items[position : position + SHARED + 1]
+            self._following = following
+            config.hook.pytest_runtest_protocol(
+                item=item, nextitem=following[0] if following else None
+            )
+            position += self._n_run
+            if session.shouldfail:
+                raise session.Failed(session.shouldfail)
+            if session.shouldstop:
+                raise session.Interrupted(session.shouldstop)
+        return True
+
+    @pytest.hookimpl
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> bool | None:
+        """Run a document, and those that follow it in the same call.
+
+        Any other item is left to pytest. A plugin with its own protocol, such as
+        pytest-rerunfailures, comes first.
+        """
+        self._n_run = 1
+        batches = self.batches
+        if batches is not None:
+            batches.send_if_slow()
+        if not self._is_between_documents(item, nextitem):
+            if batches is not None:
+                batches.send()
+            return None
+        if self._ran_elsewhere(item, nextitem):
+            return True
+        if batches is not None:
+            self._run(item, batches.add)
+            return True
+        with _without_path(item.config):
+            calls = hook_calls(item.config)
+            self._log_and_run(item, calls)
+            for document, then in pairwise(self._following):
+                stops = item.session.shouldfail or item.session.shouldstop
+                if stops or not self._is_between_documents(document, then):
+                    break
+                self._log_and_run(document, calls)
+                self._n_run += 1
+        return True
+
+    def _is_between_documents(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> TypeGuard[DocItem]:
+        """Whether the items before and after are documents of the same file."""
+        if not isinstance(item, DocItem):
+            self._active = None
+            return False
+        parent = item.parent
+        has_next = isinstance(nextitem, DocItem) and nextitem.parent is parent
+        is_first = self._active is not parent
+        if is_first or not has_next or self._setup_only or _has_pytest_mark(item):
+            self._active = parent if has_next else None
+            if self._session.progress is not None:
+                self._session.progress.clear()
+            return False
+        return True
+
+    def _ran_elsewhere(self, item: DocItem, nextitem: pytest.Item | None) -> bool:
+        """Whether another plugin has run the item."""
+        run = self._protocol_of_others
+        if run is None:
+            return False
+        if self.batches is not None:
+            self.batches.send()
+        return bool(run(item=item, nextitem=nextitem))
+
+    @cached_property
+    def _protocol_of_others(self) -> Callable[..., object] | None:
+        """Calls the protocols of other plugins instead of ours and pytest's; ``None``
+        if there is none. Wrappers are around ours in any case."""
+        config = self._session.config
+        impls = config.hook.pytest_runtest_protocol.get_hookimpls()
+        theirs = [
+            impl.plugin
+            for impl in impls
+            if not (impl.wrapper or impl.hookwrapper) and is_foreign(impl.plugin)
+        ]
+        if not theirs:
+            return None
+        rest = [impl.plugin for impl in impls if impl.plugin not in theirs]
+        name = "pytest_runtest_protocol"
+        return config.pluginmanager.subset_hook_caller(name, rest)
+
+    def _log_and_run(self, item: DocItem, calls: HookCalls) -> None:
+        nodeid, location = item.nodeid, item.location
+        calls.logstart(nodeid, location)
+        self._run(item, calls.logreport)
+        calls.logfinish(nodeid, location)
+
+    def _run(self, item: DocItem, send: Callable[[pytest.TestReport], object]) -> None:
+        self._capture.start()
+        try:
+            call = pytest.CallInfo.from_call(item.runtest, "call", reraise=_RAISED)
+        finally:
+            sections = self._capture.stop()
+        report = pytest.TestReport.from_item_and_call(item, call)
+        report.sections += sections
+        mark(report, item)
+        send(report)
+        if call.excinfo is not None and not report.skipped:
+            item.ihook.pytest_exception_interact(node=item, call=call, report=report)
+        if report.outcome in self._with_teardown:
+            send(_teardown_report(report))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Pass on the reports that a worker has sent in the same batch, before the last
+        one."""
+        earlier = earlier_reports(report)
+        if earlier:
+            logreport = hook_calls(self._session.config).logreport
+            for one in earlier:
+                vars(one)["node"] = report.node
+                logreport(one)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_unconfigure(self) -> None:
+        """Restore the garbage collector."""
+        self._collections.end()
+
+
+def _is_observed(config: pytest.Config) -> bool:
+    """Whether another plugin implements the loop or the protocol of a test, or pytest
+    limits the time of each test."""
+    has_timeout = config.pluginmanager.hasplugin("faulthandler")  # which adds the ini
+    if has_timeout and float(config.getini("faulthandler_timeout") or 0) > 0:
+        return True
+    hooks = (config.hook.pytest_runtest_protocol, config.hook.pytest_runtestloop)
+    impls = [impl for hook in hooks for impl in hook.get_hookimpls()]
+    return any(is_foreign(impl.plugin) for impl in impls)
+
+
+def _has_pytest_mark(item: DocItem) -> bool:
+    """Whether a document, or a node above it, has a marker that pytest applies."""
+    nodes: list[pytest.Item | pytest.Collector] = [item]
+    while nodes[-1].parent is not None:
+        nodes.append(nodes[-1].parent)
+    marks = (mark.name for node in nodes for mark in node.own_markers)
+    return any(name in _PYTEST_MARKS for name in marks)
+
+
+@contextmanager
+def _without_path(config: pytest.Config) -> Iterator[None]:
+    """Keep pytest's terminal from repeating the path of the file after the progress
+    line; the first document of the file has shown it."""
+    terminal = config.pluginmanager.getplugin("terminalreporter")
+    shows = terminal is not None and terminal.showfspath
+    if shows:
+        terminal.showfspath = False
+    try:
+        yield
+    finally:
+        if shows:
+            terminal.showfspath = True
+
+
+def _teardown_report(report: pytest.TestReport) -> pytest.TestReport:
+    """Return the report of a teardown, for plugins that write a test only then (JUnit,
+    pytest-html); there was none."""
+    teardown = pytest.TestReport(
+        nodeid=getattr(report, "id", None) or report.nodeid,  # pytest 9.2 has it parsed
+        location=report.location,
+        keywords=report.keywords,
+        outcome="passed",
+        longrepr=None,
+        when="teardown",
+        start=report.stop,
+        stop=report.stop,
+        user_properties=report.user_properties,
+    )
+    vars(teardown)["evals_is_document"] = True
+    return teardown

@@ -1,0 +1,96 @@
+"""A worker's reports of documents, sent to the controller of pytest-xdist in batches.
+
+An event costs the controller as much as processing the report in it. So reports wait
+while documents follow each other quickly, but no longer than one slow document takes.
+If a worker crashes, its waiting reports are lost and these documents run again. A
+worker that replaces a crashed one sends each report at once, so that the document at
+which it crashes is known.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from pytest_evals.plugin.execution.fast_path.compact_reports import (
+    batch_event,
+    packed_report,
+)
+from pytest_evals.plugin.execution.fast_path.hook_calls import Call, logreport_without
+from pytest_evals.plugin.settings.process import Orders
+
+MOST = 64
+"""Reports in one event, at most."""
+HOLD_S = 0.02
+"""Seconds after the last event at which waiting reports are sent before the next
+document runs."""
+
+
+class ReportBatches:
+    """Sends the reports of documents on the fast path; a pytest plugin.
+
+    Duck-typed after ``xdist.remote.WorkerInteractor`` (xdist 3.8), which sends all
+    other reports.
+    """
+
+    def __init__(self, config: pytest.Config, orders: Orders) -> None:
+        """Find xdist's plugin.
+
+        Args:
+            config: pytest's configuration.
+            orders: The assignment of this worker.
+        """
+        self._config = config
+        self._sender: Any = _sender_of(config) if orders.todo is None else None
+        self._logreport: Call | None = None
+        self._waiting: list[tuple[int, bytes]] = []
+        self._sent = 0.0
+
+    def add(self, report: pytest.TestReport) -> None:
+        """Log a report in this process, and send it with the next batch."""
+        data = packed_report(report) if self._sender is not None else None
+        if data is not None and not self._waiting:
+            self._logreport = logreport_without(self._config, self._sender)
+        if data is None or self._logreport is None:
+            self.send()
+            self._config.hook.pytest_runtest_logreport(report=report)
+            return
+        self._logreport(report)
+        self._waiting.append((self._sender.item_index, data))
+        if len(self._waiting) >= MOST:
+            self.send()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self) -> Generator[None, Any, Any]:
+        """Send the waiting reports even if the loop ends early."""
+        try:
+            return (yield)
+        finally:
+            self.send()
+
+    def send_if_slow(self) -> None:
+        """Send the waiting reports before a document that may take long."""
+        if self._waiting and time.monotonic() - self._sent > HOLD_S:
+            self.send()
+
+    def send(self) -> None:
+        """Send the waiting reports; called before anything else is sent."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
+        self._sent = time.monotonic()
+        sender, data = self._sender, batch_event(waiting)
+        data["worker_id"] = sender.workerid
+        data["testrun_uid"] = sender.testrunuid
+        sender.sendevent("testreport", data=data)
+
+
+def _sender_of(config: pytest.Config) -> Any:
+    """The plugin by which xdist sends a worker's reports."""
+    for plugin in config.pluginmanager.get_plugins():
+        if type(plugin).__name__ == "WorkerInteractor":
+            return plugin
+    return None
