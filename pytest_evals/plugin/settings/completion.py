@@ -66,7 +66,7 @@ def completing(option: Option) -> dict[str, Any]:
 def _task_names(given: argparse.Namespace) -> Iterable[str]:
     """Names of lm-eval's tasks, groups and tags below the folders of the command line
     and the include paths."""
-    from pytest_evals.dialects.task_index.names import Scanner
+    from pytest_evals.dialects.task_index.index import Scanner
 
     typed = [str(arg).partition("::")[0] for arg in given.file_or_dir or ()]
     folders = [path for path in typed if os.path.isdir(path)] or ["."]
