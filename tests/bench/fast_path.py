@@ -5,11 +5,8 @@
 The suite of ``plugin_overhead.py`` runs with the fast path, and with one part of it
 replaced by pytest's own way, in turn. A row is a part: the median over all rounds of
 the difference to the run of the same round with all parts. ``off`` is
-``--evals-fast-path=off``. Turn off other plugins:
-
-    PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 PYTEST_PLUGINS=pytest_evals.plugin.hooks python …
-
-(and ``xdist.plugin,`` in front of it for workers, whose time is added up).
+``--evals-fast-path=off``. Other plugins are not loaded. With ``--workers`` the time of
+all processes is added up.
 """
 
 from __future__ import annotations
@@ -94,6 +91,9 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", default=[])
     given = parser.parse_args()
     workers = [f"-n{given.workers}"] if given.workers else []
+    plugins = ["pytest_evals.plugin.hooks", *["xdist.plugin"] * bool(workers)]
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    os.environ["PYTEST_PLUGINS"] = ",".join(reversed(plugins))
     parts = given.parts or [p for p in REPLACED if bool(workers) or "workers" not in p]
     runs: dict[str, list[float]] = {part: [] for part in ("", *parts)}
     with tempfile.TemporaryDirectory() as place:
@@ -128,5 +128,4 @@ def _cpu_s(folder: Path, part: str, n_docs: int, workers: list[str]) -> float:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
     main()
