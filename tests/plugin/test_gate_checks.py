@@ -156,7 +156,7 @@ def test_a_broken_group_that_has_none_of_the_tasks_is_a_warning(both):
     both.group("bag", task=["zoo", "nowhere"], gates=["exact_match >= 0.5"])
     result = both.run("evals/quiz.yaml")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["*no task, group or tag called 'nowhere'*"])
+    result.stdout.fnmatch_lines(["*unknown task, group or tag 'nowhere'*"])
 
 
 def test_gates_of_a_group_that_is_not_collected_are_mentioned(both):

@@ -61,7 +61,15 @@ NOUNS = frozenset(
 # Established terms: continuous batching, instruction following, early stopping …
 TERMS = frozenset(
     {
-        *("batching", "encoding", "following", "masking", "packing", "padding"),
+        *(
+            "batching",
+            "encoding",
+            "following",
+            "formatting",
+            "masking",
+            "packing",
+            "padding",
+        ),
         *("pooling", "reasoning", "reporting", "resampling", "sampling", "scoring"),
         *("sharding", "stopping"),
     }
