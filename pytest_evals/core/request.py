@@ -103,6 +103,19 @@ class Generate:
 Request = Loglikelihood | Rolling | Generate
 
 
+def size_of(request: Request | Prompt) -> int:
+    """Number of characters of a request's context, prompt or text."""
+    if isinstance(request, Loglikelihood):
+        request = request.context
+    elif isinstance(request, Generate):
+        request = request.prompt
+    if isinstance(request, Rolling):
+        return len(request.text)
+    if isinstance(request, str):
+        return len(request)
+    return sum(len(message.content) for message in request)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
     """The response to one request, or an error.

@@ -155,7 +155,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     is_set = environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS")
     if is_set or not Options.from_config(config).model:
         return None
-    n = len(visible_devices())
+    n = len(visible_devices().names)
     config.stash[ALONE] = n == 0
     return max(1, n)
 

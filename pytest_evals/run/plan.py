@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pytest_evals.core.doc import Doc, watch
 from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Response
+from pytest_evals.core.request import Response, size_of
 from pytest_evals.core.response_contract import responses_of
 from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError, ModelError
@@ -24,8 +24,12 @@ from pytest_evals.run.rounds import NO_RESPONSE, AuxiliaryModels, Places, follow
 WINDOW = 16_384
 """Documents in a window: enough to sort and share prefixes over whole suites, few
 enough that their prompts fit into memory."""
-FIRST = 2_048
-"""Documents in the first window, which is small so that the model starts early."""
+FIRST = 512
+"""Documents in the first window, which is small so that the model starts early; each
+later one has twice as many."""
+WINDOW_CHARACTERS = 2**29
+"""Characters of the contexts in a window, each request counted: models keep the tokens
+of all of them."""
 
 
 @dataclass(slots=True, eq=False)
@@ -130,6 +134,7 @@ class Plan:
         self._prepare = prepare
         self._auxiliary_models = auxiliary_models
         self._window = window
+        self._next_size = min(FIRST, window)
         self._number = {job: n for n, job in enumerate(jobs)}
         self._next = 0
         self._stream: Iterator[tuple[int, Record]] = iter(())
@@ -225,14 +230,19 @@ class Plan:
         return window is not None
 
     def _render_next(self) -> _Window | None:
-        size = self._window if self._next else min(FIRST, self._window)
         numbers: list[int] = []
-        while self._next < len(self._jobs) and len(numbers) < size:
-            if numbers and self._next in self._ends:
+        n_characters = 0
+        while self._next < len(self._jobs) and len(numbers) < self._next_size:
+            number = self._next
+            is_full = n_characters >= WINDOW_CHARACTERS
+            if numbers and (number in self._ends or is_full):
                 break
-            if self._next not in self._dropped:
-                numbers.append(self._next)
+            if number not in self._dropped:
+                numbers.append(number)
+                record = self._looked[number] = self._asked(number)
+                n_characters += sum(map(size_of, record.requests))
             self._next += 1
+        self._next_size = min(2 * self._next_size, self._window)
         return self._render(numbers) if numbers else None
 
     def _open(self, window: _Window, model: Model) -> None:

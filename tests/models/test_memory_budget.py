@@ -54,8 +54,8 @@ def test_rows_overflow_what_may_ever_be_held_and_not_what_did_not_fit_once():
 def test_the_memory_of_the_host_is_known_and_is_no_more_than_it_has():
     """Linux says it; elsewhere nobody is asked."""
     device = torch.device("cpu")
-    free = free_bytes(device)
-    measure = free_tokens(device, most=100)
+    free = free_bytes([device])
+    measure = free_tokens([device], most=100)
     assert measure(1, 0) == 100
     if free is not None:
         assert 0 < free < 2**50

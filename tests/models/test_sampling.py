@@ -15,6 +15,7 @@ from pytest_evals.models.hf.generation.sampling import (
     sampling_params_of,
     seed_of,
 )
+from tests.models.live_memory import LiveMemory
 
 LOGITS = torch.tensor([[0.0, 1.0, 2.0, 3.0]])
 
@@ -63,3 +64,46 @@ def test_a_form_for_the_answer_changes_no_draw():
         for options in ((), (("response_format", "{}"),))
     )
     assert sampling_params_of(wishing, None) == sampling_params_of(plain, None)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        SamplingParams(temperature=0.7, top_k=50, top_p=0.9),
+        SamplingParams(temperature=1.3, top_k=5, min_p=0.05),
+        SamplingParams(temperature=1.0, top_k=20, typical_p=0.8),
+        SamplingParams(temperature=1.0, top_k=3, top_p=0.99),
+    ],
+)
+def test_top_k_before_the_others_draws_what_the_whole_vocabulary_would(params):
+    """Against transformers' warpers over all logits, in bfloat16 with many ties."""
+    import transformers as hf
+
+    torch.manual_seed(3)
+    logits = (4 * torch.randn(200, 1000)).bfloat16().float()
+    points = [Random(i).random() for i in range(200)]
+    warpers = [
+        hf.TemperatureLogitsWarper(params.temperature),
+        hf.TopKLogitsWarper(params.top_k),
+        hf.TopPLogitsWarper(params.top_p),
+        hf.MinPLogitsWarper(params.min_p or 0.0),
+        *([hf.TypicalLogitsWarper(0.8)] if params.typical_p < 1 else []),
+    ]
+    scores = logits
+    for warper in warpers:
+        scores = warper(None, scores)
+    shares = scores.double().softmax(-1).cumsum(-1)
+    expected = [
+        int(torch.searchsorted(row, point * row[-1], right=True))
+        for row, point in zip(shares, points, strict=True)
+    ]
+    assert pick(logits, params, points).tolist() == expected
+
+
+def test_top_p_after_top_k_does_not_sort_the_vocabulary():
+    """A sort would add its values, its ids and a mask to the shares in float64."""
+    logits = torch.randn(64, 32_768)
+    params = SamplingParams(temperature=1.0, top_k=50, top_p=0.9)
+    with torch.inference_mode(), LiveMemory() as memory:
+        pick(logits, params, [0.5] * 64)
+    assert memory.peak < 2.1 * logits.nbytes

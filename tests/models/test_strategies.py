@@ -167,6 +167,20 @@ def test_an_attention_that_grows_sharper_by_columns_gives_the_numbers_of_one_at_
     assert max(apart) > 0.01  # the case tells the two apart
 
 
+@pytest.mark.parametrize("attention", ["flash_attention_2", "flash_attention_3"])
+def test_a_flash_kernel_is_not_tried_with_masks(models, attention):
+    """Some of them abort the device's context, which no self-test survives."""
+    plain = models("llama")
+    config = plain.forward.model.config
+    usual = config._attn_implementation_internal
+    config._attn_implementation_internal = attention
+    try:
+        names = [candidate.name for candidate in _candidates(plain.forward)]
+    finally:
+        config._attn_implementation_internal = usual
+    assert names == ["prefix"]
+
+
 @pytest.mark.parametrize("kind", ["bloom", "mamba"])
 def test_a_slower_strategy_is_reported(kind, saved_model, ask):
     from pytest_evals.models.registry import open_model, parse_spec

@@ -218,6 +218,64 @@ def test_auto_is_a_worker_a_device_and_one_where_there_is_none(suite, monkeypatc
         result.assert_outcomes(passed=10)
 
 
+SMI = """#!/bin/sh
+cat <<END
+GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5d5ba0d6)
+  MIG 3g.20gb     Device  0: (UUID: MIG-c7384736)
+  MIG 3g.20gb     Device  1: (UUID: MIG-a28ad590)
+GPU 1: NVIDIA A100-SXM4-40GB (UUID: GPU-8b1c2d3e)
+END
+"""
+WHERE = """
+import json
+import os
+
+import pytest
+
+NAMES = "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"
+
+def pytest_sessionstart(session):
+    worker = getattr(session.config, "workerinput", {}).get("workerid")
+    if worker:
+        own = {name: os.environ[name] for name in NAMES if name in os.environ}
+        with open(f"{worker}.json", "w") as stream:
+            json.dump(own, stream)
+"""
+
+
+@pytest.mark.parametrize(
+    ("variable", "names"),
+    [
+        ("HIP_VISIBLE_DEVICES", ["2", "3"]),
+        ("ZE_AFFINITY_MASK", ["0.0", "0.1"]),
+        ("CUDA_VISIBLE_DEVICES", ["MIG-c7384736", "MIG-a28ad590", "1"]),
+    ],
+)
+def test_each_worker_gets_a_device_by_the_variable_of_its_maker(
+    suite, monkeypatch, variable, names
+):
+    """AMD's and Intel's variables select devices; MIG instances, which a process can
+    use one of, are in the list of nvidia-smi."""
+    for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("PYTEST_XDIST_AUTO_NUM_WORKERS", raising=False)
+    if variable == "CUDA_VISIBLE_DEVICES":
+        program = suite.pytester.path / "bin" / "nvidia-smi"
+        program.parent.mkdir()
+        program.write_text(SMI)
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    else:
+        monkeypatch.setenv(variable, ",".join(names))
+    suite.pytester.makeconftest(WHERE)
+    suite.run("evals", "-nauto").assert_outcomes(passed=10)
+    found = [
+        json.loads((suite.pytester.path / f"gw{i}.json").read_text())
+        for i in range(len(names))
+    ]
+    assert found == [{variable: name} for name in names]
+
+
 MARKED = """
 import pytest
 

@@ -13,6 +13,7 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.core.task import Asked, Task
 from pytest_evals.errors import DocumentError, ModelError, Place
+from pytest_evals.run import plan
 from pytest_evals.run.plan import Job, Plan
 
 N = 10
@@ -72,13 +73,13 @@ class Model(BaseModel):
 def taken(events: list[str], model: Model, window: int) -> list[Record]:
     task = task_of(events)
     jobs = [Job(task, i) for i in range(N)]
-    plan = Plan(jobs, window=window)
+    planned = Plan(jobs, window=window)
     records = []
     for job in jobs:
-        records.append(plan.take(job, model))
+        records.append(planned.take(job, model))
         events.append(f"take {job.index}")
-    assert plan.n_answered == N
-    assert plan.n_requests == N - 1
+    assert planned.n_answered == N
+    assert planned.n_requests == N - 1
     return records
 
 
@@ -120,6 +121,24 @@ def test_other_models_get_a_window_when_one_of_its_documents_is_needed() -> None
     events: list[str] = []
     taken(events, Model(events, works_ahead=False), window=5)
     assert events.index("take 4") < events.index("render 5") < events.index("answer 5")
+
+
+def test_windows_double_from_a_small_first_one(monkeypatch) -> None:
+    monkeypatch.setattr(plan, "FIRST", 1)
+    events: list[str] = []
+    taken(events, Model(events, works_ahead=True), window=4)
+    sizes = [event for event in events if event.startswith("answer")]
+    assert sizes == ["answer 1", "answer 2", "answer 3", "answer 3"]  # one has errored
+
+
+def test_a_window_ends_where_its_contexts_are_large(monkeypatch) -> None:
+    """Of ten characters each; a window has at least one document."""
+    for limit, expected in ((25, ["answer 3", "answer 3", "answer 3"]), (1, 9 * [1])):
+        monkeypatch.setattr(plan, "WINDOW_CHARACTERS", limit)
+        events: list[str] = []
+        taken(events, Model(events, works_ahead=False), window=100)
+        sizes = [event for event in events if event.startswith("answer")]
+        assert sizes == [e if isinstance(e, str) else f"answer {e}" for e in expected]
 
 
 @pytest.mark.parametrize("works_ahead", [True, False])

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-import torch
-
-from pytest_evals.models.hf.device_memory import or_none
+from pytest_evals.models.hf.device_memory import devices_of, free_bytes, or_none
 from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
 
 T = TypeVar("T")
@@ -111,13 +109,20 @@ def in_batches(
 
 
 def default_tokens(model: Any, bytes_per_token: int) -> int:
-    """Default token limit: half of the device's free memory.
+    """Default token limit: half of the free memory of the fullest device.
 
     Args:
         model: The model, on its device.
         bytes_per_token: Memory per token during a forward pass.
     """
-    if model.device.type != "cuda":
+    free = None if model.device.type == "cpu" else free_bytes(devices_of(model))
+    if free is None:
         return CPU_TOKENS
-    free, _ = torch.cuda.mem_get_info(model.device)
-    return int(min(MOST_TOKENS, max(1, free // 2 // bytes_per_token)))
+    return min(MOST_TOKENS, max(1, power_of_two(free // 2 // bytes_per_token)))
+
+
+def power_of_two(n: int) -> int:
+    """The largest power of two up to ``n``, 0 for 0. Budgets are rounded to it: results
+    in half precision depend on the batches, which should not change with every megabyte
+    that another process uses."""
+    return 1 << n.bit_length() >> 1

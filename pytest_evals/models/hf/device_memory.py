@@ -1,16 +1,33 @@
-"""Device memory: free bytes and out-of-memory errors."""
+"""Device memory: free bytes, out-of-memory errors and the current device."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from threading import Lock, Thread
+from typing import Any, TypeVar
 
 import torch
 
 R = TypeVar("R")
 
-OUT_OF_MEMORY = ("out of memory", "not enough memory", "can't allocate memory")
+OUT_OF_MEMORY = (
+    "out of memory",
+    "not enough memory",
+    "can't allocate memory",
+    "_alloc_failed",  # CUBLAS_STATUS_…, CUDNN_STATUS_…, HIPBLAS_STATUS_…
+    "_allocation_failed",  # CUDNN_STATUS_INTERNAL_ERROR_DEVICE_…
+    "out_of_device_memory",  # XPU
+    "out_of_host_memory",
+    "ur_result_error_out_of_resources",
+    "calling `cublascreate(",  # reports CUBLAS_STATUS_NOT_INITIALIZED
+)
+"""Parts of the messages of libraries that cannot allocate memory, in lower case."""
+SWITCH_INTERVAL_S = 2e-4
+"""Interval at which Python switches threads during inference. With the default of 5 ms
+the thread that feeds the device waits longer for Python than for the device."""
 
 
 def or_none(run: Callable[[], R]) -> R | None:
@@ -19,7 +36,7 @@ def or_none(run: Callable[[], R]) -> R | None:
     try:
         return run()
     except (MemoryError, RuntimeError) as error:
-        if not _is_out_of_memory(error):
+        if not is_out_of_memory(error):
             raise
     release()
     return None
@@ -37,19 +54,85 @@ def fits(run: Callable[[], object]) -> bool:
 
 def release() -> None:
     """Free unused memory of the device's pool."""
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
+    for module in (torch.cuda, torch.xpu):
+        if module.is_available():
+            module.empty_cache()
 
 
-def free_bytes(device: torch.device) -> int | None:
-    """Available bytes, including PyTorch's pool; ``None`` if unknown."""
-    if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
-        pool = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+def devices_of(model: Any) -> list[torch.device]:
+    """The devices that hold a model's weights."""
+    return list(dict.fromkeys(weight.device for weight in model.parameters()))
+
+
+def free_bytes(devices: Iterable[torch.device]) -> int | None:
+    """Available bytes on the fullest of these devices, including PyTorch's pool;
+    ``None`` if unknown."""
+    found = [_free(device) for device in devices]
+    return min((n for n in found if n is not None), default=None)
+
+
+def _free(device: torch.device) -> int | None:
+    if device.type in ("cuda", "xpu"):
+        module = getattr(torch, device.type)
+        free, _ = module.mem_get_info(device)
+        pool = module.memory_reserved(device) - module.memory_allocated(device)
         return int(free + pool)
     if device.type == "cpu":
         return _free_on_host()
     return None
+
+
+def use_device(device: torch.device) -> None:
+    """Make a GPU the thread's current device: kernels of Triton and bitsandbytes run on
+    that one, wherever their tensors are."""
+    if device.type in ("cuda", "xpu"):
+        getattr(torch, device.type).set_device(device)
+
+
+def create_blas_handle(device: torch.device) -> None:
+    """Create the cuBLAS handle of the inference thread while memory is free. PyTorch
+    keeps the handles of finished threads for later ones."""
+    if device.type == "cuda":
+
+        def create() -> None:
+            use_device(device)
+            torch.cuda.current_blas_handle()
+
+        thread = Thread(target=create)
+        thread.start()
+        thread.join()
+
+
+class _Switching:
+    """Nested requests for short thread switches."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._n = 0
+        self._usual = 0.0
+
+    def add(self, n: int) -> None:
+        with self._lock:
+            if self._n == 0:
+                self._usual = sys.getswitchinterval()
+                sys.setswitchinterval(min(self._usual, SWITCH_INTERVAL_S))
+            self._n += n
+            if self._n == 0:
+                sys.setswitchinterval(self._usual)
+
+
+_switching = _Switching()
+
+
+@contextmanager
+def inference_thread(device: torch.device) -> Iterator[None]:
+    """Settings of a thread while it runs a model on a device."""
+    use_device(device)
+    _switching.add(1)
+    try:
+        yield
+    finally:
+        _switching.add(-1)
 
 
 def _free_on_host() -> int | None:
@@ -64,7 +147,8 @@ def _free_on_host() -> int | None:
     return None
 
 
-def _is_out_of_memory(error: Exception) -> bool:
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether an exception reports that memory could not be allocated."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
     text = str(error).lower()

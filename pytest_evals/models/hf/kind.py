@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from importlib.metadata import version
 from importlib.util import find_spec
 
 from pytest_evals.core.cut import Cutter
@@ -51,6 +53,7 @@ def _open(spec: ModelSpec) -> Model:
         ModelError: The model cannot be loaded.
     """
     settings = _settings(spec)
+    _avoid_fragmentation()
     from pytest_evals.models.hf.model import HfModel
 
     return HfModel(str(spec), settings)
@@ -70,6 +73,17 @@ def _open_cutter(spec: ModelSpec) -> Cutter:
     from pytest_evals.models.hf.tokenization.tokenizer import HfTokenizer
 
     return HfTokenizer(RequestEncoder(load_tokenizer(settings), settings, _UNBOUNDED))
+
+
+def _avoid_fragmentation() -> None:
+    """Let PyTorch extend its memory segments on NVIDIA GPUs, unless the user has
+    configured its allocator: every batch has another shape. It reads this once."""
+    name, old_name = "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"
+    torch = version("torch")
+    if name in os.environ or old_name in os.environ or "rocm" in torch:
+        return
+    is_new = tuple(map(int, torch.split(".")[:2])) >= (2, 9)
+    os.environ[name if is_new else old_name] = "expandable_segments:True"
 
 
 def _settings(spec: ModelSpec) -> HfSettings:

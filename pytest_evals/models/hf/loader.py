@@ -24,6 +24,7 @@ from transformers.utils import logging
 
 from pytest_evals.errors import MissingExtraError, ModelError
 from pytest_evals.models.folders import is_local
+from pytest_evals.models.hf.device_memory import is_out_of_memory, use_device
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.hf.weights import load_weights, origin, path_of
 
@@ -167,6 +168,7 @@ def _device(settings: HfSettings) -> torch.device:
     device = torch.device(name)
     try:
         torch.empty(1, device=device)
+        use_device(device)
     except (RuntimeError, AssertionError, NotImplementedError, ImportError) as error:
         raise ModelError(
             f"there is no device {name!r} here ({_first_line(error)}); "
@@ -277,7 +279,7 @@ def _advice(target: str, error: Exception) -> str:
     text = str(error)
     if "trust_remote_code" in text:
         return "\n  fix: add trust_remote_code=true if you trust the code of this model"
-    if "out of memory" in text:
+    if is_out_of_memory(error):
         return "\n  fix: add dtype=bfloat16, or choose a device with more memory"
     if is_local(target):
         return ""

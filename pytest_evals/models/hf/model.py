@@ -5,9 +5,10 @@ Has no global state: no seed is set, and several models may be open at once.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -16,13 +17,18 @@ from pytest_evals.core.model import Model
 from pytest_evals.core.request import Generate, Prompt, Request, Response
 from pytest_evals.errors import DocumentError, ModelError
 from pytest_evals.models.hf.batches import BatchBudget, default_tokens
+from pytest_evals.models.hf.device_memory import (
+    create_blas_handle,
+    devices_of,
+    inference_thread,
+    release,
+)
 from pytest_evals.models.hf.fingerprint import fingerprint, hash_file
 from pytest_evals.models.hf.forward import Forward, sees_later_tokens
 from pytest_evals.models.hf.generation.decode import decoder_for
 from pytest_evals.models.hf.generation.engine import GenerationEngine
 from pytest_evals.models.hf.generation.generator import Generator
 from pytest_evals.models.hf.generation.memory_budget import (
-    MOST_TOKENS,
     MemoryBudget,
     free_tokens,
 )
@@ -53,6 +59,7 @@ class HfModel(Model):
         """
         loaded = load(settings)
         model = loaded.model
+        create_blas_handle(model.device)
         if sees_later_tokens(model):
             raise ModelError(
                 f"{settings.target!r} is not a causal language model: "
@@ -65,6 +72,7 @@ class HfModel(Model):
         )
         self._counters = TokenCounts()
         self._running: list[Prefetch[tuple[int, Response]]] = []
+        self._device: torch.device = model.device
         self.works_ahead: bool = model.device.type != "cpu"
         """Whether inference continues in the background between two responses. On a CPU
         it would only compete with scoring."""
@@ -80,18 +88,18 @@ class HfModel(Model):
         )
         self.name = name
         self._settings = settings
+        batch_tokens = settings.batch_tokens or choice.batch_tokens or tokens
         self.info: Mapping[str, Any] = {
             **describe(loaded, name),
             "prefix_token_id": encoder.prefix_id,
             "bos_rule": encoder.bos_rule,
             "scoring_path": choice.path.name,
+            "batch_tokens": batch_tokens,
         }
         self._encoder = encoder
         self._expected = BackgroundEncoder(encoder)
         length = loaded.max_length
-        budget = BatchBudget(
-            settings.batch_tokens or choice.batch_tokens or tokens, settings.batch_size
-        )
+        budget = BatchBudget(batch_tokens, settings.batch_size)
         self._scorer = LoglikelihoodScorer(encoder, choice, budget, length)
         # A closed model is still asked for them, by the report.
         self._notes = (self._scorer.notes, self._engine.notes)
@@ -109,7 +117,7 @@ class HfModel(Model):
         answers = self._answer(requests, self._expected.take(requests))
         if not self.works_ahead:
             return answers
-        ahead = Prefetch(answers)
+        ahead = Prefetch(answers, partial(inference_thread, self._device))
         self._running = [ahead]
         return ahead
 
@@ -170,8 +178,7 @@ class HfModel(Model):
         for ahead in self._running:
             ahead.close()
         del self._scorer, self._generator, self._engine
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        release()
 
 
 SHOWN = 4
@@ -190,6 +197,6 @@ def _budget(model: Any, tokens: int, settings: HfSettings) -> MemoryBudget:
     if settings.batch_tokens:
         return MemoryBudget(tokens, rows=rows, pass_cost=cost)
     read = max(1, tokens // READING_SHARE)
-    most = MOST_TOKENS if kind == "cuda" else tokens
-    measure = free_tokens(model.device, most)
+    most = sys.maxsize if kind in ("cuda", "xpu") else tokens
+    measure = free_tokens(devices_of(model), most)
     return MemoryBudget(tokens, read, rows, pass_cost=cost, measure=measure)

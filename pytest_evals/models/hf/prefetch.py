@@ -7,7 +7,8 @@ Items and their order are the same as without the thread.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from queue import SimpleQueue
 from threading import Event, Thread
 from typing import Generic, TypeVar
@@ -28,13 +29,18 @@ class Prefetch(Generic[T]):
     An exception of the stream is raised to the consumer after the items before it.
     """
 
-    def __init__(self, stream: Iterator[T]) -> None:
-        """Start the thread, which becomes the only consumer of the stream."""
+    def __init__(
+        self,
+        stream: Iterator[T],
+        settings: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        """Start the thread, which becomes the only consumer of the stream; the context
+        that ``settings`` returns is active in it."""
         self._items: SimpleQueue[T | _End] = SimpleQueue()
         stop = Event()
         thread = Thread(
             target=_work,
-            args=(stream, self._items, stop),
+            args=(stream, self._items, stop, settings),
             name="evals-model",
             daemon=True,
         )
@@ -61,13 +67,19 @@ class Prefetch(Generic[T]):
         self._end()
 
 
-def _work(stream: Iterator[T], items: SimpleQueue[T | _End], stop: Event) -> None:
+def _work(
+    stream: Iterator[T],
+    items: SimpleQueue[T | _End],
+    stop: Event,
+    settings: Callable[[], AbstractContextManager[None]],
+) -> None:
     error: BaseException | None = None
     try:
-        for item in stream:
-            items.put(item)
-            if stop.is_set():
-                break
+        with settings():
+            for item in stream:
+                items.put(item)
+                if stop.is_set():
+                    break
     # It is raised where the items are read.
     except BaseException as raised:  # noqa: BLE001
         error = raised

@@ -56,12 +56,14 @@ def load_weights(settings: HfSettings, config: Any, device: torch.device) -> Any
 
 def _placement(settings: HfSettings, device: torch.device) -> dict[str, Any]:
     """Device arguments for loading; empty if the model is moved afterwards. Quantized
-    models cannot be moved."""
+    models cannot be moved, and moving others takes their size in host memory."""
     if settings.device_map:
         _need("device_map", "accelerate", "accelerate")
         return {"device_map": settings.device_map}
     if settings.quantises:
         _need("quantised loading", "accelerate", "quantized")
+        return {"device_map": {"": device}}
+    if device.type != "cpu" and find_spec("accelerate") is not None:
         return {"device_map": {"": device}}
     return {}
 

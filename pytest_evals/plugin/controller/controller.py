@@ -63,8 +63,9 @@ class Controller:
         devices = visible_devices()
         threads = str(max(1, (os.cpu_count() or 1) // len(specs)))
         for slot, spec in enumerate(specs):
-            if devices:
-                spec.env["CUDA_VISIBLE_DEVICES"] = devices[slot % len(devices)]
+            if devices.names:
+                name = devices.names[slot % len(devices.names)]
+                spec.env[devices.variable] = name
             if "OMP_NUM_THREADS" not in os.environ:
                 spec.env["OMP_NUM_THREADS"] = threads
 

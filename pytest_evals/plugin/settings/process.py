@@ -6,6 +6,9 @@ Light: it is asked in every pytest run. Neither xdist nor torch is imported.
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,13 +57,69 @@ ALONE: pytest.StashKey[bool] = pytest.StashKey()
 """Whether ``-n auto`` has found no device, and takes one worker."""
 
 
-def visible_devices() -> list[str]:
-    """The caller's own list of devices, else all that the driver shows."""
-    given = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if given is not None:
-        return [entry.strip() for entry in given.split(",") if entry.strip()]
+NVIDIA, AMD, INTEL = "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"
+VARIABLES = (NVIDIA, AMD, "ROCR_VISIBLE_DEVICES", INTEL)
+"""Environment variables that select devices: NVIDIA, AMD twice, Intel."""
+
+
+class VisibleDevices(NamedTuple):
+    """The devices that workers share.
+
+    Args:
+        names: Their names; none without a GPU.
+        variable: Environment variable that selects one of them.
+    """
+
+    names: list[str]
+    variable: str = NVIDIA
+
+
+def visible_devices() -> VisibleDevices:
+    """The devices that the user selected, or all devices that drivers report."""
+    for variable in VARIABLES:
+        given = os.environ.get(variable)
+        if given is not None:
+            names = [entry.strip() for entry in given.split(",") if entry.strip()]
+            return VisibleDevices(names, variable)
+    nvidia = _nvidia_devices()
+    return VisibleDevices(nvidia) if nvidia else VisibleDevices(_amd_devices(), AMD)
+
+
+def _nvidia_devices() -> list[str]:
+    """GPUs by number, or their MIG instances by UUID. Containers and WSL2 may lack the
+    driver's folder, which does not list MIG instances either."""
+    found: dict[str, list[str]] = {}
+    for line in _nvidia_smi().splitlines():
+        gpu = re.match(r"GPU (\d+):", line)
+        instance = re.search(r"UUID: (MIG-[^)\s]+)", line)
+        if gpu:
+            found[gpu[1]] = []
+        elif instance and found:
+            found[list(found)[-1]].append(instance[1])
+    if found:
+        return [name for gpu, parts in found.items() for name in parts or [gpu]]
     driver = Path("/proc/driver/nvidia/gpus")
     return [str(i) for i, _ in enumerate(driver.iterdir())] if driver.is_dir() else []
+
+
+def _nvidia_smi() -> str:
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return ""
+    try:
+        done = subprocess.run(  # lists devices; starts no context on them
+            [program, "-L"], capture_output=True, text=True, timeout=30, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout
+
+
+def _amd_devices(nodes: Path = Path("/sys/class/kfd/kfd/topology/nodes")) -> list[str]:
+    """GPUs that the kernel driver lists; processors have no SIMD units there."""
+    files = sorted(nodes.glob("*/properties"))
+    gpus = [f for f in files if re.search(r"^simd_count [1-9]", f.read_text(), re.M)]
+    return [str(i) for i, _ in enumerate(gpus)]
 
 
 def load_conftests(config: pytest.Config, folder: Path) -> None:

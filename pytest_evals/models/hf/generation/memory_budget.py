@@ -7,15 +7,13 @@ admission. Both are lowered when memory runs out and rise again while steps succ
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 
-from pytest_evals.models.hf.batches import SMALLEST_PART
+from pytest_evals.models.hf.batches import SMALLEST_PART, power_of_two
 from pytest_evals.models.hf.device_memory import free_bytes
 
-MOST_TOKENS = 2**19
-"""Maximum of tokens held: larger batches are not faster on any device."""
 SHARE = 0.6
 """Fraction of the free memory for keys and values; the rest is for activations and for
 resizing the buffers of one layer."""
@@ -110,15 +108,16 @@ class MemoryBudget:
 
 
 def free_tokens(
-    device: torch.device, most: int = MOST_TOKENS
+    devices: Sequence[torch.device], most: int
 ) -> Callable[[int, int], int]:
-    """Function that measures the free memory of a device in tokens, at most
-    ``most``."""
+    """Function that measures the free memory of the fullest device in tokens, at most
+    ``most`` and rounded to a power of two."""
 
     def measure(bytes_per_token: int, n_bytes: int) -> int:
-        free = free_bytes(device)
+        free = free_bytes(devices)
         if free is None:
             return most
-        return min(most, int((free + n_bytes) * SHARE) // bytes_per_token)
+        n_tokens = int((free + n_bytes) * SHARE) // bytes_per_token
+        return most if n_tokens >= most else power_of_two(n_tokens)
 
     return measure

@@ -235,7 +235,10 @@ def pick(logits: Tensor, params: SamplingParams, points: Sequence[float]) -> Ten
     """
     if params.temperature == 0:
         return logits.argmax(dim=-1)
-    scores = logits
+    scores = logits / float(params.temperature)
+    ids = None
+    if 0 < params.top_k < logits.shape[1]:
+        scores, ids = _most_likely(scores, params.top_k)
     no_history = torch.empty((len(logits), 0), dtype=torch.long, device=logits.device)
     for warper in _warpers(params):
         scores = warper(no_history, scores)
@@ -244,7 +247,18 @@ def pick(logits: Tensor, params: SamplingParams, points: Sequence[float]) -> Ten
     shares = scores.softmax(dim=-1, dtype=exact).cumsum(dim=-1)  # (B, V)
     where = torch.tensor(points, dtype=exact, device=logits.device)[:, None]
     tokens = torch.searchsorted(shares, where * shares[:, -1:], right=True)[:, 0]
-    return tokens.clamp(max=shares.shape[1] - 1)
+    tokens = tokens.clamp(max=shares.shape[1] - 1)
+    return tokens if ids is None else ids.gather(1, tokens[:, None])[:, 0]
+
+
+def _most_likely(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The ``k`` highest scores of each row, with those equal to the last of them, and
+    their ids, ascending. What follows need not sort the vocabulary."""
+    least = scores.topk(k, dim=-1).values[:, -1:]
+    n = int((scores >= least).sum(dim=-1).max())
+    ids = scores.topk(n, dim=-1).indices.sort(dim=-1).values
+    found = scores.gather(1, ids)
+    return found.masked_fill(found < least, -torch.inf), ids
 
 
 def top_of(logits: Tensor, n: int) -> list[list[tuple[int, float]]]:
@@ -265,12 +279,9 @@ def top_of(logits: Tensor, n: int) -> list[list[tuple[int, float]]]:
 
 
 def _warpers(params: SamplingParams) -> list[Any]:
-    """Logits warpers, in the order of transformers' ``generate``."""
-    steps: list[Any] = [
-        logits_process.TemperatureLogitsWarper(float(params.temperature))
-    ]
-    if params.top_k > 0:
-        steps.append(logits_process.TopKLogitsWarper(int(params.top_k)))
+    """Logits warpers after temperature and top-k, in the order of transformers'
+    ``generate``."""
+    steps: list[Any] = []
     if params.top_p < 1.0:
         steps.append(logits_process.TopPLogitsWarper(float(params.top_p)))
     if params.min_p is not None:

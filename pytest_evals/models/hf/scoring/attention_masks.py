@@ -62,19 +62,30 @@ def masks(
     Returns:
         (B, 1, T, depth + T) each.
     """
-    places = torch.arange(ends.shape[1], device=ends.device)
-    own = (places[None, :] <= places[:, None]) & (places[:, None] < ends[:, None, :])
-    seen = torch.nn.functional.pad(own, (depth, 0), value=True)  # (B, T, depth + T)
-    prefix = torch.arange(depth, device=ends.device).expand(len(ends), depth)
-    keys = torch.cat([prefix, positions], dim=1)[:, None, :]
-    queries = positions[:, :, None]
+    n_rows, width = ends.shape
+    places = torch.arange(width, device=ends.device)
+    hidden = (places[:, None] >= ends[:, None, :]) | (places > places[:, None])
+    prefix = torch.arange(depth, device=ends.device).expand(n_rows, depth)
+    keys = torch.cat([prefix, positions], dim=1)
     built: dict[str, Tensor] = {}
     for kind, reach in kinds.items():
-        visible = seen
-        if reach and kind in WINDOWS:
-            visible = seen & (queries - keys < reach)
-        elif reach:
-            visible = seen & (queries // reach == keys // reach)
-        mask = torch.zeros(seen.shape, dtype=dtype, device=ends.device)
-        built[kind] = mask.masked_fill_(~visible, torch.finfo(dtype).min)[:, None]
+        mask = torch.zeros(
+            (n_rows, width, depth + width), dtype=dtype, device=ends.device
+        )
+        least = torch.finfo(dtype).min
+        mask[..., depth:].masked_fill_(hidden, least)
+        if reach:
+            first = first_visible(kind, reach, positions)
+            # Compared as a whole: a difference of positions would take 8 bytes a cell.
+            mask.masked_fill_(keys[:, None, :] < first[:, :, None], least)
+        built[kind] = mask[:, None]
     return built if len(built) > 1 else next(iter(built.values()))
+
+
+def first_visible(kind: str, reach: int, positions: Tensor) -> Tensor:
+    """First position that a token at each position attends to; may be negative."""
+    if not reach:
+        return torch.zeros_like(positions)
+    if kind in WINDOWS:
+        return positions - (reach - 1)
+    return positions // reach * reach

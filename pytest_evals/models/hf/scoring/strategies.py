@@ -7,6 +7,7 @@ model's attention window if that is fast enough.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -128,7 +129,10 @@ class _Candidate(NamedTuple):
 def _candidates(forward: Forward) -> Iterator[_Candidate]:
     """Candidates, the fastest first."""
     kinds = kinds_of(forward.model.config)
-    if kinds is not None and forward.takes_positions:
+    attention = getattr(forward.model.config, "_attn_implementation", None) or ""
+    # Flash kernels ignore or reject masks, and some abort the process's device context.
+    takes_masks = not re.search(r"flash_attention|flash-attn", attention)
+    if kinds is not None and forward.takes_positions and takes_masks:
         yield _Candidate(
             "packed", _packed(kinds, forward.model.dtype), len(kinds), True
         )

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request, Rolling
+from pytest_evals.core.request import (
+    Generate,
+    Loglikelihood,
+    Prompt,
+    Request,
+    Rolling,
+    size_of,
+)
 from pytest_evals.models.hf.prefetch import Prefetch
 from pytest_evals.models.hf.tokenization.encoder import Ids, chunks
 from pytest_evals.models.hf.tokenization.request_encoder import (
@@ -95,7 +102,7 @@ class BackgroundEncoder:
         taken."""
         self.close()
         keys = dict.fromkeys(map(_key, requests))
-        pieces = chunks(keys, _size, PIECE)
+        pieces = chunks(keys, size_of, PIECE)
         parts = (_encoded(some, self._encoder) for some in pieces)
         self._coming = _Job(frozenset(keys), Prefetch(parts))
 
@@ -128,13 +135,3 @@ def _encoded(keys: Sequence[Key], encoder: RequestEncoder) -> Found:
         **dict(zip(texts, encoder.texts(key.text for key in texts), strict=True)),
         **dict(zip(prompts, encoder.prompts(prompts), strict=True)),
     }
-
-
-def _size(key: Key) -> int:
-    """Number of characters to encode."""
-    if isinstance(key, Rolling):
-        return len(key.text)
-    prompt = key.context if isinstance(key, Loglikelihood) else key
-    if isinstance(prompt, str):
-        return len(prompt)
-    return sum(len(message.content) for message in prompt)
