@@ -1,8 +1,8 @@
 """The fast paths to log-probabilities against the plain one, and which a model takes.
 
 Which models take which path was measured before the engine was built, with transformers
-5.23: packed rows under masks of one's own, kept prefixes with masks of the model's own,
-or neither.
+5.23: packed rows with an attention function or masks of our own, kept prefixes with
+the model's own masks, or neither.
 """
 
 from __future__ import annotations
@@ -23,28 +23,29 @@ from pytest_evals.models.hf.scoring.prefix_groups import RowShape
 from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan
 from pytest_evals.models.hf.scoring.strategies import _candidates, choose_strategy
 from pytest_evals.models.hf.token_counts import TokenCounts
+from tests.models.live_memory import LiveMemory
 
 PATHS = {
-    "gpt2": "packed",
-    "llama": "packed",
-    "qwen3": "packed",
-    "mistral": "packed",
-    "gemma2": "packed",
-    "gemma3": "packed",
-    "gpt_oss": "packed",
-    "opt": "packed",
-    "phi": "packed",
-    "gpt_neox": "packed",
-    "mixtral": "packed",
-    "olmo2": "packed",
+    "gpt2": "cascade",
+    "llama": "cascade",
+    "qwen3": "cascade",
+    "mistral": "cascade",
+    "gemma2": "cascade",
+    "gemma3": "cascade",
+    "gpt_oss": "cascade",
+    "opt": "cascade",
+    "phi": "cascade",
+    "gpt_neox": "cascade",
+    "mixtral": "cascade",
+    "olmo2": "cascade",
     "bloom": "prefix",
     "falcon": "prefix",
     "mamba": "plain",
-    "qwen3_moe": "packed",
+    "qwen3_moe": "cascade",
     "deepseek_v3": "packed",
-    "llama4": "packed",
-    "cohere2": "packed",
-    "gemma3n": "packed",
+    "llama4": "cascade",
+    "cohere2": "cascade",
+    "gemma3n": "cascade",
     "falcon_rotary": "packed",
     "gptj": "packed",
     "doge": "packed",
@@ -123,7 +124,7 @@ def test_positions_that_are_scaled_in_long_sequences_are_those_of_the_sequence_a
     sequence of a batch."""
     pairs = [("the " * n + "cat", end) for n in (3, 22, 23, 24, 40, 60) for end in "ab"]
     model = opened(kind, max_length=64)
-    assert model.info["scoring_path"] == "packed"
+    assert model.info["scoring_path"] == "cascade"
     alone = []
     for pair in pairs:
         oracle(kind).loglikelihood("a", "b")  # the scale goes back
@@ -147,7 +148,7 @@ def test_an_attention_that_grows_sharper_by_columns_gives_the_numbers_of_one_at_
     plain = models("llama4_sharp")
     monkeypatch.setattr(paths, "OTHER_SHAPE", RowShape(width=width, gain=1))
     path = choose_strategy(plain, 64).path
-    assert path.name == "packed"
+    assert path.name == "cascade"
     draw = np.random.default_rng(5)
     prefix = draw.integers(2, 330, 8)
     spans = [
@@ -238,8 +239,10 @@ def answers(path, spans, budget):
 
 
 def path_of(plain, name, shape):
+    """As in the self-test: with cascade attention after short prefixes too."""
     ways = {way.name: way for way in _candidates(plain.forward)}
-    return ways[name].path(plain, shape)
+    way = ways[name]
+    return way._replace(see=way.trial or way.see).path(plain, shape)
 
 
 def alone(model, span):
@@ -284,6 +287,11 @@ shapes = st.builds(
     [
         ("llama", "packed"),
         ("gemma3", "packed"),
+        ("llama", "cascade"),
+        ("gemma3", "cascade"),
+        ("gemma3n", "cascade"),
+        ("gpt_oss", "cascade"),
+        ("llama4", "cascade"),
         ("gpt2", "prefix"),
         ("bloom", "prefix"),
     ],
@@ -350,7 +358,7 @@ def test_choosing_a_path_leaves_all_random_numbers_as_they_were(models):
     np.random.seed(1)
     torch.manual_seed(1)
     before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state()
-    assert choose_strategy(models("gemma3"), 64).path.name == "packed"
+    assert choose_strategy(models("gemma3"), 64).path.name == "cascade"
     after = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state()
     assert before[:2] == after[:2]
     assert torch.equal(before[2], after[2])
@@ -359,6 +367,7 @@ def test_choosing_a_path_leaves_all_random_numbers_as_they_were(models):
 def test_a_mask_that_a_model_takes_for_something_else_is_noticed(models, monkeypatch):
     """Boolean masks are numbers to eager attention, which then sees everything nearly
     alike; a window forgotten, siblings seen: each is another number, not an error."""
+    from pytest_evals.models.hf.scoring import cascade_attention
     from pytest_evals.models.hf.scoring import strategies as paths
 
     real = paths.masks
@@ -380,10 +389,12 @@ def test_a_mask_that_a_model_takes_for_something_else_is_noticed(models, monkeyp
         ("mistral", without_windows),
         ("llama", with_siblings),
     ):
-        monkeypatch.setattr(paths, "masks", wrong)
+        for module in (paths, cascade_attention):
+            monkeypatch.setattr(module, "masks", wrong)
         assert choose_strategy(models(kind), 64).path.name == "prefix", (kind, wrong)
-        monkeypatch.setattr(paths, "masks", real)
-        assert choose_strategy(models(kind), 64).path.name == "packed"
+        for module in (paths, cascade_attention):
+            monkeypatch.setattr(module, "masks", real)
+        assert choose_strategy(models(kind), 64).path.name == "cascade"
 
 
 def test_shared_tokens_are_read_once(models):
@@ -486,3 +497,66 @@ def test_a_lack_of_memory_leaves_the_rest_as_it_was(models, monkeypatch):
             else:
                 assert one.logprob == pytest.approx(other.logprob, abs=1e-4)
                 assert one.greedy is other.greedy
+
+
+@pytest.mark.parametrize("kind", ["llama", "mistral", "gemma2"])
+def test_memory_of_a_batch_does_not_grow_with_the_prefix(
+    kind, saved_model, monkeypatch
+):
+    """Eight rows of 128 tokens after prefixes of 512 and 4,096 tokens. Keys and values
+    of a token take 256 bytes in two layers, once as they are cached and once while a
+    part is added; masks over both would take 14 MB more."""
+    import transformers
+
+    from pytest_evals.models.hf.scoring import cascade_attention
+
+    monkeypatch.setattr(cascade_attention, "PART_CELLS", {"cpu": 2**17})
+    config = transformers.AutoConfig.from_pretrained(saved_model(kind))
+    config.max_position_embeddings = 8192
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    plain = PaddedStrategy(Forward(model), TokenCounts())
+    draw = np.random.default_rng(2)
+    peaks = []
+    for depth in (512, 4096):
+        prefix = draw.integers(2, 330, depth)
+        spans = [
+            ScoredSpan(np.append(prefix, draw.integers(2, 330, 16)).astype(np.int32), 1)
+            for _ in range(64)
+        ]
+        path = path_of(plain, "cascade", RowShape(width=128, gain=10))
+        with LiveMemory() as memory:
+            answers(path, spans, 1024)
+        peaks.append(memory.peak)
+    assert peaks[1] - peaks[0] < 2.1 * 256 * (4096 - 512)
+
+
+def test_a_prefix_of_32_thousand_tokens_is_scored_in_little_memory():
+    """Against the definition, in float64, for the one choice that is checked; masks
+    over the prefix alone would take 32,768 x 8,192 cells in the reading of a part."""
+    import transformers
+
+    config = transformers.LlamaConfig(
+        vocab_size=64,
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        max_position_embeddings=40_000,
+    )
+    torch.manual_seed(4)
+    model = transformers.LlamaForCausalLM(config).eval()
+    plain = PaddedStrategy(Forward(model), TokenCounts())
+    draw = np.random.default_rng(2)
+    prefix = draw.integers(2, 64, 32_768)
+    spans = [
+        ScoredSpan(
+            np.concatenate([prefix, draw.integers(2, 64, 8)]).astype(np.int32), 2
+        )
+        for _ in range(50)
+    ]
+    path = path_of(plain, "cascade", RowShape(width=512, gain=128))
+    with LiveMemory() as memory:
+        found = answers(path, spans, 8192)
+    assert path.n_alone == 0
+    assert memory.peak < 64 * 2**20
+    assert found[7].logprob == pytest.approx(alone(model, spans[7])[0], abs=1e-4)

@@ -11,7 +11,8 @@ causal model does not attend to padding on the right.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -43,11 +44,13 @@ class AttentionView:
             one such for each kind of layer.
         positions: (B, T) int64.
         past: A cache over the K - T tokens that come before each row.
+        attention: Context in which a model is called, with another attention function.
     """
 
     mask: Tensor | dict[str, Tensor] | None = None
     positions: Tensor | None = None
     past: Any = None
+    attention: Callable[[Any], AbstractContextManager[None]] = nullcontext
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of the model's ``forward``."""
@@ -86,17 +89,17 @@ class Forward:
             view: Mask, positions and cache; causal attention if missing.
         """
         ids, places = ids.to(self.device), places.to(self.device)
-        given = (view or AttentionView()).arguments()
-        if self.picks_hidden:
-            states = self.model.base_model(input_ids=ids, **given).last_hidden_state
-            wanted = _at(states, places)  # (P, H)
-            width = self.head.weight.shape[0]
-        elif self.picks_before_head:
-            wanted = self._logits_at(ids, places, given)  # (P, V)
-            width = wanted.shape[1]
-        else:
-            wanted = _at(self.model(input_ids=ids, **given).logits, places)
-            width = wanted.shape[1]
+        view = view or AttentionView()
+        given = view.arguments()
+        with view.attention(self.model):
+            if self.picks_hidden:
+                states = self.model.base_model(input_ids=ids, **given).last_hidden_state
+                wanted = _at(states, places)  # (P, H)
+            elif self.picks_before_head:
+                wanted = self._logits_at(ids, places, given)  # (P, V)
+            else:
+                wanted = _at(self.model(input_ids=ids, **given).logits, places)
+        width = self.head.weight.shape[0] if self.picks_hidden else wanted.shape[1]
         most = CHUNK_ELEMENTS.get(self.device.type, 2**24)
         step = max(1, most // width)
         for start in range(0, len(places), step):
@@ -107,7 +110,8 @@ class Forward:
 
     def remember(self, ids: Tensor, view: AttentionView) -> None:
         """Process tokens only to fill the view's cache."""
-        self.model.base_model(input_ids=ids.to(self.device), **view.arguments())
+        with view.attention(self.model):
+            self.model.base_model(input_ids=ids.to(self.device), **view.arguments())
 
     def _logits_at(self, ids: Tensor, places: Tensor, given: dict[str, Any]) -> Tensor:
         def pick(_: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:

@@ -19,11 +19,13 @@ class MemoryEstimate:
         cell: A query and a key of a masked batch: the masks, and the scores of all
             heads of one layer where attention keeps them.
         before: A token before a row: its keys and values in one layer.
+        joins: Whether masks and keys of a row contain the prefix.
     """
 
     token: int
     cell: int
     before: int
+    joins: bool = True
 
     def tokens(self, width: int, depth: int) -> int:
         """Cost of a masked row, in tokens of an unmasked one.
@@ -32,12 +34,16 @@ class MemoryEstimate:
             width: Its tokens.
             depth: Tokens of the prefix before it.
         """
-        extra = width * (depth + width) * self.cell + depth * self.before
+        seen = width + depth * self.joins
+        extra = width * seen * self.cell + depth * self.before
         return width + extra // self.token
 
 
-def estimate_memory(forward: Forward, n_kinds: int = 1) -> MemoryEstimate:
-    """The estimate for a model with masks for ``n_kinds`` layer types."""
+def estimate_memory(
+    forward: Forward, n_kinds: int = 1, *, joins: bool = True
+) -> MemoryEstimate:
+    """The estimate for a model with masks for ``n_kinds`` layer types, which contain
+    the prefix if it ``joins`` the rows."""
     config = forward.model.config
     inner = getattr(config, "text_config", None) or config
     hidden = _most(inner, "hidden_size") or _most(inner, "n_embd") or 1024
@@ -50,12 +56,13 @@ def estimate_memory(forward: Forward, n_kinds: int = 1) -> MemoryEstimate:
     logits = 0 if forward.picks_hidden else _most(inner, "vocab_size") * 8
     eager = getattr(config, "_attn_implementation", None) == "eager"
     # Scores, their softmax in float32, and that in the model's type.
-    scores = heads * (2 * size + 4) if eager else 0
+    scores = heads * (2 * size + 4) if eager and joins else 0
     return MemoryEstimate(
         token=max((8 * hidden + 4 * middle) * size, layers * kept) + logits,
         cell=(size + 1) * n_kinds + 2 + scores,
         # Once as they are kept for all rows, once joined with the row's own.
-        before=2 * kept,
+        before=2 * kept if joins else 0,
+        joins=joins,
     )
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
+Positions = TypeVar("Positions", int, Tensor)
 Kinds = Mapping[str, int]
 """Layer type → size of its window or chunk in positions, 0 for full attention."""
 WINDOWS = {"sliding_attention": "sliding_window"}
@@ -82,10 +83,18 @@ def masks(
     return built if len(built) > 1 else next(iter(built.values()))
 
 
-def first_visible(kind: str, reach: int, positions: Tensor) -> Tensor:
+def first_visible(kind: str, reach: int, positions: Positions) -> Positions:
     """First position that a token at each position attends to; may be negative."""
     if not reach:
-        return torch.zeros_like(positions)
+        return positions * 0
     if kind in WINDOWS:
         return positions - (reach - 1)
     return positions // reach * reach
+
+
+def kind_of_layer(config: Any, kinds: Kinds, layer: int) -> str:
+    """The type of a layer, one of those of :func:`kinds_of`."""
+    if len(kinds) == 1:
+        return next(iter(kinds))
+    inner = getattr(config, "text_config", None) or config
+    return str(inner.layer_types[layer])

@@ -22,11 +22,13 @@ Layers = dict[int, tuple[Tensor, Tensor]]
 
 class _Past(transformers.DynamicCache):
     """A cache that starts with a cached prefix; ``joined`` records the extended layers
-    if there is one row."""
+    if there is one row. With ``is_apart`` layers get their own keys and values only."""
+
+    is_apart = False
 
     def __init__(self, layers: Layers, length: int, joined: Layers | None) -> None:
         super().__init__()
-        self._layers = layers
+        self.prefix = layers
         self._length = length
         self._joined = joined
 
@@ -39,18 +41,20 @@ class _Past(transformers.DynamicCache):
         **__: Any,
     ) -> tuple[Tensor, Tensor]:
         keys, values = key_states, value_states
-        if layer_idx in self._layers:
-            old_keys, old_values = self._layers[layer_idx]
+        if self.is_apart and self._joined is None:
+            return keys, values
+        if layer_idx in self.prefix:
+            old_keys, old_values = self.prefix[layer_idx]
             rows = len(keys)
             keys = torch.cat([old_keys.expand(rows, -1, -1, -1), keys], dim=-2)
             values = torch.cat([old_values.expand(rows, -1, -1, -1), values], dim=-2)
         if self._joined is not None:
             self._joined[layer_idx] = (keys, values)
-        return keys, values
+        return (key_states, value_states) if self.is_apart else (keys, values)
 
     def __len__(self) -> int:
         # Some models ask a cache for its truth to see whether there is one.
-        return max(1, len(self._layers))
+        return max(1, len(self.prefix))
 
     def get_seq_length(self, *_: Any, **__: Any) -> int:
         return self._length
@@ -89,6 +93,11 @@ class PrefixCache:
         if common < len(prefix):
             self._extend(prefix, common, part)
         return _Past(_first(self._layers, len(prefix)), len(prefix), None)
+
+    @property
+    def length(self) -> int:
+        """Number of cached tokens."""
+        return len(self._tokens)
 
     def forget(self) -> None:
         """Free the memory."""

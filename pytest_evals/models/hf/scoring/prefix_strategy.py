@@ -10,7 +10,6 @@ others.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -39,6 +38,7 @@ from pytest_evals.models.hf.scoring.prefix_groups import (
     RowShape,
     groups_of,
 )
+from pytest_evals.models.hf.scoring.row_batch import RowBatch
 from pytest_evals.models.hf.scoring.scored_spans import (
     ScoredBatch,
     ScoredSpan,
@@ -48,28 +48,6 @@ from pytest_evals.models.hf.scoring.trie import Trie, trie_of
 from pytest_evals.models.hf.token_counts import TokenCounts
 from pytest_evals.models.hf.tokenization.encoder import Ids
 from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RowBatch:
-    """The rows of a batch, padded on the right; padding attends to itself.
-
-    Args:
-        ids: (B, T) int64.
-        positions: (B, T) int64.
-        ends: (B, T) int64, place after each token's last descendant.
-        lengths: (B,) int64, tokens of each row.
-        depth: Tokens of the prefix before each row.
-        branched: Whether there is a row with several sequences.
-    """
-
-    ids: Tensor
-    positions: Tensor
-    ends: Tensor
-    lengths: Tensor
-    depth: int
-    branched: bool
-
 
 ViewBuilder = Callable[[RowBatch, Any], AttentionView]
 """Function from rows on the device and a cache of their prefix to their attention
@@ -110,6 +88,11 @@ class PrefixStrategy:
     def forget(self) -> None:
         """Free the memory of the cached prefix."""
         self._prefixes.forget()
+
+    @property
+    def prefix_length(self) -> int:
+        """Number of tokens of the cached prefix."""
+        return self._prefixes.length
 
     def _score_group(
         self,
@@ -227,7 +210,8 @@ class PrefixStrategy:
         ids, positions, ends = torch.from_numpy(table).to(self.forward.device)
         placed = torch.from_numpy(lengths).to(self.forward.device)
         branched = any(layout.ends.min() < len(layout.ends) for layout in layouts)
-        return RowBatch(ids, positions, ends, placed, depth, branched)
+        n_positions = int(table[1].max()) + 1
+        return RowBatch(ids, positions, ends, placed, depth, branched, n_positions)
 
     def _part(self, budget: BatchBudget, n_before: int) -> int:
         """Prefill chunk of a prefix after ``n_before`` tokens; with its mask, within

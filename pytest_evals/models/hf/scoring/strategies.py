@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,14 +22,18 @@ from pytest_evals.models.hf.forward import AttentionView, Forward
 from pytest_evals.models.hf.length_dependence import length_dependence_of
 from pytest_evals.models.hf.memory_estimate import estimate_memory
 from pytest_evals.models.hf.scoring.attention_masks import Kinds, kinds_of, masks
+from pytest_evals.models.hf.scoring.cascade_attention import (
+    CascadeAttention,
+    replaced_attention,
+)
 from pytest_evals.models.hf.scoring.long_context import LongContextStrategy
 from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy
 from pytest_evals.models.hf.scoring.prefix_groups import RowShape
 from pytest_evals.models.hf.scoring.prefix_strategy import (
     PrefixStrategy,
-    RowBatch,
     ViewBuilder,
 )
+from pytest_evals.models.hf.scoring.row_batch import RowBatch
 from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan, ScoringStrategy
 from pytest_evals.models.hf.token_counts import TokenCounts
 
@@ -38,6 +43,9 @@ OTHER_SHAPE = RowShape(width=512, gain=128)
 """On a CPU the quadratic part of attention dominates."""
 CPU_TOKENS = 1024
 """Larger batches are not faster on a CPU and need more padding."""
+CASCADE_DEPTHS = {"sdpa": 512, "eager": 1536}
+"""Tokens of a prefix from which cascade attention is faster on a CPU, by the model's
+own attention."""
 TRIAL_WIDTH = 16
 TRIAL_PREFIX = 24
 TRIAL_OPERATIONS = {"cuda": 5e13, "cpu": 2e10}
@@ -84,8 +92,11 @@ def choose_strategy(plain: PaddedStrategy, max_length: int) -> StrategyChoice:
     theirs = _numbers(judge, spans)
 
     def does(way: _Candidate) -> bool:
-        trial = way.path(judge, replace(shape, width=TRIAL_WIDTH, gain=1))
-        return _agrees(trial, judge, spans, theirs)
+        tried = way._replace(see=way.trial or way.see)
+        trial = tried.path(judge, replace(shape, width=TRIAL_WIDTH, gain=1))
+        agrees = _agrees(trial, judge, spans, theirs)
+        # With short sequences only, the trial may not have cached a prefix.
+        return agrees and (way.joins or trial.prefix_length > 0)
 
     good = filter(does, _candidates(plain.forward))
     way = next(good, None)
@@ -95,7 +106,7 @@ def choose_strategy(plain: PaddedStrategy, max_length: int) -> StrategyChoice:
     path: ScoringStrategy = way.path(plain, shape)
     if scaling.by_column and way.packs:
         # A packed row has a column for each token of all its sequences.
-        slower = next(good, None)
+        slower = next((other for other in good if not other.packs), None)
         other = plain if slower is None else slower.path(plain, shape)
         path = LongContextStrategy(
             path, other, max(0, length - shape.width), mixes=True
@@ -113,16 +124,20 @@ class _Candidate(NamedTuple):
         see: Builds attention views.
         n_kinds: Number of masks a batch.
         packs: Whether rows hold several sequences.
+        joins: Whether masks and keys of a row contain the prefix.
+        trial: Builds attention views in the self-test, if that is another function.
     """
 
     name: str
     see: ViewBuilder
     n_kinds: int
     packs: bool
+    joins: bool = True
+    trial: ViewBuilder | None = None
 
     def path(self, plain: PaddedStrategy, shape: RowShape) -> PrefixStrategy:
         own = shape if self.packs else replace(shape, width=0)
-        estimate = estimate_memory(plain.forward, self.n_kinds)
+        estimate = estimate_memory(plain.forward, self.n_kinds, joins=self.joins)
         return PrefixStrategy(self.name, self.see, own, estimate, plain)
 
 
@@ -133,9 +148,20 @@ def _candidates(forward: Forward) -> Iterator[_Candidate]:
     # Flash kernels ignore or reject masks, and some abort the process's device context.
     takes_masks = not re.search(r"flash_attention|flash-attn", attention)
     if kinds is not None and forward.takes_positions and takes_masks:
+        packed = _packed(kinds, forward.model.dtype)
+        config = forward.model.config
+        least = 0
+        if forward.device.type == "cpu":
+            least = CASCADE_DEPTHS.get(attention, CASCADE_DEPTHS["eager"])
         yield _Candidate(
-            "packed", _packed(kinds, forward.model.dtype), len(kinds), True
+            "cascade",
+            _cascade(config, kinds, packed, least),
+            len(kinds),
+            True,
+            joins=False,
+            trial=_cascade(config, kinds, packed, 0),
         )
+        yield _Candidate("packed", packed, len(kinds), True)
     yield _Candidate("prefix", _prefixed(forward.takes_positions), 0, False)
 
 
@@ -148,6 +174,24 @@ def _packed(kinds: Kinds, dtype: torch.dtype) -> ViewBuilder:
             return AttentionView()
         mask = masks(kinds, sheet.ends, sheet.positions, sheet.depth, dtype)
         return AttentionView(mask=mask, positions=sheet.positions, past=past)
+
+    return see
+
+
+def _cascade(config: Any, kinds: Kinds, packed: ViewBuilder, least: int) -> ViewBuilder:
+    """As packed rows; after a prefix of at least ``least`` tokens, tokens attend to it
+    and to their row in two calls."""
+
+    def see(sheet: RowBatch, past: Any) -> AttentionView:
+        if past is None or sheet.depth < least:
+            return packed(sheet, past)
+        past.is_apart = True
+        function = CascadeAttention(config, kinds, sheet, past.prefix)
+        return AttentionView(
+            positions=sheet.positions,
+            past=past,
+            attention=partial(replaced_attention, function=function),
+        )
 
     return see
 

@@ -1,0 +1,294 @@
+"""Cascade attention: tokens of a batch attend to its shared prefix and to their own row
+in two calls, which are merged by their log-sum-exp.
+
+A mask over prefix and row grows with tokens times prefix, and needs a copy of the
+prefix for each row. Here the prefix is one sequence without a mask for all rows, apart
+from windows that do not contain all of it; those are masked in parts. The function
+replaces the model's own attention during a forward pass (transformers,
+``AttentionInterface``), and a self-test at load time compares both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import local
+from typing import Any, NamedTuple
+
+import torch
+import transformers
+from torch import Tensor
+
+from pytest_evals.models.hf.scoring.attention_masks import (
+    Kinds,
+    first_visible,
+    kind_of_layer,
+    masks,
+)
+from pytest_evals.models.hf.scoring.prefix_cache import Layers
+from pytest_evals.models.hf.scoring.row_batch import RowBatch
+
+NAME = "pytest_evals_cascade"
+PART_CELLS = {"cuda": 2**26, "cpu": 2**22}
+"""Queries times keys of a call with a mask over the prefix, and scores of all heads in
+a call without a kernel."""
+ALIGNMENT = 8
+"""Kernels of CUDA want rows of a mask to begin at multiples of 16 bytes."""
+_aten = torch.ops.aten
+_active = local()
+
+
+class Scores(NamedTuple):
+    """How attention scores are computed.
+
+    Args:
+        scale: Factor of the products of queries and keys.
+        softcap: Soft cap; ``None`` for none.
+        sinks: (H,) scores of attention sinks; ``None`` for none.
+        mask: (B, 1, T, S), added to the scores; ``None`` for none.
+        causal: Whether tokens attend only to those before them.
+    """
+
+    scale: float
+    softcap: float | None = None
+    sinks: Tensor | None = None
+    mask: Tensor | None = None
+    causal: bool = False
+
+
+class CascadeAttention:
+    """The attention of one batch of rows after a prefix."""
+
+    def __init__(
+        self, config: Any, kinds: Kinds, rows: RowBatch, layers: Layers
+    ) -> None:
+        """``layers`` are the keys and values of the prefix, ``kinds`` the layer types
+        of the ``config``."""
+        self._config = config
+        self._kinds = kinds
+        self._rows = rows
+        self._layers = layers
+        self._masks: dict[tuple[str, torch.device], Tensor] = {}
+
+    def __call__(
+        self, module: Any, query: Tensor, key: Tensor, value: Tensor, scores: Scores
+    ) -> Tensor:
+        """The attention of a layer.
+
+        Args:
+            module: The layer's attention module.
+            query: (B, H, T, D).
+            key: (B, K, T, D) of the rows' own tokens; each serves H / K heads.
+            value: (B, K, T, E).
+            scores: How the layer computes scores.
+
+        Returns:
+            (B, T, H, E).
+        """
+        kind = self._kind(module.layer_idx)
+        mask = self._own_mask(kind, query)
+        own = scores._replace(mask=mask, causal=mask is None)
+        out, total = attend(query, key, value, own)
+        prefix = self._attend_to_prefix(module.layer_idx, query, scores)
+        if prefix is not None:
+            other, other_total = prefix
+            share = (other_total - total).sigmoid()[..., None]
+            out = torch.lerp(out.float(), other.float(), share)
+            total = torch.logaddexp(total, other_total)
+        if scores.sinks is not None:
+            out = out * (total - scores.sinks.float()[:, None]).sigmoid()[..., None]
+        return out.to(query.dtype).transpose(1, 2).contiguous()
+
+    def _cached(self, kind: str, layer: int) -> tuple[Tensor, Tensor]:
+        """Keys and values of the prefix in a layer; a layer that computes none uses
+        those of the last one of its type (transformers, ``Gemma3nTextAttention``)."""
+        while layer not in self._layers or self._kind(layer) != kind:
+            layer -= 1
+            if layer < 0:
+                raise NotImplementedError("the layer has no keys of the prefix")
+        return self._layers[layer]
+
+    def _kind(self, layer: int) -> str:
+        return kind_of_layer(self._config, self._kinds, layer)
+
+    def _own_mask(self, kind: str, query: Tensor) -> Tensor | None:
+        """(B, 1, T, T) mask of the rows' own tokens; ``None`` for causal attention."""
+        rows, reach = self._rows, self._kinds[kind]
+        last = first_visible(kind, reach, rows.n_positions - 1)
+        if not rows.branched and last <= rows.depth:
+            return None
+        name = (kind, query.device)
+        if name not in self._masks:
+            ends, positions = rows.ends, rows.positions
+            built = masks({kind: reach}, ends, positions, 0, query.dtype)
+            assert isinstance(built, Tensor)
+            self._masks[name] = _aligned(built.to(query.device))
+        return self._masks[name]
+
+    def _attend_to_prefix(
+        self, layer: int, query: Tensor, scores: Scores
+    ) -> tuple[Tensor, Tensor] | None:
+        """Attention of all rows to the prefix; ``None`` if no window reaches it."""
+        kind = self._kind(layer)
+        rows, reach = self._rows, self._kinds[kind]
+        start = max(0, first_visible(kind, reach, rows.depth))
+        if start >= rows.depth:
+            return None
+        key, value = (part[:, :, start:] for part in self._cached(kind, layer))
+        n_rows, n_heads, width, _ = query.shape
+        together = query.transpose(0, 1).reshape(1, n_heads, n_rows * width, -1)
+        if first_visible(kind, reach, rows.n_positions - 1) <= 0:
+            out, total = attend(together, key, value, scores)
+        else:
+            first = first_visible(kind, reach, rows.positions.to(query.device))
+            n = _n_queries(rows.depth - start, query.device)
+            places = torch.arange(start, rows.depth, device=query.device)
+            done = []
+            for some, least in zip(
+                torch.split(together, n, 2),
+                torch.split(first.flatten(), n),
+                strict=True,
+            ):
+                mask = query.new_zeros((1, 1, len(least), len(places)))
+                hidden = places < least[:, None]
+                mask.masked_fill_(hidden, torch.finfo(query.dtype).min)
+                masked = scores._replace(mask=_aligned(mask))
+                done.append(attend(some, key, value, masked))
+            out, total = (torch.cat(parts, dim=2) for parts in zip(*done, strict=True))
+        out = out.reshape(n_heads, n_rows, width, -1).transpose(0, 1)
+        return out, total.reshape(n_heads, n_rows, width).transpose(0, 1)
+
+
+def attend(
+    query: Tensor, key: Tensor, value: Tensor, scores: Scores
+) -> tuple[Tensor, Tensor]:
+    """Attention without sinks, and the log-sum-exp of its scores.
+
+    Args:
+        query: (B, H, T, D).
+        key: (B, K, S, D).
+        value: (B, K, S, E).
+        scores: How scores are computed; S = T if they are causal.
+
+    Returns:
+        (B, H, T, E), and (B, H, T) float32.
+    """
+    size = query.shape[-1]
+    if scores.softcap is not None or size != value.shape[-1]:
+        return _in_parts(query, key, value, scores)
+    if query.device.type == "cpu":
+        out, total = _aten._scaled_dot_product_flash_attention_for_cpu(
+            query,
+            key,
+            value,
+            0.0,
+            scores.causal,
+            attn_mask=scores.mask,
+            scale=scores.scale,
+        )
+        return out, total.float()
+    if query.device.type == "cuda" and size % ALIGNMENT == 0 and size <= 256:
+        return _on_cuda(query, key, value, scores)
+    return _in_parts(query, key, value, scores)
+
+
+def _on_cuda(
+    query: Tensor, key: Tensor, value: Tensor, scores: Scores
+) -> tuple[Tensor, Tensor]:
+    """As :func:`attend`: flash attention in half precision without a mask, else the
+    memory-efficient kernel."""
+    n_rows, n_heads, n_queries, size = query.shape
+    n_kv, mask = key.shape[1], scores.mask
+    if mask is None and not scores.causal:
+        # Heads that share keys become further queries, so that no key is copied.
+        query = query.reshape(n_rows, n_kv, -1, size)
+    else:
+        key = key.repeat_interleave(n_heads // n_kv, dim=1)
+        value = value.repeat_interleave(n_heads // n_kv, dim=1)
+    if mask is None and query.dtype in (torch.float16, torch.bfloat16):
+        out, total, *_ = _aten._scaled_dot_product_flash_attention(
+            query, key, value, 0.0, scores.causal, scale=scores.scale
+        )
+    else:
+        bias = None if mask is None else mask.expand(n_rows, n_heads, -1, -1)
+        out, total, *_ = _aten._scaled_dot_product_efficient_attention(
+            query, key, value, bias, True, 0.0, scores.causal, scale=scores.scale
+        )
+        total = total[..., : query.shape[2]]  # padded to a multiple of 32
+    shape = (n_rows, n_heads, n_queries)
+    return out.reshape(*shape, size), total.reshape(shape)
+
+
+def _in_parts(
+    query: Tensor, key: Tensor, value: Tensor, scores: Scores
+) -> tuple[Tensor, Tensor]:
+    """As :func:`attend`, without a kernel: scores of some queries at a time."""
+    n_rows, n_heads, n_queries, size = query.shape
+    n_kv, n_keys = key.shape[1:3]
+    grouped = query.reshape(n_rows, n_kv, n_heads // n_kv, n_queries, size)
+    keys, values = key[:, :, None].mT, value[:, :, None]
+    n = _n_queries(n_rows * n_heads * n_keys, query.device)
+    outs, totals = [], []
+    for start in range(0, n_queries, n):
+        found = (grouped[:, :, :, start : start + n] @ keys).float() * scores.scale
+        if scores.softcap is not None:
+            found = torch.tanh(found / scores.softcap) * scores.softcap
+        if scores.mask is not None:
+            found = found + scores.mask[:, :, None, start : start + n].float()
+        elif scores.causal:
+            later = torch.ones(found.shape[-2:], dtype=torch.bool, device=key.device)
+            found = found.masked_fill(later.triu(start + 1), -torch.inf)
+        total = found.logsumexp(dim=-1, keepdim=True)
+        outs.append((found - total).exp().to(value.dtype) @ values)
+        totals.append(total[..., 0])
+    out = torch.cat(outs, dim=3).flatten(1, 2)
+    return out, torch.cat(totals, dim=3).flatten(1, 2)
+
+
+def _n_queries(n_keys: int, device: torch.device) -> int:
+    return max(1, PART_CELLS.get(device.type, 2**24) // n_keys)
+
+
+def _aligned(mask: Tensor) -> Tensor:
+    n = mask.shape[-1]
+    return torch.nn.functional.pad(mask, (0, -n % ALIGNMENT))[..., :n]
+
+
+@contextmanager
+def replaced_attention(model: Any, function: Any) -> Iterator[None]:
+    """Use ``function`` as the attention of a model's layers in this thread."""
+    configs = {
+        id(module.config): module.config
+        for module in model.modules()
+        if hasattr(getattr(module, "config", None), "_attn_implementation_internal")
+    }
+    usual = {key: c._attn_implementation_internal for key, c in configs.items()}
+    _active.function = function
+    for config in configs.values():
+        config._attn_implementation_internal = NAME
+    try:
+        yield
+    finally:
+        _active.function = None
+        for key, config in configs.items():
+            config._attn_implementation_internal = usual[key]
+
+
+def _attention(
+    module: Any, query: Tensor, key: Tensor, value: Tensor, *mask: Any, **given: Any
+) -> tuple[Tensor, None]:
+    """Attention function with the signature of transformers."""
+    # For a function that it does not know, transformers makes none: this one is more
+    # than a mask, such as the position bias of ALiBi.
+    if (mask and mask[0] is not None) or given.get("attention_mask") is not None:
+        raise NotImplementedError("the model's attention has a mask of its own")
+    scale = given.get("scaling")
+    scores = Scores(
+        query.shape[-1] ** -0.5 if scale is None else scale,
+        given.get("softcap"),
+        given.get("s_aux"),
+    )
+    return _active.function(module, query, key, value, scores), None
+
+
+transformers.AttentionInterface.register(NAME, _attention)
