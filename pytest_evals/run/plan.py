@@ -239,7 +239,7 @@ class Plan:
                 break
             if number not in self._dropped:
                 numbers.append(number)
-                record = self._looked[number] = self._asked(number)
+                record = self._looked[number] = self._rendered(number)
                 n_characters += sum(map(size_of, record.requests))
             self._next += 1
         self._next_size = min(2 * self._next_size, self._window)
