@@ -281,7 +281,7 @@ def _attention(
     # For a function that it does not know, transformers makes none: this one is more
     # than a mask, such as the position bias of ALiBi.
     if (mask and mask[0] is not None) or given.get("attention_mask") is not None:
-        raise NotImplementedError("the model's attention has a mask of its own")
+        raise NotImplementedError("the model computes an attention mask")
     scale = given.get("scaling")
     scores = Scores(
         query.shape[-1] ** -0.5 if scale is None else scale,
