@@ -8,12 +8,15 @@ between ``<!-- table: NAME -->`` and ``<!-- end of table -->``.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pytest_evals.dialects.lm_eval.schema import schema
+from pytest_evals.dialects.native.eval_file import SCORERS
+from pytest_evals.dialects.native.schema import schema as eval_schema
 from pytest_evals.plugin.settings.option_table import TABLE, Option
 
 PAGES = Path(__file__).parent.parent / "docs"
@@ -37,6 +40,7 @@ def written(page: str) -> str:
     tables = {
         "options": options,
         "error rates": error_rates,
+        "scorers": scorers,
         **{name: keys_of(name) for name in KEYS},
     }
     return MARKED.sub(lambda m: m["begin"] + tables[m["name"]]() + m["end"], page)
@@ -107,6 +111,22 @@ def error_row(name: str, text: str) -> list[str]:
 KEYS = ("task", "shots", "metric", "group", "gate")
 
 
+def scorers() -> str:
+    rows = []
+    for name, (make, bare) in SCORERS.items():
+        about = inspect.getdoc(make) or ""
+        names = [one for one in inspect.signature(make).parameters if one != "name"]
+        listed = ", ".join(f"`{one}`" for one in names) or "-"
+        first = " ".join(about.partition("\n\n")[0].split()).replace("``", "`")
+        rows.append(
+            [f"`{name}`", first.rstrip("."), listed, f"`{bare}`" if bare else "-"]
+        )
+    return table(("scorer", "what it checks", "arguments", "a bare value sets"), rows)
+
+
+KEYS = ("task", "shots", "metric", "group", "gate", "eval")
+
+
 def keys_of(name: str) -> Callable[[], str]:
     return lambda: table(("key", "what it is", "what it does"), key_rows(name))
 
@@ -121,6 +141,7 @@ def key_rows(name: str) -> list[list[str]]:
         "metric": task["metric_list"]["items"]["properties"],
         "group": {k: one for k, one in group.items() if task.get(k) != one},
         "gate": kinds["gate"]["anyOf"][1]["properties"],
+        "eval": eval_schema()["properties"],
     }[name]
     return [[f"`{key}`", kind(one), text(one)] for key, one in found.items()]
 
