@@ -1,1 +1,2 @@
-"""Read rows: the Hub, JSON, JSON lines, CSV, Parquet and Arrow files, inline rows."""
+"""Loads rows: from the Hub, JSON, JSON lines, CSV, Parquet and Arrow files, or
+inline."""

@@ -1,5 +1,5 @@
-"""Calls into Python that a task file names: whatever goes wrong there is reported with
-the user's own file and line."""
+"""Calls Python functions of task files; errors are reported with the user's file and
+line."""
 
 from __future__ import annotations
 
@@ -10,50 +10,50 @@ from typing import Any
 
 from pytest_evals.errors import DocumentError, Place, Problem
 
-_OURS = str(Path(__file__).parents[1])
+_PACKAGE = str(Path(__file__).parents[1])
 
 
 class FieldError(DocumentError):
-    """A value of a document that its task file does not get right."""
+    """An error in a field of the task file, for one document."""
 
     def __init__(self, what: str, where: Place, fix: str = "") -> None:
-        """Say what is wrong and which line of the task file asked for it."""
+        """Create the error, with the line of the task file that caused it."""
         self.problem = Problem(what, where, fix)
         super().__init__(str(self.problem))
 
 
 class ColumnError(FieldError):
-    """A column that the dataset lacks, whichever document is looked at."""
+    """A missing column, which affects every document of the dataset."""
 
 
 def call(
     function: Callable[..., Any], arguments: tuple[Any, ...], key: str, place: Place
 ) -> Any:
-    """The function's answer.
+    """Call a function and return its result.
 
     Args:
         function: A function that the task file names.
-        arguments: What it is called with.
+        arguments: Its arguments.
         key: The key of the task file that names it.
-        place: Where the key stands.
+        place: Place of the key.
 
     Raises:
-        FieldError: The function raised something, or wanted to end the process.
+        FieldError: The function failed, or tried to exit.
     """
     try:
         return function(*arguments)
     except (Exception, SystemExit) as error:
-        raise FieldError(f"{key}: {fault_of(error, function)}", place) from error
+        raise FieldError(f"{key}: {error_text(error, function)}", place) from error
 
 
-def fault_of(error: BaseException, function: object = None) -> str:
-    """``KeyError: 'question' (utils.py:12)``: an exception, and the innermost line of
-    the function's own file that led to it, or of any file if that is not known."""
-    text = f"{type(error).__name__}: {_words_of(error)}".rstrip(": ")
+def error_text(error: BaseException, function: object = None) -> str:
+    """Return an exception as text, with the innermost line of the function's own file,
+    or of any file: ``KeyError: 'question' (utils.py:12)``."""
+    text = f"{type(error).__name__}: {_message(error)}".rstrip(": ")
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith((_OURS, "<"))
+        if not frame.filename.startswith((_PACKAGE, "<"))
     ]
     code = getattr(function, "__code__", None)
     own = [frame for frame in frames if code and frame.filename == code.co_filename]
@@ -63,14 +63,16 @@ def fault_of(error: BaseException, function: object = None) -> str:
     return f"{text} ({Place(Path(frame.filename), frame.lineno or 0)})"
 
 
-_MOST_WORDS = 4000
-"""Characters; what is longer is data that somebody has put into an exception."""
+_MAX_MESSAGE = 4000
+"""Maximum number of characters; longer messages usually contain data."""
 
 
-def _words_of(error: BaseException) -> str:
-    """What an exception says, if it can."""
+def _message(error: BaseException) -> str:
+    """Return the message of an exception, if it has a valid one."""
     try:
-        words = str(error)
-    except Exception as fault:  # noqa: BLE001 - a method of somebody else's class
-        return f"(its text cannot be made: {type(fault).__name__})"
-    return words if len(words) <= _MOST_WORDS else f"{words[: _MOST_WORDS - 1]}…"
+        message = str(error)
+    except Exception as failure:  # noqa: BLE001 - a method of somebody else's class
+        return f"(its message cannot be created: {type(failure).__name__})"
+    return (
+        message if len(message) <= _MAX_MESSAGE else f"{message[: _MAX_MESSAGE - 1]}…"
+    )

@@ -1,4 +1,4 @@
-"""Local data files: which there are, and what is wrong with one that cannot be read."""
+"""Local data files: expands names and explains why a file cannot be read."""
 
 from __future__ import annotations
 
@@ -15,28 +15,29 @@ from typing import IO, Any, cast
 from pytest_evals.errors import Place
 
 _NO_ROWS = ("StopIteration", "EmptyDataError", "SchemaInferenceError")
-"""What the readers of json, csv and text raise for an empty file."""
+"""Exceptions of the readers of json, csv and text for an empty file."""
 _NO_DATA = "corresponds to no data"
 _ARCHIVES = (b"PK", b"(\xb5/\xfd", b'\x04"M\x18', b"7z\xbc\xaf", b"Rar!")
-"""How archives begin that only the library opens; and Zstandard, and LZ4."""
+"""Signatures of archives that only the ``datasets`` library opens, including Zstandard
+and LZ4."""
 UNREADABLE = (OSError, EOFError, lzma.LZMAError, zlib.error)
-"""What :func:`opened` and its files raise."""
+"""Exceptions of :func:`open_data` and its files."""
 
 
-def named(files: Any) -> Iterator[str]:
-    """All names in a value of ``data_files``: a text, a list, or either by split."""
+def file_names(files: Any) -> Iterator[str]:
+    """Yield all names in ``data_files``: a string, a list, or either by split."""
     if isinstance(files, str):
         yield files
     elif isinstance(files, Mapping):
         for value in files.values():
-            yield from named(value)
+            yield from file_names(value)
     elif isinstance(files, list):
         for value in files:
-            yield from named(value)
+            yield from file_names(value)
 
 
-def opened(path: Path) -> IO[bytes]:
-    """The bytes of a file, or what is compressed in it.
+def open_data(path: Path) -> IO[bytes]:
+    """Open a file, decompressed if necessary.
 
     Raises:
         OSError: It cannot be read, or is an archive.
@@ -52,22 +53,22 @@ def opened(path: Path) -> IO[bytes]:
     return lzma.open(path) if start.startswith(b"\xfd7zXZ") else path.open("rb")
 
 
-def encoding_fault(files: Any) -> str | None:
-    """``data.jsonl:3 is not UTF-8 (byte 0xe9)`` for the first of the files that is
-    not; ``None`` if all are."""
+def encoding_error(files: Any) -> str | None:
+    """Return ``data.jsonl:3 is not UTF-8 (byte 0xe9)`` for the first file that is not
+    UTF-8, or ``None``."""
     for path in local_files(files):
         try:
-            with opened(path) as lines:
-                fault = _not_utf8(lines)
+            with open_data(path) as lines:
+                error = _not_utf8(lines)
         except UNREADABLE:
             continue
-        if fault is not None:
-            return f"{Place(path, fault[0])} is not UTF-8 (byte {fault[1]:#04x})"
+        if error is not None:
+            return f"{Place(path, error[0])} is not UTF-8 (byte {error[1]:#04x})"
     return None
 
 
 def _not_utf8(lines: IO[bytes]) -> tuple[int, int] | None:
-    """The first line that is not UTF-8, and its first byte that is not."""
+    """Return the first line that is not UTF-8, and its first invalid byte."""
     for number, line in enumerate(lines, start=1):
         try:
             line.decode()
@@ -76,8 +77,9 @@ def _not_utf8(lines: IO[bytes]) -> tuple[int, int] | None:
     return None
 
 
-def row_fault(files: Any, error: BaseException) -> str | None:
-    """``data.jsonl holds no rows`` if that is what an error of the reader is about."""
+def empty_file_error(files: Any, error: BaseException) -> str | None:
+    """Return ``data.jsonl has no rows`` if that explains the reader's error, or
+    ``None``."""
     by_split = files if isinstance(files, Mapping) else {"": files}
     if _NO_DATA in str(error):
         quoted = [part for name, part in by_split.items() if f'"{name}"' in str(error)]
@@ -88,15 +90,15 @@ def row_fault(files: Any, error: BaseException) -> str | None:
         return None
     if not paths:
         return None
-    verb = "holds" if len(paths) == 1 else "hold"
+    verb = "has" if len(paths) == 1 else "have"
     return f"{', '.join(str(Place(path)) for path in paths)} {verb} no rows"
 
 
 def local_files(files: Any) -> Iterator[Path]:
-    """The files that are there of a value of ``data_files``, globs included."""
-    for name in named(files):
+    """Yield the existing files of ``data_files``, with glob patterns expanded."""
+    for name in file_names(files):
         if os.path.isfile(name):
             yield Path(name)
         elif os.path.isabs(name) and any(char in name for char in "*?["):
-            found = sorted(iglob(name, recursive=True))
-            yield from (Path(path) for path in found if os.path.isfile(path))
+            matches = sorted(iglob(name, recursive=True))
+            yield from (Path(path) for path in matches if os.path.isfile(path))

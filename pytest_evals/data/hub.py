@@ -1,8 +1,7 @@
-"""The Hugging Face Hub while datasets are read.
+"""Access to the Hugging Face Hub while datasets are loaded.
 
-A Hub that cannot be reached keeps each dataset waiting for half a minute. So for a
-minute after such a failure only the cache is looked at: the other fifty tasks of a
-benchmark say the same at once.
+An unreachable Hub delays each dataset by half a minute. For a minute after a failure
+only the cache is used, so that the other tasks of a benchmark fail immediately.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 AWAY_S = 60.0
-"""Seconds for which nobody asks again."""
+"""Seconds without new attempts."""
 
 _NETWORK = frozenset(
     {
@@ -25,66 +24,70 @@ _NETWORK = frozenset(
 )
 """Errors of Python, requests, httpx and huggingface_hub."""
 _RIGHTS = frozenset({"GatedRepoError"})
-_AWAY = "the Hub could not be reached a moment ago, and the cache does not have it"
+_UNREACHABLE = (
+    "the Hub was unreachable within the last minute, and the cache "
+    "does not contain the dataset"
+)
 
 
-class _Reach:
-    """When the Hub could not be reached last."""
+class _HubStatus:
+    """Time of the last failed attempt."""
 
     failed_at = float("-inf")
 
 
 @contextmanager
 def reading_datasets(*, of_hub: bool = False) -> Iterator[None]:
-    """Meanwhile the ``datasets`` library shows no progress bars, and does not tell a
-    server that a dataset was loaded (it would for local files too, and wait).
+    """Disable progress bars and download statistics of the ``datasets`` library in the
+    block (it would report local files too, and wait).
 
     Args:
-        of_hub: Whether nothing but the Hub is asked; it is not, if it could not be
-            reached a moment ago.
+        of_hub: Whether only the Hub is used; if it was unreachable within the last
+            minute, only its cache.
 
     Raises:
-        ConnectionError: It was not asked, and the cache does not have the dataset.
+        ConnectionError: The Hub was not contacted, and the cache does not contain the
+            dataset.
     """
     import datasets
     from huggingface_hub import constants
 
-    hidden = datasets.are_progress_bars_disabled()
-    counted = datasets.config.HF_UPDATE_DOWNLOAD_COUNTS
+    bars_disabled = datasets.are_progress_bars_disabled()
+    count_downloads = datasets.config.HF_UPDATE_DOWNLOAD_COUNTS
     offline = datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE
     datasets.disable_progress_bars()
     datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = False
-    away = of_hub and time.monotonic() < _Reach.failed_at + AWAY_S
-    if away:
+    recently_failed = of_hub and time.monotonic() < _HubStatus.failed_at + AWAY_S
+    if recently_failed:
         datasets.config.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE = True
     try:
         yield
     except Exception as error:
         if not of_hub or not _is_any(error, _NETWORK):
             raise
-        if away:
-            raise ConnectionError(_AWAY) from None
-        _Reach.failed_at = time.monotonic()
+        if recently_failed:
+            raise ConnectionError(_UNREACHABLE) from None
+        _HubStatus.failed_at = time.monotonic()
         raise
     finally:
-        datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = counted
+        datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = count_downloads
         datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE = offline
-        if not hidden:
+        if not bars_disabled:
             datasets.enable_progress_bars()
 
 
-def is_out_of_reach(error: BaseException) -> bool:
-    """Whether somewhere in its history there is a fault of the network or of access
-    rights; by name, since the libraries below have classes of their own."""
+def is_unreachable(error: BaseException) -> bool:
+    """Return whether an error or its causes are network or access errors; compared by
+    name, because the libraries use different classes."""
     return _is_any(error, _NETWORK | _RIGHTS) or "gated dataset" in str(error)
 
 
 def _is_any(error: BaseException, names: frozenset[str]) -> bool:
     seen: list[BaseException] = []
-    at: BaseException | None = error
-    while at is not None and at not in seen:
-        seen.append(at)
-        if names & {kind.__name__ for kind in type(at).__mro__}:
+    current: BaseException | None = error
+    while current is not None and current not in seen:
+        seen.append(current)
+        if names & {kind.__name__ for kind in type(current).__mro__}:
             return True
-        at = at.__cause__ or at.__context__
+        current = current.__cause__ or current.__context__
     return False

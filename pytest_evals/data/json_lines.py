@@ -1,10 +1,10 @@
-"""Files of JSON lines that mean the same to every reader.
+"""Fast reader of JSON lines that every reader interprets alike.
 
-Importing the ``datasets`` library takes longer than most local suites take to be
-collected. It gives rows types, column by column: numbers become floats where some are,
-texts become times where all look like it, missing keys become ``None``. Where every
-row has the same keys and every column one plain type, none of that can happen, and
-the rows are what Python's own reader gives. All else is left to the library.
+Importing the ``datasets`` library takes longer than collecting most local suites. The
+library infers column types: integers become floats if the column has floats, strings
+become timestamps if all look like one, missing keys become ``None``. If every row has
+the same keys and every column a single plain type, none of that applies, and Python's
+JSON reader gives the same rows. Everything else is left to the library.
 """
 
 from __future__ import annotations
@@ -17,22 +17,21 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 LARGEST = 8 * 2**20
-"""Bytes of a file; the library reads larger ones in pieces, and keeps them on disk."""
+"""Maximum bytes of a file; the library reads larger ones in pieces and keeps them on
+disk."""
 _INT64 = 2**63
 _TIME = re.compile(r"\s*[+-]?\d{4}-?\d\d")
-"""How texts begin that may be taken for times."""
+"""Start of strings that may be read as timestamps."""
 _ESCAPED = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
-"""Halves of characters and the null character: readers differ in what they make of
-them."""
+"""Surrogates and the null character, which readers treat differently."""
 _RECORDED = frozenset({"messages", "payload"})
-"""Columns by which the library knows logs of agents, which it turns into something
-else."""
+"""Columns of agent logs, which the library converts."""
 
 Rows = list[dict[str, Any]]
 
 
 def read_json_lines(files: Mapping[str, Sequence[Path]]) -> dict[str, Rows] | None:
-    """Rows by split; ``None`` where the library may see something else in them.
+    """Return rows by split; ``None`` if the library may read them differently.
 
     Args:
         files: Split → its files, in order.
@@ -43,23 +42,23 @@ def read_json_lines(files: Mapping[str, Sequence[Path]]) -> dict[str, Rows] | No
         for split, paths in files.items():
             kinds = [_read(path, splits.setdefault(split, [])) for path in paths]
             for one in kinds:
-                _agree(known, one)
+                _check_same_columns(known, one)
     except (_NotPlainError, OSError, TypeError, ValueError, RecursionError):
         return None
     return splits
 
 
 class _NotPlainError(Exception):
-    """Something that readers may see differently."""
+    """Readers may interpret the data differently."""
 
 
 def _read(path: Path, rows: Rows) -> dict[str, str]:
-    """Add the rows of a file; gives the kinds of its columns.
+    """Add the rows of a file and return the types of its columns.
 
     Raises:
-        _NotPlainError: It is not as plain.
-        ValueError: It is no JSON, or not in UTF-8.
-        TypeError: A line is no mapping.
+        _NotPlainError: The library may read it differently.
+        ValueError: It is not JSON, or not UTF-8.
+        TypeError: A line is not an object.
     """
     if path.suffix not in (".json", ".jsonl") or path.stat().st_size > LARGEST:
         raise _NotPlainError
@@ -67,32 +66,32 @@ def _read(path: Path, rows: Rows) -> dict[str, str]:
     if not data.startswith(b"{") or _ESCAPED.search(data):
         raise _NotPlainError
     lines = data.decode("utf-8").removesuffix("\n").split("\n")
-    found = [_DECODER.decode(line) for line in lines]
-    columns = list(found[0])
-    if any(list(row) != columns for row in found) or _RECORDED & set(columns):
+    rows_ = [_DECODER.decode(line) for line in lines]
+    columns = list(rows_[0])
+    if any(list(row) != columns for row in rows_) or _RECORDED & set(columns):
         raise _NotPlainError
-    rows += found
-    return {name: _column_kind([row[name] for row in found]) for name in columns}
+    rows += rows_
+    return {name: _column_kind([row[name] for row in rows_]) for name in columns}
 
 
-def _agree(known: dict[str, str], found: dict[str, str]) -> None:
-    """Every file has to have the same columns of the same kinds."""
+def _check_same_columns(known: dict[str, str], columns: dict[str, str]) -> None:
+    """Check that every file has the same columns with the same types."""
     if not known:
-        known.update(found)
-    if list(known.items()) != list(found.items()):
+        known.update(columns)
+    if list(known.items()) != list(columns.items()):
         raise _NotPlainError
 
 
 def _column_kind(values: Sequence[Any]) -> str:
     kinds = set(map(_kind, values)) - {""}
     if len(kinds) != 1:
-        # Nothing but None has a type of its own, and so have lists without items.
+        # Columns of None only, or of empty lists only, have a special type.
         raise _NotPlainError
     return kinds.pop()
 
 
 def _kind(value: Any) -> str:
-    """The kind of a value; empty for ``None``, which goes with all."""
+    """Return the type of a value; empty for ``None``, which is compatible with all."""
     if value is None:
         return ""
     if isinstance(value, list):
@@ -107,11 +106,11 @@ def _plain_kind(value: Any) -> str:
     if isinstance(value, str):
         if _TIME.match(value):
             raise _NotPlainError
-        return "text"
+        return "string"
     if isinstance(value, bool):
-        return "truth"
+        return "boolean"
     if isinstance(value, int) and -_INT64 <= value < _INT64:
-        return "whole number"
+        return "integer"
     if isinstance(value, float) and math.isfinite(value):
         return "number"
     raise _NotPlainError
@@ -124,8 +123,8 @@ def _row(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return row
 
 
-def _refused(text: str) -> NoReturn:
+def _refuse_constant(text: str) -> NoReturn:
     raise _NotPlainError
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_row, parse_constant=_refused)
+_DECODER = json.JSONDecoder(object_pairs_hook=_row, parse_constant=_refuse_constant)

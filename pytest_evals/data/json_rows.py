@@ -1,8 +1,8 @@
-"""Files of JSON rows, checked before any library reads them.
+"""Checks files of JSON rows before a library reads them.
 
-pyarrow, which reads JSON for the ``datasets`` library, ends the process with SIGSEGV on
-a first row ``null`` and on values that are nested 100,000 levels deep, and makes an
-empty row of any later ``null``.
+pyarrow, which reads JSON for the ``datasets`` library, crashes with SIGSEGV if the
+first row is ``null`` or values are nested 100,000 levels deep, and turns any later
+``null`` into an empty row.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from pytest_evals.data.data_files import UNREADABLE, opened
+from pytest_evals.data.data_files import UNREADABLE, open_data
 from pytest_evals.errors import Place
 
 DEEPEST = 100
-"""Levels of values within values; pyarrow can pass on no more than 64."""
+"""Maximum nesting depth; pyarrow supports 64 levels."""
 _SPACE = " \t\r\n"
 _BOM = b"\xef\xbb\xbf"
 
 
 class RowError(ValueError):
-    """A row that cannot be used."""
+    """An invalid row."""
 
     def __init__(self, what: str, at: int) -> None:
-        """``at`` is the character of the text."""
+        """Create the error; ``at`` is the position in the text."""
         super().__init__(what)
         self.at = at
 
 
 class _Value(NamedTuple):
-    """A value of a text, from its first character to the one behind it."""
+    """A value with its start and end in the text."""
 
     value: Any
     start: int
@@ -44,25 +44,26 @@ class _Value(NamedTuple):
 
 
 def are_likely_rows(path: Path) -> bool:
-    """Whether a file has an object on each line, by the looks of the lines: many times
-    faster than :func:`json_fault`, for files of gigabytes."""
+    """Return whether every line of a file looks like an object: many times faster than
+    :func:`json_error`, for files of gigabytes."""
     try:
-        with opened(path) as file:
+        with open_data(path) as file:
             return all(map(_looks_like_row, file))
     except UNREADABLE:
         return False
 
 
-def json_fault(path: Path, arguments: Mapping[str, Any]) -> str | None:
-    """The first row that is not an object, is nested too deeply, or is not JSON.
+def json_error(path: Path, arguments: Mapping[str, Any]) -> str | None:
+    """Return an error for the first row that is not an object, is nested too deeply, or
+    is not JSON.
 
     Args:
-        path: A file of JSON lines, or with one array of rows; also compressed.
-        arguments: Those of the library's builder: ``encoding``, ``encoding_errors`` and
-            ``field`` count.
+        path: A file of JSON lines, or with one array of rows; may be compressed.
+        arguments: Arguments of the library's builder; ``encoding``, ``encoding_errors``
+            and ``field`` are used.
 
     Returns:
-        ``data.jsonl:3: …``; ``None`` if there is none, or if the file cannot be read.
+        ``data.jsonl:3: …``; ``None`` without an error, or if the file cannot be read.
 
     Raises:
         UnicodeDecodeError: The text is in another encoding.
@@ -70,46 +71,47 @@ def json_fault(path: Path, arguments: Mapping[str, Any]) -> str | None:
     encoding = str(arguments.get("encoding") or "utf-8")
     field = arguments.get("field")
     try:
-        odd = None
+        invalid = None
         if encoding.lower() in ("utf-8", "utf8") and field is None:
-            odd = _odd_line(path)
-            if odd is None:
+            invalid = _first_invalid_line(path)
+            if invalid is None:
                 return None
-        with opened(path) as file:
+        with open_data(path) as file:
             raw = file.read().removeprefix(_BOM)
         text = raw.decode(encoding, str(arguments.get("encoding_errors") or "strict"))
         del raw
-        fault = _fault(partial(_check, text, field))
+        error = _error_of(partial(_check, text, field))
     except (*UNREADABLE, LookupError):
         return None
-    if fault is None:
+    if error is None:
         return None
-    line = text.count("\n", 0, fault.at) + 1
+    line = text.count("\n", 0, error.at) + 1
     if (
-        odd is not None
-        and odd.among_rows
-        and (own := _fault(partial(_check_objects, odd.raw.decode().rstrip())))
+        invalid is not None
+        and invalid.among_rows
+        and (own := _error_of(partial(_check_objects, invalid.raw.decode().rstrip())))
     ):
-        fault, line = own, odd.number
-    return f"{Place(path, line)}: {fault}"
+        error, line = own, invalid.number
+    return f"{Place(path, line)}: {error}"
 
 
 def json_row(line: str) -> dict[str, Any]:
-    """The row on a line.
+    """Return the row of a line.
 
     Raises:
         ValueError: It is not JSON, not an object, or nested too deeply.
     """
-    row = _value(line, _skipped(line, 0))
+    row = _value(line, _skip_space(line, 0))
     _check_row(row, line)
     if line[row.end :].strip(_SPACE):
         raise _invalid("Extra data", line, row.end)
-    found: dict[str, Any] = row.value
-    return found
+    value_: dict[str, Any] = row.value
+    return value_
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Whether a value has more than :data:`DEEPEST` levels of lists and mappings."""
+    """Return whether a value has more than :data:`DEEPEST` levels of lists and
+    mappings."""
     level, n = [value], 0
     while level:
         n += 1
@@ -117,9 +119,11 @@ def _is_too_deep(value: Any) -> bool:
             return True
         level = [
             inner
-            for held in level
-            if isinstance(held, list | dict)
-            for inner in (held.values() if isinstance(held, dict) else held)
+            for container in level
+            if isinstance(container, list | dict)
+            for inner in (
+                container.values() if isinstance(container, dict) else container
+            )
             if isinstance(inner, list | dict)
         ]
     return False
@@ -127,57 +131,58 @@ def _is_too_deep(value: Any) -> bool:
 
 def guard_json_builder() -> None:
     """Check rows right before pyarrow reads them for the ``datasets`` library: those of
-    folders, of the Hub, and of archives, which nobody else has looked at."""
+    folders, of the Hub, and of archives, which are not checked elsewhere."""
     from datasets.packaged_modules.json import json as builder
 
-    if not isinstance(builder.paj, _Guard):
-        builder.paj = _Guard(builder.paj)
+    if not isinstance(builder.paj, _CheckedReader):
+        builder.paj = _CheckedReader(builder.paj)
 
 
-class _Guard:
-    """``pyarrow.json`` as the builder calls it."""
+class _CheckedReader:
+    """Replaces ``pyarrow.json`` in the builder."""
 
-    def __init__(self, guarded: Any) -> None:
-        self._guarded = guarded
+    def __init__(self, reader: Any) -> None:
+        self._reader = reader
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._guarded, name)
+        return getattr(self._reader, name)
 
     def read_json(self, source: Any, *arguments: Any, **named: Any) -> Any:
-        """The table of some lines.
+        """Return the table of some lines.
 
         Raises:
-            ValueError: One of them is no object, or is nested too deeply.
+            ValueError: A line is not an object, or is nested too deeply.
         """
         raw = source.getvalue().removeprefix(_BOM)
         if not all(map(_is_row, raw.splitlines())):
             _check(raw.decode("utf-8", "replace"), None)
-        return self._guarded.read_json(source, *arguments, **named)
+        return self._reader.read_json(source, *arguments, **named)
 
 
 class _Line(NamedTuple):
-    """A line that is not an object by itself."""
+    """A line that is not an object."""
 
     number: int
     raw: bytes
     among_rows: bool
-    """Whether the line before or behind it is."""
+    """Whether an adjacent line is an object."""
 
 
-def _odd_line(path: Path) -> _Line | None:
-    """The first line that is neither an object nor empty."""
-    with opened(path) as file:
+def _first_invalid_line(path: Path) -> _Line | None:
+    """Return the first line that is neither an object nor empty."""
+    with open_data(path) as file:
         first = file.readline().removeprefix(_BOM)
         for number, line in enumerate(chain([first], file), start=1):
             if not _is_row(line):
-                behind = file.readline()
-                among = number > 1 or (bool(behind.strip()) and _is_row(behind))
+                next_line = file.readline()
+                among = number > 1 or (bool(next_line.strip()) and _is_row(next_line))
                 return _Line(number, line, among)
     return None
 
 
 def _looks_like_row(line: bytes) -> bool:
-    """Whether a line can be no row but an object, nested as deeply as is allowed."""
+    """Return whether a line can only be empty or an object that is not nested too
+    deeply."""
     line = line.strip()
     if not line.startswith(b"{") or not line.endswith(b"}"):
         return not line
@@ -185,17 +190,18 @@ def _looks_like_row(line: bytes) -> bool:
 
 
 def _is_row(line: bytes) -> bool:
-    """Whether a line is an object, or empty."""
+    """Return whether a line is an object, or empty."""
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError:
-        return not line.strip() or _is_odd_row(line)
+        return not line.strip() or _is_lenient_row(line)
     many = line.count(b"[") + line.count(b"{") > DEEPEST
     return isinstance(row, dict) and not (many and _is_too_deep(row))
 
 
-def _is_odd_row(line: bytes) -> bool:
-    """Whether it is an object that only other readers read: one with ``NaN`` in it."""
+def _is_lenient_row(line: bytes) -> bool:
+    """Return whether a line is an object that orjson rejects, for example with
+    ``NaN``."""
     try:
         json_row(line.decode())
     except ValueError:
@@ -203,8 +209,8 @@ def _is_odd_row(line: bytes) -> bool:
     return True
 
 
-def _fault(check: Callable[[], None]) -> RowError | None:
-    """What a check refuses."""
+def _error_of(check: Callable[[], None]) -> RowError | None:
+    """Return the error of a check, or ``None``."""
     try:
         check()
     except RowError as error:
@@ -213,17 +219,17 @@ def _fault(check: Callable[[], None]) -> RowError | None:
 
 
 def _check(text: str, field: str | None) -> None:
-    """Look at each row, by Python's reader, which knows where in the text it is.
+    """Check each row with Python's reader, which reports positions.
 
     Raises:
-        RowError: For the first row that cannot be used.
+        RowError: For the first invalid row.
     """
-    start = _skipped(text, 0)
+    start = _skip_space(text, 0)
     if field is not None:
-        for whole in _values(text, start):
-            _check_field(text, whole, field)
+        for outer in _values(text, start):
+            _check_field(text, outer, field)
     elif text[start : start + 1] == "[":
-        end = _skipped(text, _check_array(text, start))
+        end = _skip_space(text, _check_array(text, start))
         if end < len(text):
             raise _invalid("Extra data", text, end)
     else:
@@ -231,29 +237,29 @@ def _check(text: str, field: str | None) -> None:
 
 
 def _check_objects(text: str) -> None:
-    for row in _values(text, _skipped(text, 0)):
+    for row in _values(text, _skip_space(text, 0)):
         _check_row(row, text)
 
 
-def _check_field(text: str, whole: _Value, field: str) -> None:
-    _check_row(whole, text)
-    for name, at in _members(text, whole.start):
+def _check_field(text: str, outer: _Value, field: str) -> None:
+    _check_row(outer, text)
+    for name, at in _members(text, outer.start):
         if name == field and text[at] == "[":
             _check_array(text, at)
 
 
 def _check_array(text: str, at: int) -> int:
-    """An array is one of objects, or one of texts, of which the library makes the
-    column ``text``. Gives the character behind it."""
+    """Check an array of objects or of strings (the library puts strings into the column
+    ``text``) and return the position after it."""
     first: _Value | None = None
-    at = _skipped(text, at + 1)
+    at = _skip_space(text, at + 1)
     while text[at : at + 1] != "]":
         row = _value(text, at)
         first = first or row
         if not (isinstance(first.value, str) and isinstance(row.value, str)):
             _check_row(first, text)
             _check_row(row, text)
-        at = _separated(text, row.end, "]")
+        at = _next_entry(text, row.end, "]")
     return at + 1
 
 
@@ -268,35 +274,34 @@ def _check_row(row: _Value, text: str) -> None:
 
 
 def _values(text: str, at: int) -> Iterator[_Value]:
-    """The values of a text, one behind the other."""
+    """Yield the consecutive values of a text."""
     while at < len(text):
-        found = _value(text, at)
-        yield found
-        at = _skipped(text, found.end)
+        value_ = _value(text, at)
+        yield value_
+        at = _skip_space(text, value_.end)
 
 
 def _members(text: str, at: int) -> Iterator[tuple[str, int]]:
-    """The keys of the object that begins at a character, which is sound, and where
-    their values begin."""
-    at = _skipped(text, at + 1)
+    """Yield the keys of a valid object, with the positions of their values."""
+    at = _skip_space(text, at + 1)
     while text[at : at + 1] != "}":
         name = _value(text, at)
-        at = _skipped(text, _skipped(text, name.end) + 1)
+        at = _skip_space(text, _skip_space(text, name.end) + 1)
         yield name.value, at
-        at = _separated(text, _value(text, at).end, "}")
+        at = _next_entry(text, _value(text, at).end, "}")
 
 
-def _separated(text: str, at: int, end: str) -> int:
-    """Where the next entry begins behind a comma, or the end of all is."""
-    at = _skipped(text, at)
+def _next_entry(text: str, at: int, end: str) -> int:
+    """Return the position of the next entry after a comma, or of the end."""
+    at = _skip_space(text, at)
     if text[at : at + 1] == end:
         return at
     if text[at : at + 1] != ",":
         raise _invalid(f"Expecting ',' or {end!r}", text, at)
-    return _skipped(text, at + 1)
+    return _skip_space(text, at + 1)
 
 
-def _skipped(text: str, at: int) -> int:
+def _skip_space(text: str, at: int) -> int:
     while text[at : at + 1] and text[at] in _SPACE:
         at += 1
     return at

@@ -1,8 +1,8 @@
-"""Rows of one split, their ids and sizes, and which of them are run.
+"""Rows of a split: their ids and sizes, and the selection to run.
 
-Rows are turned into Python objects block by block when they are first looked at; ids
-are read from their column alone. So the cost of a session grows with what is run, not
-with the dataset.
+Rows are converted to Python objects in blocks on first access; ids are read from their
+column only. The cost of a session therefore depends on the selected documents, not on
+the size of the dataset.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     """(N,) bytes of text."""
 
 _BLOCK = 512
-"""Rows that become Python objects at once."""
+"""Rows that are converted at once."""
 _BLOCK_OF_IMAGES = 16
-"""As many with decoded images, of which only one block is kept."""
+"""Rows with images that are converted at once; only one such block is kept."""
 _ID_COLUMNS = (
     "id",
     "ID",
@@ -50,15 +50,15 @@ class EncodingError(DocumentError):
 
 
 class RowsError(EvalsError):
-    """What should be rows, and is not."""
+    """The value is not a sequence of rows."""
 
 
 class Table(Sequence[Mapping[str, Any]]):
-    """Rows by position, each a dict; the same object each time, but for rows with
-    images."""
+    """Rows by position, each a dict; repeated access returns the same object, except
+    for rows with images."""
 
     def __init__(self, rows: Any) -> None:
-        """``rows`` is a dataset of the ``datasets`` library, or any iterable of
+        """Create a table from a dataset of the ``datasets`` library or an iterable of
         mappings.
 
         Raises:
@@ -74,22 +74,24 @@ class Table(Sequence[Mapping[str, Any]]):
             if "Image(" in repr(rows.features):
                 self._block = _BLOCK_OF_IMAGES
             return
-        listed = [_as_dict(row, number) for number, row in enumerate(_listed(rows))]
+        listed = [
+            _as_dict(row, number) for number, row in enumerate(_check_iterable(rows))
+        ]
         self._length = len(listed)
         self.columns = tuple(listed[0]) if listed else ()
         for start in range(0, len(listed), _BLOCK):
             self._blocks[start // _BLOCK] = listed[start : start + _BLOCK]
 
     def __len__(self) -> int:
-        """Number of rows."""
+        """Return the number of rows."""
         return self._length
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """All rows in order."""
+        """Iterate over all rows."""
         return (self._row(i) for i in range(self._length))
 
     def __getitem__(self, index: Any) -> Any:
-        """The row at a position, or a list of rows."""
+        """Return the row at a position, or a list of rows."""
         if isinstance(index, slice):
             return [self._row(i) for i in range(*index.indices(self._length))]
         if not -self._length <= index < self._length:
@@ -97,7 +99,7 @@ class Table(Sequence[Mapping[str, Any]]):
         return self._row(index % self._length)
 
     def column(self, name: str) -> list[Any]:
-        """All values of a column."""
+        """Return all values of a column."""
         if self._dataset is None:
             return [row.get(name) for row in self]
         try:
@@ -106,7 +108,7 @@ class Table(Sequence[Mapping[str, Any]]):
             raise EncodingError(f"the column {name!r} is not UTF-8") from None
 
     def sizes(self) -> list[int]:
-        """Bytes of text in each row."""
+        """Return the bytes of text in each row."""
         if self._dataset is None:
             return row_sizes(self)
         return arrow_sizes(self._dataset.with_format("arrow")[:])
@@ -129,7 +131,7 @@ class Table(Sequence[Mapping[str, Any]]):
         return block[offset]
 
 
-def _listed(rows: Any) -> Iterable[Any]:
+def _check_iterable(rows: Any) -> Iterable[Any]:
     if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
         raise RowsError(f"rows must be a list of mappings, not {_short(rows)}")
     return rows
@@ -147,19 +149,18 @@ def _as_dict(row: Any, number: int) -> dict[str, Any]:
 
 
 class Ids(NamedTuple):
-    """An id for each row; ``warnings`` says why they are no column's, if one has the
-    name for it."""
+    """An id for each row; ``warnings`` explain why an id column is not used."""
 
     ids: list[str]
     warnings: tuple[str, ...]
 
 
 def document_ids(table: Table) -> Ids:
-    """A unique id for each row, fit for a node id: its id column's value, else its
-    position.
+    """Return a unique id for each row, valid in node ids: the value of its id column,
+    else its position.
 
-    A column of ids counts when each of its values is a non-empty text or a whole number
-    and all stay different as :func:`document_id` writes them.
+    An id column is used if each value is a non-empty string or an integer and all
+    remain distinct after :func:`document_id`.
     """
     warnings = []
     for name in _ID_COLUMNS:
@@ -168,21 +169,28 @@ def document_ids(table: Table) -> Ids:
             ids = [_clean(value) for value in values]
             if all(ids) and len(set(ids)) == len(ids):
                 return Ids(ids, ())
-            fault = _id_fault(values, ids)
-            remark = f"the column {name!r} gives no ids, so rows are numbered from 0"
-            warnings.append(f"{remark}: {fault}")
+            error = _id_error(values, ids)
+            warning = (
+                f"the column {name!r} cannot be used as ids, so rows are "
+                "numbered from 0"
+            )
+            warnings.append(f"{warning}: {error}")
     return Ids([str(i) for i in range(len(table))], tuple(warnings))
 
 
-def _id_fault(values: list[Any], ids: list[str]) -> str:
-    """What is wrong with the first value that is no id, or is one for the second
-    time."""
+def _id_error(values: list[Any], ids: list[str]) -> str:
+    """Return the reason why a column is not used: the first invalid or duplicate
+    value."""
     seen: dict[str, int] = {}
     for row, cleaned in enumerate(ids):
         shown = _short(values[row])
         if not cleaned:
             empty = isinstance(values[row], str)
-            why = "which is empty" if empty else "which is no text and no whole number"
+            why = (
+                "which is empty"
+                if empty
+                else "which is neither a string nor an integer"
+            )
             return f"row {row} has {shown}, {why}"
         if cleaned in seen:
             first = _short(values[seen[cleaned]])
@@ -191,7 +199,7 @@ def _id_fault(values: list[Any], ids: list[str]) -> str:
             both = f"{first} and {shown} of rows {seen[cleaned]} and {row}"
             return f"{both} both become {_short(cleaned)}"
         seen[cleaned] = row
-    raise AssertionError("ids that are there and different have no fault")
+    raise AssertionError("distinct, non-empty ids have no error")
 
 
 def _short(value: Any, limit: int = 80) -> str:
@@ -205,14 +213,14 @@ def _short(value: Any, limit: int = 80) -> str:
 def selection(
     total: int, limit: float | None, sample: float | None, seed: int
 ) -> Sequence[int]:
-    """Positions of the documents to run, ascending.
+    """Return the positions of the documents to run, ascending.
 
     Args:
         total: Number of documents.
-        limit: The first so many, or a share below 1, rounded up (lm-eval 0.4.13,
-            ``evaluator_utils.py``, ``get_sample_size``); ``None`` for all.
-        sample: As ``limit``, but drawn from what the limit leaves. A smaller sample is
-            part of a larger one with the same seed.
+        limit: Number of first documents, or a fraction below 1, rounded up (lm-eval
+            0.4.13, ``evaluator_utils.py``, ``get_sample_size``); ``None`` for all.
+        sample: As ``limit``, but drawn at random after the limit. A smaller sample is a
+            subset of a larger one with the same seed.
         seed: Seed of that draw.
     """
     first = range(_count(total, limit))
@@ -223,10 +231,15 @@ def selection(
     return sorted(order[: _count(len(order), sample)])
 
 
-def _count(total: int, wanted: float | None) -> int:
-    if wanted is None:
+def _count(total: int, fraction_or_count: float | None) -> int:
+    if fraction_or_count is None:
         return total
-    return min(total, math.ceil(total * wanted) if wanted < 1 else int(wanted))
+    return min(
+        total,
+        math.ceil(total * fraction_or_count)
+        if fraction_or_count < 1
+        else int(fraction_or_count),
+    )
 
 
 def _clean(value: Any) -> str:
@@ -236,7 +249,7 @@ def _clean(value: Any) -> str:
 
 
 def row_sizes(rows: Iterable[Mapping[str, Any]]) -> list[int]:
-    """Bytes of text in each row, however deep."""
+    """Return the bytes of text in each row, including nested values."""
     return [_bytes(row) for row in rows]
 
 
@@ -251,8 +264,8 @@ def _bytes(value: Any) -> int:
 
 
 def arrow_sizes(table: Any) -> list[int]:
-    """Bytes of text in each row of a ``pyarrow.Table``, without making Python
-    objects of them."""
+    """Return the bytes of text in each row of a ``pyarrow.Table``, without creating
+    Python objects."""
     import numpy as np
 
     total = np.zeros(table.num_rows, dtype=np.int64)
@@ -266,7 +279,8 @@ def arrow_sizes(table: Any) -> list[int]:
 
 
 def _lengths(array: Any) -> Sizes:
-    """Bytes of text in each value of an arrow array; what they are is not looked at."""
+    """Return the bytes of text in each value of an arrow array, without reading the
+    values."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -274,8 +288,8 @@ def _lengths(array: Any) -> Sizes:
     kind = array.type
     none = np.zeros(len(array), dtype=np.int64)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        found = pc.fill_null(pc.binary_length(array), 0)
-        lengths: Sizes = found.to_numpy(zero_copy_only=False).astype(np.int64)
+        lengths_ = pc.fill_null(pc.binary_length(array), 0)
+        lengths: Sizes = lengths_.to_numpy(zero_copy_only=False).astype(np.int64)
         return lengths
     if pa.types.is_struct(kind):
         return sum(map(_lengths, array.flatten()), start=none)

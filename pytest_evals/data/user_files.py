@@ -1,7 +1,6 @@
-"""Text files and paths that a user names: how they are decoded, and which paths cannot
-exist.
+"""Decodes text files that a user names, and checks paths.
 
-Standard library only: options are read with it in every run that has an eval file.
+Standard library only, because options are read with it in every run with an eval file.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def decode_text(raw: bytes, path: Path) -> str:
     """Decode UTF-8, with or without a byte order mark.
 
     Raises:
-        TaskFileError: It is not UTF-8; with the line and the byte.
+        TaskFileError: It is not UTF-8; the error has the line and the byte.
     """
     check_encoding(raw, path)
     return raw.decode("utf-8-sig")
@@ -48,14 +47,14 @@ def check_encoding(raw: bytes, path: Path) -> None:
         raw.decode()
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        what = f"this is not UTF-8 (byte {raw[error.start]:#04x})"
+        what = f"the file is not UTF-8 (byte {raw[error.start]:#04x})"
         fix = "convert it, for example: iconv -f latin1 -t utf-8 old > new"
         raise TaskFileError([Problem(what, Place(path, line), fix)]) from None
 
 
-def path_fault(path: Path) -> str:
-    """Why nothing can exist at a path, such as a name that is too long; empty if
-    something can."""
+def path_error(path: Path) -> str:
+    """Return why nothing can exist at a path, such as a name that is too long, or an
+    empty string."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):

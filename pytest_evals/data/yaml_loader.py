@@ -1,8 +1,8 @@
 """PyYAML's safe loader, with limits.
 
-Merging (``<<``) copies the pairs of each mapping, so a few lines of merges of merges
-would otherwise take exponential time and memory; and very deep values would overflow
-the C stack of libyaml's binding, which ends the process.
+Merge keys (``<<``) copy the pairs of each mapping, so a few lines of nested merges
+could take exponential time and memory. Deeply nested values would overflow the C stack
+of libyaml's binding and crash the process.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any
 import yaml
 
 DEEPEST = 100
-"""Levels of values within values; more would break what reads them later."""
+"""Maximum nesting depth; deeper values would break later stages."""
 MOST_MERGED = 100_000
-"""Pairs of one mapping, counted as often as they are merged in."""
+"""Maximum number of pairs of one mapping, counted as often as they are merged in."""
 _SUSPICIOUS = 1_000
 _MERGE = "tag:yaml.org,2002:merge"
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class BoundedLoader(_Base):  # type: ignore[misc]  # built with libyaml or without
-    """``yaml.CSafeLoader``, or ``yaml.SafeLoader`` where there is no libyaml."""
+    """``yaml.CSafeLoader``, or ``yaml.SafeLoader`` without libyaml."""
 
     def __init__(self, stream: bytes | str) -> None:
         """Load from text, or from bytes in UTF-8 or UTF-16.
@@ -40,16 +40,16 @@ class BoundedLoader(_Base):  # type: ignore[misc]  # built with libyaml or witho
         """
         merges = any(key.tag == _MERGE for key, _ in node.value)
         if merges and _n_merged(node, {}) > MOST_MERGED:
-            what = f"its merge keys unfold to more than {MOST_MERGED:,} pairs"
+            what = f"merge keys expand to more than {MOST_MERGED:,} pairs"
             raise _fault(what, node)
         super().flatten_mapping(node)
 
 
 def _check_depth(stream: bytes | str) -> None:
-    """Make sure that values are not nested too deeply.
+    """Check that values are not nested too deeply.
 
-    On one line, each level begins with a bracket, a dash or a question mark, so most
-    files need no look at their structure.
+    On one line, each level starts with a bracket, a dash or a question mark, so most
+    files do not need to be parsed for this.
     """
     text = stream.decode("latin-1") if isinstance(stream, bytes) else stream
     if sum(map(text.count, ("[", "{", "- ", "? "))) < _SUSPICIOUS:
@@ -61,7 +61,7 @@ def _check_depth(stream: bytes | str) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > DEEPEST + 1:
-            what = f"its values are nested more than {DEEPEST} levels deep"
+            what = f"values are nested more than {DEEPEST} levels deep"
             raise _fault(what, event)
 
 
@@ -70,7 +70,8 @@ def _fault(what: str, where: Any) -> yaml.constructor.ConstructorError:
 
 
 def _n_merged(node: Any, known: dict[int, int]) -> int:
-    """Pairs of a mapping after merging; of a sequence of mappings, of all of them."""
+    """Return the number of pairs of a mapping after merging, or the sum over a sequence
+    of mappings."""
     if id(node) not in known:
         known[id(node)] = 0  # a mapping that merges itself
         if isinstance(node, yaml.MappingNode):

@@ -1,1 +1,1 @@
-"""From somebody's file to a task; one package a dialect."""
+"""Converts eval files to tasks; one package per dialect."""

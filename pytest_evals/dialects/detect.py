@@ -1,8 +1,8 @@
-"""Which dialect a file is, and what a file in none of them looks like.
+"""Detects the dialect of a file, and files that resemble one.
 
-:func:`dialect_of` runs on every file that pytest visits, so it searches raw bytes,
-parses nothing and needs the standard library only. Only keys at the start of a line
-count.
+:func:`dialect_of` runs on every file that pytest visits. It searches raw bytes with
+regular expressions and uses the standard library only. Only keys at the start of a line
+are considered.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pytest_evals.errors import nearest
 
 YAML_SUFFIXES = (".yaml", ".yml")
 GATES_FILES = ("gates.yaml", "gates.yml")
-"""Names of files with gates next to a suite."""
+"""Names of gates files next to a suite."""
 OWN_KEYS = (
     "aggregate_metric_list",
     "custom_dataset",
@@ -29,7 +29,7 @@ OWN_KEYS = (
     "process_docs",
     "process_results",
 )
-"""Keys of lm-eval's files that hardly any other file has."""
+"""Keys of lm-eval files that are rare in other files."""
 COMMON_KEYS = (
     "dataset_kwargs",
     "dataset_name",
@@ -48,7 +48,7 @@ COMMON_KEYS = (
     "training_split",
     "validation_split",
 )
-"""Keys of lm-eval's files that other files have too."""
+"""Keys of lm-eval files that are common in other files."""
 TASK_KEYS = (
     "task", "task_alias", "tag", "custom_dataset", "dataset_path", "dataset_name",
     "dataset_kwargs", "training_split", "validation_split", "test_split",
@@ -62,10 +62,10 @@ TASK_KEYS = (
 """The keys of a task, in the order of results files."""
 
 _LARGEST = 4 * 1024 * 1024
-"""Bytes; a file beyond this is data, not a task."""
+"""Maximum bytes; a larger file is data, not a task."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _TASK = re.compile(rb"""^(["']?)task\1[ \t]*:[ \t]+[^\s#\[{|>]""", re.MULTILINE)
-"""``task`` with a name on the same line; a job of a build file has a mapping there."""
+"""``task`` with a name on the same line; jobs of build files have a mapping there."""
 _TASK_PART = re.compile(
     rb"""^(["']?)(?:dataset_path|custom_dataset|include|output_type|class)\1[ \t]*:""",
     re.MULTILINE,
@@ -86,12 +86,12 @@ _TABLE = re.compile(
 
 
 def dialect_of(path: Path, read: Callable[[Path], bytes] = Path.read_bytes) -> str:
-    """The dialect of a file, as :data:`~pytest_evals.dialects.readers.READERS` names
-    it; empty for a file in none of them.
+    """Return the dialect of a file, as named in
+    :data:`~pytest_evals.dialects.readers.READERS`, or an empty string.
 
     Args:
         path: The file.
-        read: Returns its bytes; called only if the suffix is one of ours.
+        read: Returns its bytes; called only for known suffixes.
     """
     if path.suffix in YAML_SUFFIXES:
         return dialect(read(path)) or ""
@@ -101,7 +101,8 @@ def dialect_of(path: Path, read: Callable[[Path], bytes] = Path.read_bytes) -> s
 
 
 def raw_of(path: Path) -> bytes:
-    """The bytes of a file; empty if it cannot be read or is too large for a task."""
+    """Return the bytes of a file; empty if it cannot be read or is too large for a
+    task."""
     try:
         return b"" if path.stat().st_size > _LARGEST else path.read_bytes()
     except OSError:
@@ -109,7 +110,7 @@ def raw_of(path: Path) -> bytes:
 
 
 def is_task_module(raw: bytes) -> bool:
-    """Whether Python says that it has a table of lighteval's tasks."""
+    """Return whether Python source defines a table of lighteval tasks."""
     return b"TASKS_TABLE" in raw and _TABLE.search(raw) is not None
 
 
@@ -154,7 +155,7 @@ def _is_native(raw: bytes) -> bool:
 
 
 def dialect(raw: bytes) -> str | None:
-    """Whose dialect a file of tasks is written in.
+    """Return the dialect of a YAML file of tasks.
 
     Returns:
         ``"lm_eval"`` for tasks and groups, ``"latticeflow"`` for tasks and runs,
@@ -186,20 +187,20 @@ _ANY_TASK = re.compile(
 
 
 def may_look_alike(raw: bytes) -> bool:
-    """Whether a file that is in no dialect may have been meant as an eval file, so that
-    it is worth to be parsed."""
+    """Return whether a file without dialect may be intended as an eval file and should
+    be parsed."""
     return bool(_SIGN.search(raw) or _ANY_TASK.search(raw))
 
 
 def is_group(raw: bytes) -> bool:
-    """Whether a file says that it is a group of tasks."""
+    """Return whether a file is a group of tasks."""
     raw = raw.removeprefix(_BYTE_ORDER_MARK)
     return bool(b"task" in raw and _GROUP.search(raw) and _MEMBERS.search(raw))
 
 
 def may_hold_entities(raw: bytes) -> bool:
-    """Whether a file may be something that LatticeFlow's tasks name: a dataset, a
-    model, a run file, and so on."""
+    """Return whether a file may contain entities that LatticeFlow tasks refer to: a
+    dataset, a model, a run file, and so on."""
     raw = raw.removeprefix(_BYTE_ORDER_MARK)
     if b"task" in raw and _is_run(raw):
         return True
@@ -213,14 +214,15 @@ def _is_run(raw: bytes) -> bool:
 
 
 def _is_task(raw: bytes) -> bool:
-    """A generator has a definition too, with synthesizers in it."""
+    """Return whether a file is a task; generators have a definition with
+    synthesizers."""
     if b"definition" not in raw or not _DEFINITION.search(raw):
         return False
     return bool(_KEY.search(raw)) and b"synthesizers" not in raw
 
 
 class Lookalike(StrEnum):
-    """What a file looks like that is in no dialect."""
+    """The kind of file that a file without dialect resembles."""
 
     GROUP = "a group file of lm-eval"
     TASK = "a task file of lm-eval"
@@ -229,11 +231,11 @@ class Lookalike(StrEnum):
 
 
 _LEAST = 2
-"""Keys that make a file look like one of lm-eval's, one of them in ``OWN_KEYS``."""
+"""Minimum number of lm-eval keys, one of them in ``OWN_KEYS``, for a resemblance."""
 
 
 def looks_like(values: Mapping[Any, Any]) -> Lookalike | None:
-    """What the keys of a file look like; ``None`` for something else."""
+    """Return the kind of file that the keys resemble, or ``None``."""
     keys = {str(key).casefold() for key in values}
     own = keys.intersection(OWN_KEYS)
     if "group" in keys and (own | (keys & {"task", "tasks", "group_alias", "gates"})):
@@ -252,13 +254,13 @@ def looks_like(values: Mapping[Any, Any]) -> Lookalike | None:
 
 
 _GENERAL = {"task", "description", "metadata"}
-"""Keys that are not enough, since many other programs have files with just these."""
+"""Keys that are not sufficient, because other programs' files have them too."""
 
 
 def _has_task_keys_only(values: Mapping[Any, Any]) -> bool:
-    """Whether ``task`` is a text, and all other keys are those of a task file or near
-    one, as in a file that is not finished or was cut off. One of them must be exact and
-    none of :data:`_GENERAL`."""
+    """Return whether ``task`` is a string and all other keys are, or resemble, those of
+    a task file, as in an incomplete file. One of them must be exact and not in
+    :data:`_GENERAL`."""
     if not isinstance(_value(values, "task"), str):
         return False
     known = {*TASK_KEYS, *COMMON_KEYS}
@@ -269,7 +271,7 @@ def _has_task_keys_only(values: Mapping[Any, Any]) -> bool:
 
 
 def _value(values: Mapping[Any, Any], name: str) -> Any:
-    """The value of a key, whatever its case."""
+    """Return the value of a key, ignoring case."""
     return next((v for key, v in values.items() if str(key).casefold() == name), None)
 
 

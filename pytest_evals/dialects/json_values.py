@@ -1,4 +1,4 @@
-"""Values of a task's configuration as JSON values, for results files."""
+"""Converts values of a task's configuration to JSON values, for results files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def as_json(value: Any) -> Any:
-    """The value as JSON has it; a function as its source text."""
+    """Return the value as JSON value; a function as its source code."""
     if value is None or isinstance(value, str | int | float | bool):
         return value
     if isinstance(value, Mapping):
@@ -18,15 +18,16 @@ def as_json(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [as_json(item) for item in value]
     if isinstance(value, FunctionType):
-        return _known_source(value)
+        return _cached_source(value)
     if callable(value):
         return _source(value)
     return str(value)
 
 
 @lru_cache(maxsize=1024)
-def _known_source(function: FunctionType) -> str:
-    """Finding a source takes longer than all else, and tasks share their functions."""
+def _cached_source(function: FunctionType) -> str:
+    """Return the source of a function; cached, because looking it up is slow and tasks
+    share functions."""
     return _source(function)
 
 

@@ -1,8 +1,8 @@
-"""YAML files that look like eval files and are not read as such: what is wrong.
+"""Explains why YAML files that resemble eval files are not read as such.
 
 The gates of a file that is silently ignored would be lost. Most YAML files of a
-repository are something else, so a file is parsed only if its bytes contain keys that
-hardly any other file has. :mod:`.detect` decides what a file looks like.
+repository are unrelated, so a file is parsed only if it contains keys that are rare
+elsewhere. :mod:`.detect` decides which kind a file resembles.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from pytest_evals.errors import Place, Problem, TaskFileError, nearest
 
 
 def lookalike(path: Path, raw: bytes) -> Problem | None:
-    """Why a file that looks like an eval file is not read as one.
+    """Return why a file that resembles an eval file is not read as one.
 
     Args:
         path: The file.
         raw: Its bytes.
 
     Returns:
-        ``None`` if it does not look like one.
+        ``None`` if it does not resemble one.
     """
     if path.suffix.lower() not in YAML_SUFFIXES:
         return None
@@ -56,11 +56,11 @@ def lookalike(path: Path, raw: bytes) -> Problem | None:
         kind = looks_like(file.values)
         what = f"looks like {kind}, but its encoding is UTF-16"
         return Problem(what, Place(path), "save the file as UTF-8") if kind else None
-    return _explained(file)
+    return _explanation(file)
 
 
 def is_included(path: Path, files: Iterable[Path]) -> bool:
-    """Whether another file includes this one, which then needs no name.
+    """Return whether another file includes this one, which then does not need a name.
 
     Args:
         path: The file.
@@ -68,73 +68,79 @@ def is_included(path: Path, files: Iterable[Path]) -> bool:
     """
     name = rb"(?:^|[\s/'\"\[,])%s(?:$|[\s'\"\],])" % re.escape(path.name.encode())
     for other in files:
-        wanted = other != path and other.suffix in YAML_SUFFIXES
-        raw = raw_of(other) if wanted else b""
+        is_candidate = other != path and other.suffix in YAML_SUFFIXES
+        raw = raw_of(other) if is_candidate else b""
         if b"include" in raw and re.search(name, raw):
             return True
     return False
 
 
-def _explained(file: YamlFile) -> Problem | None:
+def _explanation(file: YamlFile) -> Problem | None:
     values = file.values
     kind = looks_like(values)
     if not kind:
         return None
-    what, key, fix = _EXPLAIN[kind](file)
+    what, key, fix = _EXPLANATIONS[kind](file)
     place = file.place(key) if key in values else file.place(next(iter(values)))
     return Problem(f"looks like {kind}, {what}", place, fix)
 
 
 _Fault = tuple[str, str, str]
-"""What is wrong, at which key, and the fix."""
+"""Error, key and fix."""
 
 
 def _group(file: YamlFile) -> _Fault:
     values = file.values
     if "group" not in values:
         near = _near(values, "group")
-        what = f"but it has no 'group' key{_but(near)}"
+        what = f"but it has no 'group' key{_suggestion(near)}"
         return what, near, f"group: {file.path.stem}"
     if not isinstance(values["group"], str):
-        what = f"but 'group' is {_shown(values['group'])}, not a name"
+        what = f"but 'group' is {_description(values['group'])}, not a name"
         return what, "group", f"group: {file.path.stem}"
     if "task" not in values:
         near = _near(values, "task")
-        what = f"but it has no 'task' key with its members{_but(near)}"
+        what = f"but it has no 'task' key with its members{_suggestion(near)}"
         return what, near or "group", "task: [first_task, second_task]"
     if not isinstance(values["task"], list | str) or not values["task"]:
-        what = f"but 'task' is {_shown(values['task'])}, not a list of its members"
+        what = (
+            f"but 'task' is {_description(values['task'])}, not a list of its members"
+        )
         return what, "task", "task: [first_task, second_task]"
-    return _out_of_place("group", values["group"])
+    return _not_at_line_start("group", values["group"])
 
 
 def _task(file: YamlFile) -> _Fault:
     values = file.values
     if "task" not in values:
         near = _near(values, "task")
-        return f"but it has no 'task' key{_but(near)}", near, _named(file)
+        return f"but it has no 'task' key{_suggestion(near)}", near, _name_fix(file)
     name = values["task"]
     if isinstance(name, list):
         what = "but 'task' is a list: a file with several tasks is a group"
         return what, "task", f"group: {file.path.stem}"
     if not isinstance(name, str) or not name:
-        return f"but 'task' is {_shown(name)}, not a name", "task", _named(file)
+        return (
+            f"but 'task' is {_description(name)}, not a name",
+            "task",
+            _name_fix(file),
+        )
     if not values.keys() & _SOURCES:
         near = _near(values, "dataset_path")
-        what = f"but it names no dataset: there is no 'dataset_path' key{_but(near)}"
+        what = f"but it has no 'dataset_path' key{_suggestion(near)}"
         return what, near or "task", "dataset_path: json"
-    return _out_of_place("task", name)
+    return _not_at_line_start("task", name)
 
 
 _SOURCES = {"class", "custom_dataset", "dataset_path", "include", "output_type"}
-"""A task file has one of these."""
+"""Keys of which a task file has at least one."""
 
 
-def _named(file: YamlFile) -> str:
+def _name_fix(file: YamlFile) -> str:
     return f"task: {file.path.stem}"
 
 
-def _out_of_place(key: str, name: str) -> _Fault:
+def _not_at_line_start(key: str, name: str) -> _Fault:
     what = f"but '{key}' does not begin its line, or its name is not on that line"
     return what, key, f"{key}: {name}"
 
@@ -151,7 +157,7 @@ def _latticeflow(file: YamlFile) -> _Fault:
     return "but it has no 'key'", "definition", f"key: {file.path.stem}"
 
 
-_EXPLAIN = {
+_EXPLANATIONS = {
     Lookalike.GROUP: _group,
     Lookalike.TASK: _task,
     Lookalike.GATES: _gates,
@@ -160,17 +166,17 @@ _EXPLAIN = {
 
 
 def _near(values: Mapping[Any, Any], name: str) -> str:
-    """A key that is probably meant for another one."""
+    """Return a key that resembles another one."""
     known = [str(key) for key in values if key not in (*OWN_KEYS, *COMMON_KEYS)]
     exact = [key for key in known if key.casefold().strip() == name]
     return next(iter(exact), "") or nearest(name, known)
 
 
-def _but(near: str) -> str:
-    return f"; is {near!r} meant?" if near else ""
+def _suggestion(near: str) -> str:
+    return f"; did you mean {near!r}?" if near else ""
 
 
-def _shown(value: object) -> str:
+def _description(value: object) -> str:
     if isinstance(value, dict):
         return "a mapping"
     return (
@@ -179,11 +185,11 @@ def _shown(value: object) -> str:
 
 
 def _unreadable(fault: Problem, text: str) -> Problem | None:
-    """A file that is no YAML or no mapping: its outermost keys tell what it looks
-    like."""
-    found = [(m.start(1) - m.start(), m[1]) for m in _KEY.finditer(text)]
-    outermost = min((indent for indent, _ in found), default=0)
-    kind = looks_like({key: "" for indent, key in found if indent == outermost})
+    """Return the error of a file that is not valid YAML or not a mapping, if its
+    outermost keys resemble an eval file."""
+    keys = [(m.start(1) - m.start(), m[1]) for m in _KEY.finditer(text)]
+    outermost = min((indent for indent, _ in keys), default=0)
+    kind = looks_like({key: "" for indent, key in keys if indent == outermost})
     if not kind:
         return None
     what = f"looks like {kind}, but cannot be read: {fault.what}"
@@ -194,7 +200,7 @@ _KEY = re.compile(r"""^[ \t]*(?:-[ \t]+)?["']?(\w+)["']?[ \t]*:""", re.MULTILINE
 
 
 def _decoded(raw: bytes) -> bytes:
-    """The text as UTF-8."""
+    """Return the text as UTF-8."""
     if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return raw.decode("utf-16", "replace").encode()
     return raw

@@ -1,7 +1,7 @@
-"""The keys under ``metadata`` that are ours, and keys that were meant for one of them.
+"""Keys of this package under ``metadata``, and detection of misspelled ones.
 
-lm-eval keeps whatever ``metadata`` contains, so a misspelt key is no error there. Here
-it would be, say, a gate that is never evaluated.
+lm-eval accepts any key in ``metadata``, so a misspelled key is not an error there. Here
+it could be a gate that is never evaluated.
 """
 
 from __future__ import annotations
@@ -16,68 +16,69 @@ OWN_METADATA: Mapping[str, tuple[type, ...]] = {
     "gates": (list, dict, str),
     ALLOWED: (bool, str, int),
 }
-"""Each key with the kinds of its values. Tasks and results do not get these as
-metadata."""
+"""Key → types of its values. They are not part of the metadata of tasks and results."""
 
-_CLAIM = re.compile(r"\s*[^\s<>]+\s*[<>]=?\s*[+-]?[\d.]+%?\s*")
-"""The short form of a gate."""
+_CONDITION = re.compile(r"\s*[^\s<>]+\s*[<>]=?\s*[+-]?[\d.]+%?\s*")
+"""Short form of a gate."""
 
 
 def without_own(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata without our keys."""
+    """Return the metadata without our keys."""
     return {key: one for key, one in metadata.items() if key not in OWN_METADATA}
 
 
-def misspelt(metadata: object) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """The keys that are probably meant for one of ours: the way to each, and ours."""
+def misspelled_keys(metadata: object) -> Iterator[tuple[tuple[Any, ...], str]]:
+    """Yield keys that resemble one of ours: the path of each, and our key."""
     for key, value in _entries(metadata):
         name = str(key)
         near = [
             own
             for own, kinds in OWN_METADATA.items()
-            if type(value) in kinds and name != own and _is_near(name, own)
+            if type(value) in kinds and name != own and _is_similar(name, own)
         ]
-        if not near and name not in OWN_METADATA and _holds_claims(value):
+        if not near and name not in OWN_METADATA and _has_conditions(value):
             near = ["gates"]
         if near:
             yield (key,), near[0]
         elif name not in OWN_METADATA:
-            for way, own in _inside(value):
-                yield (key, *way), own
+            for path, own in _nested_keys(value):
+                yield (key, *path), own
 
 
 def _entries(metadata: object) -> Iterator[tuple[Any, Any]]:
-    """Keys and values; those of a list have their position."""
+    """Yield keys and values; the keys of a list are positions."""
     if isinstance(metadata, Mapping):
         yield from metadata.items()
     elif isinstance(metadata, list):
         yield from enumerate(metadata)
 
 
-def _inside(value: object) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """Keys of ours that are one level too deep."""
+def _nested_keys(value: object) -> Iterator[tuple[tuple[Any, ...], str]]:
+    """Yield our keys that are nested one level too deep."""
     for key, _ in _entries(value):
         if key in OWN_METADATA:
             yield (key,), str(key)
 
 
-def _is_near(name: str, own: str) -> bool:
-    """Whether two names differ in case, in signs that are no letters, in a plural, in
-    words around, or by one letter too many, too few or out of order."""
-    words = re.sub(r"[^a-z]+", "_", _apart(name).casefold()).strip("_")
+def _is_similar(name: str, own: str) -> bool:
+    """Return whether two names differ in case, non-letters, plural, surrounding words,
+    or by one missing, additional or transposed letter."""
+    words = re.sub(r"[^a-z]+", "_", _split_camel_case(name).casefold()).strip("_")
     stem = own.removesuffix("s")
     if re.search(rf"(?:^|_){stem}s?(?:_|$)", words):
         return True
-    mine, ours = words.replace("_", ""), own.replace("_", "")
-    return mine in (ours, stem.replace("_", "")) or mine in _slips(ours)
+    letters_, own_letters = words.replace("_", ""), own.replace("_", "")
+    return letters_ in (own_letters, stem.replace("_", "")) or letters_ in _typos(
+        own_letters
+    )
 
 
-def _apart(name: str) -> str:
-    """``qualityGates`` as ``quality_Gates``."""
+def _split_camel_case(name: str) -> str:
+    """Split ``qualityGates`` to ``quality_Gates``."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
 
 
-def _slips(name: str) -> set[str]:
+def _typos(name: str) -> set[str]:
     cuts = [(name[:i], name[i:]) for i in range(len(name) + 1)]
     letters = "abcdefghijklmnopqrstuvwxyz"
     fewer = {head + tail[1:] for head, tail in cuts if tail}
@@ -86,6 +87,6 @@ def _slips(name: str) -> set[str]:
     return fewer | swapped | more
 
 
-def _holds_claims(value: object) -> bool:
+def _has_conditions(value: object) -> bool:
     listed = value if isinstance(value, list) else [value]
-    return any(isinstance(one, str) and _CLAIM.fullmatch(one) for one in listed)
+    return any(isinstance(one, str) and _CONDITION.fullmatch(one) for one in listed)

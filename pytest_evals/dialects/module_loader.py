@@ -1,7 +1,8 @@
-"""Python files as modules that see stand-ins where they import certain packages.
+"""Loads Python files as modules whose imports of certain packages are replaced by
+shims.
 
-Only the module's own ``import`` statements see them, at the top and in its functions:
-nothing of that name enters ``sys.modules``, and nobody else's import is changed.
+Only ``import`` statements of the module and its functions are affected: ``sys.modules``
+is not modified.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from types import ModuleType
 from typing import Any
 
 Import = Callable[..., ModuleType]
-"""What Python calls for an ``import`` statement: ``__import__``."""
+"""The function behind the ``import`` statement: ``__import__``."""
 
 
 def loaded(file: Path, imports: Import) -> ModuleType:
-    """The module of a file, under a name of its own, so that ``utils.py`` of one folder
-    is not taken for that of another. A file that has changed is loaded again.
+    """Return the module of a file, under a unique name, so that files with the same
+    name in different folders are distinct. A changed file is loaded again.
 
     Args:
         file: The file.
-        imports: What its ``import`` statements call.
+        imports: Handles its ``import`` statements.
     """
     stamp = file.stat().st_mtime_ns
     key = f"{file.resolve()}:{stamp}".encode()
@@ -46,9 +47,9 @@ def loaded(file: Path, imports: Import) -> ModuleType:
 
 
 class StandIn(ModuleType):
-    """A module with a few names of the real one.
+    """A module with some names of the real one.
 
-    ``lacking`` is asked for all others: it gives what the name stands for, or raises
+    ``lacking`` is called for all other names: it returns the value, or raises
     ``AttributeError``.
     """
 
@@ -58,13 +59,13 @@ class StandIn(ModuleType):
         has: Mapping[str, Any],
         lacking: Callable[[str, str], Any],
     ) -> None:
-        """A module of that name."""
+        """Create the module."""
         super().__init__(name)
         vars(self).update(has)
         vars(self)["_lacking"] = lacking
 
     def __getattr__(self, name: str) -> Any:
-        """What else the real module has."""
+        """Return another name of the real module."""
         if name.startswith("__"):
             raise AttributeError(name)
         return vars(self)["_lacking"](self.__name__, name)
@@ -74,13 +75,12 @@ class StandInImports:
     """The ``__import__`` of one file's module.
 
     Args:
-        packages: Top-level packages that are stood in for.
+        packages: Top-level packages that are replaced.
         names: Module → its names.
-        lacking: Module and name → what the name stands for in a module of ``names``
-            that has it not; raises ``AttributeError`` if it stands for nothing.
-        elsewhere: What ``names`` has not, a module or a name in one → what it is;
-            raises ``ModuleNotFoundError``.
-        others: What is called for all other packages.
+        lacking: Module and missing name → its value; raises ``AttributeError``.
+        elsewhere: Module, or name in a module, that ``names`` does not have → its
+            value; raises ``ModuleNotFoundError``.
+        others: Imports all other packages.
     """
 
     def __init__(
@@ -91,7 +91,6 @@ class StandInImports:
         elsewhere: Callable[[str], Any],
         others: Import = builtins.__import__,
     ) -> None:
-        """Nothing is imported yet."""
         self._packages, self._names = packages, names
         self._lacking, self._elsewhere = lacking, elsewhere
         self._others = others
@@ -105,7 +104,7 @@ class StandInImports:
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> ModuleType:
-        """What an ``import`` statement gets."""
+        """Handle an ``import`` statement."""
         root = name.partition(".")[0]
         if level or root not in self._packages:
             return self._others(name, globals, locals, fromlist or (), level)
@@ -119,11 +118,11 @@ class StandInImports:
         return module
 
     def module(self, name: str) -> Any:
-        """A module by its name, also as an attribute of those above it; or a name in a
-        module.
+        """Return a module by name and set it as attribute of its parents; or a name in
+        a module.
 
         Raises:
-            ModuleNotFoundError: There is none.
+            ModuleNotFoundError: It does not exist.
         """
         if name in self._modules:
             return self._modules[name]

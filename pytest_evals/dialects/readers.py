@@ -1,4 +1,4 @@
-"""Read eval files in any dialect: single files and folders, without pytest."""
+"""Reads eval files of all dialects: single files and folders, without pytest."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ READERS: Registry[Reader] = Registry(
         "native": "pytest_evals.dialects.native.eval_file:load_tasks",
     },
 )
-"""Dialect → what reads the tasks and groups of a file.
+"""Dialect → reader of the tasks and groups of a file.
 
 Raises ``TaskFileError`` with all problems of the file.
 """
 
 PYTHON_FILES = ("eval_*.py", "*_eval.py")
-"""Names of task modules that are taken when only their folder is named."""
-_PASSED_BY = (".*", "__pycache__", "build", "dist", "node_modules", "venv")
+"""Names of task modules that are read if only their folder is named."""
+_SKIPPED = (".*", "__pycache__", "build", "dist", "node_modules", "venv")
 
 
 def load_file(path: Path, options: TaskOptions) -> Sequence[Task | Group]:
-    """The tasks and groups of a file, in whichever dialect it is.
+    """Return the tasks and groups of a file of any dialect.
 
     Raises:
-        TaskFileError: With all problems of the file; or nobody reads it.
+        TaskFileError: With all problems of the file; or its dialect is unknown.
     """
     name = _dialect(path)
     if not name:
@@ -48,36 +48,37 @@ def load_file(path: Path, options: TaskOptions) -> Sequence[Task | Group]:
 
 
 def _refusal(path: Path) -> Problem:
-    """Why nobody reads a file."""
+    """Return why a file cannot be read."""
     from pytest_evals.dialects.lookalikes import lookalike
 
-    if path.is_file() and (lost := lookalike(path, path.read_bytes())):
-        return lost
-    what = "there is no such file" if not path.is_file() else "this is no eval file"
-    fix = "name files with tasks or groups, or folders that hold some"
+    if path.is_file() and (ignored := lookalike(path, path.read_bytes())):
+        return ignored
+    what = "file not found" if not path.is_file() else "this is not an eval file"
+    fix = "name files with tasks or groups, or folders that contain some"
     return Problem(what, Place(path), fix)
 
 
-def lost_files(folder: Path) -> Iterator[Problem]:
-    """The files below a folder that look like eval files and are not read as such."""
+def ignored_files(folder: Path) -> Iterator[Problem]:
+    """Yield a problem for each file below a folder that resembles an eval file but is
+    not read."""
     from pytest_evals.dialects.lookalikes import is_included, lookalike
 
     for path in _files(folder):
         if path.suffix.lower() not in YAML_SUFFIXES or path.name in GATES_FILES:
             continue
-        lost = lookalike(path, path.read_bytes())
-        if lost is not None and not is_included(path, _files(folder)):
-            yield lost
+        ignored = lookalike(path, path.read_bytes())
+        if ignored is not None and not is_included(path, _files(folder)):
+            yield ignored
 
 
 def load_group(path: Path, options: TaskOptions) -> Sequence[Task | Group]:
-    """What a group file of lm-eval defines, whatever the options select.
+    """Return the definitions of an lm-eval group file, independent of the selection.
 
     Raises:
         TaskFileError: With all problems of the file.
     """
-    whole = TaskOptions()
-    options = replace(options, takes=whole.takes, variants=whole.variants)
+    defaults = TaskOptions()
+    options = replace(options, takes=defaults.takes, variants=defaults.variants)
     return READERS["lm_eval"](path, options)
 
 
@@ -86,36 +87,36 @@ def load_folder(
     options: TaskOptions,
     first: Callable[[Path], Sequence[Task | Group] | None],
 ) -> Iterator[Task | Group]:
-    """The tasks and groups of all eval files below a folder.
+    """Yield the tasks and groups of all eval files below a folder.
 
     Args:
         folder: The folder.
-        options: What to change in every task.
-        first: Sees each file before, and reads it unless it gives ``None``.
+        options: The session's options.
+        first: Called first for each file; reads it unless it returns ``None``.
 
     Raises:
         TaskFileError: With all problems of a file.
     """
     for path in _files(folder):
-        found = first(path)
-        if found is None:
-            found = load_file(path, options) if _is_taken(path, folder) else ()
-        yield from found
+        loaded = first(path)
+        if loaded is None:
+            loaded = load_file(path, options) if _is_selected(path, folder) else ()
+        yield from loaded
 
 
 def eval_files(folder: Path) -> Iterator[Path]:
-    """All eval files below a folder, in the order of their names."""
-    yield from (path for path in _files(folder) if _is_taken(path, folder))
+    """Yield all eval files below a folder, sorted by name."""
+    yield from (path for path in _files(folder) if _is_selected(path, folder))
 
 
-def is_passed_by(path: Path) -> bool:
-    """Whether a file or folder is left out when the folder around it is named."""
-    return any(fnmatch(path.name, pattern) for pattern in _PASSED_BY)
+def is_skipped(path: Path) -> bool:
+    """Return whether a file or folder is skipped when its parent folder is named."""
+    return any(fnmatch(path.name, pattern) for pattern in _SKIPPED)
 
 
 def _files(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.iterdir()):
-        if is_passed_by(path):
+        if is_skipped(path):
             continue
         if os.path.isdir(path):
             yield from _files(path)
@@ -123,18 +124,17 @@ def _files(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _is_taken(path: Path, folder: Path) -> bool:
-    """Whether a file is run that only the name of its folder, or of one above, stands
-    for."""
+def _is_selected(path: Path, folder: Path) -> bool:
+    """Return whether a file runs if only its folder, or one above, is named."""
     name = _dialect(path)
     if name == "latticeflow":
-        from pytest_evals.dialects.latticeflow.loader import is_left_to_a_run
+        from pytest_evals.dialects.latticeflow.loader import is_run_by_run_file
 
-        return not is_left_to_a_run(path, folder)
-    return bool(name) and (path.suffix != ".py" or _is_named_like_one(path))
+        return not is_run_by_run_file(path, folder)
+    return bool(name) and (path.suffix != ".py" or _has_module_name(path))
 
 
-def _is_named_like_one(path: Path) -> bool:
+def _has_module_name(path: Path) -> bool:
     return any(fnmatch(path.name, pattern) for pattern in PYTHON_FILES)
 
 

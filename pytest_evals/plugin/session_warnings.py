@@ -33,12 +33,15 @@ class Notices:
         options = config.stash[OPTIONS]
         texts = [*self._run.warnings(plans=options.plan), *self.unsendable]
         if self.of_workers:
-            from pytest_evals.prompts.document_warnings import merged, uncounted
+            from pytest_evals.prompts.document_warnings import (
+                merge_warnings,
+                without_count,
+            )
 
             by_slot = [self.of_workers[slot] for slot in sorted(self.of_workers)]
-            known = {*map(uncounted, texts)}
-            found = merged(text for texts in by_slot for text in texts)
-            texts += [text for text in found if uncounted(text) not in known]
+            known = {*map(without_count, texts)}
+            found = merge_warnings(text for texts in by_slot for text in texts)
+            texts += [text for text in found if without_count(text) not in known]
         if config.stash.get(ALONE, False):
             texts.append("-n auto sees no GPU and takes 1 worker; -n N takes N")
         if suite_root(config, options.include_path) != config.rootpath:

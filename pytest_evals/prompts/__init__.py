@@ -1,2 +1,2 @@
-"""What dialects share to build prompts: templates, fields of a row, few-shot draws,
-chats, images, generation options."""
+"""Builds prompts for all dialects: templates, fields of rows, few-shot examples, chats,
+images and generation options."""

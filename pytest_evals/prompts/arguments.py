@@ -1,7 +1,7 @@
-"""Generation arguments, one by one: which names and values cannot be meant.
+"""Checks generation arguments for misspelled names and invalid values.
 
-A name that is near no known one is left alone, since a kind of model may know it. No
-argument is used or changed here.
+Names that do not resemble a known one are accepted, because a kind of model may support
+them. Arguments are not used or changed here.
 """
 
 from __future__ import annotations
@@ -12,63 +12,65 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 _NEAR = 0.8
-"""Likeness of a slip of the pen. ``max_thinking_tokens`` is a name of its own, and at
-0.7 like ``max_tokens``."""
+"""Minimum similarity of a typo. ``max_thinking_tokens`` is a valid name with a
+similarity of 0.7 to ``max_tokens``."""
 
 
-class ArgumentFault(NamedTuple):
-    """An argument that cannot be meant, and why; ``what`` names it."""
+class ArgumentError(NamedTuple):
+    """An invalid argument; ``what`` describes the error."""
 
     key: Any
     what: str
 
 
-def argument_faults(given: Mapping[Any, Any]) -> Iterator[ArgumentFault]:
-    """Every argument that cannot be meant, in their order; ``None`` is always fine."""
+def argument_errors(given: Mapping[Any, Any]) -> Iterator[ArgumentError]:
+    """Yield the error of every invalid argument, in order; ``None`` is always valid."""
     for key, value in given.items():
         if not isinstance(key, str):
-            yield ArgumentFault(key, f"the name of an argument is a text, not {key!r}")
+            yield ArgumentError(
+                key, f"the name of an argument must be a string, not {key!r}"
+            )
         elif key not in _KNOWN:
             word = key.lower().replace("-", "_")
             near = get_close_matches(word, list(_KNOWN), n=1, cutoff=_NEAR)
             if near:
-                what = f"no argument called {key!r}; did you mean {near[0]!r}?"
-                yield ArgumentFault(key, what)
+                what = f"unknown argument {key!r}; did you mean {near[0]!r}?"
+                yield ArgumentError(key, what)
         elif value is not None:
-            fits, wanted = _KNOWN[key]
+            fits, expected = _KNOWN[key]
             if not fits(value):
-                yield ArgumentFault(key, f"{key} is {wanted}, not {value!r}")
+                yield ArgumentError(key, f"{key} must be {expected}, not {value!r}")
 
 
 _Kind = tuple[Callable[[Any], bool], str]
-"""Whether a value fits, and what is wanted in words."""
+"""Check of a value, and the description of valid values."""
 
 
-def _number(least: float, most: float, wanted: str) -> _Kind:
+def _number(minimum: float, maximum: float, expected: str) -> _Kind:
     def fits(value: Any) -> bool:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return is_number and math.isfinite(value) and least <= value <= most
+        return is_number and math.isfinite(value) and minimum <= value <= maximum
 
-    return fits, wanted
+    return fits, expected
 
 
-def _whole(least: int) -> _Kind:
-    fits_number, _ = _number(least, math.inf, "")
+def _integer(minimum: int) -> _Kind:
+    fits_number, _ = _number(minimum, math.inf, "")
     return (
         lambda value: fits_number(value) and value == int(value),
-        f"a whole number from {least}",
+        f"an integer from {minimum}",
     )
 
 
 def _is_length(value: Any) -> bool:
-    """A text may be a number, as lm-eval reads it."""
-    fits, _ = _whole(1)
+    """Accept digit strings too, as lm-eval does."""
+    fits, _ = _integer(1)
     digits = isinstance(value, str) and value.isascii() and value.isdigit()
     return fits(int(value) if digits else value)
 
 
 def _is_switch(value: Any) -> bool:
-    """1 and 0 are true and false, as lm-eval compares them."""
+    """Accept 1 and 0 as true and false, as lm-eval does."""
     return isinstance(value, int | float) and value in (0, 1)
 
 
@@ -81,8 +83,8 @@ def _is_positive(value: Any) -> bool:
     return fits(value) and value > 0
 
 
-def _is_heat(value: Any) -> bool:
-    """A text may be a number, since YAML reads ``1e-5`` as one."""
+def _is_temperature(value: Any) -> bool:
+    """Accept numeric strings too, because YAML reads ``1e-5`` as a string."""
     try:
         return not isinstance(value, bool) and 0 <= float(value) < math.inf
     except (TypeError, ValueError):
@@ -97,7 +99,7 @@ _ANY = _anything, "anything"
 _SHARE = _number(0, 1, "a number from 0 to 1")
 _REAL = _number(-math.inf, math.inf, "a number")
 
-_OF_ENGINES = [
+_ENGINE_NAMES = [
     "assistant_confidence_threshold",
     "assistant_early_exit",
     "assistant_ensemble_weight",
@@ -151,31 +153,31 @@ _OF_ENGINES = [
     "use_mtp",
     "watermarking_config",
 ]
-"""Names that some engine knows, and looks at the values itself."""
+"""Names that some engines support; the engines check their values."""
 
 _KNOWN: Mapping[str, _Kind] = {
-    "until": _ANY,  # the reader of generation_kwargs looks at its texts
+    "until": _ANY,  # checked by the reader of generation_kwargs
     **dict.fromkeys(
         ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens"),
-        (_is_length, "a whole number from 1"),
+        (_is_length, "an integer from 1"),
     ),
     "do_sample": (_is_switch, "true or false"),
-    "temperature": (_is_heat, "a number from 0"),
+    "temperature": (_is_temperature, "a number from 0"),
     "top_p": _SHARE,
     "min_p": _SHARE,
     "typical_p": _SHARE,
     "epsilon_cutoff": _SHARE,
     "eta_cutoff": _SHARE,
-    "top_k": _whole(-1),  # -1 means all tokens to some servers
-    "seed": _whole(-1),
-    "num_beams": _whole(1),
-    "num_beam_groups": _whole(1),
-    "num_return_sequences": _whole(1),
-    "no_repeat_ngram_size": _whole(0),
-    "min_new_tokens": _whole(0),
-    "min_tokens": _whole(0),
-    "min_length": _whole(0),
-    "max_length": _whole(1),
+    "top_k": _integer(-1),  # -1 means all tokens to some servers
+    "seed": _integer(-1),
+    "num_beams": _integer(1),
+    "num_beam_groups": _integer(1),
+    "num_return_sequences": _integer(1),
+    "no_repeat_ngram_size": _integer(0),
+    "min_new_tokens": _integer(0),
+    "min_tokens": _integer(0),
+    "min_length": _integer(0),
+    "max_length": _integer(1),
     "max_time": _number(0, math.inf, "a number from 0"),
     "repetition_penalty": (_is_positive, "a number above 0"),
     "length_penalty": _REAL,
@@ -185,6 +187,6 @@ _KNOWN: Mapping[str, _Kind] = {
     "penalty_alpha": _REAL,
     "guidance_scale": _REAL,
     "early_stopping": (_stops_early, "true, false or 'never'"),
-    **dict.fromkeys(_OF_ENGINES, _ANY),
+    **dict.fromkeys(_ENGINE_NAMES, _ANY),
 }
-"""Names that the usual engines know, so that none of them is taken for a slip."""
+"""Names that common engines support, so that none of them is reported as a typo."""

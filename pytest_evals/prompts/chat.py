@@ -1,7 +1,7 @@
-"""From questions and answers to a prompt: plain text, or a chat.
+"""Builds a prompt from questions and answers: plain text, or a chat.
 
-A prompt is a list of turns. A turn is a message with the text that follows it in a
-plain prompt and is left out in a chat. Equals lm-eval 0.4.13, ``api/task.py``
+A prompt is a list of turns. A turn is a message and the text that follows it in a plain
+prompt, which is omitted in a chat. Equals lm-eval 0.4.13, ``api/task.py``
 (``fewshot_context``, ``build_qa_turn``) and ``api/utils.py``.
 """
 
@@ -14,77 +14,80 @@ from pytest_evals.core.request import Message, Prompt, Role
 
 
 class Turn(NamedTuple):
-    """A message, and the text behind it in a plain prompt."""
+    """A message, and the text that follows it in a plain prompt."""
 
     role: Role
     content: str
     suffix: str = ""
 
 
-def shot_turns(
+def example_turns(
     question: str, answer: str | None, prefix: str, target_delimiter: str, end: str
 ) -> tuple[Turn, ...]:
-    """A question with its answer. ``None`` leaves the question alone.
+    """Return a question with its answer; without an answer, the question only.
 
     Args:
         question: The question.
         answer: The answer.
-        prefix: How the answer begins, before the answer proper.
-        target_delimiter: Between question and answer.
-        end: Behind the answer.
+        prefix: Start of the answer.
+        target_delimiter: Text between question and answer.
+        end: Text after the answer.
     """
     if answer is None:
         return final_turns(question, prefix, target_delimiter)
-    suffix = "" if prefix and not _apart(question, prefix) else target_delimiter
+    suffix = (
+        "" if prefix and not _needs_delimiter(question, prefix) else target_delimiter
+    )
     return (
         Turn("user", question, suffix),
-        Turn("assistant", joined(prefix, answer, " "), end),
+        Turn("assistant", join_text(prefix, answer, " "), end),
     )
 
 
 def final_turns(question: str, prefix: str, target_delimiter: str) -> tuple[Turn, ...]:
-    """A question that waits for its answer, which may have begun already."""
+    """Return the question to answer, with the start of its answer if there is one."""
     if not prefix:
         return (Turn("user", question),)
-    suffix = target_delimiter if _apart(question, prefix) else ""
+    suffix = target_delimiter if _needs_delimiter(question, prefix) else ""
     return Turn("user", question, suffix), Turn("assistant", prefix)
 
 
-def joined(left: str, right: str, delimiter: str) -> str:
-    """Both texts; the delimiter between them if neither is empty or has white space
+def join_text(left: str, right: str, delimiter: str) -> str:
+    """Join two strings, with the delimiter if neither is empty or has whitespace
     there."""
     if not left or not right:
         return left or right
-    return left + (delimiter if _apart(left, right) else "") + right
+    return left + (delimiter if _needs_delimiter(left, right) else "") + right
 
 
 def render(turns: Sequence[Turn], *, chat: bool, multiturn: bool) -> Prompt:
-    """The prompt of some turns.
+    """Return the prompt of turns.
 
     Args:
         turns: At least one; only the first may be the system's.
         chat: Messages instead of plain text.
-        multiturn: In a chat, each turn as its own message; else all but the system's
-            and an answer that has begun are one message of the user.
+        multiturn: In a chat, use one message per turn; otherwise one user message for
+            all except the system's and the start of an answer.
     """
     if not chat:
         return "".join([part for turn in turns for part in turn[1:]])
     if multiturn:
         return tuple(Message(turn.role, turn.content) for turn in turns)
     system = [turn for turn in turns[:1] if turn.role == "system"]
-    begun = [turn for turn in turns[-1:] if turn.role == "assistant"]
-    middle = turns[len(system) : len(turns) - len(begun)]
+    answer_start = [turn for turn in turns[-1:] if turn.role == "assistant"]
+    middle = turns[len(system) : len(turns) - len(answer_start)]
     text = "".join([part for turn in middle[:-1] for part in turn[1:]])
     user = Message("user", text + middle[-1].content)
     return (
         *(Message(turn.role, turn.content) for turn in system),
         user,
-        *(Message(turn.role, turn.content) for turn in begun),
+        *(Message(turn.role, turn.content) for turn in answer_start),
     )
 
 
-def _apart(left: str, right: str) -> bool:
-    """Whether a delimiter belongs between two texts; never after nothing."""
+def _needs_delimiter(left: str, right: str) -> bool:
+    """Return whether a delimiter is needed between two strings; never after an empty
+    one."""
     if not left:
         return False
     return not (left[-1].isspace() or right[0].isspace())

@@ -1,4 +1,4 @@
-"""Warnings about single documents, counted over a task and over processes."""
+"""Counts warnings about documents over a task and over processes."""
 
 from __future__ import annotations
 
@@ -6,56 +6,55 @@ import re
 from collections.abc import Iterable
 
 
-class Notes:
-    """Sentences, each once, with the documents that they are about."""
+class DocumentWarnings:
+    """Unique warnings with the documents that they concern."""
 
     def __init__(self) -> None:
-        """Nothing is odd yet."""
         self._documents: dict[str, dict[str, None]] = {}
 
     def add(self, text: str, document: str = "") -> None:
-        """Note something; once a document."""
+        """Add a warning, once per document."""
         documents = self._documents.setdefault(text, {})
         if document:
             documents[document] = None
 
     def texts(self) -> tuple[str, ...]:
-        """All notes in the order of their coming, with the number of documents."""
+        """Return all warnings in order of occurrence, with the number of documents."""
         return tuple(
-            f"{text} ({_counted(len(documents), next(iter(documents)))})"
+            f"{text} ({_count_text(len(documents), next(iter(documents)))})"
             if documents
             else text
             for text, documents in list(self._documents.items())
         )
 
 
-_COUNTED = re.compile(
+_WITH_COUNT = re.compile(
     r"(?P<text>.+) \((?:(?P<n>\d+) documents, first )?document (?P<first>\S+)\)"
 )
 
 
-def merged(texts: Iterable[str]) -> list[str]:
-    """Notes of several processes as those of one: a note on documents once, with the
-    number of all of them and the first that is named."""
-    found: dict[str, tuple[int, str]] = {}
+def merge_warnings(texts: Iterable[str]) -> list[str]:
+    """Merge the warnings of several processes: each once, with the total number of
+    documents and the first one."""
+    counts: dict[str, tuple[int, str]] = {}
     for text in texts:
-        parts = _COUNTED.fullmatch(text)
+        parts = _WITH_COUNT.fullmatch(text)
         if parts is None:
-            found.setdefault(text, (0, ""))
+            counts.setdefault(text, (0, ""))
             continue
-        n, first = found.get(parts["text"], (0, parts["first"]))
-        found[parts["text"]] = (n + int(parts["n"] or 1), first)
+        n, first = counts.get(parts["text"], (0, parts["first"]))
+        counts[parts["text"]] = (n + int(parts["n"] or 1), first)
     return [
-        f"{text} ({_counted(n, first)})" if n else text
-        for text, (n, first) in found.items()
+        f"{text} ({_count_text(n, first)})" if n else text
+        for text, (n, first) in counts.items()
     ]
 
 
-def uncounted(text: str) -> str:
-    """A note without the documents that it is about."""
-    parts = _COUNTED.fullmatch(text)
+def without_count(text: str) -> str:
+    """Return a warning without its documents."""
+    parts = _WITH_COUNT.fullmatch(text)
     return text if parts is None else parts["text"]
 
 
-def _counted(n: int, first: str) -> str:
+def _count_text(n: int, first: str) -> str:
     return f"document {first}" if n == 1 else f"{n} documents, first document {first}"

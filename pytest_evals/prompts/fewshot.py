@@ -1,8 +1,8 @@
-"""Which rows are the shots of which document.
+"""Selects the few-shot examples of each document.
 
-Draws are positions in a pool. lm-eval draws them from one stream of random numbers
-while documents pass by; so they are drawn here in the order of the documents as well,
-as far as they are asked for, whatever is selected and in whatever order it is asked.
+Draws are positions in a pool. lm-eval draws them from one random stream in document
+order; they are drawn in the same order here, as far as they are needed, independent of
+the selection and of the order of access.
 
 Equals lm-eval 0.4.13, ``api/samplers.py`` and ``api/task.py``, ``fewshot_context``.
 """
@@ -21,50 +21,52 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 class Sampler(Protocol):
-    """Which rows of the pool are the shots of a document."""
+    """Selects the few-shot examples of a document."""
 
     def shots(self, index: int) -> tuple[int, ...]:
-        """Positions in the pool for the document at ``index``.
+        """Return the positions in the pool for the document at ``index``.
 
         Raises:
-            EvalsError: The pool has not enough other rows.
+            EvalsError: The pool has too few other rows.
         """
         ...
 
 
 class DefaultSampler:
-    """A seeded draw, one stream for all documents."""
+    """Seeded draw from one random stream for all documents."""
 
     def __init__(self, pool: Rows, n: int, seed: int, asked: Rows | None) -> None:
-        """``asked`` are the documents, if they must not be among their own shots."""
+        """Create the sampler; ``asked`` contains the documents if they must not be
+        their own examples."""
         needed = n + 1 if asked is not None else n
         if needed > len(pool):
-            raise EvalsError(_too_small(n, len(pool), needed))
-        self._pool, self._n, self._asked = pool, n, asked
+            raise EvalsError(_pool_error(n, len(pool), needed))
+        self._pool, self._n, self._documents = pool, n, asked
         self._random = Random(seed)
         self._drawn: list[tuple[int, ...]] = []
         self._lock = Lock()
 
     def shots(self, index: int) -> tuple[int, ...]:
-        """Positions in the pool; everything before ``index`` is drawn first."""
+        """Return positions in the pool; all documents before ``index`` are drawn
+        first."""
         with self._lock:
             while len(self._drawn) <= index:
                 self._drawn.append(self._draw(len(self._drawn)))
         drawn = self._drawn[index]
         if len(drawn) < self._n:
-            raise EvalsError(_too_few(self._n))
+            raise EvalsError(_too_few_others(self._n))
         return drawn
 
     def _draw(self, index: int) -> tuple[int, ...]:
         everything = range(len(self._pool))
-        if self._asked is None:
+        if self._documents is None:
             return draw_positions(self._random, everything, self._n)
-        row = self._asked[index]
+        row = self._documents[index]
         drawn = draw_positions(self._random, everything, self._n + 1)
-        others = [i for i in drawn if not _same(self._pool[i], row)][: self._n]
+        others = [i for i in drawn if not _is_same(self._pool[i], row)][: self._n]
         if len(others) == self._n:
             return tuple(others)
-        rest = [i for i in everything if not _same(self._pool[i], row)]
+        rest = [i for i in everything if not _is_same(self._pool[i], row)]
         if len(rest) < self._n:
             return ()
         return draw_positions(self._random, rest, self._n)
@@ -74,56 +76,56 @@ class FirstSampler:
     """The first rows of the pool, the same for all documents."""
 
     def __init__(self, pool: Rows, n: int, seed: int, asked: Rows | None) -> None:
-        """``asked`` are the documents, if they must not be among their own shots;
-        ``seed`` has no effect."""
+        """Create the sampler; ``asked`` contains the documents if they must not be
+        their own examples. ``seed`` has no effect."""
         if n > len(pool):
-            raise EvalsError(_too_small(n, len(pool), n))
-        self._pool, self._n, self._asked = pool, n, asked
+            raise EvalsError(_pool_error(n, len(pool), n))
+        self._pool, self._n, self._documents = pool, n, asked
 
     def shots(self, index: int) -> tuple[int, ...]:
-        """Positions in the pool."""
-        if self._asked is None:
+        """Return positions in the pool."""
+        if self._documents is None:
             return tuple(range(self._n))
-        row = self._asked[index]
+        row = self._documents[index]
         first: list[int] = []
         for i in range(len(self._pool)):
             if len(first) == self._n:
                 break
-            if not _same(self._pool[i], row):
+            if not _is_same(self._pool[i], row):
                 first.append(i)
         if len(first) < self._n:
-            raise EvalsError(_too_few(self._n))
+            raise EvalsError(_too_few_others(self._n))
         return tuple(first)
 
 
 SAMPLERS: Registry[type[DefaultSampler] | type[FirstSampler]] = Registry(
     "sampler", {"default": DefaultSampler, "first_n": FirstSampler}
 )
-"""The names that ``fewshot_config.sampler`` may give."""
+"""Valid names of ``fewshot_config.sampler``."""
 
 
 def draw_positions(random: Random, positions: Sequence[int], n: int) -> tuple[int, ...]:
-    """``n`` of the positions. What is drawn from the stream depends on their number
-    only, so drawing positions equals drawing rows."""
+    """Return ``n`` of the positions. The random stream is consumed depending on their
+    number only, so drawing positions equals drawing rows."""
     return tuple(random.sample(positions, n))
 
 
-def _same(row: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _is_same(row: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     if row is other:
         return True
     try:
         return bool(row == other)
-    except ValueError:  # arrays have no one truth value
+    except ValueError:  # the truth value of an array is ambiguous
         return False
 
 
-def _too_small(n: int, size: int, needed: int) -> str:
-    own = " (one more than the shots, since a document is never its own shot)"
+def _pool_error(n: int, size: int, needed: int) -> str:
+    own = " (one more than the examples, because a document is never its own example)"
     return (
-        f"{n} shots need a pool of {needed} documents"
-        f"{own if needed > n else ''}, and there are {size}"
+        f"{n} few-shot examples need a pool of {needed} documents"
+        f"{own if needed > n else ''}, but it has {size}"
     )
 
 
-def _too_few(n: int) -> str:
+def _too_few_others(n: int) -> str:
     return f"the pool has fewer than {n} documents that differ from this one"

@@ -1,14 +1,13 @@
-"""What a task file says of a value of a document, and how a row gives that value.
+"""Fields of a task file whose values depend on the row.
 
-A value is a column, a template, a function or fixed. Which of them is decided as
-lm-eval 0.4.13 does (``api/task.py``, ``doc_to_text``, ``doc_to_target``,
-``doc_to_choice``): a text that equals a column's name is that column, every other text
-is a template.
+A value is a column, a template, a function or a constant, decided as in lm-eval 0.4.13
+(``api/task.py``, ``doc_to_text``, ``doc_to_target``, ``doc_to_choice``): a string that
+equals a column's name is that column, any other string is a template.
 
-Templates run in a sandbox and are compiled once for each distinct text. They equal
-lm-eval 0.4.13, ``utils.py``, ``apply_template`` (strict about unknown names, trailing
-newline kept, one filter ``regex_replace``), except that a template cannot reach into
-Python, and that a row which it changes is changed for itself alone.
+Templates run in a sandbox and are compiled once per distinct text. They equal lm-eval
+0.4.13, ``utils.py``, ``apply_template`` (strict about unknown names, trailing newline
+kept, one filter ``regex_replace``), except that templates cannot reach Python
+internals, and changes to a row do not affect other fields.
 """
 
 from __future__ import annotations
@@ -33,7 +32,13 @@ from jinja2.runtime import Context
 from jinja2.sandbox import SandboxedEnvironment
 
 from pytest_evals.data.calls import ColumnError, FieldError, call
-from pytest_evals.data.nulls import NOT_COMPILED, SPOT, marked, not_compiled, nulls_in
+from pytest_evals.data.nulls import (
+    NOT_COMPILED,
+    SPOT,
+    compile_error,
+    instrumented,
+    report_null,
+)
 from pytest_evals.errors import EvalsError, Place, did_you_mean
 from pytest_evals.limits.budget import begin
 from pytest_evals.limits.patterns import compiled
@@ -42,7 +47,7 @@ from pytest_evals.limits.templates import LimitedTemplates, is_simple
 Row = Mapping[str, Any]
 """A row of a dataset: column → value."""
 Reader = Callable[[Row], Any]
-"""A row to a value of a document. Raises :class:`FieldError`."""
+"""Row → value of a document. Raises :class:`FieldError`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +56,8 @@ class Field:
 
     Args:
         key: Name of the key, such as ``doc_to_text``.
-        spec: Name of a column, a template, a function, or a fixed value.
-        place: Where it stands.
+        spec: Name of a column, a template, a function, or a constant.
+        place: Place of the key.
     """
 
     key: str
@@ -66,13 +71,13 @@ def bind(
     after: Callable[[str], Any],
     note: Callable[[str], object] | None = None,
 ) -> Reader:
-    """How rows give the value of a field.
+    """Return a function that reads a field from a row.
 
     Args:
-        field: The key and what it says.
-        columns: Names that count as columns; ``None`` where the keys of each row do.
-        after: What becomes of a rendered text. May raise ``ValueError``.
-        note: Called with what is odd about a row: nulls that a template writes.
+        field: The field.
+        columns: Names of columns; ``None`` for the keys of each row.
+        after: Converts the rendered text; may raise ``ValueError``.
+        note: Called with a warning about a row, for nulls that a template renders.
     """
     spec = field.spec
     if callable(spec):
@@ -90,15 +95,15 @@ def bind(
 
 
 def text_itself(text: str) -> str:
-    """A rendered text as it is."""
+    """Return rendered text unchanged."""
     return text
 
 
 def number_or_text(text: str) -> int | str:
-    """Digits as a number, so that a template can name a choice by its position.
+    """Return digits as an integer, so that a template can select a choice by position.
 
-    ``007`` and ``²`` are digits and yet no Python numbers; lm-eval 0.4.13 fails on
-    them, here they stay texts.
+    ``007`` and ``²`` consist of digits but are not Python integers; lm-eval 0.4.13
+    fails on them, here they remain strings.
     """
     if not (text.isdigit() and text.isascii()):
         return text
@@ -106,7 +111,7 @@ def number_or_text(text: str) -> int | str:
 
 
 def target_of_text(text: str) -> Any:
-    """A text in square brackets as a list, if it is the literal of one."""
+    """Return text in square brackets as a list, if it is a list literal."""
     if len(text) >= 2 and text[0] == "[" and text[-1] == "]":
         try:
             return ast.literal_eval(text)
@@ -116,7 +121,7 @@ def target_of_text(text: str) -> Any:
 
 
 def list_of_text(text: str) -> Sequence[Any]:
-    """The list that a rendered text is the literal of; or a text, if it is that of one.
+    """Return a list literal as a list, or a string literal as a string.
 
     Raises:
         ValueError: It is neither.
@@ -127,7 +132,8 @@ def list_of_text(text: str) -> Sequence[Any]:
 
 @lru_cache(maxsize=1024)
 def _literal(text: str) -> tuple[Any, ...] | str:
-    """The same few texts come from many rows, and parsing them is slow."""
+    """Parse a literal; cached, because many rows have the same text and parsing is
+    slow."""
     try:
         value = ast.literal_eval(text)
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
@@ -135,7 +141,9 @@ def _literal(text: str) -> tuple[Any, ...] | str:
     if isinstance(value, str):
         return value
     if not isinstance(value, list | tuple):
-        raise ValueError(f"the template gave {_short(text)}, which is no list literal")
+        raise ValueError(
+            f"the template rendered {_short(text)}, which is not a list literal"
+        )
     return tuple(value)
 
 
@@ -165,14 +173,17 @@ def _template_reader(
             text = template.render(row)
             if note is not None:
                 for name in template.nulls(row, text):
-                    note(f"{field.key}: {name} is null and reads 'None', as in lm-eval")
+                    note(
+                        f"{field.key}: {name} is null and is rendered as 'None', as "
+                        "in lm-eval"
+                    )
             return after(text)
         except UndefinedError as error:
             missing = sorted(name for name in template.names if name not in row)
-            raise _undefined(field, missing, row, error) from None
+            raise _undefined_error(field, missing, row, error) from None
         except Exception as error:
             if isinstance(error, ValueError) and field.spec.isidentifier():
-                raise _no_column(field, row) from None
+                raise _unknown_column(field, row) from None
             ours = type(error) is ValueError or isinstance(error, EvalsError)
             name = "" if ours else f"{type(error).__name__}: "
             raise FieldError(f"{field.key}: {name}{error}", field.place) from error
@@ -184,15 +195,16 @@ def _own_key_reader(field: Field, render: Reader) -> Reader:
     return lambda row: row[field.spec] if field.spec in row else render(row)
 
 
-def _no_column(field: Field, row: Row) -> FieldError:
-    """For a plain word that is no column and no fixed value that the key can have."""
+def _unknown_column(field: Field, row: Row) -> FieldError:
+    """Return the error for a plain word that is neither a column nor a valid
+    constant."""
     columns = [str(name) for name in row]
     hint = did_you_mean(field.spec, columns)
-    what = f"{field.key}: no column called {field.spec!r}{hint}"
+    what = f"{field.key}: unknown column {field.spec!r}{hint}"
     return ColumnError(what, field.place, f"the columns are {', '.join(columns)}")
 
 
-def _undefined(
+def _undefined_error(
     field: Field, missing: list[str], row: Row, error: UndefinedError
 ) -> FieldError:
     if not missing:
@@ -200,7 +212,7 @@ def _undefined(
     columns = [str(name) for name in row]
     hint = did_you_mean(missing[0], columns)
     return ColumnError(
-        f"{field.key} uses {missing[0]!r}, which is no column{hint}",
+        f"{field.key} uses {missing[0]!r}, which is not a column{hint}",
         field.place,
         f"the columns are {', '.join(columns)}",
     )
@@ -214,7 +226,7 @@ _CHANGES = re.compile(
     r"\b(add|append|clear|discard|extend|insert|pop|popitem|remove|reverse|setdefault"
     r"|sort|update|\w+_update)\b"
 )
-"""Methods that change a list, a mapping or a set: of the template, or of the row."""
+"""Methods that modify a list, mapping or set of the template or the row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,11 +234,11 @@ class Template:
     """A compiled template.
 
     Args:
-        text: As written.
-        names: Names that a row may have to supply.
-        render: A row to text. Raises ``jinja2.UndefinedError`` for a name that the row
-            lacks, and whatever the expressions in it raise.
-        folds: Whether it may change the letters of a null.
+        text: Its source.
+        names: Names that a row may have to provide.
+        render: Renders a row. Raises ``jinja2.UndefinedError`` for a missing name, and
+            any exception of its expressions.
+        folds: Whether it may change the case of a rendered null.
     """
 
     text: str
@@ -235,14 +247,14 @@ class Template:
     folds: bool = False
 
     def nulls(self, row: Mapping[str, Any], rendered: str) -> Sequence[str]:
-        """The expressions whose value is null, which reads "None" in the text.
+        """Return the expressions whose value is null, rendered as "None".
 
         Args:
-            row: A row that renders.
-            rendered: What it renders to.
+            row: A row that renders without error.
+            rendered: The rendered text.
         """
-        suspect = "None" in rendered or self.folds
-        if suspect or any(row.get(name) is None for name in self.names):
+        may_have_nulls = "None" in rendered or self.folds
+        if may_have_nulls or any(row.get(name) is None for name in self.names):
             return _nulls(self.text, row)
         return ()
 
@@ -253,7 +265,7 @@ _FOLDS = re.compile("capitalize|casefold|lower|replace|swapcase|title|upper")
 def _nulls(text: str, row: Mapping[str, Any]) -> Sequence[str]:
     found: dict[str, None] = {}
     row = deepcopy(dict(row)) if _CHANGES.search(text) else row
-    _marked(text).render({**row, _FOUND: found})
+    _instrumented(text).render({**row, _FOUND: found})
     return tuple(found)
 
 
@@ -262,25 +274,24 @@ _FOUND = "evals_found_nulls"
 
 
 @lru_cache(maxsize=512)
-def _marked(text: str) -> Compiled:
+def _instrumented(text: str) -> Compiled:
     begin()
     environment = _environment(LimitedTemplates)
-    return environment.from_string(marked(environment, text))
+    return environment.from_string(instrumented(environment, text))
 
 
 @pass_context
 def _spot(context: Context, value: Any, name: str) -> Any:
     found: dict[str, None] = context[_FOUND]
-    return nulls_in(value, name, lambda null: found.setdefault(null))
+    return report_null(value, name, lambda null: found.setdefault(null))
 
 
 @lru_cache(maxsize=4096)
 def compile_template(text: str) -> Template:
-    """The template of a text.
+    """Return the template of a text.
 
     Raises:
-        EvalsError: The text is no template; the message says why and in which line of
-            the text.
+        EvalsError: The text is not a valid template; the message has the line.
     """
     try:
         environment, template, names = _compiled(text)
@@ -288,14 +299,14 @@ def compile_template(text: str) -> Template:
         line = f" (line {error.lineno} of the template)" if "\n" in text else ""
         raise EvalsError(f"{error.message}{line}") from None
     except NOT_COMPILED as error:
-        raise EvalsError(not_compiled(error)) from None
+        raise EvalsError(compile_error(error)) from None
     except ValueError as error:
         raise EvalsError(str(error)) from None
     needed = names - frozenset(environment.globals)
     if "{" not in text:
         fixed = template.render()
         return Template(text=text, names=needed, render=lambda _row: fixed)
-    known = dict(environment.globals)
+    environment_globals = dict(environment.globals)
     changes = _CHANGES.search(text) is not None
     limited = isinstance(environment, LimitedTemplates)
     concat = environment.concat
@@ -304,8 +315,8 @@ def compile_template(text: str) -> Template:
         row = deepcopy(dict(row)) if changes else row
         if limited:
             begin()
-        # As template.render(row), without copying a chain of globals for each row.
-        context = template.new_context({**known, **row}, shared=True)
+        # Equals template.render(row), without copying the globals for each row.
+        context = template.new_context({**environment_globals, **row}, shared=True)
         return concat(template.root_render_func(context))
 
     folds = _FOLDS.search(text) is not None

@@ -1,4 +1,4 @@
-"""How answers are generated: ``generation_kwargs`` in one form for all models."""
+"""Reads ``generation_kwargs`` into one form for all models."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import Any, NamedTuple
 
 from pytest_evals.core.request import Generate, Prompt
 from pytest_evals.errors import EvalsError, OptionError
-from pytest_evals.prompts.arguments import argument_faults
+from pytest_evals.prompts.arguments import argument_errors
 
 _LENGTHS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
-"""Names of the same thing; the first one present counts."""
+"""Synonyms; the first one that is set is used."""
 _ONLY_SAMPLING = {"top_p", "top_k", "min_p", "typical_p", "seed"}
-"""Options that change nothing in greedy decoding."""
+"""Options without effect in greedy decoding."""
 _OPTION = "--evals-gen-kwargs"
 GREEDY = {"temperature": 0.0, "do_sample": False, "max_gen_toks": 256}
-"""The arguments of a task that names none (lm-eval 0.4.13, ``defaults.py``)."""
+"""Arguments of a task without ``generation_kwargs`` (lm-eval 0.4.13, ``defaults.py``).
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """How answers are generated; fields as in :class:`Generate`."""
+    """Sampling settings; fields as in :class:`Generate`."""
 
     stop: tuple[str, ...] = ()
     max_tokens: int = 256
@@ -30,8 +31,8 @@ class Sampling:
     options: tuple[tuple[str, Any], ...] = ()
 
     def requests(self, prompt: Prompt, repeats: int) -> tuple[Generate, ...]:
-        """The prompt, asked for so many answers. Greedy answers are all the same, so
-        these requests are equal."""
+        """Return one request per answer. Greedy answers are identical, so these
+        requests are equal."""
         return tuple(
             Generate(
                 prompt,
@@ -46,19 +47,19 @@ class Sampling:
 
 
 class SamplingResult(NamedTuple):
-    """The settings, and what is odd about them."""
+    """The settings, and warnings about them."""
 
     sampling: Sampling
     warnings: tuple[str, ...]
 
 
 def check_overrides(overrides: Mapping[str, Any]) -> None:
-    """Look at generation arguments of the command line before any task is read.
+    """Check generation arguments of the command line before any task is read.
 
     Raises:
-        OptionError: One of them means nothing; the message names the option.
+        OptionError: An argument is invalid; the message names the option.
     """
-    faults = [fault.what for fault in argument_faults(overrides)]
+    faults = [fault.what for fault in argument_errors(overrides)]
     if faults:
         raise OptionError(f"{_OPTION}: {'; '.join(faults)}")
     try:
@@ -72,16 +73,16 @@ def read_sampling(
     overrides: Mapping[str, Any],
     fewshot_delimiter: str,
 ) -> SamplingResult:
-    """The settings of a task, as lm-eval 0.4.13 understands them (``config/task.py``
-    and ``models/utils.py``, ``normalize_gen_kwargs``).
+    """Return the settings of a task, interpreted as in lm-eval 0.4.13
+    (``config/task.py`` and ``models/utils.py``, ``normalize_gen_kwargs``).
 
     Args:
         given: ``generation_kwargs`` of the task file, ``None`` for greedy decoding.
         overrides: Settings of the command line.
-        fewshot_delimiter: The stop string if the task names none.
+        fewshot_delimiter: The stop string if the task has none.
 
     Raises:
-        EvalsError: A value means nothing; the message names it.
+        EvalsError: A value is invalid; the message names it.
     """
     merged = {**(dict(GREEDY) if given is None else given)}
     merged.setdefault("until", [fewshot_delimiter])
@@ -95,10 +96,10 @@ def read_sampling(
     for key in lengths:
         if key != winner and key in overrides:
             warnings.append(
-                f"{winner}={lengths[winner]} of the task beats the option "
+                f"{winner}={lengths[winner]} of the task overrides the option "
                 f"{key}={lengths[key]}, as in lm-eval; give {winner} instead"
             )
-    max_tokens = _whole(winner, lengths.get(winner, 256))
+    max_tokens = _integer(winner, lengths.get(winner, 256))
     temperature = _temperature(merged, warnings)
     if temperature == 0:
         merged = {k: v for k, v in merged.items() if k not in _ONLY_SAMPLING}
@@ -113,38 +114,39 @@ def _stop(until: Any, warnings: list[str]) -> tuple[str, ...]:
     texts = [] if until is None else until if isinstance(until, list) else [until]
     for text in texts:
         if not isinstance(text, str):
-            raise EvalsError(f"until: a stop string is a text, not {text!r}")
+            raise EvalsError(f"until: a stop string must be a string, not {text!r}")
     if "" in texts:
         warnings.append(
-            "until: an empty stop string is left out; lm-eval's hf model stops behind "
-            "its first token there"
+            "until: an empty stop string is ignored; lm-eval's hf model stops after "
+            "the first token"
         )
     return tuple(text for text in texts if text)
 
 
-def _whole(key: str, value: Any) -> int:
+def _integer(key: str, value: Any) -> int:
     if isinstance(value, str) and value.isascii() and value.isdigit():
         value = int(value)
-    whole = isinstance(value, int | float) and not isinstance(value, bool)
-    if not whole or not 1 <= value < math.inf or value != int(value):
-        raise EvalsError(f"{key} is a whole number from 1, not {value!r}")
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 1 <= value < math.inf or value != int(value):
+        raise EvalsError(f"{key} must be an integer from 1, not {value!r}")
     return int(value)
 
 
 def _temperature(merged: dict[str, Any], warnings: list[str]) -> float:
-    """Takes both keys out of ``merged``; 0 is greedy decoding."""
+    """Return the temperature, 0 for greedy decoding; removes both keys from
+    ``merged``."""
     do_sample = merged.pop("do_sample", None)
     if isinstance(do_sample, int | float) and do_sample in (0, 1):
         do_sample = bool(do_sample)
     if do_sample is not None and not isinstance(do_sample, bool):
-        raise EvalsError(f"do_sample is true or false, not {do_sample!r}")
+        raise EvalsError(f"do_sample must be true or false, not {do_sample!r}")
     given = merged.pop("temperature", None)
     try:
         temperature = float(given if given is not None else 0.0)
     except (TypeError, ValueError):
         temperature = -1.0
     if isinstance(given, bool) or not 0 <= temperature < float("inf"):
-        raise EvalsError(f"temperature is a number from 0, not {given!r}")
+        raise EvalsError(f"temperature must be a number from 0, not {given!r}")
     if do_sample is False and temperature > 0:
         warnings.append(
             f"do_sample: false makes temperature {temperature:g} greedy, as in lm-eval"
@@ -162,4 +164,4 @@ def _plain(key: str, value: Any) -> Any:
         return tuple(_plain(key, item) for item in value)
     if value is None or isinstance(value, str | int | float):
         return value
-    raise EvalsError(f"{key} is a number, a text or a list, not {value!r}")
+    raise EvalsError(f"{key} must be a number, a string or a list, not {value!r}")

@@ -1,4 +1,5 @@
-"""Tasks whose documents all send the same: a misspelt column, as a rule."""
+"""Detects tasks in which all documents send the same request, usually due to a
+misspelled column."""
 
 from __future__ import annotations
 
@@ -8,29 +9,29 @@ from functools import cached_property
 from typing import Any
 
 ALLOWED = "identical_prompts"
-"""Entry of a task's metadata by which it says that this is meant."""
+"""Key of a task's metadata that allows identical prompts."""
 
 
 def are_allowed(metadata: Mapping[str, Any]) -> bool:
-    """Whether a task's metadata allow identical prompts."""
+    """Return whether a task's metadata allow identical prompts."""
     return metadata.get(ALLOWED) is True
 
 
-def noted(text: str) -> str:
-    """The note on a task of lm-eval's, whose numbers stay."""
-    return f"{text} if it is meant, write metadata: {{{ALLOWED}: true}}"
+def warning_text(text: str) -> str:
+    """Return the warning for an lm-eval task, whose numbers remain valid."""
+    return f"{text} if this is intended, set metadata: {{{ALLOWED}: true}}"
 
 
 @dataclass(eq=False)
 class IdenticalPrompts:
-    """Whether the documents of a task all send the same.
+    """Checks whether all documents of a task send the same requests.
 
-    As a rule the first two differ, and no others are rendered. The whole dataset
-    counts, whatever is selected of it, so that two equal rows alone are no fault.
+    Usually the first two differ, and no others are rendered. The whole dataset is
+    checked independent of the selection, so that two equal rows alone are not an error.
 
     Args:
-        sent: Position of a document → all that is sent about it; ``None`` for nothing.
-            A document for which it raises something says nothing about the others.
+        sent: Position of a document → its requests; ``None`` for none. A document for
+            which it raises is ignored.
         total: Number of documents.
     """
 
@@ -39,12 +40,12 @@ class IdenticalPrompts:
 
     @cached_property
     def n(self) -> int:
-        """How many documents send the same; 0 if any two differ."""
+        """Number of documents that send the same requests; 0 if any two differ."""
         first, n, total = None, 0, self.total()
         for index in range(total if total > 1 else 0):
             try:
                 sent = self.sent(index)
-            except Exception:  # noqa: BLE001 - raised again where the document is run
+            except Exception:  # noqa: BLE001 - raised again when it runs
                 continue
             if not sent or (n and sent != first):
                 return 0
@@ -53,5 +54,7 @@ class IdenticalPrompts:
 
     @property
     def text(self) -> str:
-        """What is said of such a task."""
-        return f"all {self.n:,} documents send the same prompt; is a column misspelt?"
+        """The message for such a task."""
+        return (
+            f"all {self.n:,} documents send the same prompt; check the names of columns"
+        )

@@ -1,5 +1,5 @@
-"""Images of a document as a request carries them: ``data:`` URLs among the options of
-a ``Generate``. Models that take no images know no such option."""
+"""Encodes images of a document as ``data:`` URLs in the options of a ``Generate``
+request. Models without image support ignore that option."""
 
 from __future__ import annotations
 
@@ -22,29 +22,31 @@ _MIME = {
     b"GIF8": "image/gif",
     b"RIFF": "image/webp",
 }
-"""First bytes → kind of file."""
+"""First bytes → media type."""
 
 
 def image_reader(
     field: Field, columns: Collection[str], base: Path
 ) -> Callable[[Row], tuple[str, ...]]:
-    """How rows give their images.
+    """Return a function that reads the images of a row.
 
-    As lm-eval 0.4.13 has it (``api/task.py``, ``doc_to_image``): a column, a template
-    of a Python literal, a function, or a list of these, of which ``None`` is left out.
-    One image may stand for a list, and a template may give a path.
+    As in lm-eval 0.4.13 (``api/task.py``, ``doc_to_image``): a column, a template of a
+    Python literal, a function, or a list of these, in which ``None`` is skipped. A
+    single image is accepted as a list, and a template may render a path.
 
     Args:
         field: ``doc_to_image``.
-        columns: Names that count as columns.
-        base: Where paths start.
+        columns: Names of columns.
+        base: Folder for relative paths.
     """
     specs = field.spec if isinstance(field.spec, list) else [field.spec]
     readers = [
         bind(
             Field(key=field.key, spec=spec, place=field.place),
             columns,
-            _literal if isinstance(spec, str) and spec.isidentifier() else _or_path,
+            _literal
+            if isinstance(spec, str) and spec.isidentifier()
+            else _literal_or_path,
         )
         for spec in specs
         if isinstance(spec, str) or callable(spec)
@@ -62,11 +64,11 @@ def image_reader(
 
 
 def image_urls(given: Any, base: Path) -> tuple[str, ...]:
-    """An image, or all images of a list however deep, as URLs that hold them.
+    """Return an image, or all images of a nested list, as URLs.
 
     Args:
-        given: As for :func:`data_url`, or the path of a file; ``None`` is no image.
-        base: Where paths start.
+        given: As for :func:`data_url`, or the path of a file; ``None`` for no image.
+        base: Folder for relative paths.
 
     Raises:
         DocumentError: It is none of these.
@@ -82,18 +84,20 @@ def image_urls(given: Any, base: Path) -> tuple[str, ...]:
     try:
         raw = (base / Path(os.path.expanduser(given))).read_bytes()
     except (OSError, ValueError) as error:
-        raise DocumentError(f"no image at {given!r}: {error}") from None
-    if _mime(raw) is None:  # a dataset names the file: no other may leave the machine
-        raise DocumentError(f"{given!r} is no PNG, JPEG, GIF or WebP file")
+        raise DocumentError(f"image not found at {given!r}: {error}") from None
+    if (
+        _mime(raw) is None
+    ):  # security: the dataset chooses the path, so only images may be sent
+        raise DocumentError(f"{given!r} is not a PNG, JPEG, GIF or WebP file")
     return (data_url(raw),)
 
 
 def data_url(image: Any) -> str:
-    """An image as a URL that holds it.
+    """Return an image as a ``data:`` URL.
 
     Args:
-        image: A PIL image, the bytes of a file, or a row of the ``datasets`` library
-            that is not decoded.
+        image: A PIL image, the bytes of a file, or an undecoded image of the
+            ``datasets`` library.
 
     Raises:
         DocumentError: It is none of these.
@@ -104,33 +108,34 @@ def data_url(image: Any) -> str:
 
 
 def without_images(value: Any) -> Any:
-    """A value of a row with words for each image in it, the same in every process."""
+    """Return a row's value with a digest in place of each image, the same in every
+    process."""
     if isinstance(value, Mapping):
         if isinstance(value.get("bytes"), bytes) and value.keys() == {"bytes", "path"}:
-            return _words(value)
+            return _digest_text(value)
         return {key: without_images(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [without_images(inner) for inner in value]
-    return _words(value) if _is_picture(value) else value
+    return _digest_text(value) if _is_picture(value) else value
 
 
-def _words(image: Any) -> str:
+def _digest_text(image: Any) -> str:
     return f"<image {sha256(_bytes(image)).hexdigest()[:16]}>"
 
 
 def _literal(text: str) -> Any:
-    """The Python literal of a text.
+    """Return the Python literal of a text.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is not a literal.
     """
     try:
         return ast.literal_eval(text)
     except (SyntaxError, TypeError, MemoryError, RecursionError):
-        raise ValueError(f"{text!r:.60} is no literal") from None
+        raise ValueError(f"{text!r:.60} is not a literal") from None
 
 
-def _or_path(text: str) -> Any:
+def _literal_or_path(text: str) -> Any:
     try:
         return _literal(text)
     except ValueError:
@@ -142,21 +147,21 @@ def _is_picture(value: Any) -> bool:
 
 
 def _mime(raw: bytes) -> str | None:
-    found = next((m for start, m in _MIME.items() if raw.startswith(start)), None)
-    return None if found == "image/webp" and raw[8:12] != b"WEBP" else found
+    match = next((m for start, m in _MIME.items() if raw.startswith(start)), None)
+    return None if match == "image/webp" and raw[8:12] != b"WEBP" else match
 
 
 def _bytes(image: Any) -> bytes:
     if isinstance(image, bytes):
         return image
     if isinstance(image, Mapping) and isinstance(image.get("bytes"), bytes):
-        found: bytes = image["bytes"]
-        return found
+        match: bytes = image["bytes"]
+        return match
     if not hasattr(image, "save"):
-        raise DocumentError(f"an image is a PIL image or bytes, not {image!r:.80}")
+        raise DocumentError(f"an image must be a PIL image or bytes, not {image!r:.80}")
     buffer = BytesIO()
     try:
         image.save(buffer, format="PNG")
-    except OSError:  # a mode that PNG has not, such as CMYK
+    except OSError:  # PNG does not support every mode, for example CMYK
         image.convert("RGB").save(buffer, format="PNG")
     return buffer.getvalue()

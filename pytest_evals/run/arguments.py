@@ -15,7 +15,7 @@ from pytest_evals.core.group import Group
 from pytest_evals.core.response_contract import described
 from pytest_evals.core.surrogates import encoding_fault
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.data.user_files import path_fault
+from pytest_evals.data.user_files import path_error
 from pytest_evals.errors import OptionError, did_you_mean
 from pytest_evals.prompts.generation import check_overrides
 from pytest_evals.run.profile import PROFILES, conflict
@@ -70,7 +70,7 @@ def _check(arguments: Mapping[str, object]) -> None:
             _check_value(f"gates[{number}]", gate, _TEXT)
     folder, options = arguments.get("folder"), arguments.get("options")
     if isinstance(folder, str | Path):
-        fault = path_fault(Path(folder))
+        fault = path_error(Path(folder))
         if fault:
             raise OptionError(f"folder={described(folder)}: {fault}")
     if isinstance(options, TaskOptions):

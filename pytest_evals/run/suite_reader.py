@@ -11,14 +11,14 @@ from pathlib import Path
 from pytest_evals.core.group import Group
 from pytest_evals.core.node_names import file_id
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.dialects.gates_section.nearby_groups import near_group_faults
+from pytest_evals.dialects.gates_section.nearby_groups import nearby_group_faults
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
 from pytest_evals.dialects.readers import (
-    is_passed_by,
+    ignored_files,
+    is_skipped,
     load_file,
     load_folder,
     load_group,
-    lost_files,
 )
 from pytest_evals.dialects.task_index.index import Scanner
 from pytest_evals.dialects.task_index.lookup import TaskLibrary
@@ -60,13 +60,13 @@ def read_suite(
     suite = Suite(here, gates, selection, hooked=hooked, raises=False)
     library = options.library
     if not isinstance(library, TaskLibrary):
-        library = TaskLibrary(here, scanner=Scanner(skips=is_passed_by))
+        library = TaskLibrary(here, scanner=Scanner(skips=is_skipped))
     task_options = replace(options, takes=selection.takes)
     for one in [
         one for source in sources for one in _loaded(source, task_options, load)
     ]:
         _add(suite, one, here)
-    faults = near_group_faults(
+    faults = nearby_group_faults(
         {run.task.name: run.task for run in suite.tasks.values()},
         {run.place.path.absolute() for run in suite.all()},
         gates,
@@ -79,13 +79,13 @@ def read_suite(
         raise TaskFileError(problems)
     tasks = [run.task for run in suite.tasks.values()]
     groups = [run.group for run in suite.groups.values()]
-    names = SuiteNames(library, is_passed_by, has_hooks=load is not None)
-    unanswered = gates.unanswered(tasks, groups, names, selection.offered)
+    names = SuiteNames(library, is_skipped, has_hooks=load is not None)
+    unanswered = gates.unmatched(tasks, groups, names, selection.offered)
     if unanswered.problems:
         raise OptionError("\n".join(map(str, unanswered.problems)))
     suite.warn(map(str, (*faults.warnings, *unanswered.warnings)))
     folders = [path for source in sources if (path := _folder(source)) is not None]
-    suite.warn(str(lost) for path in folders for lost in lost_files(path))
+    suite.warn(str(lost) for path in folders for lost in ignored_files(path))
     return suite
 
 

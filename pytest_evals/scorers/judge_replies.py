@@ -56,7 +56,9 @@ def read_label(reply: str, keys: Sequence[str], labels: Sequence[str]) -> JudgeL
     label = _matching(value, labels) if labels else _bare(value)
     if label is None:
         listed = ", ".join(map(repr, labels))
-        raise DocumentError(f"the judge's reply is none of {listed}: {_shown(reply)}")
+        raise DocumentError(
+            f"the judge's reply is not one of {listed}: {_shown(reply)}"
+        )
     return JudgeLabel(label, _metadata(reply, found))
 
 

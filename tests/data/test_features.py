@@ -3,7 +3,7 @@
 import datasets
 import pytest
 
-from pytest_evals.data.features import features_of
+from pytest_evals.data.features import make_features
 
 TEXTS = {
     "id": datasets.Value("int64"),
@@ -22,7 +22,7 @@ TEXTS = {
     ids=["as in lm-eval", "as stored", "a word"],
 )
 def test_each_way_to_write_them_means_the_same(given):
-    assert features_of(given) == datasets.Features(TEXTS)
+    assert make_features(given) == datasets.Features(TEXTS)
 
 
 @pytest.mark.parametrize(
@@ -32,18 +32,18 @@ def test_each_way_to_write_them_means_the_same(given):
         (5, "features: 'q' has no dtype"),
         (
             {"dtype": "string", "sequnce": True},
-            "features: 'q' has 'sequnce', which means nothing",
+            "features: 'q' has an unknown key 'sequnce'",
         ),
     ],
 )
 def test_a_kind_that_means_nothing_is_said(kind, fault):
     with pytest.raises(ValueError) as error:
-        features_of({"q": kind})
+        make_features({"q": kind})
     assert str(error.value) == fault
 
 
 def test_a_list_column_is_read_as_lists():
-    kinds = features_of({"q": {"dtype": "string", "sequence": True}})
+    kinds = make_features({"q": {"dtype": "string", "sequence": True}})
 
     rows = datasets.Dataset.from_list([{"q": ["a", "b"]}], features=kinds)
 

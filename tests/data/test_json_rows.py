@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pytest_evals.data.data_files import encoding_fault
+from pytest_evals.data.data_files import encoding_error
 from pytest_evals.data.json_lines import LARGEST
 from pytest_evals.data.rows import RowsError, Table
 from pytest_evals.data.sources import Source, load
@@ -134,7 +134,7 @@ def test_a_compressed_file_is_looked_into(
         f"{name}:2: each row must be a JSON object, not null"
     )
     (folder / name).write_bytes(packed(f"{GOOD}\n".encode() + b'{"q": "\xe9"}'))
-    assert encoding_fault(name) == f"{name}:2 is not UTF-8 (byte 0xe9)"
+    assert encoding_error(name) == f"{name}:2 is not UTF-8 (byte 0xe9)"
     (folder / name).write_bytes(packed(f"{GOOD}\n".encode()))
     assert list(load(made(folder, data_files=name))["train"]) == [json.loads(GOOD)]
 

@@ -65,9 +65,9 @@ def test_a_null_that_becomes_text_is_an_error_in_latticeflows_templates(text, na
     with pytest.raises(latticeflow.NullFieldError) as error:
         template.render(ROW)
     assert str(error.value) == (
-        f"t.yaml:3: content: {name} is null, which would read 'None'"
+        f"t.yaml:3: content: {name} is null and would be rendered as 'None'"
         f"{' (line 2 of the template)' * (chr(10) in text)}\n"
-        f"  fix: fill it in, or write {{{{ {shown} or '' }}}}"
+        f"  fix: add a value, or write {{{{ {shown} or '' }}}}"
     )
 
 

@@ -101,8 +101,8 @@ def test_a_smaller_sample_is_part_of_a_larger_one(total, counts, seed):
     [
         (["x", ""], "row 1 has '', which is empty"),
         (["x", " "], "row 1 has ' ', which is empty"),
-        (["x", None], "row 1 has None, which is no text and no whole number"),
-        ([1.5, 2.5], "row 0 has 1.5, which is no text and no whole number"),
+        (["x", None], "row 1 has None, which is neither a string nor an integer"),
+        ([1.5, 2.5], "row 0 has 1.5, which is neither a string nor an integer"),
         (["x", "y", "x"], "rows 0 and 2 both have 'x'"),
         (["a\nb", "a b"], "'a\\nb' and 'a b' of rows 0 and 1 both become 'a_b'"),
     ],
@@ -112,7 +112,7 @@ def test_a_column_of_ids_that_is_not_used_is_said_with_its_row(values, fault):
 
     assert found.ids == [str(i) for i in range(len(values))]
     assert found.warnings == (
-        f"the column 'id' gives no ids, so rows are numbered from 0: {fault}",
+        f"the column 'id' cannot be used as ids, so rows are numbered from 0: {fault}",
     )
 
 

@@ -44,7 +44,9 @@ def test_modules_have_the_names_that_pytest_takes():
 
 
 def test_what_nobody_reads_is_told(tree):
-    with pytest.raises(TaskFileError, match=r"workflow\.yaml: this is no eval file"):
+    with pytest.raises(
+        TaskFileError, match=r"workflow\.yaml: this is not an eval file"
+    ):
         load_file(tree / "a" / "workflow.yaml", TaskOptions())
-    with pytest.raises(TaskFileError, match=r"none\.yaml: there is no such file"):
+    with pytest.raises(TaskFileError, match=r"none\.yaml: file not found"):
         load_file(Path("none.yaml"), TaskOptions())

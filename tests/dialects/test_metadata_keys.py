@@ -4,7 +4,11 @@ import pytest
 
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.lm_eval.task import load_tasks
-from pytest_evals.dialects.metadata_keys import OWN_METADATA, misspelt, without_own
+from pytest_evals.dialects.metadata_keys import (
+    OWN_METADATA,
+    misspelled_keys,
+    without_own,
+)
 from pytest_evals.errors import TaskFileError
 
 CLAIM = ["acc >= 0.5"]
@@ -30,7 +34,7 @@ CLAIM = ["acc >= 0.5"]
     ],
 )
 def test_a_key_near_one_of_ours_is_found(key):
-    assert [*misspelt({"version": 1, key: CLAIM})] == [((key,), "gates")]
+    assert [*misspelled_keys({"version": 1, key: CLAIM})] == [((key,), "gates")]
 
 
 @pytest.mark.parametrize(
@@ -49,7 +53,7 @@ def test_a_key_near_one_of_ours_is_found(key):
     ],
 )
 def test_metadata_of_other_people_is_left_alone(metadata):
-    assert [*misspelt(metadata)] == []
+    assert [*misspelled_keys(metadata)] == []
 
 
 @pytest.mark.parametrize(
@@ -57,13 +61,15 @@ def test_metadata_of_other_people_is_left_alone(metadata):
     ["identical_prompt", "identicalPrompts", "Identical-Prompts", "identical_promtps"],
 )
 def test_a_key_near_that_of_identical_prompts_is_found(key):
-    assert [*misspelt({key: True})] == [((key,), "identical_prompts")]
-    assert [*misspelt({"identical_prompts": True, "identical": True})] == []
+    assert [*misspelled_keys({key: True})] == [((key,), "identical_prompts")]
+    assert [*misspelled_keys({"identical_prompts": True, "identical": True})] == []
 
 
 def test_a_key_of_ours_that_is_a_level_too_deep_is_found():
-    assert [*misspelt({"evals": {"gates": CLAIM}})] == [(("evals", "gates"), "gates")]
-    assert [*misspelt([{"gates": CLAIM}])] == [((0, "gates"), "gates")]
+    assert [*misspelled_keys({"evals": {"gates": CLAIM}})] == [
+        (("evals", "gates"), "gates")
+    ]
+    assert [*misspelled_keys([{"gates": CLAIM}])] == [((0, "gates"), "gates")]
 
 
 def test_what_others_get_of_metadata_has_no_key_of_ours():

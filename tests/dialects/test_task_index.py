@@ -26,14 +26,14 @@ description: it's~list: [a,~task: z]~task: null~? x~"task": q~doc: 'b~x: 'c' # d
 def test_patterns_say_what_the_yaml_reader_says_or_nothing(text):
     """Whatever is not plain is left to the reader."""
     try:
-        told = task_scan._told(text)
+        told = task_scan._scan_text(text)
     except task_scan._UnusualError:
         return
     try:
         values = yaml.load(text, Loader=_Loader) or {}
     except yaml.YAMLError:
         return
-    expected = {k: task_scan._told_of(values[k]) for k in _KEYS if k in values}
+    expected = {k: task_scan._summary(values[k]) for k in _KEYS if k in values}
     assert told == expected
 
 

@@ -11,7 +11,7 @@ from pytest_evals.dialects.latticeflow.prompts.templates import (
     compile_template as lattice,
 )
 from pytest_evals.dialects.latticeflow.reader import read_entity_file
-from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml, resolved
+from pytest_evals.dialects.yaml_reader.yaml_file import read_with_includes, read_yaml
 from pytest_evals.errors import EvalsError, Place, TaskFileError
 from pytest_evals.prompts.fields import compile_template
 
@@ -33,8 +33,8 @@ DEEP = (
 @pytest.mark.parametrize(
     ("text", "line", "told"),
     [
-        (MERGES, 18, "merge keys unfold to more than 100,000 pairs"),
-        (ALIASES, 6, "aliases unfold to more than 1,000,000 values"),
+        (MERGES, 18, "merge keys expand to more than 100,000 pairs"),
+        (ALIASES, 6, "aliases expand to more than 1,000,000 values"),
         *((text, 1, "nested more than 100 levels deep") for text in DEEP[:3]),
         (DEEP[3], 2, "nested more than 100 levels deep"),
     ],
@@ -80,7 +80,7 @@ def test_files_that_are_included_twice_at_each_level_are_read_once(tmp_path):
         text = f"include: [u{i + 1}.yaml, u{i + 1}.yaml]\nk{i}: {i}\n"
         (tmp_path / f"u{i}.yaml").write_text(text)
     (tmp_path / "u40.yaml").write_text("last: 1\ntask_list: [a]\n")
-    found = resolved(tmp_path / "u0.yaml")
+    found = read_with_includes(tmp_path / "u0.yaml")
     assert found.values == {"last": 1, **{f"k{i}": i for i in range(40)}}
     assert found.place("last") == Place(tmp_path / "u40.yaml", 1)
 
@@ -90,7 +90,7 @@ def test_a_long_chain_of_includes_is_one_problem(tmp_path):
         (tmp_path / f"c{i}.yaml").write_text(f"include: c{i + 1}.yaml\n")
     (tmp_path / "c2000.yaml").write_text("x: 1\n")
     with pytest.raises(TaskFileError, match="more than 50 files include one another"):
-        resolved(tmp_path / "c0.yaml")
+        read_with_includes(tmp_path / "c0.yaml")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_references_of_entities_that_double_at_each_level_are_one_problem(tmp_pa
         (tmp_path / f"e{i}.yaml").write_text(f"a: {ref}\nb: {ref}\n")
     (tmp_path / "e30.yaml").write_text("x: 1\n")
     with pytest.raises(
-        TaskFileError, match="refers to more than 1,000 files"
+        TaskFileError, match="more than 1,000 referenced files"
     ) as caught:
         read_entity_file(tmp_path / "e0.yaml")
     assert len(str(caught.value).splitlines()) < 10

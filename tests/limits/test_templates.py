@@ -171,7 +171,7 @@ def test_a_template_that_python_cannot_compile_is_no_template(text: str) -> None
     try:
         latticeflow.compile_template(text, Place(Path("t.yaml"), 3), "prompt")
     except EvalsError as error:
-        assert str(error).startswith("t.yaml:3: prompt is no template: ")
+        assert str(error).startswith("t.yaml:3: prompt is not a valid template: ")
 
 
 LOOPS = [

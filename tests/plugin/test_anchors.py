@@ -86,15 +86,15 @@ def test_either_of_two_baselines_can_be_saved_first(suite):
     ("keys", "told"),
     [
         ({**GATE, "anchor": {**ANCHOR, "max_dorp": 1}}, "*'max_dorp'*'max_drop'?*"),
-        ({**GATE, "anchor": {"max_drop": 0.1}}, "*the anchor names no baseline*"),
+        ({**GATE, "anchor": {"max_drop": 0.1}}, "*the anchor needs a baseline*"),
         ({**GATE, "anchor": {**ANCHOR, "recovery": 0.9}}, "*an anchor has one margin*"),
         (
             {**GATE, "anchor": {**ANCHOR, "max_drop": -1}},
             "*max_drop must be 0 or more*",
         ),
         ({**GATE, "anchor": "main"}, "*the anchor is the gate's own baseline, 'main'*"),
-        ({**GATE, "anchor": [1]}, "*a baseline's name or a mapping, not*1*"),
-        ({"metric": "exact_match", "min": 0.5, "anchor": "v1"}, "*has no first one*"),
+        ({**GATE, "anchor": [1]}, "*the name of a baseline or a mapping, not*1*"),
+        ({"metric": "exact_match", "min": 0.5, "anchor": "v1"}, "*has no baseline*"),
     ],
 )
 def test_an_anchor_that_cannot_be_meant_is_refused_with_its_line(suite, keys, told):

@@ -185,8 +185,8 @@ def test_tasks_that_are_loaded_already_are_taken(both):
 @pytest.mark.parametrize(
     ("source", "told"),
     [
-        ("evals/quizz.yaml", "evals/quizz.yaml: there is no such file"),
-        ("answers.jsonl", "answers.jsonl: this is no eval file"),
+        ("evals/quizz.yaml", "evals/quizz.yaml: file not found"),
+        ("answers.jsonl", "answers.jsonl: this is not an eval file"),
         ("evals/gates.yaml", "evals/gates.yaml:1: looks like a gates file, *"),
     ],
 )
@@ -198,7 +198,7 @@ def test_what_is_no_suite_is_told(both, source, told):
 def test_a_gate_that_names_nothing_is_told(both):
     with pytest.raises(OptionError, match="no task called 'zooo'; did you mean 'zoo'"):
         evaluate("evals", Knowing(), gates=["zooo/exact_match >= 1"])
-    with pytest.raises(OptionError, match="no kind of model called 'hff'"):
+    with pytest.raises(OptionError, match="unknown kind of model 'hff'"):
         evaluate("evals", "hff:gpt2")
 
 

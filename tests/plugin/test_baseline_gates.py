@@ -187,7 +187,7 @@ def test_another_machine_is_told_and_the_same_one_is_not(gated, now, is_told):
     ("keys", "told"),
     [
         ({"max_rise": 0.1}, "higher is better for exact_match: use max_drop"),
-        ({"max_drop": 0.1, "each": {"max_drop": 0.2}}, "about the tasks of a group"),
+        ({"max_drop": 0.1, "each": {"max_drop": 0.2}}, "apply to the tasks of a group"),
     ],
 )
 def test_what_cannot_be_meant_is_told_before_the_run(suite, keys, told):

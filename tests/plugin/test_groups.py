@@ -138,7 +138,8 @@ def test_members_that_cannot_be_loaded_are_told_of_at_every_group_with_them(grou
     result.assert_outcomes(errors=4)
     for name in ("bad", "worse"):
         line = (
-            f"evals/{name}.yaml:3: no such data file: evals/{name}.none or {name}.none"
+            f"evals/{name}.yaml:3: data file not found: evals/{name}.none or "
+            f"{name}.none"
         )
         assert result.outlines.count(line) == 3
     groups.run("evals/inner.yaml", "--evals-validate").assert_outcomes(failed=1)

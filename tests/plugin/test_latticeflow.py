@@ -229,11 +229,11 @@ def compute_scores(sample):
     for told in (
         "words-task.yaml:12: compute_scores: ZeroDivisionError: division by zero "
         "(words-task.yaml:14)",
-        "TimeoutError: still at work after 0.5 s (words-task.yaml:16)",
-        "compute_scores returns scores by name, not ['nonsense']",
+        "TimeoutError: not finished after 0.5 s (words-task.yaml:16)",
+        "compute_scores must return scores by name, not ['nonsense']",
         "compute_scores: SystemExit: 0 (words-task.yaml:20)",
         "compute_scores: KeyboardInterrupt (words-task.yaml:24)",
-        "returns what JSON does not have: {1, 2} of type set",
+        "must return JSON values, not {1, 2} of type set",
         "compute_scores: RuntimeError: no words (words-task.yaml:28)",
         "Captured stdout call ---",
         "on the way",

@@ -185,7 +185,8 @@ def test_ids_that_become_equal_give_way_to_the_rows_numbers(suite):
     result = suite.run(str(path), "-v")
     result.stdout.fnmatch_lines(
         [
-            "*the column 'id' gives no ids, so rows are numbered from 0: *both become "
+            "*the column 'id' cannot be used as ids, so rows are numbered "
+            "from 0: *both become "
             "'a_b'"
         ]
     )

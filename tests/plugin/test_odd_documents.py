@@ -10,13 +10,15 @@ import pytest
 BREAK = "scripted:break"
 """Breaks at the first request: what is shown before it was known without a model."""
 NOTES = [
-    "*warning: quiz: doc_to_text: hint is null and reads 'None', as in lm-eval "
+    "*warning: quiz: doc_to_text: hint is null and is rendered as "
+    "'None', as in lm-eval "
     "(3 documents, first document q1)",
     "*warning: labels: the target is not among the choices, so the answer "
     "counts as wrong "
     "(2 documents, first document q1)",
-    "*warning: same: all 10 documents send the same prompt; is a column misspelt? if "
-    "it is meant, write metadata: {identical_prompts: true}",
+    "*warning: same: all 10 documents send the same prompt; check "
+    "the names of columns if "
+    "this is intended, set metadata: {identical_prompts: true}",
 ]
 
 
@@ -170,12 +172,12 @@ def latticeflow(pytester):
 
 
 NULL_PROMPT = (
-    "task.yaml:11: content: sample.q is null, which would read 'None'",
-    "  fix: fill it in, or write {{ sample.q or '' }}",
+    "task.yaml:11: content: sample.q is null and would be rendered as 'None'",
+    "  fix: add a value, or write {{ sample.q or '' }}",
 )
 NULL_TARGET = (
-    "task.yaml:13: ground_truth: sample.a is null, which would read 'None'",
-    "  fix: fill it in, or write {{ sample.a or '' }}",
+    "task.yaml:13: ground_truth: sample.a is null and would be rendered as 'None'",
+    "  fix: add a value, or write {{ sample.a or '' }}",
 )
 
 
@@ -210,7 +212,9 @@ def test_elsewhere_identical_prompts_are_errors(
     latticeflow, mode, arguments, tags, allowed
 ):
     done = latticeflow(mode, *arguments, prompt="Add {{ 1 + 1 }}", tags=tags)
-    told = "*task.yaml:1: all 3 documents send the same prompt; is a column misspelt?"
+    told = (
+        "*task.yaml:1: all 3 documents send the same prompt; check the names of columns"
+    )
     if allowed:
         done.stdout.no_fnmatch_line(told)
         return
@@ -218,7 +222,8 @@ def test_elsewhere_identical_prompts_are_errors(
     done.stdout.fnmatch_lines(
         [
             told,
-            "  fix: correct the template; if it is meant: tags: [[]identical_prompts]",
+            "  fix: correct the template; if it is intended: tags: "
+            "[[]identical_prompts]",
         ]
     )
 

@@ -96,7 +96,7 @@ def test_a_list_of_tasks_that_is_not_utf8_is_refused_with_its_line(suite):
     (suite.pytester.path / "names.txt").write_bytes(b"quiz\nqu\xefz\n")
     result = suite.run("evals", "--evals-tasks=names.txt")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    told = "ERROR: --evals-tasks: names.txt:2: this is not UTF-8 (byte 0xef)"
+    told = "ERROR: --evals-tasks: names.txt:2: the file is not UTF-8 (byte 0xef)"
     result.stderr.fnmatch_lines([told.replace("[", "[[]"), "  fix: convert it, *"])
 
 

@@ -107,7 +107,7 @@ def test_a_data_file_that_is_not_there_is_a_failure(suite):
     suite.task("quiz", dataset_kwargs={"data_files": {"test": "nowhere.jsonl"}})
     done = check(suite)
     assert done.ret == 1
-    done.stdout.fnmatch_lines(["*no such data file: evals/nowhere.jsonl*"])
+    done.stdout.fnmatch_lines(["*data file not found: evals/nowhere.jsonl*"])
 
 
 @pytest.mark.parametrize(

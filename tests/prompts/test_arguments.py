@@ -3,11 +3,11 @@
 import pytest
 
 from pytest_evals.models.openai.sampling_params import OPTIONS
-from pytest_evals.prompts.arguments import argument_faults
+from pytest_evals.prompts.arguments import argument_errors
 
 
 def faults(**given):
-    return [fault.what for fault in argument_faults(given)]
+    return [fault.what for fault in argument_errors(given)]
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def faults(**given):
 )
 def test_a_slip_of_the_pen_is_a_fault_with_the_name_that_is_meant(slip, meant):
     assert faults(**{slip: 1}) == [
-        f"no argument called {slip!r}; did you mean {meant!r}?"
+        f"unknown argument {slip!r}; did you mean {meant!r}?"
     ]
 
 
@@ -65,18 +65,18 @@ def test_values_that_engines_take_pass(good):
         ("temperature", -1, "a number from 0"),
         ("temperature", float("nan"), "a number from 0"),
         ("temperature", True, "a number from 0"),
-        ("num_beams", 0, "a whole number from 1"),
-        ("max_tokens", float("inf"), "a whole number from 1"),
+        ("num_beams", 0, "an integer from 1"),
+        ("max_tokens", float("inf"), "an integer from 1"),
         ("repetition_penalty", 0, "a number above 0"),
         ("do_sample", "yes", "true or false"),
         ("early_stopping", "soon", "true, false or 'never'"),
     ],
 )
 def test_a_value_outside_its_range_is_a_fault(key, value, wanted):
-    assert faults(**{key: value}) == [f"{key} is {wanted}, not {value!r}"]
+    assert faults(**{key: value}) == [f"{key} must be {wanted}, not {value!r}"]
 
 
 def test_a_name_that_is_no_text_is_a_fault():
-    (fault,) = argument_faults({True: 1})
+    (fault,) = argument_errors({True: 1})
 
-    assert fault == (True, "the name of an argument is a text, not True")
+    assert fault == (True, "the name of an argument must be a string, not True")

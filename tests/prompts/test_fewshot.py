@@ -59,9 +59,13 @@ def test_a_copy_of_the_document_is_no_shot_of_it():
 def test_a_pool_that_is_too_small_is_an_error():
     pool = [{"q": 0}, {"q": 1}]
 
-    with pytest.raises(EvalsError, match="3 shots need a pool of 3 documents, and"):
+    with pytest.raises(
+        EvalsError, match="3 few-shot examples need a pool of 3 documents, but"
+    ):
         SAMPLERS["first_n"](pool, 3, 0, None)
-    with pytest.raises(EvalsError, match="2 shots need a pool of 3 documents"):
+    with pytest.raises(
+        EvalsError, match="2 few-shot examples need a pool of 3 documents"
+    ):
         SAMPLERS["default"](pool, 2, 0, pool)
     with pytest.raises(EvalsError, match="the pool has fewer than 2 documents that"):
         SAMPLERS["first_n"](pool, 2, 0, pool).shots(0)

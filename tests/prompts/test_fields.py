@@ -62,9 +62,11 @@ def test_a_list_literal_is_a_list_and_other_brackets_are_text():
 def test_choices_have_to_be_the_literal_of_a_list_or_of_a_text():
     assert list_of_text("['a', 'b']") == ["a", "b"]
     assert list_of_text("'ab'") == "ab"
-    with pytest.raises(ValueError, match="no list literal"):
+    with pytest.raises(ValueError, match="not a list literal"):
         list_of_text("{'a': 1, 'b': 2}")  # lm-eval fails on the first document
-    with pytest.raises(ValueError, match="the template gave 'a, b', which is no list"):
+    with pytest.raises(
+        ValueError, match="the template rendered 'a, b', which is not a list"
+    ):
         list_of_text("a, b")
 
 
@@ -119,7 +121,8 @@ def test_a_template_that_does_not_compile_says_why():
     [
         (
             "{{qq}}",
-            "t.yaml:3: doc_to_text uses 'qq', which is no column; did you mean 'q'?\n"
+            "t.yaml:3: doc_to_text uses 'qq', which is not a column; did "
+            "you mean 'q'?\n"
             "  fix: the columns are q, n",
         ),
         (

@@ -38,7 +38,7 @@ def test_no_stop_strings_are_none_but_the_default_is_the_delimiter():
     assert sampling({"max_gen_toks": 5}, delimiter="##").stop == ("##",)
     made = read_sampling({"until": ["", "a", "b"]}, {}, "")
     assert made.sampling.stop == ("a", "b")
-    assert made.warnings[0].startswith("until: an empty stop string is left out")
+    assert made.warnings[0].startswith("until: an empty stop string is ignored")
 
 
 def test_the_command_line_beats_the_task_key_by_key():
@@ -54,7 +54,8 @@ def test_a_length_of_the_command_line_loses_under_another_name_with_a_warning():
 
     assert result.sampling.max_tokens == 9
     assert result.warnings == (
-        "max_gen_toks=9 of the task beats the option max_new_tokens=5, as in lm-eval; "
+        "max_gen_toks=9 of the task overrides the option "
+        "max_new_tokens=5, as in lm-eval; "
         "give max_gen_toks instead",
     )
 
@@ -84,17 +85,17 @@ def test_sampled_repeats_differ_and_greedy_ones_do_not():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"until": [5]}, "until: a stop string is a text, not 5"),
-        ({"max_gen_toks": 0}, "max_gen_toks is a whole number from 1, not 0"),
+        ({"until": [5]}, "until: a stop string must be a string, not 5"),
+        ({"max_gen_toks": 0}, "max_gen_toks must be an integer from 1, not 0"),
         (
             {"max_gen_toks": float("inf")},
-            "max_gen_toks is a whole number from 1, not inf",
+            "max_gen_toks must be an integer from 1, not inf",
         ),
-        ({"max_tokens": "x"}, "max_tokens is a whole number from 1, not 'x'"),
-        ({"temperature": -1}, "temperature is a number from 0, not -1"),
-        ({"temperature": "hot"}, "temperature is a number from 0, not 'hot'"),
-        ({"do_sample": "yes"}, "do_sample is true or false, not 'yes'"),
-        ({"x": {"y": 1}}, "x is a number, a text or a list, not {'y': 1}"),
+        ({"max_tokens": "x"}, "max_tokens must be an integer from 1, not 'x'"),
+        ({"temperature": -1}, "temperature must be a number from 0, not -1"),
+        ({"temperature": "hot"}, "temperature must be a number from 0, not 'hot'"),
+        ({"do_sample": "yes"}, "do_sample must be true or false, not 'yes'"),
+        ({"x": {"y": 1}}, "x must be a number, a string or a list, not {'y': 1}"),
     ],
 )
 def test_values_that_mean_nothing_are_errors(given, message):
@@ -107,12 +108,12 @@ def test_values_that_mean_nothing_are_errors(given, message):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"max_gen_toks": "abc"}, "max_gen_toks is a whole number from 1, not 'abc'"),
-        ({"until": [5]}, "until: a stop string is a text, not 5"),
+        ({"max_gen_toks": "abc"}, "max_gen_toks must be an integer from 1, not 'abc'"),
+        ({"until": [5]}, "until: a stop string must be a string, not 5"),
         (
             {"temprature": 1, "top_p": 7},
-            "no argument called 'temprature'; did you mean 'temperature'?; "
-            "top_p is a number from 0 to 1, not 7",
+            "unknown argument 'temprature'; did you mean 'temperature'?; "
+            "top_p must be a number from 0 to 1, not 7",
         ),
     ],
 )

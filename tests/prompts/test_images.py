@@ -84,9 +84,9 @@ def test_rows_that_the_library_did_not_decode_are_sent_as_they_are(tmp_path):
 def test_a_file_that_is_no_image_stays_on_the_machine(tmp_path):
     """A dataset of a stranger may name any file."""
     (tmp_path / "key.png").write_text("-----BEGIN KEY-----")
-    with pytest.raises(DocumentError, match="is no PNG, JPEG, GIF or WebP"):
+    with pytest.raises(DocumentError, match="is not a PNG, JPEG, GIF or WebP"):
         image_urls("key.png", tmp_path)
-    with pytest.raises(DocumentError, match=r"no image at 'lost\.png'"):
+    with pytest.raises(DocumentError, match=r"image not found at 'lost\.png'"):
         image_urls(["lost.png"], tmp_path)
 
 
@@ -99,7 +99,7 @@ def test_a_misspelt_column_is_told_with_its_place():
     with pytest.raises(FieldError) as error:
         reader("imge")({"image": picture()})
     assert str(error.value) == (
-        "toy.yaml:3: doc_to_image: no column called 'imge'; did you mean 'image'?\n"
+        "toy.yaml:3: doc_to_image: unknown column 'imge'; did you mean 'image'?\n"
         "  fix: the columns are image"
     )
 
@@ -107,7 +107,7 @@ def test_a_misspelt_column_is_told_with_its_place():
 def test_what_is_no_image_is_told_with_its_place():
     with pytest.raises(FieldError) as error:
         reader("image")({"image": 5})
-    what = "doc_to_image: an image is a PIL image or bytes, not 5"
+    what = "doc_to_image: an image must be a PIL image or bytes, not 5"
     assert str(error.value) == f"toy.yaml:3: {what}"
 
 

@@ -38,9 +38,9 @@ def test_a_label_is_understood_in_every_form_of_judges(reply):
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
-        ("It is RIGHT", "none of 'RIGHT', 'WRONG'"),
-        ("RIGHT or WRONG", "none of"),
-        ('{"prediction": "MAYBE"}', "none of"),
+        ("It is RIGHT", "not one of 'RIGHT', 'WRONG'"),
+        ("RIGHT or WRONG", "not one of"),
+        ('{"prediction": "MAYBE"}', "not one of"),
         ('{"prediction": null}', "has no label"),
         ("", "has no label"),
         ('<think>{"prediction": "RIGHT"} if I had the time', "has no label"),

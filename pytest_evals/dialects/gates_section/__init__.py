@@ -1,1 +1,1 @@
-"""Where gates stand, and which gates a task or a group has."""
+"""Reads gates of task, group and gates files, and assigns them to tasks and groups."""

@@ -1,5 +1,5 @@
-"""``anchor``: a second baseline of a gate, with a margin of its own. An entry with an
-anchor is two gates, so that small drops from release to release do not add up."""
+"""Reads ``anchor``: a second baseline of a gate, with its own margin. An entry with an
+anchor becomes two gates, so that small drops from release to release cannot add up."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def read_gates(
     source: Place,
     defaults: Mapping[object, object] | None = None,
 ) -> tuple[Gate, ...]:
-    """The gate of an entry of a ``gates:`` list, and the gate on its anchor.
+    """Return the gate of an entry of a ``gates:`` list, and the gate on its anchor.
 
     Args:
-        entry: Text such as ``acc >= 0.75``, or a mapping.
-        task: Name of the task or group of the list; empty if each entry names its own.
+        entry: A string such as ``acc >= 0.75``, or a mapping.
+        task: Name of the task or group; empty if each entry names its own.
         source: File and line of the entry.
-        defaults: Keys for gates that count noise.
+        defaults: Default keys for gates with statistical tests.
 
     Raises:
         TaskFileError: With all problems of the entry.
@@ -43,55 +43,58 @@ def read_gates(
     if not isinstance(entry, Mapping) or "anchor" not in entry:
         return (read(entry),)
     usual = {key: value for key, value in entry.items() if key != "anchor"}
-    fault, fix = _fault(entry)
+    error_text, fix = _anchor_error(entry)
     try:
         gate = read(usual)
     except TaskFileError as error:
-        if fault:
+        if error_text:
             raise TaskFileError(
-                [*error.problems, Problem(fault, source, fix)]
+                [*error.problems, Problem(error_text, source, fix)]
             ) from None
         raise
-    if fault:
-        raise TaskFileError([Problem(fault, source, fix)])
-    anchored = replace(read(_on_anchor(usual, entry["anchor"])), is_anchor=True)
+    if error_text:
+        raise TaskFileError([Problem(error_text, source, fix)])
+    anchored = replace(read(_anchor_entry(usual, entry["anchor"])), is_anchor=True)
     return gate, anchored
 
 
-def _fault(entry: Mapping[object, Any]) -> tuple[str, str]:
-    """What is wrong with an anchor and how to fix it; empty if nothing is."""
+def _anchor_error(entry: Mapping[object, Any]) -> tuple[str, str]:
+    """Return the error of an anchor and its fix; both empty without an error."""
     anchor = entry["anchor"]
     if "baseline" not in entry:
-        what = "an anchor is a second baseline, and this gate has no first one"
+        what = "an anchor is a second baseline, but this gate has no baseline"
         return what, "baseline: main"
     if isinstance(anchor, Mapping):
-        if fault := _mapping_fault(anchor):
-            return fault, _EXAMPLE
+        if error_text := _mapping_error(anchor):
+            return error_text, _EXAMPLE
         anchor = anchor["baseline"]
     if isinstance(anchor, bool) or not isinstance(anchor, str | int) or anchor == "":
-        return f"an anchor is a baseline's name or a mapping, not {anchor!r}", _EXAMPLE
+        return (
+            f"an anchor must be the name of a baseline or a mapping, not {anchor!r}",
+            _EXAMPLE,
+        )
     if str(anchor) == str(entry["baseline"]):
         what = f"the anchor is the gate's own baseline, {str(anchor)!r}"
         return what, "name the baseline of an earlier release"
     return "", ""
 
 
-def _mapping_fault(anchor: Mapping[object, Any]) -> str:
+def _mapping_error(anchor: Mapping[object, Any]) -> str:
     for key in anchor:
         if key not in _KEYS:
             hint = did_you_mean(str(key), _KEYS) or f"; known: {', '.join(_KEYS)}"
             return f"anchor has no key {key!r}{hint}"
     if "baseline" not in anchor:
-        return "the anchor names no baseline"
+        return "the anchor needs a baseline"
     margins = [key for key in _MARGINS if key in anchor]
     if len(margins) > 1:
-        return f"an anchor has one margin, and this has {' and '.join(margins)}"
+        return f"an anchor has one margin, but this one has {' and '.join(margins)}"
     return ""
 
 
-def _on_anchor(entry: Mapping[object, Any], anchor: Any) -> dict[object, Any]:
-    """The entry of the gate on the anchor; without a margin of its own it has that of
-    the gate."""
+def _anchor_entry(entry: Mapping[object, Any], anchor: Any) -> dict[object, Any]:
+    """Return the entry of the gate on the anchor; without its own margin it has the
+    gate's."""
     given = anchor if isinstance(anchor, Mapping) else {"baseline": anchor}
     has_margin = any(key in given for key in _MARGINS)
     dropped = {"each", *(_MARGINS if has_margin else ())}

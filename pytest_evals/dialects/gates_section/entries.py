@@ -1,5 +1,5 @@
-"""Gates that stand in the file of what they are about: under ``gates`` or, where
-lm-eval must read the file too, under ``metadata.gates``."""
+"""Reads gates of task and group files: under ``gates`` or, in files that lm-eval must
+read too, under ``metadata.gates``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.dialects.gates_section.anchors import read_gates
-from pytest_evals.dialects.metadata_keys import misspelt
+from pytest_evals.dialects.metadata_keys import misspelled_keys
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import Step
 from pytest_evals.errors import Problem, TaskFileError
@@ -16,11 +16,11 @@ from pytest_evals.gates.read.text import with_unique_ids
 
 
 def metadata_of(top: Section, over: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata as a mapping; what is none stands under ``_metadata``.
+    """Return the metadata as a mapping; any other value is stored under ``_metadata``.
 
     Args:
         top: The file.
-        over: Entries that beat those of the file.
+        over: Entries that override those of the file.
     """
     given = top.raw("metadata")
     if given is not None and not isinstance(given, dict):
@@ -29,26 +29,26 @@ def metadata_of(top: Section, over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def metadata_warnings(top: Section) -> list[str]:
-    """Which keys under ``metadata`` of a file are probably meant for one of ours."""
+    """Return warnings about keys under ``metadata`` that resemble one of ours."""
     return [
-        f"{top.file.place('metadata', *way)}: metadata.{'.'.join(map(str, way))} is "
+        f"{top.file.place('metadata', *path)}: metadata.{'.'.join(map(str, path))} is "
         f"not read; did you mean metadata.{own}?"
-        for way, own in misspelt(top.values.get("metadata"))
+        for path, own in misspelled_keys(top.values.get("metadata"))
     ]
 
 
 def own_gates(
     top: Section, name: str, metadata: Mapping[str, Any], noun: str = "task"
 ) -> tuple[Gate, ...]:
-    """The gates of a file; those that cannot be used are problems of it.
+    """Return the gates of a file; errors are added to its problems.
 
     Args:
         top: The file.
-        name: Of its task or group.
-        metadata: As :func:`metadata_of` gives it.
-        noun: What the name is, where the file does not say it.
+        name: Name of its task or group.
+        metadata: The result of :func:`metadata_of`.
+        noun: Placeholder for a missing name.
     """
-    found: list[Gate] = []
+    gates: list[Gate] = []
     top.raw("gates")
     given: Iterable[tuple[tuple[Step, ...], Any]] = (
         (("gates",), top.values.get("gates")),
@@ -65,11 +65,11 @@ def own_gates(
         for number, entry in enumerate(entries):
             try:
                 place = top.file.place(*steps, number)
-                found += read_gates(entry, task=name or noun, source=place)
+                gates += read_gates(entry, task=name or noun, source=place)
             except TaskFileError as error:
                 top.problems.extend(error.problems)
     try:
-        return with_unique_ids(found)
+        return with_unique_ids(gates)
     except TaskFileError as error:
         top.problems.extend(error.problems)
         return ()

@@ -1,4 +1,4 @@
-"""What is wrong with gates as far as it is known before anything runs."""
+"""Checks gates before anything runs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _RUN = [one.metric for one in RUN_METRICS.values()]
 
 
 class GateFaults(NamedTuple):
-    """What is wrong with gates: errors, and what is only worth a warning."""
+    """Errors and warnings about gates."""
 
     problems: list[Problem]
     warnings: list[Problem]
 
     def add(self, other: GateFaults) -> None:
-        """Take over what is wrong with others."""
+        """Add the errors and warnings of others."""
         self.problems.extend(other.problems)
         self.warnings.extend(other.warnings)
 
@@ -35,42 +35,44 @@ class GateFaults(NamedTuple):
 def task_faults(
     gates: Iterable[Gate], task: Task, ids: Collection[str], *, limited: bool
 ) -> GateFaults:
-    """What is wrong with a task's gates.
+    """Return errors and warnings about a task's gates.
 
     Args:
         gates: Gates of the task.
         task: The task.
         ids: Ids of its documents.
-        limited: Whether there are more documents than these.
+        limited: Whether the task has more documents than these.
     """
-    found = GateFaults([], [])
+    faults = GateFaults([], [])
     for gate in gates:
-        odd = ""
+        warning = ""
         if gate.is_about_documents:
             lost = [] if limited else [i for i in gate.must_pass if i not in ids]
-            whats = [f"no document called {i!r}{did_you_mean(i, [*ids])}" for i in lost]
-            whats += _answer_faults(gate, task)
+            errors = [
+                f"no document called {i!r}{did_you_mean(i, [*ids])}" for i in lost
+            ]
+            errors += _answer_faults(gate, task)
         elif gate.baseline and gate.margin is None:  # agreement, flips, kl
-            whats = _cluster_faults(gate, task) if ids else []
+            errors = _cluster_faults(gate, task) if ids else []
         else:
             metrics = _with_run_metric(gate, task)
-            whats = _metric_faults(gate, metrics)
-            if not whats:
-                whats, odd = _span_faults(gate, metrics)
-                gate = _on_its_scale(gate, whats, task.metrics)
-            whats += _reducer_faults(gate, [task])
-            whats += _cluster_faults(gate, task) if ids else []
+            errors = _metric_faults(gate, metrics)
+            if not errors:
+                errors, warning = _span_faults(gate, metrics)
+                gate = _on_its_scale(gate, errors, task.metrics)
+            errors += _reducer_faults(gate, [task])
+            errors += _cluster_faults(gate, task) if ids else []
             if gate.each is not None or gate.weights:
-                what = "each and weights are about the tasks of a group"
-                whats.append(f"{what}, and this is a task")
-        _sort(gate, whats, odd, found)
-    return found
+                what = "each and weights apply to the tasks of a group"
+                errors.append(f"{what}, and this is a task")
+        _add(gate, errors, warning, faults)
+    return faults
 
 
 def group_faults(gates: Iterable[Gate], group: Group, *, hooked: bool) -> GateFaults:
-    """What is wrong with a group's gates.
+    """Return errors and warnings about a group's gates.
 
-    A group has the numbers that its ``aggregate_metric_list`` says, and no others.
+    A group has the numbers of its ``aggregate_metric_list`` only.
 
     Args:
         gates: Gates of the group.
@@ -87,52 +89,51 @@ def group_faults(gates: Iterable[Gate], group: Group, *, hooked: bool) -> GateFa
         )
     ]
     names = [rule.metric for rule in group.aggregates]
-    found = GateFaults([], [])
+    faults = GateFaults([], [])
     for gate in gates:
         if gate.is_about_documents:
-            what = "must_pass and every are about a task, not about a group"
-            found.problems.append(Problem(what, gate.source))
+            what = "must_pass and every apply to tasks, not to groups"
+            faults.problems.append(Problem(what, gate.source))
         elif gate.baseline and gate.margin is None:
             what = f"{gate.metric} is a number of a task, not of a group"
-            found.problems.append(Problem(what, gate.source))
+            faults.problems.append(Problem(what, gate.source))
         elif gate.metric not in names and gate.metric in RUN_METRICS:
             one = RUN_METRICS[gate.metric]
-            whats = list(filter(None, [one.fault(gate)]))
-            whats = whats or _span_faults(gate, [one.metric])[0]
-            _sort(gate, whats, "", found)
+            errors = list(filter(None, [one.fault(gate)]))
+            errors = errors or _span_faults(gate, [one.metric])[0]
+            _add(gate, errors, "", faults)
         elif gate.metric not in names:
             what = f"group {group.name!r} has no number called {gate.metric!r}"
             hint = did_you_mean(gate.metric, [*names, *RUN_METRICS])
             fix = f"aggregate_metric_list: [{{metric: {gate.metric}}}]"
-            found.problems.append(Problem(what + hint, gate.source, fix))
+            faults.problems.append(Problem(what + hint, gate.source, fix))
         elif any(metric.name == gate.metric for metric in listed):
             weights = weights_fault(gate, [task.name for task in group.tasks()])
-            whats = _metric_faults(gate, listed) + [weights] * bool(weights)
-            whats += _reducer_faults(gate, group.tasks())
-            odd = ""
-            if not whats and not hooked:
-                whats, odd = _span_faults(gate, every)
-            _sort(gate, whats, odd, found)
+            errors = _metric_faults(gate, listed) + [weights] * bool(weights)
+            errors += _reducer_faults(gate, group.tasks())
+            warning = ""
+            if not errors and not hooked:
+                errors, warning = _span_faults(gate, every)
+            _add(gate, errors, warning, faults)
         elif not hooked:
-            whats = _unknown_metric(gate.metric, every, "its tasks have")
-            _sort(gate, whats, "", found)
-    return found
+            errors = _unknown_metric(gate.metric, every, "its tasks have")
+            _add(gate, errors, "", faults)
+    return faults
 
 
-def _sort(gate: Gate, whats: Sequence[str], odd: str, found: GateFaults) -> None:
-    """Add a gate's faults; of a gate that was written for another program, all are
-    warnings."""
-    kept = found.warnings if gate.foreign else found.problems
-    kept.extend(Problem(what, gate.source) for what in whats)
-    if odd:
-        found.warnings.append(Problem(odd, gate.source))
+def _add(gate: Gate, errors: Sequence[str], warning: str, faults: GateFaults) -> None:
+    """Add a gate's errors; for a gate of another program's file, all are warnings."""
+    kept = faults.warnings if gate.foreign else faults.problems
+    kept.extend(Problem(what, gate.source) for what in errors)
+    if warning:
+        faults.warnings.append(Problem(warning, gate.source))
 
 
 def _with_run_metric(gate: Gate, task: Task) -> Sequence[Metric]:
-    """The metrics of a task, and that of the run which a gate names, if the task has
-    none of that name."""
+    """Return the metrics of a task, and the run metric that a gate names, unless the
+    task has a metric with that name."""
     metrics = task.metrics
-    # A function of the user's may give a number of that name.
+    # A user function may return a value with that name.
     if any(one.name == gate.metric or one.several is not None for one in metrics):
         return metrics
     own = run_metrics_of(task).get(gate.metric)
@@ -140,7 +141,7 @@ def _with_run_metric(gate: Gate, task: Task) -> Sequence[Metric]:
 
 
 def _metric_faults(gate: Gate, metrics: Sequence[Metric]) -> list[str]:
-    """What is wrong with the metric that a gate names."""
+    """Return the errors about the metric that a gate names."""
     named = [metric for metric in metrics if metric.name == gate.metric]
     if not named:
         return _unknown_metric(gate.metric, metrics, "the task has")
@@ -162,8 +163,8 @@ def _metric_faults(gate: Gate, metrics: Sequence[Metric]) -> list[str]:
 
 
 def _unknown_metric(name: str, metrics: Sequence[Metric], has: str) -> list[str]:
-    """A metric that the task does not have. Functions of users may give numbers under
-    other names than those that are listed: then only a name near these is a fault."""
+    """Return the error for an unknown metric. User functions may return values with
+    other names; then only a name similar to a known one is an error."""
     if not metrics or any(metric.several is not None for metric in metrics):
         return []
     names = list(dict.fromkeys(metric.name for metric in metrics))
@@ -178,9 +179,9 @@ def _unknown_metric(name: str, metrics: Sequence[Metric], has: str) -> list[str]
 
 
 def _span_faults(gate: Gate, metrics: Sequence[Metric]) -> tuple[list[str], str]:
-    """What is wrong with a claim by the values that its metric can have, and what would
-    be if a mean that is called like a share of documents were one: a user's function
-    may mean another number by it."""
+    """Return the error of a threshold outside the metric's range, and a warning for a
+    mean whose name usually is a share of documents, because a user function may mean
+    another number."""
     named = [metric for metric in metrics if metric.name == gate.metric]
     if not named:
         return [], ""
@@ -189,19 +190,19 @@ def _span_faults(gate: Gate, metrics: Sequence[Metric]) -> tuple[list[str], str]
     if fault:
         return [fault], ""
     is_usual = gate.metric in SHARES and all(metric.is_mean for metric in named)
-    odd = span_fault(gate, SHARE) if span == ANYTHING and is_usual else ""
-    return [], f"{odd}, if it is a share of documents as usual" if odd else ""
+    warning = span_fault(gate, SHARE) if span == ANYTHING and is_usual else ""
+    return [], f"{warning}, if it is a share of documents as usual" if warning else ""
 
 
-def _on_its_scale(gate: Gate, whats: Sequence[str], metrics: Sequence[Metric]) -> Gate:
-    """The gate; a limit on the scale of a judge, whose grades are stored as shares, is
-    an error in files of others too."""
+def _on_its_scale(gate: Gate, errors: Sequence[str], metrics: Sequence[Metric]) -> Gate:
+    """Return the gate; a threshold on the scale of a judge, whose scores are stored as
+    shares, is an error in files of other programs too."""
     scaled = any(one.name == gate.metric and one.scale for one in metrics)
-    return replace(gate, foreign=False) if whats and scaled else gate
+    return replace(gate, foreign=False) if errors and scaled else gate
 
 
 def _cluster_faults(gate: Gate, task: Task) -> list[str]:
-    """A field that the first document does not have."""
+    """Return the error for a cluster field that the first document does not have."""
     if not gate.cluster:
         return []
     try:
@@ -216,19 +217,19 @@ def _cluster_faults(gate: Gate, task: Task) -> list[str]:
 
 
 def _answer_faults(gate: Gate, task: Task) -> list[str]:
-    """Too few answers to each document for ``every`` or a share of them."""
+    """Return the error for too few answers per document for ``every`` or a share."""
     needed = gate.every.n if gate.every else 2 if gate.must_pass_share != 1 else 1
     if task.repeats >= needed:
         return []
     key = f"every: {gate.every}" if gate.every else "share"
     return [
-        f"{key} needs {needed} answers to each document, and the task has "
+        f"{key} needs {needed} answers to each document, but the task has "
         f"{task.repeats}: set repeats: {needed} in the task"
     ]
 
 
 def _reducer_faults(gate: Gate, tasks: Iterable[Task]) -> list[str]:
-    """Tasks that ask fewer times than a reducer needs."""
+    """Return errors of tasks with fewer repeats than a reducer needs."""
     if not gate.reducer:
         return []
     least = max(2, n_needed(gate.reducer))

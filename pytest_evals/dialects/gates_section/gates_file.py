@@ -1,4 +1,4 @@
-"""``gates.yaml`` beside a suite: gates that name their tasks."""
+"""Reads ``gates.yaml`` next to a suite: gates that name their tasks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_evals.gates.read.text import with_unique_ids
 
 
 def load_gates(path: Path) -> tuple[Gate, ...]:
-    """The gates of a file, in its order.
+    """Return the gates of a file, in order.
 
     Raises:
         TaskFileError: With all problems of the file.
@@ -46,14 +46,15 @@ def load_gates(path: Path) -> tuple[Gate, ...]:
 
 
 class _Reader(YamlParser):
-    """No other program reads a gates file: a key that is given twice is an error."""
+    """Reader of gates files. A duplicate key is an error, because no other program
+    reads them."""
 
-    def _given_twice(self, key: Any, here: Place) -> None:
-        raise TaskFileError([Problem(f"{key!r} is given twice", here)])
+    def _duplicate_key(self, key: Any, here: Place) -> None:
+        raise TaskFileError([Problem(f"{key!r} is a duplicate key", here)])
 
 
 def _defaults(top: Section) -> dict[object, object]:
-    """What the file says for all of its gates."""
+    """Return the defaults of all gates in the file."""
     given = top.take("defaults", dict, {})
     try:
         return read_defaults(given, lambda key: top.file.place("defaults", str(key)))

@@ -1,7 +1,8 @@
-"""Group files next to or above the tasks of a session that are not part of it.
+"""Checks group files next to or above a session's tasks that are not part of the
+session.
 
-Their gates are not evaluated, but a faulty one must not go unnoticed until somebody
-runs the group. A group file without gates is not loaded.
+Their gates are not evaluated, but an invalid one should be reported before the group is
+run. Group files without gates are not loaded.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
 from pytest_evals.errors import Place, Problem, TaskFileError
 
 
-def near_group_faults(
+def nearby_group_faults(
     tasks: Mapping[str, Task],
     read: Collection[Path],
     gates: SuiteGates,
@@ -27,31 +28,31 @@ def near_group_faults(
     hooked: Callable[[Path], bool],
     is_chosen: bool,
 ) -> GateFaults:
-    """What is wrong with the gates of such groups; and, as a warning, which groups of
-    these tasks have gates that are not evaluated.
+    """Return the errors of such groups' gates and, as warnings, the groups of these
+    tasks whose gates are not evaluated.
 
     Args:
-        tasks: Name of each task of the session to the task.
+        tasks: Name → task of the session.
         read: Files that are part of the session.
-        gates: Gates outside of the files of tasks and groups.
+        gates: Gates outside the files of tasks and groups.
         load: Reads a file.
         hooked: Whether hooks may add metrics to tasks of a folder, or change scores.
-        is_chosen: Whether somebody has selected single tasks or documents: then groups
-            without a fault are not mentioned.
+        is_chosen: Whether single tasks or documents are selected: then groups without
+            an error are not mentioned.
     """
-    found = GateFaults([], [])
+    result = GateFaults([], [])
     for path in _group_files(tasks.values(), read, gates):
         try:
             loaded = load(path)
             faults, mentions = _faults(loaded, tasks, gates, hooked=hooked)
             related = bool(mentions)
-            found.warnings.extend([] if is_chosen else mentions)
+            result.warnings.extend([] if is_chosen else mentions)
         except TaskFileError as error:
             faults = GateFaults([*error.problems], [])
-            related = _names_one(path, tasks.values())
-        found.warnings.extend(faults.warnings)
-        (found.problems if related else found.warnings).extend(faults.problems)
-    return found
+            related = _names_task(path, tasks.values())
+        result.warnings.extend(faults.warnings)
+        (result.problems if related else result.warnings).extend(faults.problems)
+    return result
 
 
 def _faults(
@@ -61,28 +62,28 @@ def _faults(
     *,
     hooked: Callable[[Path], bool],
 ) -> tuple[GateFaults, list[Problem]]:
-    """The faults of a file; and for each group with gates and with tasks of the
-    session, that these are not evaluated."""
-    found, mentions = GateFaults([], []), []
+    """Return the errors of a file, and a warning for each group with gates and with
+    tasks of the session."""
+    result, mentions = GateFaults([], []), []
     for group in loaded:
         if not isinstance(group, Group):
             continue
         folder = group.source.path.absolute().parent
         own = gates.of(group, group.gates, folder)
-        found.add(group_faults(own, group, hooked=hooked(folder)))
+        result.add(group_faults(own, group, hooked=hooked(folder)))
         if own and any(task.name in tasks for task in group.tasks()):
             ids = ", ".join(gate.id for gate in own)
             what = f"group {group.name!r} was not collected, so its gates are not "
             what += f"evaluated: {ids}"
             fix = f"run {Place(group.source.path)} or its folder as well"
             mentions.append(Problem(what, group.source, fix))
-    return found, mentions
+    return result, mentions
 
 
 def _group_files(
     tasks: Collection[Task], read: Collection[Path], gates: SuiteGates
 ) -> Iterator[Path]:
-    """Files of groups with gates in the folders of these tasks, and in those above."""
+    """Yield files of groups with gates in the folders of these tasks and above."""
     folders = dict.fromkeys(
         folder
         for task in tasks
@@ -96,8 +97,8 @@ def _group_files(
                     yield path
 
 
-def _names_one(path: Path, tasks: Collection[Task]) -> bool:
-    """Whether a file names one of these tasks, or a tag of one."""
+def _names_task(path: Path, tasks: Collection[Task]) -> bool:
+    """Return whether a file names one of these tasks, or a tag of one."""
     names = (name for task in tasks for name in (task.name, *task.tags))
     return _mentions(raw_of(path), names)
 

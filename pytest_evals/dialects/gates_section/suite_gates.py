@@ -1,5 +1,5 @@
-"""Which gates a task or a group has: its own, those of a gates.yaml beside or above its
-file, and those of the command line."""
+"""Collects the gates of a task or group: its own, those of gates.yaml files next to or
+above its file, and those of the command line."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pytest_evals.gates.run_metrics import RUN_METRICS, run_metrics_of
 
 
 class SuiteGates:
-    """All gates that do not stand in a task's own file."""
+    """All gates outside the files of tasks and groups."""
 
     def __init__(
         self,
@@ -38,14 +38,14 @@ class SuiteGates:
         *,
         is_release: bool = False,
     ) -> None:
-        """Know the gates of the command line; files are read when a task is.
+        """Create the collection; gates files are read when a task is.
 
         Args:
-            root: The folder above which no file is looked for.
+            root: Folder above which no files are searched.
             given: Gates of the command line.
-            measured: The share of a gate's answers that turn between two runs, if
-                somebody has measured it.
-            is_release: Whether a threshold without ``over`` is one on the population.
+            measured: Returns the measured flip rate of a gate's answers between two
+                runs, or ``None``.
+            is_release: Whether a threshold without ``over`` applies to the population.
         """
         self._is_release = is_release
         self._root, self._measured = root, measured
@@ -60,16 +60,17 @@ class SuiteGates:
         folder: Path,
         metrics: Iterable[Metric] = (),
     ) -> tuple[Gate, ...]:
-        """All gates of a task or a group, with unique ids.
+        """Return all gates of a task or group, with unique ids.
 
         Args:
             owner: The task or group.
             own: The gates of its own file.
-            folder: Where gates files are looked for, and in all folders above it.
-            metrics: What a gate that names no task may be about.
+            folder: Folder whose gates files are read, with those of all folders above
+                it.
+            metrics: Metrics to which a gate without a task can apply.
 
         Raises:
-            TaskFileError: A gates.yaml cannot be used.
+            TaskFileError: A gates.yaml is invalid.
         """
         from_files = [g for g in self._from_files(folder) if g.task == owner.name]
         names = {metric.name for metric in metrics}
@@ -82,33 +83,35 @@ class SuiteGates:
         self._used.update(id(gate) for gate in (*from_files, *given))
         mine = (replace(gate, task=owner.name) for gate in given)
         gates = with_unique_ids([*own, *from_files, *mine])
-        return tuple(map(self.completed, gates))
+        return tuple(map(self.with_session_settings, gates))
 
-    def completed(self, gate: Gate) -> Gate:
-        """The gate with the settings of the session where it has none of its own."""
+    def with_session_settings(self, gate: Gate) -> Gate:
+        """Return the gate with the session's settings in place of missing ones."""
         if self._is_release and gate.bounds and not gate.names_target:
             gate = replace(gate, over="population")
-        return self._with_noise(gate)
+        return self._with_flip_rate(gate)
 
-    def _with_noise(self, gate: Gate) -> Gate:
-        """The gate with the flip rate that was measured, for verdicts over further runs
-        and to report how often a rerun would reverse others. It is that of the answers
-        that the task's filters choose."""
-        wants = gate.over == "benchmark" or (gate.over == "run" and bool(gate.bounds))
-        wants = wants and gate.measured and gate.flip_rate is None
-        wants = wants and not gate.reducer
-        return replace(gate, flip_rate=self._measured(gate)) if wants else gate
+    def _with_flip_rate(self, gate: Gate) -> Gate:
+        """Return the gate with the measured flip rate, for verdicts over further runs
+        and for the probability that a rerun reverses others. It is the rate of the
+        answers that the task's filters select."""
+        needs_rate = gate.over == "benchmark" or (
+            gate.over == "run" and bool(gate.bounds)
+        )
+        needs_rate = needs_rate and gate.measured and gate.flip_rate is None
+        needs_rate = needs_rate and not gate.reducer
+        return replace(gate, flip_rate=self._measured(gate)) if needs_rate else gate
 
     def names(self) -> Iterator[str]:
-        """What the gates of the files that were read are about."""
+        """Yield the names of tasks and groups in the gates files that were read."""
         yield from (gate.task for gates in self._files.values() for gate in gates)
 
     def files(self) -> Iterator[Path]:
-        """The gates files that were read."""
+        """Yield the gates files that were read."""
         yield from (path for path, gates in self._files.items() if gates)
 
     def folders(self, folder: Path) -> Iterator[Path]:
-        """A folder and those above it, up to the root."""
+        """Yield a folder and those above it, up to the root."""
         yield folder
         if folder.is_relative_to(self._root):
             for place in folder.parents:
@@ -126,47 +129,47 @@ class SuiteGates:
             if place == self._root:
                 return
 
-    def unanswered(
+    def unmatched(
         self,
         tasks: Iterable[Task],
         groups: Iterable[Group],
         names: SuiteNames,
         left_out: Collection[str] = (),
     ) -> GateFaults:
-        """Gates that no task and no group of the session answers for.
+        """Return errors for gates that match no task or group of the session.
 
-        A task that a gates.yaml names may not be part of this session. What is defined
-        nowhere below the file is a mistake, in whichever way the session was started.
+        A task that a gates.yaml names may not be part of this session. A name that is
+        not defined in its folder or below is an error in any session.
 
         Args:
             tasks: All tasks of the session.
             groups: All its groups.
-            names: What else the suite defines.
+            names: Other names of the suite.
             left_out: Names in the files of these tasks that were not selected.
         """
         known = list(tasks)
         own = {task.name: Place(task.source.path) for task in known}
         own |= {group.name: Place(group.source.path) for group in groups}
         read = {task.source.path.absolute() for task in known}
-        found = GateFaults([], [])
+        faults = GateFaults([], [])
         for gate in self._given:
             if id(gate) not in self._used:
-                what = _nowhere(gate, known, [*own])
-                found.problems.append(Problem(what, gate.source))
+                what = _no_match(gate, known, [*own])
+                faults.problems.append(Problem(what, gate.source))
         for path, gates in self._files.items():
             for gate in gates:
                 if id(gate) in self._used:
                     continue
                 if gate.task in own or gate.task not in left_out:
                     place = names.look_up(gate.task, path, read)
-                    _sort(gate, own, place, found)
-        return found
+                    _add(gate, own, place, faults)
+        return faults
 
 
-def _sort(
-    gate: Gate, own: Mapping[str, Place], place: Lookup, found: GateFaults
+def _add(
+    gate: Gate, own: Mapping[str, Place], place: Lookup, faults: GateFaults
 ) -> None:
-    """Add what is wrong with a gate of a file that applies to nothing so far."""
+    """Add the error of a gate that applies to nothing so far."""
     name, fix = gate.task, ""
     if place.is_below:
         return
@@ -180,20 +183,20 @@ def _sort(
         what += ", ".join(place.members)
     elif place.maybe:
         what = f"no task called {name!r} was found; it may be among {place.maybe}"
-        found.warnings.append(Problem(what, gate.source))
+        faults.warnings.append(Problem(what, gate.source))
         return
     else:
-        what = _unknown(name, [*own, *place.names])
-    found.problems.append(Problem(what, gate.source, fix))
+        what = _unknown_task(name, [*own, *place.names])
+    faults.problems.append(Problem(what, gate.source, fix))
 
 
-def _unknown(name: str, names: Sequence[str]) -> str:
+def _unknown_task(name: str, names: Sequence[str]) -> str:
     return f"no task called {name!r}{did_you_mean(name, names)}"
 
 
-def _nowhere(gate: Gate, tasks: Sequence[Task], names: Sequence[str]) -> str:
+def _no_match(gate: Gate, tasks: Sequence[Task], names: Sequence[str]) -> str:
     if gate.task:
-        return _unknown(gate.task, names)
+        return _unknown_task(gate.task, names)
     metrics = sorted({metric.name for task in tasks for metric in task.metrics})
     hint = (
         did_you_mean(gate.metric, [*metrics, *RUN_METRICS])
@@ -205,14 +208,14 @@ def _nowhere(gate: Gate, tasks: Sequence[Task], names: Sequence[str]) -> str:
 def _load(path: Path) -> tuple[Gate, ...]:
     if not path.is_file():
         if path.is_symlink():
-            what = f"this is a link to {path.readlink()}, and there is no such file"
+            what = f"this is a link to {path.readlink()}, which does not exist"
             raise TaskFileError([Problem(what, Place(path))])
         return ()
     gates = load_gates(path)
-    lost = [gate for gate in gates if not gate.task]
-    if lost:
+    without_task = [gate for gate in gates if not gate.task]
+    if without_task:
         raise TaskFileError(
-            Problem("the gate names no task", gate.source, "write TASK/METRIC >= …")
-            for gate in lost
+            Problem("the gate needs a task", gate.source, "write TASK/METRIC >= …")
+            for gate in without_task
         )
     return gates

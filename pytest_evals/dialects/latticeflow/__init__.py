@@ -1,1 +1,2 @@
-"""LatticeFlow's files: entities → tasks. Nothing outside this folder knows them."""
+"""LatticeFlow dialect: reads entity files (tasks, datasets, models, policies, run
+files) as tasks."""

@@ -1,4 +1,4 @@
-"""``actions``: which samples stay out of a task's metrics."""
+"""Reads ``actions``: rules that exclude samples from a task's metrics."""
 
 from __future__ import annotations
 
@@ -14,44 +14,45 @@ from pytest_evals.errors import DocumentError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """A rule: samples that its filter matches are excluded from all metrics."""
+    """A rule: samples that match its filter are excluded from all metrics."""
 
     key: str
     filter: SampleFilter
 
 
 def read_actions(definition: Section) -> tuple[Action, ...]:
-    """The rules of a task; what is wrong with them are problems of its file."""
+    """Return the exclusion rules of a task; errors are added to the problems of the
+    section."""
     found: dict[str, Action] = {}
     for entry in definition.entries("actions"):
         key = entry.text("key")
         if not key:
-            entry.problem("key", "an action has a key", "key: skip-empty")
+            entry.problem("key", "an action needs a key", "key: skip-empty")
         else:
             check_key(entry, "key", "an action")
         entry.one_of("action", "action", ("exclude_from_metrics",), "")
         inner = entry.section("filter")
         if inner is None:
             fix = 'filter: {op: equals, expression: "{{ sample.split }}", value: train}'
-            entry.problem("filter", "an action has a filter", fix)
+            entry.problem("filter", "an action needs a filter", fix)
         one = read_filter(inner) if inner is not None else None
         entry.close("an action")
         if key in found:
-            entry.problem("key", f"there is another action called {key!r}")
+            entry.problem("key", f"duplicate action {key!r}")
         if one is not None:
             found[key] = Action(key=key, filter=one)
     return tuple(found.values())
 
 
-def excluding(actions: Sequence[Action], variables: Mapping[str, Any]) -> str:
-    """The first rule that a sample matches, empty if none does.
+def excluding_action(actions: Sequence[Action], variables: Mapping[str, Any]) -> str:
+    """Return the key of the first rule that matches a sample, or an empty string.
 
     Args:
         actions: The rules.
         variables: ``sample``, ``solver_output`` and ``scores``.
 
     Raises:
-        DocumentError: A filter fails.
+        DocumentError: A filter cannot be evaluated.
     """
     for action in actions:
         try:

@@ -1,5 +1,5 @@
-"""An adapter file: two templates between a model's input and the body of a call, and
-between its reply and the model's output."""
+"""Reads adapter files: a template from model input to request body, and one from reply
+to model output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_evals.dialects.latticeflow.entities import Entity
 from pytest_evals.dialects.latticeflow.header import read_header
-from pytest_evals.dialects.latticeflow.prompts.message_types import wrapped
+from pytest_evals.dialects.latticeflow.prompts.message_types import wrap
 from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.dialects.latticeflow.solvers.template_fields import template
 from pytest_evals.dialects.yaml_reader.section import Section
@@ -19,7 +19,7 @@ from pytest_evals.models.latticeflow.adapters import Adapter, ModelInfo, parsed
 
 
 def read_adapter(entity: Entity) -> Adapter:
-    """The adapter of a file, with all secrets put in.
+    """Return the adapter of a file in which all secrets are filled in.
 
     Raises:
         TaskFileError: With all problems of the file.
@@ -30,20 +30,23 @@ def read_adapter(entity: Entity) -> Adapter:
     top.text("provider")
     for ignored in ("secrets", "task"):
         top.raw(ignored)
-    to_body, to_output = _side(top, "process_input"), _side(top, "process_output")
+    to_body, to_output = (
+        _read_template(top, "process_input"),
+        _read_template(top, "process_output"),
+    )
     top.close("a model adapter")
     if problems or to_body is None or to_output is None:
         raise TaskFileError(problems)
-    told = json.dumps([to_body.text, to_output.text])
+    sources = json.dumps([to_body.text, to_output.text])
     return Adapter(
-        key=f"{entity.key}:{hashlib.sha256(told.encode()).hexdigest()}",
-        to_body=_writer(to_body),
-        to_output=_reader(to_output),
+        key=f"{entity.key}:{hashlib.sha256(sources.encode()).hexdigest()}",
+        to_body=_request_writer(to_body),
+        to_output=_output_reader(to_output),
         takes_faults="status_code" in to_output.text,
     )
 
 
-def _side(top: Section, key: str) -> SampleTemplate | None:
+def _read_template(top: Section, key: str) -> SampleTemplate | None:
     inner = top.section(key)
     if inner is None:
         if top.values.get(key) is None:
@@ -51,34 +54,38 @@ def _side(top: Section, key: str) -> SampleTemplate | None:
             top.problem(key, f"{key} is missing", fix)
         return None
     inner.one_of("language", "language", ("jinja",), "jinja")
-    found = template(inner, "source_code", "{{ input | tojson }}")
+    result = template(inner, "source_code", "{{ input | tojson }}")
     inner.close(key)
-    return found
+    return result
 
 
-def _writer(
+def _request_writer(
     template: SampleTemplate,
 ) -> Callable[[Any, Mapping[str, Any], ModelInfo], str]:
-    def to_body(given: Any, kwargs: Mapping[str, Any], info: ModelInfo) -> str:
+    def to_body(model_input: Any, kwargs: Mapping[str, Any], info: ModelInfo) -> str:
         variables = {
-            "input": wrapped(given),
-            "kwargs": wrapped(kwargs),
-            "model_info": _told(info),
+            "input": wrap(model_input),
+            "kwargs": wrap(kwargs),
+            "model_info": _model_info(info),
         }
         return template.render(variables)
 
     return to_body
 
 
-def _reader(template: SampleTemplate) -> Callable[[str, int, ModelInfo], Any]:
+def _output_reader(template: SampleTemplate) -> Callable[[str, int, ModelInfo], Any]:
     def to_output(text: str, status: int, info: ModelInfo) -> Any:
-        variables = {"body": text, "status_code": status, "model_info": _told(info)}
+        variables = {
+            "body": text,
+            "status_code": status,
+            "model_info": _model_info(info),
+        }
         return parsed(template.render(variables), f"{template.place}: process_output")
 
     return to_output
 
 
-def _told(info: ModelInfo) -> Mapping[str, str]:
+def _model_info(info: ModelInfo) -> Mapping[str, str]:
     return {
         "model_key": info.model_key,
         "task": info.task,

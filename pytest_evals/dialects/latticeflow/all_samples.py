@@ -1,7 +1,8 @@
-"""Scorers that see all samples at once, in a flow that goes sample by sample.
+"""Runs ``python_all_samples`` scorers, which score all samples in one call.
 
-They are called once a process, with all samples of the task, when the first of these is
-scored; so that they say the same whichever samples run in this process.
+The scorer is called once per process, when the first sample is scored. It always
+receives all samples of the task, including those that another worker runs, so that
+every process computes the same scores.
 """
 
 from __future__ import annotations
@@ -18,50 +19,55 @@ from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer
 from pytest_evals.errors import DocumentError
 
 
-def seen_together(
+def with_all_samples(
     scorers: Sequence[SampleScorer], rows: SampleRows
 ) -> tuple[SampleScorer, ...]:
-    """The scorers, each with a dialogue for one sample."""
+    """Return the scorers; those that score all samples at once get a dialogue per
+    sample."""
     return tuple(
-        one if one.over_all is None else replace(one, dialogue=_Together(one, rows))
+        one
+        if one.score_samples is None
+        else replace(one, dialogue=_AllSamplesDialogue(one, rows))
         for one in scorers
     )
 
 
-class _Together:
-    """The dialogue of a scorer that sees all samples at once."""
+class _AllSamplesDialogue:
+    """Dialogue of a scorer that scores all samples in one call."""
 
     def __init__(self, scorer: SampleScorer, rows: SampleRows) -> None:
         self._scorer, self._rows = scorer, rows
         self._scores: dict[int, SampleScore] | None = None
-        self._fault = ""
+        self._error = ""
         self._lock = Lock()
 
     def __call__(self, sample: Any, output: Any) -> Dialogue[SampleScore]:
-        """What is said of a sample, which is one of the task's by identity."""
+        """Return the score of a sample, which is identified by object identity."""
         yield from ()
         with self._lock:
             if self._scores is None:
-                self._scores = self._all()
-        if self._fault:
-            raise DocumentError(self._fault)
+                self._scores = self._score_all()
+        if self._error:
+            raise DocumentError(self._error)
         if id(sample) not in self._scores:
-            raise DocumentError("this is none of the samples that were seen together")
+            raise DocumentError(
+                "this sample was not among the samples of the scorer's call"
+            )
         return self._scores[id(sample)]
 
-    def _all(self) -> dict[int, SampleScore]:
-        taken = self._rows.indices()
+    def _score_all(self) -> dict[int, SampleScore]:
+        indices = self._rows.indices()
         loaded = self._rows.loaded
-        samples = [loaded.samples[i] for i in taken]
-        given: Any = samples
+        samples = [loaded.samples[i] for i in indices]
+        argument: Any = samples
         if loaded.columns is not None:
-            given = {
-                name: [rows[i] for i in taken if i < len(rows)]
+            argument = {
+                name: [rows[i] for i in indices if i < len(rows)]
                 for name, rows in loaded.columns.items()
             }
         try:
-            scores = self._scorer.of_all(given)
+            scores = self._scorer.score_all(argument)
         except DocumentError as error:
-            self._fault = str(error)
+            self._error = str(error)
             return {}
         return {id(one): score for one, score in zip(samples, scores, strict=True)}

@@ -1,4 +1,4 @@
-"""From a task and the values of its parameters to a finished recipe."""
+"""Builds a task from its file and the values of its parameters."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from typing import Any
 from pytest_evals.core.metric import Estimate, Metric
 from pytest_evals.core.task import Asked, Task
 from pytest_evals.dialects.latticeflow.actions import read_actions
-from pytest_evals.dialects.latticeflow.all_samples import seen_together
+from pytest_evals.dialects.latticeflow.all_samples import with_all_samples
 from pytest_evals.dialects.latticeflow.evaluation import JUDGE_KEY
-from pytest_evals.dialects.latticeflow.identical_requests import refusing_identical
-from pytest_evals.dialects.latticeflow.parameters import Parameter, values_of
+from pytest_evals.dialects.latticeflow.identical_requests import refuse_identical
+from pytest_evals.dialects.latticeflow.metric_values import (
+    FinalName,
+    MetricValue,
+    final_names,
+)
+from pytest_evals.dialects.latticeflow.parameters import Parameter, resolve_values
 from pytest_evals.dialects.latticeflow.policies import PolicySubject
-from pytest_evals.dialects.latticeflow.recipe import NamedNumber, SampleRecipe
+from pytest_evals.dialects.latticeflow.recipe import NamedValue, SampleRecipe
 from pytest_evals.dialects.latticeflow.sample_rows import (
     SampleRows,
     Samples,
@@ -23,62 +28,61 @@ from pytest_evals.dialects.latticeflow.scoring.reader import read_scorers
 from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer, Trials
 from pytest_evals.dialects.latticeflow.scoring.trials import read_trials
 from pytest_evals.dialects.latticeflow.solvers.reader import read_solver
-from pytest_evals.dialects.latticeflow.substitution import Values, substituted
+from pytest_evals.dialects.latticeflow.substitution import Values, substitute
 from pytest_evals.dialects.latticeflow.suite import EntitySuite
 from pytest_evals.dialects.latticeflow.system_task import (
     OneRow,
-    evidence,
+    evidence_metric,
     read_system_task,
 )
 from pytest_evals.dialects.latticeflow.task_dataset import (
     DatasetColumn,
-    Keys,
+    DatasetKeys,
     TaskDataset,
     aligned_names,
     read_task_dataset,
 )
 from pytest_evals.dialects.latticeflow.task_file import DATASET_KEY, TaskEntity
-from pytest_evals.dialects.latticeflow.task_metrics import (
-    FinalName,
-    Number,
-    final_names,
+from pytest_evals.dialects.latticeflow.task_models import TaskModels
+from pytest_evals.dialects.latticeflow.task_parts import (
+    AssembledTask,
+    TaskParts,
+    TaskUse,
 )
-from pytest_evals.dialects.latticeflow.task_models import AskedModels
-from pytest_evals.dialects.latticeflow.task_parts import Assembled, Parts, Use
 from pytest_evals.dialects.latticeflow.task_result_rows import COLUMNS, EarlierTask
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Problem, TaskFileError, did_you_mean
 from pytest_evals.prompts.identical_prompts import ALLOWED, are_allowed
 
 
-def assembled(task: TaskEntity, use: Use, suite: EntitySuite) -> Assembled:
-    """The recipe of a task.
+def assemble(task: TaskEntity, use: TaskUse, suite: EntitySuite) -> AssembledTask:
+    """Build the task.
 
     Raises:
         TaskFileError: With all problems of its definition.
     """
-    building = _Building(task, use, suite)
-    if building.problems:  # what is not filled in would look wrong all over
-        raise TaskFileError(building.problems)
-    found = building.system() if task.is_system else building.benchmark()
-    if building.problems or found is None:
-        raise TaskFileError(building.problems)
-    return found
+    builder = _TaskBuilder(task, use, suite)
+    if builder.problems:  # missing values would cause follow-up errors everywhere
+        raise TaskFileError(builder.problems)
+    result = builder.system() if task.is_system else builder.benchmark()
+    if builder.problems or result is None:
+        raise TaskFileError(builder.problems)
+    return result
 
 
-class _Building:
-    """One task while it is put together."""
+class _TaskBuilder:
+    """Builds one task and collects the problems of its definition."""
 
-    def __init__(self, task: TaskEntity, use: Use, suite: EntitySuite) -> None:
+    def __init__(self, task: TaskEntity, use: TaskUse, suite: EntitySuite) -> None:
         self.problems: list[Problem] = []
         self._task, self._use, self._suite = task, use, suite
         self._warnings = list(task.warnings)
         self._names = aligned_names(task.file.values.get("definition"))
-        self._values = values_of(
+        self._values = resolve_values(
             task.parameters, use.config, self.problems, self._fallback
         )
-        filled = substituted(
-            suite.ruled(task.file),
+        filled = substitute(
+            suite.with_code_rules(task.file),
             ("definition",),
             Values(self._values, aligned=self._names),
             self.problems,
@@ -89,8 +93,8 @@ class _Building:
         for key in ("type", "evaluated_entity_type"):
             section.raw(key)
 
-    def system(self) -> Assembled | None:
-        """A task without samples."""
+    def system(self) -> AssembledTask | None:
+        """Build a system task, which has no samples."""
         recipe = read_system_task(self._definition, self._use.name)
         self._definition.close("the definition of a system task")
         if recipe is None:
@@ -100,14 +104,14 @@ class _Building:
             rows=OneRow(),
             ask=recipe.ask,
             score=recipe.score,
-            metrics=(evidence(),),
+            metrics=(evidence_metric(),),
             asks_model=False,
             warnings=lambda: tuple(self._warnings),
         )
-        return Assembled(task=task, subjects=(self._subject(),))
+        return AssembledTask(task=task, subjects=(self._subject(),))
 
-    def benchmark(self) -> Assembled | None:
-        """A task over samples."""
+    def benchmark(self) -> AssembledTask | None:
+        """Build a task with samples."""
         parts = self._parts()
         self._definition.close("the definition of a task")
         if self.problems:
@@ -116,16 +120,19 @@ class _Building:
             rows, source = self._later_rows(parts.earlier, parts.scorers)
         else:
             rows, source = self._rows(parts.datasets, parts.scorers), None
-        numbers = [number for one in parts.scorers for number in one.numbers]
-        names = final_names(numbers)
+        metric_values = [
+            number for one in parts.scorers for number in one.metric_values
+        ]
+        names = final_names(metric_values)
         recipe = SampleRecipe(
             task=self._use.name,
             sample=rows.sample,
             id=rows.id,
             solver=parts.solver,
-            scorers=seen_together(parts.scorers, rows),
-            numbers=[
-                NamedNumber(one.name, n) for one, n in zip(names, numbers, strict=True)
+            scorers=with_all_samples(parts.scorers, rows),
+            metric_values=[
+                NamedValue(one.name, n)
+                for one, n in zip(names, metric_values, strict=True)
             ],
             actions=parts.actions,
             trials=parts.trials,
@@ -135,49 +142,53 @@ class _Building:
             **self._common(),
             rows=rows,
             ask=self._ask(recipe, rows),
-            follow_up=None if recipe.asks_once(parts.models.line) else recipe.follow_up,
+            follow_up=None
+            if recipe.is_single_round(parts.models.client)
+            else recipe.follow_up,
             score=recipe.score,
             exclude=recipe.exclude if parts.actions else None,
             models=parts.sources,
             asks_model=parts.asks_tested,
-            metrics=_metrics(names, numbers, has_rows=recipe.makes_rows),
-            metric_for=lambda _name, _filter: None,  # what scorers say is kept only
+            metrics=_metrics(names, metric_values, has_rows=recipe.makes_rows),
+            metric_for=lambda _name, _filter: (
+                None
+            ),  # scorer output is stored, not aggregated
             warnings=lambda: (*self._warnings, *rows.warnings()),
         )
-        told = self._subjects(names, numbers) or (self._subject(),)
-        return Assembled(task=task, subjects=told, recipe=recipe, rows=rows)
+        subjects = self._subjects(names, metric_values) or (self._subject(),)
+        return AssembledTask(task=task, subjects=subjects, recipe=recipe, rows=rows)
 
     def _ask(self, recipe: SampleRecipe, rows: SampleRows) -> Callable[[int], Asked]:
         allowed = are_allowed(self._suite.options.metadata)
         if allowed or ALLOWED in self._task.tags:
             return recipe.ask
-        return refusing_identical(
+        return refuse_identical(
             recipe, lambda: len(rows.loaded.samples), self._use.place
         )
 
-    def _parts(self) -> Parts:
-        """All that the definition names, with the problems of each."""
+    def _parts(self) -> TaskParts:
+        """Read all sections of the definition; errors are added to ``problems``."""
         definition = self._definition
         keys = read_task_dataset(definition, self._names, self._warnings)
         if self._task.lacks_dataset:
-            keys = Keys({"": str(self._values.get(DATASET_KEY) or "")})
+            keys = DatasetKeys({"": str(self._values.get(DATASET_KEY) or "")})
         earlier = self._earlier(keys.result) if keys.result else None
         trials = self._trials()
-        models = AskedModels(
+        models = TaskModels(
             suite=self._suite,
             tested=self._use.model,
             place=self._task.place,
-            # Goes of a greedy model would be copies of one.
+            # With greedy decoding, all trials would be identical.
             temperature=0.0 if trials is None else 1.0,
         )
         section = definition.section("solver")
-        solver = read_solver(section, models.line) if section is not None else None
-        scorers, odd = read_scorers(
-            definition.entries("scorers"), models.line, has_solver=section is not None
+        solver = read_solver(section, models.client) if section is not None else None
+        scorers, scorer_warnings = read_scorers(
+            definition.entries("scorers"), models.client, has_solver=section is not None
         )
-        self._warnings += odd
+        self._warnings += scorer_warnings
         self._check_aggregators(trials, scorers)
-        return Parts(
+        return TaskParts(
             datasets=keys.datasets,
             earlier=earlier,
             trials=trials,
@@ -188,9 +199,9 @@ class _Building:
         )
 
     def _subjects(
-        self, names: Sequence[FinalName], numbers: Sequence[Number]
+        self, names: Sequence[FinalName], metric_values: Sequence[MetricValue]
     ) -> tuple[PolicySubject, ...]:
-        """What policies may call each number."""
+        """Return the metric values that policies can refer to."""
         return tuple(
             self._subject(
                 scorer=one.scorer,
@@ -199,12 +210,12 @@ class _Building:
                 own="" if one.later else one.name,
                 prefix=final.prefix,
             )
-            for one, final in zip(numbers, names, strict=True)
+            for one, final in zip(metric_values, names, strict=True)
         )
 
     def _trials(self) -> Trials | None:
-        """How often each sample is solved: as often as the specification says, with the
-        aggregators of the task."""
+        """Return the trials section; the specification's number of trials overrides the
+        task's."""
         section = self._definition.section("trials")
         own = read_trials(section) if section is not None else None
         n = self._use.n_trials
@@ -215,14 +226,15 @@ class _Building:
     def _check_aggregators(
         self, trials: Trials | None, scorers: Sequence[SampleScorer]
     ) -> None:
-        """Aggregators are of scores that there are, where those are known."""
+        """Report aggregators of unknown scores; skipped if a scorer's scores are not
+        known yet."""
         if trials is None or not all(one.scores for one in scorers):
             return
         known = sorted({name for one in scorers for name in one.scores})
         for one in trials.aggregators:
             if one.score and one.score not in known:
                 hint = did_you_mean(one.score, known) or f"; known: {', '.join(known)}"
-                what = f"score_name: no score called {one.score!r}{hint}"
+                what = f"score_name: unknown score {one.score!r}{hint}"
                 self._definition.problem("trials", what)
 
     def _rows(
@@ -232,7 +244,7 @@ class _Building:
         dataset = TaskDataset(
             keys=keys,
             place=self._definition.place("dataset") if has_place else self._use.place,
-            needs_equal=any(one.over_all is None for one in scorers),
+            needs_equal=any(one.score_samples is None for one in scorers),
             columns=tuple(self._columns()),
         )
         suite = self._suite
@@ -240,34 +252,35 @@ class _Building:
             lambda: dataset.load(suite), suite.options, self._use.subsample
         )
 
-    def _earlier(self, key: str) -> Assembled | None:
-        """The task whose results are this one's samples; ``None`` if it cannot be."""
+    def _earlier(self, key: str) -> AssembledTask | None:
+        """Return the task whose results are the samples of this one; ``None`` after an
+        error."""
         place = self._definition.place("dataset")
         try:
-            found = self._use.earlier(key, place)
+            result = self._use.earlier(key, place)
         except TaskFileError as error:
             self.problems += error.problems
             return None
-        if found.recipe is None or found.recipe.makes_rows:
-            kind = "no samples" if found.recipe is None else "a postprocessor"
-            what = f"{key!r} has {kind}, so that it gives no rows to another task"
+        if result.recipe is None or result.recipe.makes_rows:
+            kind = "no samples" if result.recipe is None else "a postprocessor"
+            what = f"{key!r} has {kind}, and cannot provide rows for another task"
             self.problems.append(Problem(what, place))
             return None
-        return found
+        return result
 
     def _later_rows(
-        self, earlier: Assembled, scorers: Sequence[SampleScorer]
+        self, earlier: AssembledTask, scorers: Sequence[SampleScorer]
     ) -> tuple[SampleRows, EarlierTask]:
-        """A row for each sample of an earlier task.
+        """Return one row for each sample of an earlier task.
 
         Raises:
-            TaskFileError: A scorer wants to see all at once; or a column is not there.
+            TaskFileError: A scorer needs all samples at once, or a column is missing.
         """
         recipe, own = earlier.recipe, earlier.rows
-        assert recipe is not None and own is not None, "looked at before"
+        assert recipe is not None and own is not None, "checked by _earlier"
         place = self._definition.place("dataset")
-        if any(one.over_all is not None for one in scorers):
-            what = "python_all_samples sees all results at once, before they are there"
+        if any(one.score_samples is not None for one in scorers):
+            what = "python_all_samples needs all results before they exist"
             raise TaskFileError([Problem(what, place, "type: python")])
         columns = TaskDataset(keys={}, place=place, columns=tuple(self._columns()))
         columns.check_columns(COLUMNS)
@@ -281,12 +294,12 @@ class _Building:
 
         taken, options = self._use.subsample, self._suite.options
         source = EarlierTask(
-            sample=lambda i: recipe.evidence(own.own[i]), asks=recipe.asks
+            sample=lambda i: recipe.as_sample(own.own[i]), asks=recipe.calls_models
         )
         return SampleRows(load, options, taken), source
 
     def _common(self) -> dict[str, Any]:
-        """What all kinds of tasks say of themselves."""
+        """Return the arguments of ``Task`` that all kinds of tasks share."""
         return {
             "name": self._use.name,
             "source": self._use.place,
@@ -296,7 +309,8 @@ class _Building:
         }
 
     def _config(self) -> Mapping[str, Any]:
-        """What results files say: the task and the values of its parameters."""
+        """Return the configuration for the results file: the task and its parameter
+        values."""
         taken = self._use.subsample
         return {
             "task": self._use.name,
@@ -322,29 +336,30 @@ class _Building:
         ]
 
     def _fallback(self, parameter: Parameter) -> Any:
-        """What a parameter is that nobody gives: a model is the tested one if that is
-        what it is for, else the judge; a dataset is the only one of the folder."""
+        """Return the value of a parameter that is not set: the tested model or the
+        judge for a model (by its ``usage``), or the only dataset of the folder for a
+        dataset."""
         if parameter.type == "model":
             return "" if parameter.usage == "model_under_test" else JUDGE_KEY
         if parameter.type == "dataset":
-            return self._suite.only("dataset", self._task.place.path)
+            return self._suite.only_key("dataset", self._task.place.path)
         return None
 
 
 def _metrics(
-    names: Sequence[FinalName], numbers: Sequence[Number], *, has_rows: bool
+    names: Sequence[FinalName], metric_values: Sequence[MetricValue], *, has_rows: bool
 ) -> tuple[Metric, ...]:
-    """What adds the numbers up; where samples have several rows, none of them is a
-    plain mean of the samples' values."""
-    found = (
+    """Return the task's metrics. With several rows per sample, none of them is a plain
+    mean over samples."""
+    result = (
         _prefixed(one.how(name), prefix)
-        for (name, prefix), one in zip(names, numbers, strict=True)
+        for (name, prefix), one in zip(names, metric_values, strict=True)
     )
-    return tuple(replace(one, is_mean=False) if has_rows else one for one in found)
+    return tuple(replace(one, is_mean=False) if has_rows else one for one in result)
 
 
 def _prefixed(metric: Metric, prefix: str) -> Metric:
-    """A metric that puts something in front of the names of its numbers."""
+    """Return the metric with a prefix in front of the names of its values."""
     several = metric.several
     if several is None or not prefix:
         return metric

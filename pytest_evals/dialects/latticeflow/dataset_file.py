@@ -1,4 +1,5 @@
-"""A dataset file: where the rows of a dataset come from. Nothing is loaded here."""
+"""Reads dataset files: the source and the filters of a dataset. No rows are loaded
+here."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ class LocalSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderSource:
-    """The text files of a folder, one row each; ``extension`` without a dot, empty for
-    all."""
+    """The text files of a folder, one row each; ``extension`` has no dot and is empty
+    for all files."""
 
     path: Path
     extension: str
@@ -40,7 +41,7 @@ class FolderSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrlSource:
-    """A CSV or JSONL file of a server."""
+    """A CSV or JSONL file at a URL."""
 
     url: str
     place: Place
@@ -48,7 +49,7 @@ class UrlSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubSource:
-    """A split of a dataset of the Hub."""
+    """A split of a dataset on the Hugging Face Hub."""
 
     path: str
     split: str
@@ -59,7 +60,7 @@ class HubSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratedSource:
-    """Rows that a generator makes."""
+    """Rows that a generator produces."""
 
     generator: str
     n: int
@@ -77,10 +78,10 @@ class DatasetFile:
 
     Args:
         key: Its key.
-        source: Where its rows come from.
-        filters: All of which a row has to match.
-        place: Where it is defined.
-        warnings: What is odd about its file.
+        source: Source of its rows.
+        filters: Filters; a row must match all of them.
+        place: Place of its definition.
+        warnings: Warnings about its file.
     """
 
     key: str
@@ -91,7 +92,7 @@ class DatasetFile:
 
 
 def read_dataset(entity: Entity) -> DatasetFile:
-    """The dataset of a file.
+    """Return the dataset of a file.
 
     Raises:
         TaskFileError: With all problems of the file.
@@ -108,10 +109,13 @@ def read_dataset(entity: Entity) -> DatasetFile:
         if top.values.get(key) is not None
     ]
     if len(given) != 1:
-        what = "a dataset has one of source, generator_specification and file_path"
-        said = f", not {' and '.join(given)}" if given else ""
+        what = (
+            "a dataset needs exactly one of source, generator_specification "
+            "and file_path"
+        )
+        listed = f", not {' and '.join(given)}" if given else ""
         fix = "source: {type: local, file_path: ./rows.jsonl}"
-        top.problem(given[-1] if given else "key", what + said, fix)
+        top.problem(given[-1] if given else "key", what + listed, fix)
     if "generator_specification" in given:
         source = _generated(top)
     elif "source" in given:
@@ -120,7 +124,7 @@ def read_dataset(entity: Entity) -> DatasetFile:
             source, filters = _source(section)
     elif "file_path" in given:
         fix = "source: {type: local, file_path: …}"
-        warnings.append(f"{top.place('file_path')}: file_path is deprecated: {fix}")
+        warnings.append(f"{top.place('file_path')}: file_path is deprecated; use {fix}")
         source = _local(top)
     for key in ("source", "generator_specification", "file_path"):
         top.raw(key)
@@ -139,16 +143,19 @@ def read_dataset(entity: Entity) -> DatasetFile:
 def _source(section: Section) -> tuple[Source | None, tuple[SampleFilter, ...]]:
     given = section.values.get("type")
     if given in _TRACES:
-        what = f"source type {given!r} imports from another service, which is not done"
-        section.problem("type", what, "export the traces to JSONL, and use type: local")
+        what = (
+            f"source type {given!r} imports from another service, which is "
+            "not supported"
+        )
+        section.problem("type", what, "export the traces to JSONL and use type: local")
         return None, ()
     kind = section.one_of("type", "source type", _SOURCES, "")
     readers = {"local": _local, "folder": _folder, "url": _url, "huggingface": _hub}
-    found = readers[kind](section) if kind else None
+    source = readers[kind](section) if kind else None
     filters = [read_filter(entry) for entry in section.entries("filters")]
     if kind:
         section.close(f"a source of type {kind}")
-    return found, tuple(one for one in filters if one is not None)
+    return source, tuple(one for one in filters if one is not None)
 
 
 def _local(section: Section) -> LocalSource | None:
@@ -157,13 +164,13 @@ def _local(section: Section) -> LocalSource | None:
         return None
     place = section.place("file_path")
     if path.suffix.lower() not in _TABLES:
-        what = f"file_path: {path.name!r} is neither .csv nor .jsonl"
+        what = f"file_path: {path.name!r} must end in .csv or .jsonl"
         section.problem("file_path", what, "file_path: ./rows.jsonl")
     return LocalSource(path=path, place=place)
 
 
 def _path(section: Section, key: str) -> Path | None:
-    """A path relative to the file in which it stands."""
+    """Return a path, resolved relative to the file that contains it."""
     text = section.name(key)
     if text is None:
         section.problem(key, f"{key} is missing", f"{key}: ./data")
@@ -189,7 +196,7 @@ def _url(section: Section) -> UrlSource | None:
         return None
     path = PurePosixPath(urlsplit(url).path)
     if path.suffix.lower() not in _TABLES:
-        what = f"url: the path of {url!r} ends neither with .csv nor with .jsonl"
+        what = f"url: the path of {url!r} does not end in .csv or .jsonl"
         section.problem("url", what)
     return UrlSource(url=url, place=section.place("url"))
 
@@ -201,7 +208,7 @@ def _hub(section: Section) -> HubSource | None:
         if value is None:
             section.problem(key, f"{key} is missing", f"{key}: {example}")
     if "split" in arguments:
-        what = "load_dataset_kwargs: split stands beside it"
+        what = "load_dataset_kwargs must not contain split"
         section.problem("load_dataset_kwargs", what, f"split: {arguments['split']}")
     if path is None or split is None:
         return None

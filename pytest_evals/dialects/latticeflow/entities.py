@@ -1,8 +1,8 @@
-"""The entities of a folder: tasks, datasets, models and whatever else has a key.
+"""Index of the entities of a folder: tasks, datasets, models and other keyed objects.
 
-A name in a file is looked up in the run file that uses it, then in the file's own
-folder and everything below, then in the folder above and everything below, and so on up
-to the root of the suite.
+A key in a file is looked up in the run file that uses it, then in the file's own folder
+and its subfolders, then in the parent folder and its subfolders, and so on up to the
+root of the suite.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LISTS: Mapping[str, Kind] = {
     "tasks": "task",
     "policies": "policy",
 }
-"""Lists of a run file → what they hold."""
+"""Key of a run file's list → kind of its entries."""
 PROVIDER = "$provider"
 
 
@@ -39,10 +39,10 @@ class Entity:
     """One entity.
 
     Args:
-        kind: What it is.
-        key: Empty if it has none, or one that is no text.
-        file: Its keys and values, as if they were a file of their own.
-        place: Where it stands.
+        kind: Its kind.
+        key: Its key; empty if it is missing or not a string.
+        file: Its keys and values, as a separate file.
+        place: Place of its key.
     """
 
     kind: Kind
@@ -52,7 +52,7 @@ class Entity:
 
 
 _RUN_ONLY = LISTS.keys() - {"tasks", "policies"} | {"evaluation"}
-"""Keys by which a run file is known; it may have others."""
+"""Keys that identify a run file; it may have others."""
 _SHAPES: tuple[tuple[Kind, frozenset[str]], ...] = (
     ("adapter", frozenset({"process_input", "process_output"})),
     ("dataset", frozenset({"source", "generator_specification", "file_path"})),
@@ -62,7 +62,7 @@ _SHAPES: tuple[tuple[Kind, frozenset[str]], ...] = (
 
 
 def kind_of(values: Mapping[Any, Any]) -> Kind | None:
-    """What a mapping is, told from its keys; ``None`` for nothing of ours."""
+    """Return the kind of a mapping from its keys; ``None`` if it is not an entity."""
     if "task_specifications" in values:
         return "evaluation"
     named = {"key", "display_name", "definition"} & values.keys()
@@ -78,14 +78,14 @@ def kind_of(values: Mapping[Any, Any]) -> Kind | None:
     return None
 
 
-def cut(file: YamlFile, *steps: Step) -> YamlFile:
-    """A mapping inside a file, as if it were a file of its own."""
+def subfile(file: YamlFile, *steps: Step) -> YamlFile:
+    """Return a mapping inside a file as a separate file."""
     values: Any = file.values
     for step in steps:
         values = values[step]
     n = len(steps)
-    lines = {way[n:]: at for way, at in file.lines.items() if way[:n] == steps}
-    texts = {way[n:]: at for way, at in file.texts.items() if way[:n] == steps}
+    lines = {path[n:]: at for path, at in file.lines.items() if path[:n] == steps}
+    texts = {path[n:]: at for path, at in file.texts.items() if path[:n] == steps}
     lines.pop((), None)
     first = next(iter(lines.values()), None)
     path = first.path if first is not None else file.path
@@ -93,7 +93,7 @@ def cut(file: YamlFile, *steps: Step) -> YamlFile:
 
 
 def entities_in(file: YamlFile) -> Iterator[Entity]:
-    """The entity that a file is; of a run file, itself and all that it lists."""
+    """Yield the entity of a file; for a run file, also all entities that it lists."""
     kind = kind_of(file.values)
     if kind is None:
         return
@@ -108,18 +108,18 @@ def entities_in(file: YamlFile) -> Iterator[Entity]:
 
 
 def _entity(kind: Kind, file: YamlFile, steps: tuple[Step, ...]) -> Entity:
-    part = cut(file, *steps) if steps else file
+    part = subfile(file, *steps) if steps else file
     if kind == "model" and isinstance(part.values.get(PROVIDER), str):
-        part = _of_provider(part)
+        part = _expand_provider(part)
     key = part.values.get("key")
     place = part.lines.get(("key",)) or file.place(*steps)
     name = key if isinstance(key, str) else ""
     return Entity(kind=kind, key=name, file=part, place=place)
 
 
-def _of_provider(part: YamlFile) -> YamlFile:
-    """``$provider: openai/gpt-4.1-nano`` as the model that it is short for; its key is
-    that of the provider, and the model's with a dash for what a key cannot hold."""
+def _expand_provider(part: YamlFile) -> YamlFile:
+    """Expand ``$provider: openai/gpt-4.1-nano`` to a model. Its key combines provider
+    and model, with dashes in place of characters that keys cannot contain."""
     provider, _, model = part.values[PROVIDER].partition("/")
     name = re.sub(r"[^a-z0-9_-]+", "-", model.lower())
     key = f"{provider}${re.sub('-+', '-', name).strip('-')}"
@@ -135,11 +135,11 @@ def _of_provider(part: YamlFile) -> YamlFile:
 
 @dataclass(slots=True)
 class Entities:
-    """All entities of a suite; trees are read when they are first needed.
+    """All entities of a suite; folders are read on first use.
 
     Args:
-        root: Root of the suite; nothing above it is looked at.
-        base: Folder whose ``.env`` counts.
+        root: Root of the suite; folders above it are not searched.
+        base: Folder of the ``.env`` file.
         skips: Folders that are not entered.
     """
 
@@ -147,12 +147,12 @@ class Entities:
     base: Path | None = None
     skips: Callable[[Path], bool] = lambda path: False
     parameters: set[str] = field(default_factory=set)
-    """Keys that tasks and evaluations declare, as far as they were read."""
+    """Keys that tasks and evaluations declare, of those read so far."""
     _files: dict[Path, Sequence[Entity] | TaskFileError] = field(default_factory=dict)
     _trees: dict[Path, list[Path]] = field(default_factory=dict)
 
-    def of_file(self, path: Path) -> Sequence[Entity]:
-        """The entities of a file, the file itself first.
+    def in_file(self, path: Path) -> Sequence[Entity]:
+        """Return the entities of a file, the file itself first.
 
         Raises:
             TaskFileError: It cannot be read.
@@ -165,19 +165,19 @@ class Entities:
     def find(
         self, kind: Kind, key: str, near: Path, own: Sequence[Entity] = ()
     ) -> Entity | None:
-        """The entity of a key; ``None`` if nothing has it.
+        """Return the entity with a key, or ``None``.
 
         Args:
-            kind: What it should be.
-            key: As in a file.
-            near: The file that names it.
-            own: Entities that come before all others: those of a run file.
+            kind: Expected kind.
+            key: The key.
+            near: The file that contains the reference.
+            own: Entities with precedence over all others: those of a run file.
 
         Raises:
-            TaskFileError: Several are equally near.
+            TaskFileError: Several entities at the same distance have this key.
         """
         mine = [one for one in own if one.kind == kind and one.key == key]
-        if mine:  # a run file may refer to one file twice
+        if mine:  # a run file can refer to one file twice
             return _only([*{one.place: one for one in mine}.values()], key)
         for folder in self._levels(near):
             found = [one for one in self._below(folder, kind) if one.key == key]
@@ -185,31 +185,31 @@ class Entities:
                 return _only(found, key)
         return None
 
-    def missing(
+    def unknown_key(
         self, kind: Kind, key: str, near: Path, own: Sequence[Entity] = ()
     ) -> str:
-        """What is wrong where a key means nothing, with a near name or what is there;
-        and with files that could not be read, which may have it."""
+        """Return the error message for an unknown key: a similar key or the list of
+        known keys, and unreadable files, which might define it."""
         names = [one.key for one in own if one.kind == kind]
         for folder in self._levels(near):
             names += [one.key for one in self._below(folder, kind)]
         known = sorted({name for name in names if name})
         shown = ", ".join(known[:10]) + (" …" if len(known) > 10 else "")
-        hint = did_you_mean(key, known) or f"; there are: {shown or 'none'}"
+        hint = did_you_mean(key, known) or f"; known: {shown or 'none'}"
         unread = [
             str(Place(path))
             for path, found in self._files.items()
             if isinstance(found, TaskFileError)
         ]
         lost = f"; files that cannot be read: {', '.join(unread[:5])}" if unread else ""
-        return f"no {kind} called {key!r}{hint}{lost}"
+        return f"unknown {kind} {key!r}{hint}{lost}"
 
     def all(self, kind: Kind, near: Path) -> list[Entity]:
-        """All entities of a kind in the folder of a file and below."""
+        """Return all entities of a kind in the folder of a file and below it."""
         return list(self._below(near.absolute().parent, kind))
 
     def runs(self, places: Iterable[Path]) -> Iterator[Entity]:
-        """All run files and evaluations among files and folders."""
+        """Yield all run files and evaluations among files and folders."""
         kinds: tuple[Kind, ...] = ("run", "evaluation")
         for place in places:
             for path in self._tree(place) if os.path.isdir(place) else [place]:
@@ -226,7 +226,8 @@ class Entities:
             yield folder
 
     def _below(self, folder: Path, kind: Kind) -> Iterator[Entity]:
-        """Entities of a tree, each place once though run files refer to it too."""
+        """Yield the entities of a folder; one that run files also refer to is yielded
+        once."""
         seen: set[Place] = set()
         for path in self._tree(folder):
             found = self._read(path)

@@ -1,4 +1,5 @@
-"""Run files: which tasks are run with which values, on which samples."""
+"""Reads run files and evaluations: which tasks run, with which parameters, on which
+samples."""
 
 from __future__ import annotations
 
@@ -8,25 +9,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pytest_evals.dialects.latticeflow.entities import LISTS, Entity, cut
+from pytest_evals.dialects.latticeflow.entities import LISTS, Entity, subfile
 from pytest_evals.dialects.latticeflow.header import check_key, read_header
 from pytest_evals.dialects.latticeflow.parameters import (
-    Given,
     Parameter,
+    ParameterValue,
     read_parameters,
-    values_of,
+    resolve_values,
 )
 from pytest_evals.dialects.latticeflow.sample_rows import Subsample
-from pytest_evals.dialects.latticeflow.substitution import Values, substituted
+from pytest_evals.dialects.latticeflow.substitution import Values, substitute
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import Place, Problem, TaskFileError
 
-_HOWS = ("head", "random")
+_SUBSAMPLING = ("head", "random")
 _DEBUG = 10
-"""Samples of ``mode: debug``."""
+"""Number of samples of ``mode: debug``."""
 JUDGE_KEY = "judge"
-"""Key of the session's judge, for a judge that nobody names."""
+"""Key of the session's judge, used for a judge without a key."""
 _SCOPES = ("use_cases", "domains", "providers")
 
 
@@ -35,19 +36,19 @@ class Specification:
     """One task of an evaluation.
 
     Args:
-        key: Its name.
+        key: Its key.
         task: Key of the task.
         config: Values of the task's parameters.
-        model: Key of the model that is tested, empty if none is said.
-        subsample: Samples to take; ``None`` for all.
-        n_trials: Goes at each sample, 0 for what the task says.
-        n_runs: Runs of the whole task, 1 unless repeatability is asked for.
-        place: Where it stands.
+        model: Key of the tested model; empty if it is not set.
+        subsample: Samples to run; ``None`` for all.
+        n_trials: Trials per sample; 0 for the task's own number.
+        n_runs: Runs of the whole task; more than 1 to measure repeatability.
+        place: Place of its definition.
     """
 
     key: str
     task: str
-    config: Mapping[str, Given]
+    config: Mapping[str, ParameterValue]
     model: str
     subsample: Subsample | None
     n_trials: int
@@ -57,7 +58,7 @@ class Specification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """What ``evaluation`` of a run file says."""
+    """The ``evaluation`` section of a run file."""
 
     key: str
     display_name: str
@@ -70,11 +71,11 @@ class RunFile:
     """A run file.
 
     Args:
-        evaluation: ``None`` where the file only lists entities.
+        evaluation: ``None`` if the file only lists entities.
         secrets: Name → value; never shown.
         file: The file.
-        parameters: Keys that its evaluation declares.
-        warnings: What is odd about it.
+        parameters: Parameters that its evaluation declares.
+        warnings: Warnings about it.
     """
 
     evaluation: Evaluation | None
@@ -85,7 +86,7 @@ class RunFile:
 
 
 class _Sizes(NamedTuple):
-    """How much an evaluation or a run takes, where a specification says nothing."""
+    """Default numbers of samples and trials of an evaluation or a run."""
 
     n_samples: int = 0
     how: str = ""
@@ -93,24 +94,24 @@ class _Sizes(NamedTuple):
 
 
 def read_run(entity: Entity, given: Mapping[str, Any]) -> RunFile:
-    """A run file, or an evaluation that is a file of its own.
+    """Return a run file, or an evaluation in a separate file.
 
     Args:
         entity: The file.
-        given: Values of parameters, which beat those of the file.
+        given: Values of parameters; they override those of the file.
 
     Raises:
         TaskFileError: With all problems of it.
     """
-    reading = _Reading(entity, given)
-    file = reading.run() if entity.kind == "run" else reading.alone()
-    if reading.problems:
-        raise TaskFileError(reading.problems)
+    reader = _RunReader(entity, given)
+    file = reader.run_file() if entity.kind == "run" else reader.evaluation_file()
+    if reader.problems:
+        raise TaskFileError(reader.problems)
     return file
 
 
-class _Reading:
-    """One file on its way to a :class:`RunFile`."""
+class _RunReader:
+    """Reads one file into a :class:`RunFile`."""
 
     def __init__(self, entity: Entity, given: Mapping[str, Any]) -> None:
         self._entity, self._given = entity, given
@@ -118,8 +119,8 @@ class _Reading:
         self._warnings = list(entity.file.warnings)
         self._declared: list[str] = []
 
-    def alone(self) -> RunFile:
-        """An evaluation without a run file around it."""
+    def evaluation_file(self) -> RunFile:
+        """Read an evaluation without a run file."""
         evaluation = self._evaluation(self._entity.file, {}, _Sizes())
         return RunFile(
             evaluation=evaluation,
@@ -129,8 +130,8 @@ class _Reading:
             warnings=tuple(self._warnings),
         )
 
-    def run(self) -> RunFile:
-        """A run file; what it lists is read when it is used."""
+    def run_file(self) -> RunFile:
+        """Read a run file; the entities that it lists are read when they are used."""
         top = Section(self._entity.file, self.problems)
         for name in LISTS:
             top.entries(name)
@@ -138,9 +139,11 @@ class _Reading:
         for name, value in secrets.items():
             if not isinstance(value, str):
                 place = top.file.place("secrets", name)
-                self.problems.append(Problem(f"the secret {name!r} is no text", place))
+                self.problems.append(
+                    Problem(f"the secret {name!r} must be a string", place)
+                )
         config = {
-            str(name): Given(value, top.file.place("config", name))
+            str(name): ParameterValue(value, top.file.place("config", name))
             for name, value in top.take("config", dict, {}).items()
         }
         sizes = self._run_config(top)
@@ -148,10 +151,13 @@ class _Reading:
         top.close("a run file")
         evaluation = None
         if isinstance(top.values.get("evaluation"), dict):
-            part = cut(self._entity.file, "evaluation")
+            part = subfile(self._entity.file, "evaluation")
             evaluation = self._evaluation(part, config, sizes)
         elif section is None and config:
-            top.problem("config", "config has values for an evaluation; there is none")
+            top.problem(
+                "config",
+                "config has values for an evaluation, but the file has no evaluation",
+            )
         return RunFile(
             evaluation=evaluation,
             secrets={str(k): v for k, v in secrets.items() if isinstance(v, str)},
@@ -174,20 +180,20 @@ class _Reading:
         return sizes
 
     def _evaluation(
-        self, file: YamlFile, config: Mapping[str, Given], run: _Sizes
+        self, file: YamlFile, config: Mapping[str, ParameterValue], run_file: _Sizes
     ) -> Evaluation:
         parameters = read_parameters(Section(file, self.problems))
         known = {one.key for one in parameters}
         self._declared += known
         typed = {
-            name: Given(value, _OPTION)
+            name: ParameterValue(value, _OPTION)
             for name, value in self._given.items()
             if name in known
         }
         given = {**config, **typed}
-        values = values_of(parameters, given, self.problems, _fallback)
+        values = resolve_values(parameters, given, self.problems, _fallback)
         steps = ("task_specifications",)
-        filled = substituted(file, steps, Values(values), self.problems)
+        filled = substitute(file, steps, Values(values), self.problems)
         top = Section(filled, self.problems)
         header = read_header(top, "an evaluation", ("key", "display_name"))
         if top.values.get("description") is None:
@@ -196,15 +202,15 @@ class _Reading:
         _cache_policy(top)
         debug = self._mode(top)
         sizes = _Sizes(
-            run.n_samples or own.n_samples or debug,
-            run.how or own.how,
-            run.n_trials,
+            run_file.n_samples or own.n_samples or debug,
+            run_file.how or own.how,
+            run_file.n_trials,
         )
         for name in (*_SCOPES, "config_spec"):
             top.raw(name)
         entries = top.entries("task_specifications")
         if not entries:
-            what = "an evaluation lists task_specifications"
+            what = "an evaluation needs task_specifications"
             fix = "task_specifications: [{task_key: my-task}]"
             top.problem("task_specifications", what, fix)
         top.close("an evaluation")
@@ -219,14 +225,14 @@ class _Reading:
         if top.values.get("mode") is None:
             return 0
         mode = top.one_of("mode", "mode", ("debug", "full"), "full")
-        fix = "num_samples: 10" if mode == "debug" else "leave it out"
-        self._warnings.append(f"{top.place('mode')}: mode is deprecated: {fix}")
+        fix = "num_samples: 10" if mode == "debug" else "remove it"
+        self._warnings.append(f"{top.place('mode')}: mode is deprecated; {fix}")
         return _DEBUG if mode == "debug" else 0
 
     def _specifications(
         self, entries: list[Section], sizes: _Sizes
     ) -> tuple[Specification, ...]:
-        found: dict[str, Specification] = {}
+        specifications: dict[str, Specification] = {}
         tasks = Counter(str(entry.values.get("task_key")) for entry in entries)
         seen = Counter[str]()
         for entry in entries:
@@ -234,11 +240,11 @@ class _Reading:
             seen[task] += 1
             auto = f"{task}_{seen[task]}" if tasks[task] > 1 else f"{task}"
             one = self._specification(entry, sizes, auto)
-            if one.key in found:
-                what = f"there is another specification called {one.key!r}"
-                entry.problem("key", what, "give each a key of its own")
-            found[one.key] = one
-        return tuple(found.values())
+            if one.key in specifications:
+                what = f"duplicate specification {one.key!r}"
+                entry.problem("key", what, "use a unique key")
+            specifications[one.key] = one
+        return tuple(specifications.values())
 
     def _specification(self, entry: Section, sizes: _Sizes, auto: str) -> Specification:
         key = entry.text("key", auto)
@@ -248,14 +254,18 @@ class _Reading:
         if task is None:
             entry.problem("task_key", "task_key is missing", "task_key: my-task")
         config = {
-            str(name): Given(value, entry.file.place(*entry.steps, "task_config", name))
+            str(name): ParameterValue(
+                value, entry.file.place(*entry.steps, "task_config", name)
+            )
             for name, value in entry.take("task_config", dict, {}).items()
         }
         if entry.values.get("dataset_key") is not None:
             dataset = entry.text("dataset_key")
-            config.setdefault("dataset_key", Given(dataset, entry.place("dataset_key")))
+            config.setdefault(
+                "dataset_key", ParameterValue(dataset, entry.place("dataset_key"))
+            )
         own = _sizes(entry, sizes)
-        n_runs, n_trials = self._repeats(entry, sizes.n_trials)
+        n_runs, n_trials = self._repetitions(entry, sizes.n_trials)
         for name in ("display_name", "task_result_log_path"):
             entry.text(name)
         model = entry.text("model_key")
@@ -272,8 +282,8 @@ class _Reading:
             place=entry.place(),
         )
 
-    def _repeats(self, entry: Section, n_trials: int) -> tuple[int, int]:
-        """Runs of the whole task, and goes at each sample."""
+    def _repetitions(self, entry: Section, n_trials: int) -> tuple[int, int]:
+        """Return the number of runs of the whole task, and of trials per sample."""
         kinds = ("standard", "repeatability")
         kind = entry.one_of("type", "type of specification", kinds, kinds[0])
         n_runs = 1
@@ -284,7 +294,10 @@ class _Reading:
                 section.problem("num_runs", "num_runs is missing", "num_runs: 5")
             section.close("repeatability")
         if (kind == "repeatability") != (section is not None):
-            what = "type: repeatability and repeatability: {num_runs: …} go together"
+            what = (
+                "type: repeatability requires repeatability: {num_runs: …}, and "
+                "vice versa"
+            )
             entry.problem("type" if section is None else "repeatability", what)
         trials = entry.section("trials")
         if trials is not None:
@@ -297,7 +310,8 @@ _OPTION = Place(Path("--evals-latticeflow-config"))
 
 
 def _fallback(parameter: Parameter) -> str | None:
-    """A model that nobody names is the tested one, or the session's judge."""
+    """Return the key of a model that is not set: the tested model, or the session's
+    judge."""
     if parameter.type != "model":
         return None
     return JUDGE_KEY if parameter.usage == "judge_model" else ""
@@ -310,13 +324,16 @@ def _sizes(section: Section, default: _Sizes) -> _Sizes:
     else:
         section.raw("num_samples")
     if section.values.get("subsampling") is not None:
-        how = section.one_of("subsampling", "subsampling", _HOWS, _HOWS[0])
+        how = section.one_of(
+            "subsampling", "subsampling", _SUBSAMPLING, _SUBSAMPLING[0]
+        )
     else:
         section.raw("subsampling")
     return default._replace(n_samples=n, how=how)
 
 
 def _cache_policy(section: Section) -> None:
-    """What upstream does with stored results; here options of the session say that."""
+    """Check ``cache_policy``, which has no effect here: the session's options control
+    the cache."""
     words = ("reuse", "update", "no-cache")
     section.one_of("cache_policy", "cache_policy", words, words[0])

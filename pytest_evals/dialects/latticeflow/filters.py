@@ -1,8 +1,8 @@
-"""Filters of datasets and of actions: a value of a document held against another.
+"""Filters of datasets and of actions: compare a value of a document with a constant.
 
-What upstream compares is compared alike; where upstream raises, or silently never
-matches, since a digit string is no number there, the two are compared as what they look
-like.
+Comparisons give LatticeFlow's results. Where LatticeFlow raises or silently never
+matches (it does not treat a digit string as a number), both values are compared as
+numbers if they look like numbers.
 """
 
 from __future__ import annotations
@@ -37,17 +37,18 @@ class SampleFilter:
     """One filter.
 
     Args:
-        op: How it compares.
-        expression: What of the document.
-        wanted: With what: a value, a list for a membership, ``None`` for neither.
+        op: The comparison.
+        expression: The expression that selects the document's value.
+        expected: The expected value, a list for membership tests, ``None`` for unary
+            tests.
     """
 
     op: str
     expression: Expression
-    wanted: Any = None
+    expected: Any = None
 
     def matches(self, variables: Mapping[str, Any]) -> bool:
-        """Whether a document is what the filter says.
+        """Return whether a document matches the filter.
 
         Raises:
             DocumentError: The expression fails, or its value cannot be compared.
@@ -58,20 +59,20 @@ class SampleFilter:
             return not self.expression.exists(variables)
         value = self.expression.value(variables)
         try:
-            return _TESTS[self.op](value, self.wanted)
+            return _TESTS[self.op](value, self.expected)
         except TypeError as error:
             what = f"{self.expression.what}: {self.op}: {error}"
             raise FieldError(what, self.expression.place) from None
 
 
 def read_filter(section: Section, owner: str = "a filter") -> SampleFilter | None:
-    """A filter; what is wrong with it are problems of its file."""
+    """Return a filter; errors are added to the problems of the section."""
     op = section.one_of("op", "filter operation", _OPS, "")
     text = section.take("expression", str, "")
     if not text:
         fix = 'expression: "{{ sample.split }}"'
-        section.problem("expression", f"{owner} has an expression", fix)
-    wanted = _wanted(section, op)
+        section.problem("expression", f"{owner} needs an expression", fix)
+    expected = _expected(section, op)
     for key in () if op else ("value", "values"):
         section.raw(key)
     section.close(f"{owner} with op: {op}" if op else owner)
@@ -83,14 +84,14 @@ def read_filter(section: Section, owner: str = "a filter") -> SampleFilter | Non
     except TaskFileError as error:
         section.problems.extend(error.problems)
         return None
-    return SampleFilter(op=op, expression=expression, wanted=wanted)
+    return SampleFilter(op=op, expression=expression, expected=expected)
 
 
-def _wanted(section: Section, op: str) -> Any:
+def _expected(section: Section, op: str) -> Any:
     if op in _COMPARISONS:
         value = section.raw("value")
         if not isinstance(value, str | int | float):
-            what = f"{op} compares with a text, a number or a truth, not {value!r}"
+            what = f"{op} compares with a string, a number or a boolean, not {value!r}"
             section.problem("value", what, "value: test")
         elif op not in ("equals", "not_equals") and _number(value) is None:
             what = f"{op} compares with a number, not {value!r}"
@@ -104,14 +105,14 @@ def _wanted(section: Section, op: str) -> Any:
             return []
         for one in values:
             if not isinstance(one, str | int | float):
-                what = f"values are texts, numbers or truths, not {one!r}"
+                what = f"values must be strings, numbers or booleans, not {one!r}"
                 section.problem("values", what)
         return values
     return None
 
 
 def _number(value: Any) -> float | None:
-    """The number that a value is or looks like."""
+    """Return the value as a number, if it is one or looks like one."""
     if isinstance(value, bool | int | float):
         return value
     if isinstance(value, str):
@@ -122,28 +123,28 @@ def _number(value: Any) -> float | None:
     return None
 
 
-def _equal(value: Any, wanted: Any) -> bool:
-    if value == wanted:
+def _equal(value: Any, expected: Any) -> bool:
+    if value == expected:
         return True
-    if isinstance(value, bool) or isinstance(wanted, bool):
-        return str(value).lower() == str(wanted).lower()
-    numbers = _number(value), _number(wanted)
+    if isinstance(value, bool) or isinstance(expected, bool):
+        return str(value).lower() == str(expected).lower()
+    numbers = _number(value), _number(expected)
     if None not in numbers and numbers[0] == numbers[1]:
         return True
-    return str(value) == str(wanted)
+    return str(value) == str(expected)
 
 
 def _ordered(test: Callable[[float, float], bool]) -> Callable[[Any, Any], bool]:
-    def compare(value: Any, wanted: Any) -> bool:
-        left, right = _number(value), _number(wanted)
+    def compare(value: Any, expected: Any) -> bool:
+        left, right = _number(value), _number(expected)
         if left is None or right is None:
-            raise TypeError(f"{value!r:.60} is no number")
+            raise TypeError(f"{value!r:.60} is not a number")
         return test(left, right)
 
     return compare
 
 
-def _truth(value: Any) -> bool:
+def _boolean(value: Any) -> bool:
     if isinstance(value, bool):
         return value
     if isinstance(value, str) and value.strip().lower() in ("true", "false"):
@@ -153,29 +154,29 @@ def _truth(value: Any) -> bool:
 
 _TESTS: Mapping[str, Callable[[Any, Any], bool]] = {
     "equals": _equal,
-    "not_equals": lambda value, wanted: not _equal(value, wanted),
+    "not_equals": lambda value, expected: not _equal(value, expected),
     "greater_than": _ordered(lambda left, right: left > right),
     "less_than": _ordered(lambda left, right: left < right),
     "greater_or_equal": _ordered(lambda left, right: left >= right),
     "less_or_equal": _ordered(lambda left, right: left <= right),
-    "in": lambda value, wanted: any(_equal(value, one) for one in wanted),
-    "not_in": lambda value, wanted: not any(_equal(value, one) for one in wanted),
-    "is_true": lambda value, _: _truth(value),
-    "is_false": lambda value, _: not _truth(value),
+    "in": lambda value, expected: any(_equal(value, one) for one in expected),
+    "not_in": lambda value, expected: not any(_equal(value, one) for one in expected),
+    "is_true": lambda value, _: _boolean(value),
+    "is_false": lambda value, _: not _boolean(value),
 }
 
 
-def kept(rows: list[Any], filters: tuple[SampleFilter, ...]) -> list[Any]:
-    """The rows that all filters match.
+def matching_rows(rows: list[Any], filters: tuple[SampleFilter, ...]) -> list[Any]:
+    """Return the rows that match all filters.
 
     Raises:
-        DocumentError: A filter fails on a row; the text says on which.
+        DocumentError: A filter fails on a row; the message has the row's number.
     """
-    found = []
+    matches = []
     for number, row in enumerate(rows):
         try:
             if all(one.matches({**row, "sample": row}) for one in filters):
-                found.append(row)
+                matches.append(row)
         except DocumentError as error:
             raise DocumentError(f"row {number}: {error}") from error
-    return found
+    return matches

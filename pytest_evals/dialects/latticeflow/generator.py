@@ -1,7 +1,7 @@
-"""Generators: the rows of a dataset that is made from others.
+"""Generates the rows of a dataset from other datasets.
 
-Synthesizers form a chain; each makes any number of samples of one. Samples are made in
-order until there are as many as the dataset asks for.
+Synthesizers form a chain; each turns one sample into any number of samples. Samples are
+generated in order until the requested number is reached.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import Any
 from pytest_evals.dialects.latticeflow.dataset_file import GeneratedSource
 from pytest_evals.dialects.latticeflow.header import read_header
 from pytest_evals.dialects.latticeflow.parameters import (
-    Given,
+    ParameterValue,
     read_parameters,
-    values_of,
+    resolve_values,
 )
 from pytest_evals.dialects.latticeflow.prompts.templates import (
     SampleTemplate,
     compile_template,
 )
 from pytest_evals.dialects.latticeflow.samples import Rows
-from pytest_evals.dialects.latticeflow.snippets.return_values import as_json
+from pytest_evals.dialects.latticeflow.snippets.return_values import to_json
 from pytest_evals.dialects.latticeflow.snippets.snippet import (
     SnippetFunction,
     snippet_of,
 )
-from pytest_evals.dialects.latticeflow.substitution import Values, substituted
+from pytest_evals.dialects.latticeflow.substitution import Values, substitute
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError
@@ -37,11 +37,11 @@ from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError
 Row = Mapping[str, Any]
 Synthesizer = Callable[[Row], Iterable[Row]]
 Datasets = Callable[[str, Place], Rows]
-"""Key of a dataset, and where it is named → its rows; raises ``TaskFileError``."""
+"""Key of a dataset, and place of the reference → its rows; raises ``TaskFileError``."""
 ID = "sample_id"
 TEXT = "text"
-"""The column that a template writes, which is where upstream's synthesizers of
-questions look for the text."""
+"""Column that a template writes; LatticeFlow's question synthesizers read the text from
+it."""
 _TYPE = "declarative_dataset_generator"
 _REFUSED = (
     "llm",
@@ -52,13 +52,13 @@ _REFUSED = (
 )
 
 
-def generated(
+def generate_rows(
     source: GeneratedSource,
     file: YamlFile,
     secret: Callable[[str], str | None],
     datasets: Datasets,
 ) -> Rows:
-    """The rows that a generator makes.
+    """Return the rows that a generator produces.
 
     Args:
         source: The dataset's entry, with the values of the generator's parameters.
@@ -67,11 +67,11 @@ def generated(
         datasets: Rows of the datasets that the generator uses.
 
     Raises:
-        TaskFileError: It cannot be used, or fails.
+        TaskFileError: It is invalid, or fails.
     """
     problems: list[Problem] = []
     definition = _definition(file, secret, source, problems)
-    base = _base(definition, datasets) if definition is not None else None
+    base = _base_rows(definition, datasets) if definition is not None else None
     chain = _chain(definition) if definition is not None else []
     if definition is not None:
         definition.one_of("type", "generator type", (_TYPE,), _TYPE)
@@ -79,14 +79,16 @@ def generated(
     if problems or base is None:
         raise TaskFileError(problems)
     try:
-        made = [dict(row) for row in islice(_through(chain, base()), source.n)]
+        rows = [dict(row) for row in islice(_apply_chain(chain, base()), source.n)]
     except DocumentError as error:
         what = f"the generator {source.generator!r} fails: {error}"
         raise TaskFileError([Problem(what, source.place)]) from error
-    ids = {str(row.get(ID)) for row in made}
-    if len(ids) < len(made):  # several were made of one, and need ids of their own
-        made = [{k: v for k, v in row.items() if k != ID} for row in made]
-    return made
+    ids = {str(row.get(ID)) for row in rows}
+    if len(ids) < len(
+        rows
+    ):  # several rows of one sample share its id; drop it to number them
+        rows = [{k: v for k, v in row.items() if k != ID} for row in rows]
+    return rows
 
 
 def _definition(
@@ -95,47 +97,47 @@ def _definition(
     source: GeneratedSource,
     problems: list[Problem],
 ) -> Section | None:
-    """The definition with its parameters filled in."""
+    """Return the definition with its parameters filled in."""
     outer = Section(file, problems)
     read_header(outer, "a generator", ("key", "display_name", "description"))
     parameters = read_parameters(outer)
     outer.take("secrets", dict, {})
     given = {
-        str(name): Given(value, source.section.place("dataset_generator_config"))
+        str(name): ParameterValue(
+            value, source.section.place("dataset_generator_config")
+        )
         for name, value in source.config.items()
     }
-    values = values_of(parameters, given, problems, lambda _one: None)
+    values = resolve_values(parameters, given, problems, lambda _one: None)
     outer.raw("definition")
     outer.close("a generator")
-    holes = Values(values, secret)
-    filled = substituted(file, ("definition",), holes, problems)
+    placeholders = Values(values, secret)
+    filled = substitute(file, ("definition",), placeholders, problems)
     return Section(filled, problems).section("definition")
 
 
-def _through(chain: Sequence[Synthesizer], rows: Iterable[Row]) -> Iterator[Row]:
+def _apply_chain(chain: Sequence[Synthesizer], rows: Iterable[Row]) -> Iterator[Row]:
     for one in chain:
-        rows = _each(one, rows)
+        rows = _apply(one, rows)
     return iter(rows)
 
 
-def _each(one: Synthesizer, rows: Iterable[Row]) -> Iterator[Row]:
+def _apply(one: Synthesizer, rows: Iterable[Row]) -> Iterator[Row]:
     for row in rows:
         yield from one(row)
 
 
-def _base(
+def _base_rows(
     definition: Section, datasets: Datasets
 ) -> Callable[[], Iterable[Row]] | None:
-    """What gives the samples at the start of the chain."""
+    """Return a function that yields the samples at the start of the chain."""
     section = definition.section("dataset")
     if section is None:
         fix = "dataset: {type: empty}"
-        definition.problem("dataset", "a generator has a dataset", fix)
+        definition.problem("dataset", "a generator needs a dataset", fix)
         return None
     if section.values.get("type") == "task_result":
-        section.problem(
-            "type", "samples of task results are not there without a server"
-        )
+        section.problem("type", "task_result samples require LatticeFlow's server")
         return None
     kind = section.one_of("type", "kind of samples", tuple(_READERS), "")
     found = _READERS[kind](section, datasets) if kind else None
@@ -156,7 +158,7 @@ def _inline(section: Section, datasets: Datasets) -> Callable[[], Iterable[Row]]
     return lambda: samples
 
 
-def _of_dataset(section: Section, datasets: Datasets) -> Callable[[], Iterable[Row]]:
+def _dataset(section: Section, datasets: Datasets) -> Callable[[], Iterable[Row]]:
     key = section.name("key")
     if key is None:
         section.problem("key", "key is missing", "key: << config.seeds >>")
@@ -164,14 +166,16 @@ def _of_dataset(section: Section, datasets: Datasets) -> Callable[[], Iterable[R
     return lambda: shuffled(datasets(key or "", place))
 
 
-def _combined(section: Section, datasets: Datasets) -> Callable[[], Iterable[Row]]:
+def _combinations(section: Section, datasets: Datasets) -> Callable[[], Iterable[Row]]:
     keys = section.take("keys", list, [])
     if not keys:
         section.problem("keys", "keys are missing", "keys: [<< config.a >>]")
     shuffled, place = _order(section), section.place("keys")
 
     def rows() -> Iterable[Row]:
-        return shuffled(list(_evenly([datasets(str(key), place) for key in keys])))
+        return shuffled(
+            list(_balanced_product([datasets(str(key), place) for key in keys]))
+        )
 
     return rows
 
@@ -179,16 +183,17 @@ def _combined(section: Section, datasets: Datasets) -> Callable[[], Iterable[Row
 _READERS: Mapping[str, Callable[[Section, Datasets], Any]] = {
     "empty": _empty,
     "inline_samples": _inline,
-    "dataset_samples": _of_dataset,
-    "dataset_sample_combinations": _combined,
+    "dataset_samples": _dataset,
+    "dataset_sample_combinations": _combinations,
 }
 
 
 def _order(section: Section) -> Callable[[Sequence[Row]], Sequence[Row]]:
-    """As they come, or in an order that is drawn."""
+    """Return a function that keeps the order of rows, or shuffles them with
+    ``random_seed``."""
     seed = section.raw("random_seed")
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
-        section.problem("random_seed", f"random_seed is a whole number, not {seed!r}")
+        section.problem("random_seed", f"random_seed must be an integer, not {seed!r}")
 
     def order(rows: Sequence[Row]) -> Sequence[Row]:
         if seed is None:
@@ -200,10 +205,11 @@ def _order(section: Section) -> Callable[[Sequence[Row]], Sequence[Row]]:
     return order
 
 
-def _evenly(datasets: Sequence[Sequence[Row]]) -> Iterator[Row]:
-    """All combinations of one row each, in an order that uses every row alike often
-    from the start: side by side with the shorter one repeated, then with it shifted by
-    one, and so on. A later dataset's columns beat those of earlier ones."""
+def _balanced_product(datasets: Sequence[Sequence[Row]]) -> Iterator[Row]:
+    """Yield all combinations of one row of each dataset, ordered so that every prefix
+    uses all rows about equally often. First the datasets are paired row by row with the
+    shorter one repeated, then with the shorter one shifted by one row, and so on.
+    Columns of later datasets override those of earlier ones."""
     first, *others = datasets
     found = list(first)
     for other in others:
@@ -223,13 +229,16 @@ def _chain(definition: Section) -> list[Synthesizer]:
     entries = definition.entries("synthesizers")
     if not entries:
         fix = "synthesizers: [{type: empty}]"
-        definition.problem("synthesizers", "a generator has synthesizers", fix)
+        definition.problem("synthesizers", "a generator needs synthesizers", fix)
     found = []
     for entry in entries:
         given = entry.values.get("type")
         if given in _REFUSED:
-            what = f"the synthesizer {given!r} asks a model, which is not done here"
-            fix = "generate the dataset once, and use it as a file"
+            what = (
+                f"the synthesizer {given!r} requires a model, which is not "
+                "supported here"
+            )
+            fix = "generate the dataset once and use the file"
             entry.problem("type", what, fix)
             continue
         kind = entry.one_of("type", "synthesizer", tuple(_SYNTHESIZERS), "")
@@ -256,15 +265,17 @@ def _python(entry: Section) -> Synthesizer | None:
     names = [key for key in entry.values if str(key).endswith("_snippet")]
     key = names[0] if len(names) == 1 else "synthesize_snippet"
     function = snippet_of(entry, key, "synthesize")
-    return partial(_synthesized, function) if function is not None else None
+    return partial(_run_snippet, function) if function is not None else None
 
 
-def _synthesized(function: SnippetFunction, row: Row) -> Iterable[Row]:
-    def read(made: Any) -> list[dict[str, Any]]:
-        are_rows = isinstance(made, list) and all(isinstance(x, Mapping) for x in made)
+def _run_snippet(function: SnippetFunction, row: Row) -> Iterable[Row]:
+    def read(rows: Any) -> list[dict[str, Any]]:
+        are_rows = isinstance(rows, list) and all(isinstance(x, Mapping) for x in rows)
         if not are_rows:
-            raise function.refused(f"returns a list of samples, not {made!r:.80}")
-        return [as_json(one, lambda value: value) for one in made]
+            raise function.invalid_return(
+                f"must return a list of samples, not {rows!r:.80}"
+            )
+        return [to_json(one, lambda value: value) for one in rows]
 
     return function.read(read, dict(row))
 
@@ -275,7 +286,9 @@ def _template(entry: Section) -> Synthesizer | None:
     fields = entry.take("fields", dict, {})
     for name, values in fields.items():
         if not isinstance(values, list) or not values:
-            entry.problem("fields", f"the field {name!r} is a list of values")
+            entry.problem(
+                "fields", f"the field {name!r} must be a non-empty list of values"
+            )
     if not any(texts):
         entry.problem("template", "template is missing", 'template: "Is {what} red?"')
         return None
@@ -285,13 +298,13 @@ def _template(entry: Section) -> Synthesizer | None:
     except TaskFileError as error:
         entry.problems.extend(error.problems)
         return None
-    return partial(_written, templates, fields)
+    return partial(_fill_templates, templates, fields)
 
 
-def _written(
+def _fill_templates(
     templates: Sequence[SampleTemplate], fields: Mapping[str, Sequence[Any]], row: Row
 ) -> Iterator[Row]:
-    """The cross product of all templates and the values of all fields."""
+    """Yield the cross product of all templates and all field values."""
     for template in templates:
         text = template.render({"source": row})
         for values in product(*fields.values()):

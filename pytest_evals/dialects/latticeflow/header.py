@@ -1,4 +1,4 @@
-"""What every entity has: a key, a name and words about it."""
+"""Header of every entity: key, display name, description and tags."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pytest_evals.errors import Problem
 
 _KEY = re.compile(r"[A-Za-z0-9_\-]+")
 _PROVIDED = re.compile(r"[A-Za-z0-9_\-]+(\$[A-Za-z0-9_\-]+)?")
-"""Of models and adapters, which providers have too: ``openai$gpt-4-1-nano``."""
+"""Keys of models and adapters may start with a provider: ``openai$gpt-4-1-nano``."""
 LONGEST = 250
 
 
 class Header(NamedTuple):
-    """Of an entity."""
+    """Header of an entity."""
 
     key: str
     display_name: str
@@ -27,13 +27,13 @@ class Header(NamedTuple):
 def read_header(
     top: Section, owner: str, required: Sequence[str], *, provided: bool = False
 ) -> Header:
-    """The header of an entity; what is wrong with it are problems of its file.
+    """Return the header of an entity; errors are added to the problems of the section.
 
     Args:
         top: The entity.
-        owner: What it is, in words: ``a task``.
-        required: Keys that it must have.
-        provided: Whether its key may begin with that of a provider.
+        owner: Its kind, as shown in messages: ``a task``.
+        required: Required keys.
+        provided: Whether its key may start with that of a provider.
     """
     key = top.text("key")
     texts = {name: top.text(name) for name in ("display_name", "description")}
@@ -51,18 +51,20 @@ def read_header(
 def check_key(
     section: Section, name: str, owner: str, *, provided: bool = False
 ) -> None:
-    """Note an invalid key; see :func:`read_header`. Other types than text are noted by
-    whoever reads the value."""
+    """Report an invalid key (see :func:`read_header`). A key that is not a string is
+    reported where its value is read."""
     key = section.values.get(name)
     if not isinstance(key, str):
         return
     pattern = _PROVIDED if provided else _KEY
     if pattern.fullmatch(key) and len(key) <= LONGEST:
         return
-    wanted = f"letters, digits, _ and -, at most {LONGEST}"
+    allowed = f"letters, digits, _ and -, at most {LONGEST}"
     fix = re.sub(r"[^A-Za-z0-9_\-]+", "-", key).strip("-")[:LONGEST]
     section.problem(
-        name, f"the key of {owner} is {wanted}, not {key!r:.80}", f"{name}: {fix}"
+        name,
+        f"the key of {owner} may contain {allowed}, not {key!r:.80}",
+        f"{name}: {fix}",
     )
 
 
@@ -72,7 +74,7 @@ def _tags(top: Section) -> tuple[str, ...]:
         if isinstance(tag, str):
             tags.append(tag)
             continue
-        what = f"a tag is a text, not {tag!r}"
+        what = f"a tag must be a string, not {tag!r}"
         place = top.file.place(*top.steps, "tags", number)
         top.problems.append(Problem(what, place, f"quote it: {str(tag)!r}"))
     return tuple(tags)

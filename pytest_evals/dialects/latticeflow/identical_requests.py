@@ -1,4 +1,4 @@
-"""Tasks whose samples all send the same, and the refusal of such samples."""
+"""Refuses samples of tasks in which all samples send the same request."""
 
 from __future__ import annotations
 
@@ -17,49 +17,50 @@ _MOST_ROUNDS = 20
 _REPLY = Response(
     text=json.dumps({"choices": [{"message": {"role": "assistant", "content": "?"}}]})
 )
-"""What every model is taken to answer, in the form that all of them can have."""
+"""Reply assumed for every model, in a form that all adapters can parse."""
 
 
-def refusing_identical(
+def refuse_identical(
     recipe: SampleRecipe, total: Callable[[], int], place: Place
 ) -> Callable[[int], Asked]:
-    """``recipe.ask``, which fails for each sample if all of them send the same.
+    """Return ``recipe.ask``, which fails for each sample if all samples send the same
+    requests.
 
     Args:
         recipe: The task.
         total: Number of samples.
-        place: Of the task.
+        place: Place of the task.
     """
     solver = recipe.solver
     if solver is None or not solver.is_declared or recipe.earlier is not None:
-        return recipe.ask  # what is sent is known only by running code
-    identical = IdenticalPrompts(lambda index: _sent(recipe, index), total)
+        return recipe.ask  # the requests are known only by running the user's code
+    identical = IdenticalPrompts(lambda index: _requests(recipe, index), total)
 
     def ask(index: int) -> Asked:
-        asked = recipe.ask(index)
+        round_ = recipe.ask(index)
         if identical.n:
-            fix = f"correct the template; if it is meant: tags: [{ALLOWED}]"
+            fix = f"correct the template; if it is intended: tags: [{ALLOWED}]"
             raise FieldError(identical.text, place, fix)
-        return asked
+        return round_
 
     return ask
 
 
-def _sent(recipe: SampleRecipe, index: int) -> list[Ask]:
-    """All that a solver asks about a sample, if it always gets the same reply."""
+def _requests(recipe: SampleRecipe, index: int) -> list[Ask]:
+    """Return all requests of a solver for a sample, if every reply is the same."""
     assert recipe.solver is not None
     dialogue = recipe.solver.solver.dialogue(recipe.sample(index), 0)
-    sent: list[Ask] = []
+    requests: list[Ask] = []
     try:
-        asked = next(dialogue)
+        round_ = next(dialogue)
         for _ in range(_MOST_ROUNDS):
-            sent += asked
-            asked = dialogue.send([_REPLY] * len(asked))
+            requests += round_
+            round_ = dialogue.send([_REPLY] * len(round_))
     except StopIteration:
         pass
     except DocumentError:
-        if not sent:
+        if not requests:
             raise
     finally:
         dialogue.close()
-    return sent
+    return requests

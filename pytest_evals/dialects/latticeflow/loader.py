@@ -1,4 +1,4 @@
-"""LatticeFlow's task files and run files: a YAML file → tasks."""
+"""Loads the tasks of a task file or run file."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.dialects.latticeflow.assembly import assembled
+from pytest_evals.dialects.latticeflow.assembly import assemble
 from pytest_evals.dialects.latticeflow.entities import Entities, Entity
 from pytest_evals.dialects.latticeflow.evaluation import (
     Evaluation,
     Specification,
     read_run,
 )
-from pytest_evals.dialects.latticeflow.parameters import Given, Parameter
+from pytest_evals.dialects.latticeflow.parameters import Parameter, ParameterValue
 from pytest_evals.dialects.latticeflow.policies import PolicyRule, gates_of, read_policy
 from pytest_evals.dialects.latticeflow.suite import EntitySuite
 from pytest_evals.dialects.latticeflow.task_file import TaskEntity, marker, read_task
-from pytest_evals.dialects.latticeflow.task_parts import Assembled, Use
+from pytest_evals.dialects.latticeflow.task_parts import AssembledTask, TaskUse
 from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 
@@ -27,7 +27,7 @@ _OPTION = Place(Path("--evals-latticeflow-config"))
 
 
 def entities_of(path: Path, options: TaskOptions) -> Entities:
-    """What the files around a file may name."""
+    """Return the index of the entities that a file can refer to."""
     root = Path(options.root) if options.root else path.absolute().parent
     return Entities(root=root, base=Path(options.base) if options.base else None)
 
@@ -37,49 +37,50 @@ def load_tasks(
     options: TaskOptions,
     entities: Entities | None = None,
     *,
-    beside: Sequence[Path] = (),
+    collected: Sequence[Path] = (),
 ) -> tuple[Task, ...]:
-    """The tasks of a file, as far as the options select them.
+    """Return the tasks of a file that the options select.
 
     Args:
         path: A task file or a run file.
-        options: What the command line changes.
-        entities: What the files around it may name; those that are known already save
-            time.
-        beside: Files and folders that are collected with it: a task that a run file
-            among these runs is left to that.
+        options: The session's options.
+        entities: Index of the entities around the file; pass a shared one to save time.
+        collected: Files and folders of the same session. A task that one of their run
+            files runs is not run separately.
 
     Raises:
         TaskFileError: With all problems of it.
     """
     known = entities or entities_of(path, options)
-    first, *listed = known.of_file(path) or _undeclared(path)
+    first, *listed = known.in_file(path) or _refuse_undeclared(path)
     suite = EntitySuite(entities=known, options=options)
     if first.kind == "task":
-        if _is_run(first, known, beside):
+        if _is_run(first, known, collected):
             return ()
-        return tuple(_alone(first, suite))
+        return tuple(_single_task(first, suite))
     if first.kind in ("run", "evaluation"):
         return tuple(_run(first, listed, suite))
-    what = f"this is a {first.kind}, and no task"
+    what = f"this file defines a {first.kind}, not a task"
     raise TaskFileError([Problem(what, first.place)])
 
 
-def is_left_to_a_run(path: Path, folder: Path) -> bool:
-    """Whether a task file is run by a run file of a folder, and so not by itself; one
-    that cannot be read is not."""
+def is_run_by_run_file(path: Path, folder: Path) -> bool:
+    """Return whether a run file in the folder runs a task file, so that the file is not
+    run separately; ``False`` if the task file cannot be read."""
     known = entities_of(path, TaskOptions(root=str(folder)))
     try:
-        first = next(iter(known.of_file(path)), None)
+        first = next(iter(known.in_file(path)), None)
     except TaskFileError:
         return False
     return bool(first and first.kind == "task" and _is_run(first, known, [folder]))
 
 
-def _undeclared(path: Path) -> NoReturn:
-    """Refuse a file that looks like a task or a run file and lacks the key of both."""
+def _refuse_undeclared(path: Path) -> NoReturn:
+    """Raise for a file that looks like a task or run file but lacks its key."""
     file, known = read_yaml(path), ("definition", "evaluation", "task_specifications")
-    what = "a task has a definition, and a run file an evaluation; there is neither"
+    what = (
+        "a task needs a definition and a run file an evaluation; this file has neither"
+    )
     for key in file.values:
         if hint := did_you_mean(str(key), known):
             raise TaskFileError([Problem(f"{what}: {key!r}{hint}", file.place(key))])
@@ -87,9 +88,9 @@ def _undeclared(path: Path) -> NoReturn:
 
 
 def _is_run(task: Entity, entities: Entities, places: Sequence[Path]) -> bool:
-    """Whether a run file lists this very task, or an evaluation names its key."""
+    """Return whether a run file lists this task, or an evaluation names its key."""
     for run in entities.runs(places):
-        for one in entities.of_file(run.file.path):
+        for one in entities.in_file(run.file.path):
             if one.kind == "task" and one.place == task.place:
                 return True
         if any(task.key == key for key in _named_tasks(run)):
@@ -108,86 +109,94 @@ def _named_tasks(run: Entity) -> Iterator[Any]:
             yield one.get("task_key")
 
 
-def _alone(entity: Entity, suite: EntitySuite) -> Iterator[Task]:
-    """A task by itself, with the values of its parameters from the command line."""
+def _single_task(entity: Entity, suite: EntitySuite) -> Iterator[Task]:
+    """Yield a single task, with parameter values from the command line."""
     tags = entity.file.values.get("tags")
     names = [str(tag) for tag in tags] if isinstance(tags, list) else []
     if not suite.options.takes([entity.key, *map(marker, names)]):
         return
     task = read_task(entity)
     suite.entities.parameters.update(one.key for one in task.parameters)
-    given = _typed(task.parameters, suite.options.parameters)
-    use = Use(name=task.key, place=task.place, config=given)
-    yield assembled(task, use, suite).task
+    given = _option_values(task.parameters, suite.options.parameters)
+    use = TaskUse(name=task.key, place=task.place, config=given)
+    yield assemble(task, use, suite).task
 
 
-def _typed(
+def _option_values(
     parameters: Sequence[Parameter], given: Mapping[str, Any]
-) -> Mapping[str, Given]:
+) -> Mapping[str, ParameterValue]:
     known = {one.key for one in parameters}
-    return {key: Given(value, _OPTION) for key, value in given.items() if key in known}
+    return {
+        key: ParameterValue(value, _OPTION)
+        for key, value in given.items()
+        if key in known
+    }
 
 
 def _run(
     entity: Entity, listed: Sequence[Entity], suite: EntitySuite
 ) -> Iterator[Task]:
-    """The tasks of a run file: those of its evaluation, with its policies as gates;
-    or, without an evaluation, all that it lists."""
+    """Yield the tasks of a run file: those of its evaluation with its policies as
+    gates, or all listed tasks if it has no evaluation."""
     run = read_run(entity, suite.options.parameters)
     suite.entities.parameters.update(run.parameters)
     inner = replace(suite, own=tuple(listed), secrets=run.secrets)
-    _refuse_other_secrets(run.secrets, listed)
+    _refuse_conflicting_secrets(run.secrets, listed)
     tasks = [one for one in listed if one.kind == "task"]
     policies = [read_policy(one) for one in listed if one.kind == "policy"]
     rules = [rule for policy in policies for rule in policy]
     if run.evaluation is None:
         for task in tasks:
-            yield from _alone(task, inner)
+            yield from _single_task(task, inner)
         return
-    found = _Specified(run.evaluation, inner).all()
-    yield from _with_gates(found, rules, suite.options)
+    assembled = _EvaluationTasks(run.evaluation, inner).all()
+    yield from _with_gates(assembled, rules, suite.options)
 
 
-def _refuse_other_secrets(secrets: Mapping[str, str], listed: Sequence[Entity]) -> None:
-    """A secret has one value in all of a run."""
+def _refuse_conflicting_secrets(
+    secrets: Mapping[str, str], listed: Sequence[Entity]
+) -> None:
+    """Raise if a secret has different values in one run."""
     known = dict(secrets)
     problems = []
     for one in listed:
         own = one.file.values.get("secrets")
         for name, value in own.items() if isinstance(own, dict) else ():
             if known.setdefault(name, value) != value:
-                what = f"the secret {name!r} has another value elsewhere in this run"
+                what = (
+                    f"the secret {name!r} has a different value elsewhere in this run"
+                )
                 place = one.file.place("secrets", name)
-                problems.append(Problem(what, place, "give each a name of its own"))
+                problems.append(Problem(what, place, "use a unique name"))
     if problems:
         raise TaskFileError(problems)
 
 
 def _with_gates(
-    found: Sequence[Assembled], rules: Sequence[PolicyRule], options: TaskOptions
+    tasks: Sequence[AssembledTask], rules: Sequence[PolicyRule], options: TaskOptions
 ) -> Iterator[Task]:
-    gates = gates_of(rules, [subject for one in found for subject in one.subjects])
-    for one in found:
+    gates = gates_of(rules, [subject for one in tasks for subject in one.subjects])
+    for one in tasks:
         if options.takes([one.task.name, *one.task.tags]):
             own = gates.get(one.task.name, ())
             yield replace(one.task, gates=own) if own else one.task
 
 
-class _Specified:
-    """The tasks of an evaluation; one may need another, which is assembled first."""
+class _EvaluationTasks:
+    """Builds the tasks of an evaluation; tasks that others need are built first."""
 
     def __init__(self, evaluation: Evaluation, suite: EntitySuite) -> None:
         self._evaluation, self._suite = evaluation, suite
         self._specifications = {one.key: one for one in evaluation.specifications}
         self._entities: dict[str, TaskEntity] = {}
-        self._found: dict[str, Assembled | TaskFileError] = {}
+        self._found: dict[str, AssembledTask | TaskFileError] = {}
         self._open: list[str] = []
 
-    def all(self) -> list[Assembled]:
-        """All of them, in the order of the file.
+    def all(self) -> list[AssembledTask]:
+        """Return all tasks, in the order of the file.
 
         Raises:
-            TaskFileError: With the problems of all that cannot be used.
+            TaskFileError: With the problems of all invalid tasks.
         """
         ones = [self._one(key) for key in self._specifications]
         problems = [
@@ -198,35 +207,35 @@ class _Specified:
         ]
         if problems:
             raise TaskFileError(dict.fromkeys(problems))
-        return [one for one in ones if isinstance(one, Assembled)]
+        return [one for one in ones if isinstance(one, AssembledTask)]
 
-    def _one(self, key: str) -> Assembled | TaskFileError:
+    def _one(self, key: str) -> AssembledTask | TaskFileError:
         if key not in self._found:
             one = self._specifications[key]
             self._open.append(key)
             try:
                 task = self._task(one)
-                self._found[key] = assembled(task, self._use(one), self._suite)
+                self._found[key] = assemble(task, self._use(one), self._suite)
             except TaskFileError as error:
                 self._found[key] = error
             self._open.pop()
         return self._found[key]
 
-    def _earlier(self, key: str, place: Place) -> Assembled:
-        """Another task, for one that takes its results as samples."""
+    def _earlier(self, key: str, place: Place) -> AssembledTask:
+        """Return another task, for one that takes its results as samples."""
         if key in self._open:
             names = " needs ".join((*self._open, key))
-            raise TaskFileError([Problem(f"a circle of tasks: {names}", place)])
+            raise TaskFileError([Problem(f"circular tasks: {names}", place)])
         if key not in self._specifications:
             known = list(self._specifications)
-            hint = did_you_mean(key, known) or f"; there are: {', '.join(known)}"
-            what = f"no specification of this evaluation is called {key!r}{hint}"
-            fix = "results of other runs are on LatticeFlow's server, and not here"
+            hint = did_you_mean(key, known) or f"; known: {', '.join(known)}"
+            what = f"this evaluation has no specification {key!r}{hint}"
+            fix = "results of other runs are available only on LatticeFlow's server"
             raise TaskFileError([Problem(what, place, fix)])
-        found = self._one(key)
-        if isinstance(found, TaskFileError):
-            raise found
-        return found
+        tasks = self._one(key)
+        if isinstance(tasks, TaskFileError):
+            raise tasks
+        return tasks
 
     def _task(self, one: Specification) -> TaskEntity:
         if one.task not in self._entities:
@@ -234,12 +243,12 @@ class _Specified:
             self._entities[one.task] = read_task(entity)
         return self._entities[one.task]
 
-    def _use(self, one: Specification) -> Use:
+    def _use(self, one: Specification) -> TaskUse:
         if one.n_runs > 1:
-            what = "repeatability: a session does not compare several runs of a task"
+            what = "repeatability: a session cannot compare several runs of a task"
             fix = "--evals-repeatability=K runs everything K times"
             raise TaskFileError([Problem(what, one.place, fix)])
-        return Use(
+        return TaskUse(
             name=one.key,
             place=one.place,
             config=one.config,

@@ -1,8 +1,7 @@
-"""A model file: what it says of a model, and how that is opened.
+"""Reads model files: the connection of a model and how it is opened.
 
-Models whose answers come over a server that speaks OpenAI's language are opened as any
-``openai:`` model; functions and servers with a language of their own take and give any
-JSON.
+Models behind an OpenAI-compatible API are opened as ``openai:`` models. Functions and
+servers with other APIs exchange arbitrary JSON.
 """
 
 from __future__ import annotations
@@ -40,24 +39,24 @@ _PROVIDERS: Mapping[str, str] = {
     "sambanova": "https://api.sambanova.ai/v1",
     "together": "https://api.together.xyz/v1",
 }
-"""Provider → where it speaks OpenAI's language."""
-_FOREIGN = (
+"""Provider → base URL of its OpenAI-compatible API."""
+_UNSUPPORTED = (
     "aws_bedrock",
     "azure_foundry",
     "claude_managed_agents",
     "dify",
     "langsmith",
 )
-"""Connections that nothing here can make."""
+"""Connection types that are not supported."""
 _CONNECTIONS = (
     "custom_connection",
     "custom_inference",
     "placeholder",
     "provider_connection",
-    *_FOREIGN,
+    *_UNSUPPORTED,
 )
 Adapters = Callable[[str, Section], Adapter | None]
-"""Key of an adapter, and who names it, to the adapter."""
+"""Key of an adapter and the section that names it → the adapter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +66,8 @@ class ModelFile:
     Args:
         key: Its key.
         source: How it is opened.
-        native: Whether it takes and gives LatticeFlow's JSON.
-        takes_sample: Whether it looks at the sample.
+        native: Whether it exchanges LatticeFlow's JSON.
+        takes_sample: Whether it receives the sample.
     """
 
     key: str
@@ -78,7 +77,7 @@ class ModelFile:
 
 
 class _Opener(ModelOpener):
-    """Opens a model, as a function with a name does; equal for equal files."""
+    """Opens a model; a callable with a name. Openers of equal files are equal."""
 
     def __init__(
         self,
@@ -105,37 +104,37 @@ class _Opener(ModelOpener):
 
 
 class _Context:
-    """What the connections of a file have in common."""
+    """The fields of a model file that all connections share."""
 
     def __init__(self, entity: Entity, top: Section, adapters: Adapters) -> None:
         self.entity, self.adapters = entity, adapters
         self.task = top.one_of("task", "kind of model", _TASKS, _TASKS[0])
         self.per_minute = float(top.take("rate_limit", (int, float), 0))
         self.width = top.whole("max_concurrent_requests", 1, 1)
-        self.says_width = top.values.get("max_concurrent_requests") is not None
+        self.sets_width = top.values.get("max_concurrent_requests") is not None
 
     def info(self, model_key: str) -> ModelInfo:
         return ModelInfo(self.entity.key, model_key, self.task)
 
     def fingerprint(self, raw: Mapping[str, Any], adapter: Adapter) -> dict[str, Any]:
-        """What is equal for models with equal answers: the file without secrets, with
-        its adapter."""
-        told = json.dumps(masked(raw), sort_keys=True, default=str)
+        """Return the fingerprint: the file without secrets, and its adapter. Models
+        with equal fingerprints give equal answers."""
+        config_text = json.dumps(masked(raw), sort_keys=True, default=str)
         return {
             "kind": "latticeflow",
             "key": self.entity.key,
-            "config": hashlib.sha256(told.encode()).hexdigest(),
+            "config": hashlib.sha256(config_text.encode()).hexdigest(),
             "adapter": adapter.key,
         }
 
 
 def read_model(entity: Entity, raw: Mapping[str, Any], adapters: Adapters) -> ModelFile:
-    """The model of a file.
+    """Return the model of a file.
 
     Args:
-        entity: The file, with all secrets put in.
-        raw: Its ``config`` before that.
-        adapters: How adapters are found, beside those that are built in.
+        entity: The file, with all secrets filled in.
+        raw: Its ``config`` without secrets.
+        adapters: Looks up adapters that are not built in.
 
     Raises:
         TaskFileError: With all problems of the file.
@@ -147,7 +146,7 @@ def read_model(entity: Entity, raw: Mapping[str, Any], adapters: Adapters) -> Mo
     context = _Context(entity, top, adapters)
     config = top.section("config")
     top.close("a model")
-    found = None
+    model = None
     if config is None:
         if top.values.get("config") is None:
             fix = "config: {connection_type: custom_connection, url: …}"
@@ -157,26 +156,26 @@ def read_model(entity: Entity, raw: Mapping[str, Any], adapters: Adapters) -> Mo
         default = _CONNECTIONS[0] if config.values.get(key) is None else ""
         kind = config.one_of(key, "connection type", _CONNECTIONS, default)
         if kind:
-            found = _READERS.get(kind, _foreign)(config, context, raw)
+            model = _READERS.get(kind, _unsupported)(config, context, raw)
             config.close(f"a connection of type {kind}")
-    if problems or found is None:
+    if problems or model is None:
         raise TaskFileError(problems)
-    return found
+    return model
 
 
-def _foreign(config: Section, context: _Context, raw: Mapping[str, Any]) -> None:
+def _unsupported(config: Section, context: _Context, raw: Mapping[str, Any]) -> None:
     kind = config.values.get("connection_type")
     for key in config.values:
         config.raw(key)
-    what = f"a model with connection_type: {kind} cannot be asked from here"
-    fix = "name another by --model, or by --evals-judge where it is a judge"
+    what = f"models with connection_type: {kind} are not supported"
+    fix = "select another model with --model (or --evals-judge for a judge)"
     config.problem("connection_type", what, fix)
 
 
 def _placeholder(
     config: Section, context: _Context, raw: Mapping[str, Any]
 ) -> ModelFile:
-    """A model that answers nothing."""
+    """Return a model with empty answers."""
 
     def run(body: str, sample: Mapping[str, Any] | None) -> str:
         return '{"choices": [{"message": {"role": "assistant", "content": ""}}]}'
@@ -193,7 +192,7 @@ def _inference(
         config.problem("environment", "environment is missing", "environment: {}")
     seconds = config.take("timeout", (int, float), 0)
     if seconds <= 0:
-        what = "timeout is a number of seconds above 0"
+        what = "timeout must be a number of seconds above 0"
         config.problem("timeout", what, "timeout: 60")
     code = replace(config.file.code, seconds=float(seconds))
     timed = Section(
@@ -240,16 +239,16 @@ def _connection(
     adapter = _adapter(config, context)
     url = required_text(config, "url", "http://localhost:8000/complete")
     if url and not re.match(r"https?://[^/\s]", url):
-        config.problem("url", f"url is no address: {masked_text(url)!r}")
+        config.problem("url", f"url is not a valid URL: {masked_text(url)!r}")
     headers = _headers(config)
     model_key = config.text("model_key")
-    verify, trusted = _tls(config)
+    verify, trusted_ca = _tls(config)
     if adapter is None:
         return None
     fingerprint = context.fingerprint(raw, adapter)
 
     def open_() -> Model:
-        error = _without_client()
+        error = _missing_client()
         if error is not None:
             raise error
         from pytest_evals.models.latticeflow.http_model import Connection, HttpModel
@@ -257,56 +256,59 @@ def _connection(
         connection = Connection(
             url=url,
             headers=headers,
-            concurrency=context.width if context.says_width else 8,
+            concurrency=context.width if context.sets_width else 8,
             per_minute=context.per_minute,
             verify=verify,
-            trusted_ca=trusted,
+            trusted_ca=trusted_ca,
         )
         return HttpModel(context.info(model_key), adapter, connection, fingerprint)
 
     return ModelFile(
         key=context.entity.key,
         source=_Opener(
-            context.entity.key, json.dumps(fingerprint), open_, _without_client
+            context.entity.key, json.dumps(fingerprint), open_, _missing_client
         ),
     )
 
 
-def _without_client() -> MissingExtraError | None:
+def _missing_client() -> MissingExtraError | None:
     if find_spec("openai") is None:
         return MissingExtraError("a model with a url", "openai", "openai")
     return None
 
 
 def _headers(config: Section) -> dict[str, str]:
-    found = {}
+    model = {}
     for name, value in config.take("custom_headers", dict, {}).items():
         if isinstance(value, str | int | float) and not isinstance(value, bool):
-            found[str(name)] = str(value)
+            model[str(name)] = str(value)
         else:
-            config.problem("custom_headers", f"the header {name!r} is no text")
+            config.problem("custom_headers", f"the header {name!r} must be a string")
     key = config.text("api_key")
-    return {"Authorization": f"Bearer {key}", **found} if key else found
+    return {"Authorization": f"Bearer {key}", **model} if key else model
 
 
 def _tls(config: Section) -> tuple[bool, str]:
-    """Whether the server must prove who it is, and by which certificates."""
+    """Return whether the server's certificate is verified, and the trusted CA
+    certificates."""
     outer = config.section("tls_context")
     inner = outer.section("validation_context") if outer is not None else None
-    verify, trusted = True, ""
+    verify, trusted_ca = True, ""
     if inner is not None:
         known = ("verify_trust_chain", "accept_untrusted")
         word = inner.one_of("trust_chain_verification", "check", known, known[0])
         verify = word == known[0]
         try:
             given = inner.text("trusted_ca")
-            trusted = base64.b64decode(given, validate=True).decode("ascii")
+            trusted_ca = base64.b64decode(given, validate=True).decode("ascii")
         except (binascii.Error, ValueError):
-            inner.problem("trusted_ca", "trusted_ca is no certificate in base64")
+            inner.problem(
+                "trusted_ca", "trusted_ca must be a base64-encoded certificate"
+            )
         inner.close("validation_context")
     if outer is not None:
         outer.close("tls_context")
-    return verify, trusted
+    return verify, trusted_ca
 
 
 def _provider(
@@ -316,20 +318,20 @@ def _provider(
     provider = config.one_of("provider_id", "provider", known, "")
     model = required_text(config, "model_key", "gpt-4.1-nano")
     if provider == "latticeflow":
-        what = "models of LatticeFlow itself cannot be asked from here"
-        config.problem("provider_id", what, "name another by --model")
+        what = "models hosted by LatticeFlow are not supported"
+        config.problem("provider_id", what, "select another model with --model")
     if not provider or provider == "latticeflow" or not model:
         return None
     variable = f"{provider.upper()}_API_KEY"
     url = os.environ.get(f"{provider.upper()}_BASE_URL") or _PROVIDERS[provider]
     spec = f'openai:"{model}",base_url={url},api_key_env={variable}'
-    if context.says_width:
+    if context.sets_width:
         spec += f",concurrency={context.width}"
     return ModelFile(key=context.entity.key, source=spec, native=False)
 
 
 def _adapter(config: Section, context: _Context) -> Adapter | None:
-    """The adapter that a connection names."""
+    """Return the adapter that a connection names."""
     inner = config.section("adapter")
     if inner is None:
         return BUILT_IN["latticeflow$identity"]

@@ -1,7 +1,7 @@
-"""``config_spec``: the parameters of a task, and what values they take.
+"""Reads ``config_spec``: the parameters of a task and their allowed values.
 
-A value is never bent into shape: only a whole number where any number is wanted, and
-1.0 where 1 is, are taken as meant.
+Values are not converted, with two exceptions: an integer is accepted as a float, and a
+float with an integer value (1.0) as an integer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pytest_evals.errors import Place, Problem, did_you_mean
 
 _DTYPES = ("string", "integer", "float", "boolean")
 _NAMES = ("model", "dataset", "dataset_column", "task_result")
-"""Types whose values are keys or names of something."""
+"""Types whose values are keys or names."""
 _USAGES = (
     "model_under_test",
     "judge_model",
@@ -37,11 +37,11 @@ _TYPES = (
 
 
 class _BadValueError(Exception):
-    """Why a value is none of a parameter."""
+    """The value is invalid for its parameter; the message completes "must be …"."""
 
 
-class Given(NamedTuple):
-    """A value and where it was given."""
+class ParameterValue(NamedTuple):
+    """A value and the place where it was set."""
 
     value: Any
     place: Place
@@ -53,12 +53,12 @@ class Parameter:
 
     Args:
         key: As in ``<< config.key >>``.
-        type: What its values are.
-        place: Where it is declared.
+        type: Type of its values.
+        place: Place of its declaration.
         nullable: Whether it may be ``null``.
-        default: Its value where none is given; ``None`` if there is none.
-        usage: Of a model: what for.
-        mapping: A value of a category → what it stands for.
+        default: Its default value; ``None`` if it has none.
+        usage: Purpose of a model.
+        mapping: Value of a category → its replacement.
     """
 
     key: str
@@ -70,65 +70,67 @@ class Parameter:
     mapping: Mapping[str, Any] = field(default_factory=dict)
     _check: Callable[[Any], Any]
 
-    def taken(self, value: Any) -> Any:
-        """The value as it is put in.
+    def checked(self, value: Any) -> Any:
+        """Return the value after checks.
 
         Raises:
-            ValueError: It is none of this parameter's; the text says why.
+            ValueError: The value is invalid; the message states why.
         """
         if value is None and self.nullable:
             return None
         try:
             return self._check(value)
         except _BadValueError as error:
-            raise ValueError(f"{self.key} is {error}, not {value!r}") from None
+            raise ValueError(f"{self.key} must be {error}, not {value!r}") from None
 
 
 def read_parameters(top: Section, key: str = "config_spec") -> tuple[Parameter, ...]:
-    """The parameters of an entity; what is wrong with them are problems of its file."""
+    """Return the parameters of an entity; errors are added to the problems of the
+    section."""
     found: dict[str, Parameter] = {}
     for entry in top.entries(key):
         one = _parameter(entry)
         if one is None:
             continue
         if one.key in found:
-            what = f"there is another parameter called {one.key!r}"
-            entry.problem("key", f"{what}, at {found[one.key].place}")
+            what = f"duplicate parameter {one.key!r}"
+            entry.problem("key", f"{what}; first at {found[one.key].place}")
         found[one.key] = one
     return tuple(found.values())
 
 
 def dataset_parameter(key: str, place: Place) -> Parameter:
-    """A parameter that names a dataset, and that no file declares."""
+    """Return a parameter for a dataset that no file declares."""
     return Parameter(key=key, type="dataset", place=place, _check=_text)
 
 
-def values_of(
+def resolve_values(
     parameters: Sequence[Parameter],
-    given: Mapping[str, Given],
+    given: Mapping[str, ParameterValue],
     problems: list[Problem],
     fallback: Callable[[Parameter], Any],
 ) -> dict[str, Any]:
-    """The value of each parameter: what was given, else its default, else ``null``.
+    """Return the value of each parameter: the one that was set, else its default, else
+    ``null``.
 
     Args:
-        parameters: All of a task.
-        given: Key → value; one that is no parameter is a problem.
-        problems: What is wrong is added here.
-        fallback: What a parameter without any value gets; ``None`` for a problem.
+        parameters: All parameters of a task.
+        given: Key → value; an unknown key is a problem.
+        problems: Problems are added here.
+        fallback: Value of a parameter without any; ``None`` for a problem.
     """
     known = {one.key: one for one in parameters}
     for key in given.keys() - known.keys():
         hint = did_you_mean(key, list(known))
-        listed = "" if hint else f"; there are: {', '.join(known) or 'none'}"
-        what = f"no parameter called {key!r}{hint}{listed}"
+        listed = "" if hint else f"; known: {', '.join(known) or 'none'}"
+        what = f"unknown parameter {key!r}{hint}{listed}"
         problems.append(Problem(what, given[key].place))
     values: dict[str, Any] = {}
     for one in parameters:
         value = one.default
         if one.key in given:
             try:
-                value = one.taken(given[one.key].value)
+                value = one.checked(given[one.key].value)
             except ValueError as error:
                 problems.append(Problem(str(error), given[one.key].place))
         elif value is None and not one.nullable:
@@ -147,7 +149,7 @@ def _parameter(entry: Section) -> Parameter | None:
     kind = entry.one_of("type", "parameter type", _TYPES, "")
     key = entry.text("key")
     if not key:
-        entry.problem("key", "a parameter has a key", "key: my_parameter")
+        entry.problem("key", "a parameter needs a key", "key: my_parameter")
     if not entry.text("display_name"):
         what = f"display_name of the parameter {key!r} is missing"
         entry.problem("display_name", what, f'display_name: "{key or "…"}"')
@@ -176,7 +178,7 @@ def _parameter(entry: Section) -> Parameter | None:
 def _checks(
     entry: Section, kind: str
 ) -> tuple[Callable[[Any], Any], Mapping[str, Any]]:
-    """What checks a value of the parameter, and what categories stand for."""
+    """Return the check of the parameter's values and its category replacements."""
     if kind in ("float", "int"):
         return _number(entry, whole=kind == "int"), {}
     if kind == "boolean":
@@ -188,7 +190,7 @@ def _checks(
             entry.problem(
                 key, f"a parameter of type {kind} needs {key}", f"{key}: string"
             )
-            return _unknown, {}
+            return _any_value, {}
         return _each(entry.one_of(key, key, _DTYPES, "string"), kind), {}
     if kind == "categorical":
         return _category(entry)
@@ -201,7 +203,7 @@ def _with_default(one: Parameter, default: Any, entry: Section) -> Parameter:
     if default is None:
         return one
     try:
-        return replace(one, default=one.taken(default))
+        return replace(one, default=one.checked(default))
     except ValueError as error:
         entry.problem("default_value", f"default_value: {error}")
         return one
@@ -214,14 +216,14 @@ def _string_keys(entry: Section) -> None:
     for example in entry.entries("examples"):
         for key in ("value", "display_name"):
             if not isinstance(example.raw(key), str):
-                example.problem(key, f"an example has a text as {key}")
+                example.problem(key, f"{key} of an example must be a string")
         example.close("an example")
 
 
 def _number(entry: Section, *, whole: bool) -> Callable[[Any], Any]:
     least, most = (_bound(entry, key, whole=whole) for key in ("min", "max"))
     if least is not None and most is not None and least > most:
-        entry.problem("min", f"min is at most max, and {least} is more than {most}")
+        entry.problem("min", f"min ({least}) must be at most max ({most})")
     base = _DTYPE_CHECKS["integer" if whole else "float"]
 
     def check(value: Any) -> Any:
@@ -243,7 +245,7 @@ def _bound(entry: Section, key: str, *, whole: bool) -> float | None:
         number: float = _DTYPE_CHECKS["integer" if whole else "float"](value)
         return number
     except _BadValueError as error:
-        entry.problem(key, f"{key} is {error}, not {value!r}")
+        entry.problem(key, f"{key} must be {error}, not {value!r}")
         return None
 
 
@@ -251,10 +253,10 @@ def _category(entry: Section) -> tuple[Callable[[Any], Any], Mapping[str, Any]]:
     allowed = entry.take("allowed_values", list, [])
     if not allowed:
         fix = 'allowed_values: ["easy", "hard"]'
-        entry.problem("allowed_values", "allowed_values is a list of texts", fix)
+        entry.problem("allowed_values", "allowed_values must be a list of strings", fix)
     for number, word in enumerate(allowed):
         if not isinstance(word, str):
-            what = f"a value of allowed_values is a text, not {word!r}"
+            what = f"allowed_values must contain strings, not {word!r}"
             place = entry.file.place(*entry.steps, "allowed_values", number)
             fix = f"quote it: {str(word)!r}"
             if isinstance(word, bool):
@@ -275,15 +277,17 @@ def _category(entry: Section) -> tuple[Callable[[Any], Any], Mapping[str, Any]]:
 
 
 def _mapping(entry: Section, allowed: list[Any]) -> Mapping[str, Any]:
-    """What values of a category stand for."""
+    """Return the replacements of a category's values."""
     mapping = entry.take("values_mapping", dict, {})
     for name, value in mapping.items():
         if name not in allowed:
-            what = f"values_mapping: {name!r} is none of allowed_values"
+            what = f"values_mapping: {name!r} is not one of allowed_values"
             hint = did_you_mean(str(name), [str(word) for word in allowed])
             entry.problem("values_mapping", what + hint)
         if not isinstance(value, int | float | bool | str):
-            what = f"values_mapping: {name!r} stands for a number, a text or a truth"
+            what = (
+                f"values_mapping: {name!r} must map to a number, a string or a boolean"
+            )
             entry.problem("values_mapping", what)
     return mapping
 
@@ -293,26 +297,26 @@ def _each(dtype: str, kind: str) -> Callable[[Any], Any]:
 
     def check(value: Any) -> Any:
         if not isinstance(value, list if kind == "list" else dict):
-            raise _BadValueError("a list" if kind == "list" else "keys and values")
+            raise _BadValueError("a list" if kind == "list" else "a mapping")
         try:
             if isinstance(value, dict):
                 return {str(name): one(inner) for name, inner in value.items()}
             return [one(inner) for inner in value]
         except _BadValueError as error:
-            word = "a list of which each is" if kind == "list" else "keys, each with"
+            word = "a list, each item" if kind == "list" else "a mapping, each value"
             raise _BadValueError(f"{word} {error}") from None
 
     return check
 
 
-def _unknown(value: Any) -> Any:
-    """Any value, of a parameter that does not say what it takes."""
+def _any_value(value: Any) -> Any:
+    """Accept any value, for a parameter without a type."""
     return value
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise _BadValueError("a text")
+        raise _BadValueError("a string")
     return value
 
 
@@ -320,7 +324,7 @@ def _integer(value: Any) -> int:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise _BadValueError("a whole number")
+        raise _BadValueError("an integer")
     return value
 
 

@@ -1,8 +1,9 @@
-"""Policies: rules that must hold of numbers, as gates of the tasks that have them.
+"""Reads policies: rules on metric values, applied as gates of tasks.
 
-A rule is about all numbers of a name. It becomes one gate on each of them that is known
-beforehand; if none is, one on each task in its scope whose numbers have names that are
-known only later, or else on the first task, where it is found lacking.
+A rule covers all values with its metric's name. It becomes a gate on each value whose
+name is known in advance. If there is none, it becomes a gate on each task in its scope
+whose value names are known only after scoring; otherwise one on the first task, where
+the metric is reported as missing.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ _SCOPE_KEYS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicySubject:
-    """A number of a task; ``name`` is its final one, ``own`` as its metric calls it,
-    both empty for numbers whose names are known only later; ``prefix`` is what stands
-    in front of those."""
+    """A metric value of a task. ``name`` is its final name, ``own`` the metric's name
+    of it; both are empty if names are known only after scoring. ``prefix`` precedes
+    those names."""
 
     evaluation: str
     specification: str
@@ -49,8 +50,8 @@ class PolicySubject:
     own: str = ""
     prefix: str = ""
 
-    def later(self, metric: str) -> str:
-        """The final name of one whose name is known only later."""
+    def final_name(self, metric: str) -> str:
+        """Return the final name of a value whose name is known only after scoring."""
         return metric if metric.startswith(self.prefix) else self.prefix + metric
 
 
@@ -60,11 +61,11 @@ class PolicyRule:
 
     Args:
         id: Last part of the node ids of its gates.
-        metric: What the numbers are called.
-        bounds: What they keep; nothing, where a number only has to be there.
-        scope: Key of :data:`_SCOPE_KEYS` → what it may be; empty for everything.
-        text: As shown.
-        place: Where it stands.
+        metric: Name of the metric values.
+        bounds: Thresholds; empty if the value only has to exist.
+        scope: Key of :data:`_SCOPE_KEYS` → allowed keys; empty for everything.
+        text: The text shown in reports.
+        place: Place of the rule.
     """
 
     id: str
@@ -76,12 +77,12 @@ class PolicyRule:
 
     @property
     def scope_text(self) -> str:
-        """Its scope in words: ``scorer_keys exact``."""
+        """Return the scope as text: ``scorer_keys exact``."""
         parts = (f"{key} {', '.join(sorted(one))}" for key, one in self.scope.items())
         return " and ".join(parts)
 
     def covers(self, subject: PolicySubject) -> bool:
-        """Whether a number is in its scope."""
+        """Return whether a metric value is in scope."""
         keys = {
             "evaluation_keys": subject.evaluation,
             "task_specification_keys": subject.specification,
@@ -93,7 +94,7 @@ class PolicyRule:
         )
 
     def gate(self, task: str, metric: str) -> Gate:
-        """The rule as a gate of a task."""
+        """Return the rule as a gate of a task."""
         return Gate(
             id=self.id,
             task=task,
@@ -108,12 +109,12 @@ class PolicyRule:
 def gates_of(
     rules: Sequence[PolicyRule], subjects: Sequence[PolicySubject]
 ) -> Mapping[str, tuple[Gate, ...]]:
-    """The gates of each task, by the key of its specification."""
+    """Return the gates of each task, by the key of its specification."""
     found: dict[str, list[Gate]] = {}
     for rule in rules:
-        about = _about(rule, subjects)
-        times = Counter(subject.specification for subject, _ in about)
-        for subject, metric in about:
+        covered = _subjects_of(rule, subjects)
+        times = Counter(subject.specification for subject, _ in covered)
+        for subject, metric in covered:
             key = subject.specification
             gate = rule.gate(key, metric)
             if times[key] > 1:
@@ -122,26 +123,30 @@ def gates_of(
     return {key: tuple(gates) for key, gates in found.items()}
 
 
-def _about(
+def _subjects_of(
     rule: PolicyRule, subjects: Sequence[PolicySubject]
 ) -> list[tuple[PolicySubject, str]]:
-    inside = [one for one in subjects if rule.covers(one)]
-    named = [(one, one.name) for one in inside if one.name and one.own == rule.metric]
-    named = named or [(one, one.name) for one in inside if one.name == rule.metric]
-    if named:
-        return list(dict.fromkeys(named))
-    unnamed = [one for one in inside if not one.name]
-    unnamed.sort(key=lambda one: rule.metric.startswith(one.prefix))
-    later = {one.specification: one for one in unnamed}
-    if later:
-        return [(one, one.later(rule.metric)) for one in later.values()]
-    # Not the bare name, which a number out of its scope may have.
+    in_scope = [one for one in subjects if rule.covers(one)]
+    named_subjects = [
+        (one, one.name) for one in in_scope if one.name and one.own == rule.metric
+    ]
+    named_subjects = named_subjects or [
+        (one, one.name) for one in in_scope if one.name == rule.metric
+    ]
+    if named_subjects:
+        return list(dict.fromkeys(named_subjects))
+    unnamed_subjects = [one for one in in_scope if not one.name]
+    unnamed_subjects.sort(key=lambda one: rule.metric.startswith(one.prefix))
+    by_task = {one.specification: one for one in unnamed_subjects}
+    if by_task:
+        return [(one, one.final_name(rule.metric)) for one in by_task.values()]
+    # Not the bare name: a value outside the scope may have it.
     lacking = f"{rule.metric} of {rule.scope_text}" if rule.scope else rule.metric
-    return [(one, lacking) for one in (inside or subjects)[:1]]
+    return [(one, lacking) for one in (in_scope or subjects)[:1]]
 
 
 def read_policy(entity: Entity) -> tuple[PolicyRule, ...]:
-    """The rules of a policy.
+    """Return the rules of a policy.
 
     Raises:
         TaskFileError: With all problems of it.
@@ -152,12 +157,12 @@ def read_policy(entity: Entity) -> tuple[PolicyRule, ...]:
     rules: dict[str, PolicyRule] = {}
     entries = top.entries("rules")
     if not entries:
-        top.problem("rules", "a policy has rules", "rules: [{key: …, definition: …}]")
+        top.problem("rules", "a policy needs rules", "rules: [{key: …, definition: …}]")
     for entry in entries:
         one = _rule(entry, header.key)
         if one.id in rules:
             key = entry.values.get("key")
-            entry.problem("key", f"there is another rule called {key!r}")
+            entry.problem("key", f"duplicate rule {key!r}")
         rules[one.id] = one
     top.close("a policy")
     if problems:
@@ -168,7 +173,7 @@ def read_policy(entity: Entity) -> tuple[PolicyRule, ...]:
 def _rule(entry: Section, policy: str) -> PolicyRule:
     key = entry.text("key")
     if not key:
-        entry.problem("key", "a rule has a key", "key: accuracy")
+        entry.problem("key", "a rule needs a key", "key: accuracy")
     else:
         check_key(entry, "key", "a rule")
     name = entry.text("display_name")
@@ -181,17 +186,17 @@ def _rule(entry: Section, policy: str) -> PolicyRule:
     bounds: tuple[Bound, ...] = ()
     if section is None:
         fix = "definition: {type: exists, metric: accuracy}"
-        entry.problem("definition", "a rule has a definition", fix)
+        entry.problem("definition", "a rule needs a definition", fix)
     else:
         metric, bounds = _definition(section)
     entry.close("a rule")
-    told = " and ".join(map(str, bounds)) or "exists"
+    condition = " and ".join(map(str, bounds)) or "exists"
     return PolicyRule(
         id=fit_for_id(f"{policy}.{key}"),
         metric=metric,
         bounds=bounds,
         scope=scope,
-        text=f"{name}: {metric} {told}",
+        text=f"{name}: {metric} {condition}",
         place=entry.place(),
     )
 
@@ -200,7 +205,7 @@ def _definition(section: Section) -> tuple[str, tuple[Bound, ...]]:
     kind = section.one_of("type", "type of rule", ("threshold", "exists"), "")
     metric = section.name("metric")
     if metric is None:
-        section.problem("metric", "a rule names a metric", "metric: accuracy")
+        section.problem("metric", "a rule needs a metric", "metric: accuracy")
     bounds: tuple[Bound, ...] = ()
     if kind == "threshold":
         op = section.one_of("operator", "operator", tuple(_OPERATORS), "")
@@ -211,10 +216,10 @@ def _definition(section: Section) -> tuple[str, tuple[Bound, ...]]:
 
 
 def _threshold(section: Section) -> Decimal:
-    """Read as in gates of other files, except that text is not a number."""
+    """Return the threshold, read as in other gates; strings are not accepted."""
     given = section.raw("threshold")
     if isinstance(given, bool) or not isinstance(given, int | float):
-        what = f"threshold is a number, not {given!r:.80}"
+        what = f"threshold must be a number, not {given!r:.80}"
         section.problem("threshold", what, "threshold: 0.5")
         return Decimal(0)
     try:
@@ -230,7 +235,7 @@ def _scope(entry: Section) -> Mapping[str, frozenset[str]]:
     if given is None or given == everything:
         return {}
     if not isinstance(given, dict):
-        what = f"scope is {everything!r} or lists of keys, not {given!r}"
+        what = f"scope must be {everything!r} or lists of keys, not {given!r}"
         entry.problem("scope", what, f"scope: {everything}")
         return {}
     section = entry.section("scope")

@@ -1,7 +1,8 @@
-"""LatticeFlow's YAML: ``!include``, ``$ref``, the environment, and nothing twice.
+"""Reads LatticeFlow's YAML: ``!include``, ``$ref``, environment variables, no duplicate
+keys.
 
-Values are those of YAML 1.1. Every value keeps the file and line that it was written
-in, also when that is a file which another one refers to.
+Values follow YAML 1.1. Every value keeps the file and line that defines it, also across
+``$ref``.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ REF = "$ref"
 
 
 def read_entity_file(path: Path, base: Path | None = None) -> YamlFile:
-    """The mapping in a file, with everything that it includes and refers to.
+    """Return the mapping of a file, with ``!include`` and ``$ref`` resolved.
 
     Args:
         path: The file.
-        base: Folder whose ``.env`` says what the environment does not.
+        base: Folder of the ``.env`` file, which supplements the environment.
 
     Raises:
         TaskFileError: With all problems of the file.
@@ -51,21 +52,20 @@ def read_entity_file(path: Path, base: Path | None = None) -> YamlFile:
 
 
 MOST_REFERRED = 1_000
-"""Files that one file may refer to, each as often as it is read."""
+"""Maximum number of files that one file refers to, directly or indirectly, with
+repeats."""
 
 
 class Environment:
-    """Variables of the process, and those of a file ``.env`` behind them."""
+    """Environment variables, supplemented by a ``.env`` file."""
 
     def __init__(self, base: Path | None) -> None:
-        """Read nothing yet; ``base`` is the folder with the file."""
-        self.n_files = 0
-        """Files that were read because another one refers to them."""
+        self.n_files = 0  # files read through references
         self._base = base
         self._file: dict[str, str] | None = None
 
     def get(self, name: str) -> str | None:
-        """The value of a variable, ``None`` if there is none."""
+        """Return the value of a variable, or ``None``."""
         if name in os.environ:
             return os.environ[name]
         if self._file is None:
@@ -74,7 +74,7 @@ class Environment:
 
 
 def _dotenv(base: Path) -> Mapping[str, str]:
-    """``NAME=value`` lines; ``export`` in front and quotes around are left out.
+    """Parse ``NAME=value`` lines; ``export`` prefixes and quotes are removed.
 
     Raises:
         TaskFileError: The file cannot be read.
@@ -83,25 +83,25 @@ def _dotenv(base: Path) -> Mapping[str, str]:
     try:
         lines = path.read_text("utf-8-sig").splitlines()
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        return {}  # a virtual environment may be called .env
+        return {}  # a virtual environment can be named .env
     except UnicodeDecodeError:
         raise TaskFileError([Problem("the file is not UTF-8", Place(path))]) from None
     except OSError as error:
         why = f"the file cannot be read: {error.strerror}"
         raise TaskFileError([Problem(why, Place(path))]) from None
-    found = {}
+    referred = {}
     for line in lines:
         name, equals, value = line.strip().removeprefix("export ").partition("=")
         if equals and name.strip().isidentifier():
             value = value.strip()
             quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
             bare = value[1:-1] if quoted else value.partition(" #")[0].rstrip()
-            found[name.strip()] = bare
-    return found
+            referred[name.strip()] = bare
+    return referred
 
 
 class _Reader(YamlParser):
-    """One file of entities. ``chain`` is the files that have led here."""
+    """Reads one entity file; ``chain`` contains the files that refer to it."""
 
     _tags = ("!include",)
 
@@ -114,7 +114,7 @@ class _Reader(YamlParser):
         self.problems: list[Problem] = []
 
     def document(self, raw: bytes) -> YamlFile:
-        """Any document; its value stands under an empty way."""
+        """Read any document; its value is stored under an empty key."""
         value = self._root(raw)
         return YamlFile(
             path=self._path,
@@ -124,9 +124,9 @@ class _Reader(YamlParser):
             warnings=tuple(self._warnings),
         )
 
-    def _given_twice(self, key: Any, here: Place) -> None:
-        fix = "leave one of them out"
-        self.problems.append(Problem(f"{key!r} is given twice", here, fix))
+    def _duplicate_key(self, key: Any, here: Place) -> None:
+        fix = "remove one of them"
+        self.problems.append(Problem(f"{key!r} is a duplicate key", here, fix))
 
     def _mapping(self, node: Any, steps: tuple[Step, ...]) -> Any:
         values = super()._mapping(node, steps)
@@ -134,45 +134,51 @@ class _Reader(YamlParser):
             return values
         target = values.pop(REF)
         place = self._lines.pop((*steps, REF))
-        other = self._referred(target, place)
+        other = self._read_reference(target, place)
         if other is None:
             return values
-        found = other.values[""]
-        if values and not isinstance(found, dict):
-            kind = type(found).__name__
-            what = f"{REF}: beside other keys it must give keys and values, not {kind}"
-            raise TaskFileError([Problem(what, place, f"let {REF} stand alone")])
-        for way in [way for way in self._lines if way[: len(steps)] == steps]:
-            own = way[len(steps) :]
-            if own and isinstance(found, dict) and own[0] in found:
-                del self._lines[way]
-                self._texts.pop(way, None)
-        self._lines.update({(*steps, *way): at for way, at in other.lines.items()})
-        self._texts.update({(*steps, *way): at for way, at in other.texts.items()})
+        referred = other.values[""]
+        if values and not isinstance(referred, dict):
+            kind = type(referred).__name__
+            what = f"{REF} next to other keys must refer to a mapping, not {kind}"
+            raise TaskFileError([Problem(what, place, "remove the other keys")])
+        for path_keys in [
+            path_keys for path_keys in self._lines if path_keys[: len(steps)] == steps
+        ]:
+            own = path_keys[len(steps) :]
+            if own and isinstance(referred, dict) and own[0] in referred:
+                del self._lines[path_keys]
+                self._texts.pop(path_keys, None)
+        self._lines.update(
+            {(*steps, *path_keys): at for path_keys, at in other.lines.items()}
+        )
+        self._texts.update(
+            {(*steps, *path_keys): at for path_keys, at in other.texts.items()}
+        )
         self._warnings += other.warnings
-        return {**values, **found} if values else found
+        return {**values, **referred} if values else referred
 
-    def _referred(self, target: Any, place: Place) -> YamlFile | None:
-        """The file that is referred to; without it a problem is noted."""
+    def _read_reference(self, target: Any, place: Place) -> YamlFile | None:
+        """Return the file that is referred to; report a problem if there is none."""
         fix = f'{REF}: "./dataset.yaml"'
         if not isinstance(target, str) or not target or "#" in target:
-            what = f"{REF} is followed by the path of a file, not {target!r}"
+            what = f"{REF} must be the path of a file, not {target!r}"
             self.problems.append(Problem(what, place, fix))
             return None
         if "://" in target:
-            what = f"{REF}: {target!r} is no file of this machine"
+            what = f"{REF}: {target!r} is not a local file"
             self.problems.append(Problem(what, place, fix))
             return None
         path = self._path.parent / os.path.expanduser(target)
-        if not self._is_there(path, target, REF, place):
+        if not self._check_exists(path, target, REF, place):
             return None
         if path.resolve() in self._chain:
             names = " refers to ".join(p.name for p in (*self._chain, path))
-            self.problems.append(Problem(f"a circle: {names}", place))
+            self.problems.append(Problem(f"circular reference: {names}", place))
             return None
         self._environment.n_files += 1
         if self._environment.n_files > MOST_REFERRED:
-            what = f"it refers to more than {MOST_REFERRED:,} files, repeats included"
+            what = f"more than {MOST_REFERRED:,} referenced files, repeats included"
             raise TaskFileError([Problem(what, place)])
         if len(self._chain) > MOST_INCLUDED:
             what = f"more than {MOST_INCLUDED} files refer to one another in a chain"
@@ -182,14 +188,14 @@ class _Reader(YamlParser):
         self.problems += reader.problems
         return file
 
-    def _is_there(self, path: Path, target: str, what: str, place: Place) -> bool:
-        """Whether there is a file; if there is none, that is noted."""
+    def _check_exists(self, path: Path, target: str, what: str, place: Place) -> bool:
+        """Return whether a file exists; report a problem if not."""
         if os.path.isfile(path):
             return True
         folder = path.parent
         known = [p.name for p in folder.glob("*")] if os.path.isdir(folder) else []
         hint = did_you_mean(path.name, known)
-        text = f"{what}: there is no file {target!r}{hint}"
+        text = f"{what}: file not found: {target!r}{hint}"
         fix = f"give a path relative to {place.path.name}"
         self.problems.append(Problem(text, place, fix))
         return False
@@ -204,30 +210,34 @@ class _Reader(YamlParser):
             self._texts[steps] = Place(place.path, place.line + 1)
         if _QUOTED_INCLUDE.match(value):
             self._warnings.append(
-                f"{place}: {value!r} is quoted, and so a text; leave the quotes out to "
+                f"{place}: {value!r} is quoted and therefore a string; remove "
+                "the quotes to "
                 "include the file"
             )
         self._refuse_todo(value, steps, place)
         is_name = value.startswith("$") and not re.search(r"\s", value)
         if is_name and isinstance(steps[-1], str):
-            return self._expanded(value, place)
+            return self._expand_variables(value, place)
         return value
 
     def _refuse_todo(self, value: str, steps: tuple[Step, ...], place: Place) -> None:
         if TODO in value:
-            what = f"{_dotted(steps)} still says {TODO}"
-            self.problems.append(Problem(what, place, "write what belongs there"))
+            what = f"{_dotted(steps)} still contains {TODO}"
+            self.problems.append(Problem(what, place, "replace it with a value"))
 
-    def _expanded(self, value: str, place: Place) -> str:
+    def _expand_variables(self, value: str, place: Place) -> str:
         def one(match: re.Match[str]) -> str:
             name = match["name"] or match["braced"]
-            found = self._environment.get(name)
-            if found is None:
-                text = f"{place}: the environment has no {name}; {value!r} stays as is"
+            referred = self._environment.get(name)
+            if referred is None:
+                text = (
+                    f"{place}: the environment variable {name} is not set; {value!r} "
+                    "is used unchanged"
+                )
                 self._warnings.append(text)
             elif is_secret_name(name):
-                learn_secret(found)
-            return match[0] if found is None else found
+                learn_secret(referred)
+            return match[0] if referred is None else referred
 
         return _VARIABLE.sub(one, value)
 
@@ -235,15 +245,15 @@ class _Reader(YamlParser):
         place = self._place(node)
         if node.tag not in self._tags:
             hint = did_you_mean(node.tag, self._tags)
-            what = f"no YAML tag called {node.tag!r}{hint}"
+            what = f"unknown YAML tag {node.tag!r}{hint}"
             self.problems.append(Problem(what, place))
             return None
         if not isinstance(node, yaml.ScalarNode) or not node.value.strip():
-            what = "!include is followed by the path of a file"
+            what = "!include needs the path of a file"
             self.problems.append(Problem(what, place, "!include scorer.py"))
             return None
         path = self._path.parent / os.path.expanduser(node.value.strip())
-        if not self._is_there(path, node.value.strip(), "!include", place):
+        if not self._check_exists(path, node.value.strip(), "!include", place):
             return None
         try:
             text = read_text(path).replace("\r\n", "\n")
@@ -262,7 +272,7 @@ class _Reader(YamlParser):
 
 
 def _dotted(steps: tuple[Step, ...]) -> str:
-    """``definition.scorers[0].type``."""
+    """Return the path of a value as text: ``definition.scorers[0].type``."""
     text = ""
     for step in steps:
         text += f"[{step}]" if isinstance(step, int) else f".{step}"

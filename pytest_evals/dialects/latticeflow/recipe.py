@@ -1,6 +1,7 @@
-"""What is done with one sample: asked, solved, scored, and maybe left out.
+"""Processes one sample of a task: solve, score and exclude it.
 
-Each scorer stands for itself: what it cannot score is unscored, and the others go on.
+Scorers are independent: an error of one leaves its values unscored and does not affect
+the others.
 """
 
 from __future__ import annotations
@@ -22,59 +23,58 @@ from pytest_evals.core.dialogue import (
 from pytest_evals.core.doc import Doc, like, read_all
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.task import Asked
-from pytest_evals.dialects.latticeflow.actions import Action, excluding
-from pytest_evals.dialects.latticeflow.prompts.message_types import plain
+from pytest_evals.dialects.latticeflow.actions import Action, excluding_action
+from pytest_evals.dialects.latticeflow.metric_values import NOTHING, MetricValue
+from pytest_evals.dialects.latticeflow.prompts.message_types import unwrap
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.templates import NullFieldError
 from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer, Trials
-from pytest_evals.dialects.latticeflow.solvers.coroutines import restarted
+from pytest_evals.dialects.latticeflow.solvers.coroutines import resume_from_start
 from pytest_evals.dialects.latticeflow.solvers.python import Row
 from pytest_evals.dialects.latticeflow.solvers.reader import SolverParts
-from pytest_evals.dialects.latticeflow.solvers.template_fields import Lines
-from pytest_evals.dialects.latticeflow.task_metrics import NOTHING, Number
-from pytest_evals.dialects.latticeflow.task_result_rows import EarlierTask, later_row
+from pytest_evals.dialects.latticeflow.solvers.template_fields import Models
+from pytest_evals.dialects.latticeflow.task_result_rows import EarlierTask, result_row
 from pytest_evals.errors import DocumentError
 
-KEPT = "scores."
-"""In front of a scorer's key: the name of all that it says of a sample."""
-Found = SampleScore | DocumentError
-"""What a scorer makes of a row, or why it makes nothing of it."""
+SCORES_PREFIX = "scores."
+"""Prefix of a scorer's key: the name of the score with all of its values."""
+ScorerResult = SampleScore | DocumentError
+"""The score of a row, or the scorer's error."""
 
 
-class NamedNumber(NamedTuple):
-    """A number with its final name."""
+class NamedValue(NamedTuple):
+    """A metric value with its final name."""
 
     name: str
-    number: Number
+    number: MetricValue
 
 
-class _Work(NamedTuple):
-    """What was made of a sample.
+class _SampleResult(NamedTuple):
+    """The result of solving and scoring a sample.
 
     Args:
-        rows: What was scored: one, or what a postprocessor has made of it.
-        scores: Key of a scorer → what it says of each row.
+        rows: The scored rows: one, or those of a postprocessor.
+        scores: Key of a scorer → its result for each row.
     """
 
     rows: tuple[Row, ...]
-    scores: Mapping[str, tuple[Found, ...]]
+    scores: Mapping[str, tuple[ScorerResult, ...]]
 
 
 @dataclass(slots=True, kw_only=True)
 class SampleRecipe:
-    """All of a task but its samples.
+    """A task without its samples.
 
     Args:
         task: Name of the task.
-        sample: Gives the sample at a position.
-        id: Gives its id.
-        solver: How it is solved; ``None`` where only a dataset is evaluated.
-        scorers: In the order of the file.
-        numbers: What their scores add up to.
-        actions: Which samples count nowhere.
-        trials: How often each sample is solved; ``None`` for once.
-        earlier: The task whose work on its samples is this one's samples; ``None``
-            where they are there from the beginning.
+        sample: Returns the sample at a position.
+        id: Returns the id of the sample at a position.
+        solver: The solver; ``None`` if only a dataset is evaluated.
+        scorers: The scorers, in the order of the file.
+        metric_values: The values of their metrics.
+        actions: Rules that exclude samples.
+        trials: Number of trials; ``None`` for one.
+        earlier: The task whose results are the samples; ``None`` for dataset samples.
     """
 
     task: str
@@ -82,183 +82,186 @@ class SampleRecipe:
     id: Callable[[int], str]
     solver: SolverParts | None
     scorers: Sequence[SampleScorer]
-    numbers: Sequence[NamedNumber]
+    metric_values: Sequence[NamedValue]
     actions: Sequence[Action] = ()
     trials: Trials | None = None
     earlier: EarlierTask | None = None
-    _last: tuple[Record, _Work] | None = field(default=None, init=False)
-    _solved_last: tuple[Record, Sequence[Row]] | None = field(default=None, init=False)
-    """The last result of ``follow_up``, for a record that needed no further request."""
+    _last: tuple[Record, _SampleResult] | None = field(default=None, init=False)
+    _last_solved: tuple[Record, Sequence[Row]] | None = field(default=None, init=False)
+    """Last result of ``follow_up``, reused for a record without further requests."""
 
     @property
-    def asks(self) -> bool:
-        """Whether any model is asked."""
+    def calls_models(self) -> bool:
+        """Whether any model is called."""
         if self.earlier is not None and self.earlier.asks:
             return True
-        return self._solver_asks or any(one.models for one in self.scorers)
+        return self._solver_calls_models or any(one.models for one in self.scorers)
 
     @property
-    def _solver_asks(self) -> bool:
+    def _solver_calls_models(self) -> bool:
         return self.solver is not None and bool(self.solver.models)
 
     @property
     def _runs_code(self) -> bool:
-        """Whether a user's coroutine may wait for responses, here or in the earlier
-        task."""
+        """Whether user coroutines may await responses, here or in the earlier task."""
         runs_code = self.solver is not None and not self.solver.is_declared
         return runs_code or self.earlier is not None
 
-    def asks_once(self, lines: Lines) -> bool:
-        """Whether all that is asked is the tested model, and in one round."""
+    def is_single_round(self, models_: Models) -> bool:
+        """Return whether only the tested model is called, in a single round."""
         if self.earlier is not None or any(one.models for one in self.scorers):
             return False
         if self.solver is None or not self.solver.models:
             return True
-        return self.solver.asks_once and not lines("").name
+        return self.solver.is_single_round and not models_("").name
 
     def ask(self, index: int) -> Asked:
-        """The document at a position, with what the tested model is asked first.
+        """Return the document at a position, with the first requests to the tested
+        model.
 
         Raises:
-            DocumentError: The sample cannot be worked on.
+            DocumentError: The sample is invalid.
         """
         sample = self.sample(index)
         doc = Doc("", [], 0, id=self.id(index), task_name=self.task, row=sample)
         doc.target = self._target(sample)
-        # An earlier task's answer that is lacking is no fault of this one.
-        if not self._solver_asks or self.earlier is not None:
+        # A missing answer of the earlier task is not an error of this one.
+        if not self._solver_calls_models or self.earlier is not None:
             return Asked(doc, ())
-        first: Sequence[Ask] = next(resumed(self._asking(index), ()), ())
+        first: Sequence[Ask] = next(resumed(self._request_dialogue(index), ()), ())
         if any(one.model for one in first):
             return Asked(doc, ())
         return Asked(doc, tuple(one.request for one in first))
 
     def _target(self, sample: Mapping[str, Any]) -> str | None:
-        """What reports show as wanted: what the first scorer that can say it holds the
-        answer against. Rows that a postprocessor makes have other targets.
+        """Return the reference answer for reports: that of the first scorer that has
+        one. ``None`` with a postprocessor, because its rows have other references.
 
         Raises:
-            NullFieldError: A scorer holds the answer against a null.
+            NullFieldError: A scorer's reference is null.
         """
         if self.makes_rows:
             return None
         found: list[str | None] = []
         for scorer in self.scorers:
-            if scorer.target is not None and scorer.numbers:
+            if scorer.target is not None and scorer.metric_values:
                 try:
                     found.append(scorer.target(sample))
-                except NullFieldError:  # known before anything is sent
+                except NullFieldError:  # reported before anything is sent
                     raise
-                except DocumentError:  # which scoring tells
+                except DocumentError:  # reported by scoring
                     found.append(None)
         return found[0] if found else None
 
     def follow_up(self, record: Record) -> Dialogue[None]:
-        """The work as far as it sends requests, without those of :meth:`ask`.
+        """Run the part of the work that sends requests, after those of :meth:`ask`.
 
         Raises:
             DocumentError: The sample cannot be solved.
         """
         first = _exchanges(record)
         if self._runs_code:
-            start = partial(self._asking, record.index, record)
-            work = yield from restarted(start, first)
+            start = partial(self._request_dialogue, record.index, record)
+            work = yield from resume_from_start(start, first)
         else:
-            work = yield from resumed(self._asking(record.index, record), first)
+            work = yield from resumed(
+                self._request_dialogue(record.index, record), first
+            )
         if self.trials is None and not any(one.models for one in self.scorers):
-            self._solved_last = (record, work.rows)
+            self._last_solved = (record, work.rows)
 
     def score(self, record: Record) -> tuple[Score, ...]:
-        """A score for each number that has something to read.
+        """Return a score for each metric value that the sample has.
 
         Raises:
             DocumentError: The sample could not be solved.
         """
         work = self._work(record)
-        counted = self._counted(record, work)
+        counted = self._counted_rows(record, work)
         found = []
-        for name, number in self.numbers:
+        for name, number in self.metric_values:
             score = self._score(name, number, work, counted)
             if score is not None:
                 found.append(score)
-        return (*found, *self._kept(work))
+        return (*found, *self._stored_scores(work))
 
-    def _kept(self, work: _Work) -> Iterator[Score]:
-        """What each scorer says, to be read and not to be added up."""
+    def _stored_scores(self, work: _SampleResult) -> Iterator[Score]:
+        """Yield all values of each scorer, for reports; they are not aggregated."""
         for key, found in work.scores.items():
             ones = [one for one in found if isinstance(one, SampleScore)]
             if not ones:
                 fault = next(iter(found), "")
-                yield Score(metric=f"{KEPT}{key}", unscored=f"{key}: {fault}")
+                yield Score(metric=f"{SCORES_PREFIX}{key}", unscored=f"{key}: {fault}")
                 continue
-            values = [plain(one.values) for one in ones]
+            values = [unwrap(one.values) for one in ones]
             yield Score(
-                metric=f"{KEPT}{key}",
+                metric=f"{SCORES_PREFIX}{key}",
                 value=values if self.makes_rows else values[0],
                 explanation=_explanation(ones),
             )
 
     def exclude(self, record: Record) -> str:
-        """The action that leaves the sample out, empty if none does.
+        """Return the key of the action that excludes the sample, or an empty string.
 
         Raises:
-            DocumentError: An action cannot be decided.
+            DocumentError: An action cannot be evaluated.
         """
         work = self._work(record)
-        keys = [self._excluded(work, n) for n in range(len(work.rows))]
+        keys = [self._excluding_key(work, n) for n in range(len(work.rows))]
         return keys[0] if keys and all(keys) else ""
 
-    def _asking(self, index: int, record: Record | None = None) -> Dialogue[_Work]:
-        """The work as far as it may send requests: the solver, and scorers with
-        models."""
+    def _request_dialogue(
+        self, index: int, record: Record | None = None
+    ) -> Dialogue[_SampleResult]:
+        """Run the solver and the scorers that call models."""
         scorers = [one for one in self.scorers if one.models]
         return self._dialogue(index, scorers, record)
 
-    def _work(self, record: Record) -> _Work:
-        """What was made of a record; scoring and excluding look at the same one."""
+    def _work(self, record: Record) -> _SampleResult:
+        """Return the result of a record; scoring and exclusion share it."""
         last = self._last
         if last is not None and _is_same(last[0], record):
             return last[1]
-        solved = self._solved_last
+        solved = self._last_solved
         if solved is not None and _is_same(solved[0], record):
-            work = replayed(self._scored(solved[1], self.scorers), ())
+            work = replayed(self._score_rows(solved[1], self.scorers), ())
         else:
             dialogue = self._dialogue(record.index, self.scorers, record)
             work = replayed(dialogue, _exchanges(record))
         self._last = (record, work)
         return work
 
-    def evidence(self, index: int) -> Dialogue[Mapping[str, Any]]:
-        """What was made of a sample, as the sample of a later task."""
+    def as_sample(self, index: int) -> Dialogue[Mapping[str, Any]]:
+        """Return the result of a sample as a sample of a later task."""
         row = {"sample": self.sample(index), "sample_id": self.id(index)}
         try:
             work = yield from self._dialogue(index, self.scorers)
         except DocumentError as error:
-            return later_row(row, None, {}, [f"{error}"])
+            return result_row(row, None, {}, [f"{error}"])
         first = work.rows[0].output if work.rows else None
         scores = {key: found[0] for key, found in work.scores.items() if found}
-        return later_row(row, first, scores)
+        return result_row(row, first, scores)
 
     def _dialogue(
         self, index: int, scorers: Sequence[SampleScorer], record: Record | None = None
-    ) -> Dialogue[_Work]:
+    ) -> Dialogue[_SampleResult]:
         sample = self.sample(index)
-        if record is not None and any(one.over_all is not None for one in scorers):
-            read_all(record.doc.row)  # these know a sample by its identity
+        if record is not None and any(one.score_samples is not None for one in scorers):
+            read_all(record.doc.row)  # these identify samples by object identity
         elif record is not None:
             sample = like(sample, record.doc.row)
         if self.earlier is not None:
             sample = yield from self.earlier.sample(index)
-        rows = yield from self._solved(sample)
-        return (yield from self._scored(rows, scorers))
+        rows = yield from self._solve(sample)
+        return (yield from self._score_rows(rows, scorers))
 
-    def _scored(
+    def _score_rows(
         self, rows: Sequence[Row], scorers: Sequence[SampleScorer]
-    ) -> Dialogue[_Work]:
+    ) -> Dialogue[_SampleResult]:
         if self.solver is not None and not rows:
-            return _Work((), {})
+            return _SampleResult((), {})
         works = [
-            _kept(one.dialogue(row.sample, row.output))
+            _stored_scores(one.dialogue(row.sample, row.output))
             for one in scorers
             for row in rows
         ]
@@ -268,12 +271,14 @@ class SampleRecipe:
             one.key: tuple(flat[i * n : (i + 1) * n]) for i, one in enumerate(scorers)
         }
         if self.trials is not None:
-            scores = {key: (self._joined(ones),) for key, ones in scores.items()}
+            scores = {
+                key: (self._aggregate_trials(ones),) for key, ones in scores.items()
+            }
             rows = rows[-1:]
-        return _Work(tuple(rows), scores)
+        return _SampleResult(tuple(rows), scores)
 
-    def _solved(self, sample: Mapping[str, Any]) -> Dialogue[Sequence[Row]]:
-        """What is scored: a row for each trial; or what a postprocessor makes."""
+    def _solve(self, sample: Mapping[str, Any]) -> Dialogue[Sequence[Row]]:
+        """Return the rows to score: one per trial, or those of a postprocessor."""
         if self.solver is None:
             return [Row(sample, None)]  # type: ignore[arg-type]
         n = self.trials.n if self.trials is not None else 1
@@ -283,8 +288,8 @@ class SampleRecipe:
             return [Row(sample, output) for output in outputs]
         return [row for one in outputs for row in postprocessor.rows(sample, one)]
 
-    def _joined(self, found: Sequence[Found]) -> Found:
-        """One score of those of all trials."""
+    def _aggregate_trials(self, found: Sequence[ScorerResult]) -> ScorerResult:
+        """Return the aggregate of all trials' scores."""
         assert self.trials is not None
         for one in found:
             if isinstance(one, DocumentError):
@@ -295,18 +300,20 @@ class SampleRecipe:
         except DocumentError as error:
             return error
 
-    def _counted(self, record: Record, work: _Work) -> Sequence[int]:
-        """The rows that no action leaves out; all of them, if it leaves out the whole
-        sample, or fails."""
+    def _counted_rows(self, record: Record, work: _SampleResult) -> Sequence[int]:
+        """Return the rows that no action excludes; all rows if an action excludes the
+        whole sample or fails."""
         everything = range(len(work.rows))
         if len(work.rows) < 2 or not self.actions:
             return everything
         try:
-            return [n for n in everything if not self._excluded(work, n)] or everything
+            return [
+                n for n in everything if not self._excluding_key(work, n)
+            ] or everything
         except DocumentError:
             return everything
 
-    def _excluded(self, work: _Work, row: int) -> str:
+    def _excluding_key(self, work: _SampleResult, row: int) -> str:
         if not self.actions:
             return ""
         scores = {}
@@ -318,10 +325,14 @@ class SampleRecipe:
         variables: dict[str, Any] = {"sample": sample, "scores": scores}
         if output is not None:
             variables["solver_output"] = output
-        return excluding(self.actions, variables)
+        return excluding_action(self.actions, variables)
 
     def _score(
-        self, name: str, number: Number, work: _Work, counted: Sequence[int]
+        self,
+        name: str,
+        number: MetricValue,
+        work: _SampleResult,
+        counted: Sequence[int],
     ) -> Score | None:
         scores = []
         found = work.scores.get(number.scorer, ())
@@ -339,18 +350,18 @@ class SampleRecipe:
         return Score(
             metric=name,
             value=values if self.makes_rows else values[0],
-            correct=all(v == 1 for v in values) if number.tells_right else None,
+            correct=all(v == 1 for v in values) if number.is_correctness else None,
             answer=_answer(work),
         )
 
     @property
     def makes_rows(self) -> bool:
-        """Whether a sample may become several rows."""
+        """Whether a sample may have several rows."""
         return self.solver is not None and self.solver.postprocessor is not None
 
 
-def _kept(dialogue: Dialogue[SampleScore]) -> Dialogue[Found]:
-    """The dialogue of a scorer, whose error is its result."""
+def _stored_scores(dialogue: Dialogue[SampleScore]) -> Dialogue[ScorerResult]:
+    """Run the dialogue of a scorer; its error is its result."""
     try:
         return (yield from dialogue)
     except DocumentError as error:
@@ -358,7 +369,7 @@ def _kept(dialogue: Dialogue[SampleScore]) -> Dialogue[Found]:
 
 
 def _exchanges(record: Record) -> tuple[Exchange, ...]:
-    """All exchanges, those of the first requests too."""
+    """Return all exchanges, including those of the first requests."""
     pairs = zip(record.requests, record.responses, strict=True)
     return (*(Exchange("", *pair) for pair in pairs), *record.exchanges)
 
@@ -371,8 +382,8 @@ def _is_same(one: Record, other: Record) -> bool:
     )
 
 
-def _answer(work: _Work) -> str:
-    """What the model said last, for reports."""
+def _answer(work: _SampleResult) -> str:
+    """Return the model's last answer, for reports."""
     output = work.rows[-1].output if work.rows else None
     try:
         return output.answer if output is not None else ""
@@ -381,9 +392,9 @@ def _answer(work: _Work) -> str:
 
 
 def _explanation(scores: Sequence[SampleScore]) -> str:
-    """What the scorer keeps beside its values, as JSON."""
-    kept = [plain(one.metadata) for one in scores]
+    """Return the scorer's metadata as JSON."""
+    kept = [unwrap(one.metadata) for one in scores]
     if not any(kept):
         return ""
-    told = kept[0] if len(kept) == 1 else kept
-    return json.dumps(told, ensure_ascii=False, default=str)
+    metadata = kept[0] if len(kept) == 1 else kept
+    return json.dumps(metadata, ensure_ascii=False, default=str)

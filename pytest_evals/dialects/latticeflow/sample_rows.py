@@ -1,4 +1,4 @@
-"""The samples of a task: which of them are run, and what they are called."""
+"""Rows of a task: the selected samples and their ids."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from pytest_evals.data.rows import Table, document_ids, row_sizes, selection
 from pytest_evals.dialects.latticeflow.samples import ID, Rows
 
 SEED = 1234
-"""Of ``subsampling: random``."""
+"""Seed of ``subsampling: random``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subsample:
-    """How many samples are taken: the first, or some that are drawn, in their order."""
+    """Number of samples to run: the first ``n``, or ``n`` random ones in order."""
 
     n: int
     how: Literal["head", "random"] = "head"
 
 
 class Samples(NamedTuple):
-    """What a dataset, or several aligned ones, give a task.
+    """The samples of a dataset, or of several aligned ones.
 
     Args:
-        samples: One a document.
-        columns: Of aligned datasets, all rows of each by its parameter, for scorers
-            that see all samples at once.
-        ids: One a document, as text.
+        samples: One per document.
+        columns: For aligned datasets, all rows of each by its parameter, for scorers of
+            all samples at once.
+        ids: One per document, as text.
     """
 
     samples: Rows
@@ -39,8 +39,7 @@ class Samples(NamedTuple):
 
 
 class SampleRows:
-    """The documents of a task; their dataset is loaded when they are first looked
-    at."""
+    """The documents of a task; their dataset is loaded on first access."""
 
     def __init__(
         self,
@@ -48,47 +47,47 @@ class SampleRows:
         options: TaskOptions,
         subsample: Subsample | None = None,
     ) -> None:
-        """Load nothing.
+        """Create the rows.
 
         Args:
-            load: Gives all samples.
+            load: Loads all samples.
             options: Limit, sample and seed of the session.
-            subsample: What the task itself takes of its samples.
+            subsample: The task's own selection of samples.
         """
         self._load, self._options, self._subsample = load, options, subsample
 
     def ids(self) -> Sequence[str]:
-        """Unique ids of the documents to run.
+        """Return the unique ids of the documents to run.
 
         Raises:
             TaskFileError: The dataset cannot be read.
         """
-        return [self._named.ids[i] for i in self._taken]
+        return [self._document_ids.ids[i] for i in self._selected]
 
     def indices(self) -> Sequence[int]:
-        """Their positions in the whole dataset."""
-        return self._taken
+        """Return the positions of the documents to run in the whole dataset."""
+        return self._selected
 
     def total(self) -> int:
-        """Documents before limit or sample of the session."""
+        """Return the number of documents before the session's limit or sample."""
         return len(self.own)
 
     def sizes(self) -> Sequence[int]:
-        """Bytes of text in each."""
-        return row_sizes([self.loaded.samples[i] for i in self._taken])
+        """Return the bytes of text in each document."""
+        return row_sizes([self.loaded.samples[i] for i in self._selected])
 
     def sample(self, index: int) -> dict[str, Any]:
-        """The sample at a position of the whole dataset."""
+        """Return the sample at a position of the whole dataset."""
         return self.loaded.samples[index]
 
     def id(self, index: int) -> str:
-        """The id of the document at a position."""
-        name: str = self._named.ids[index]
+        """Return the id of the document at a position."""
+        name: str = self._document_ids.ids[index]
         return name
 
     def warnings(self) -> tuple[str, ...]:
-        """What is odd about the ids, once they were looked at."""
-        return self._named.warnings if "_named" in vars(self) else ()
+        """Return warnings about the ids, if they have been read."""
+        return self._document_ids.warnings if "_named" in vars(self) else ()
 
     @cached_property
     def loaded(self) -> Samples:
@@ -96,21 +95,21 @@ class SampleRows:
         return self._load()
 
     @cached_property
-    def _named(self) -> Any:
+    def _document_ids(self) -> Any:
         return document_ids(Table([{ID: one} for one in self.loaded.ids]))
 
     @cached_property
     def own(self) -> Sequence[int]:
-        """Positions of what the task itself takes of its samples."""
-        total, taken = len(self.loaded.samples), self._subsample
-        if taken is None:
+        """Positions that the task's own subsampling selects."""
+        total, subsample = len(self.loaded.samples), self._subsample
+        if subsample is None:
             return range(total)
-        if taken.how == "head":
-            return range(min(total, taken.n))
-        return selection(total, None, taken.n, SEED)
+        if subsample.how == "head":
+            return range(min(total, subsample.n))
+        return selection(total, None, subsample.n, SEED)
 
     @cached_property
-    def _taken(self) -> Sequence[int]:
+    def _selected(self) -> Sequence[int]:
         options = self._options
-        found = selection(len(self.own), options.limit, options.sample, options.seed)
-        return [self.own[i] for i in found]
+        selected = selection(len(self.own), options.limit, options.sample, options.seed)
+        return [self.own[i] for i in selected]

@@ -1,4 +1,4 @@
-"""The rows of a dataset: read from its source, given ids, and filtered."""
+"""Loads the rows of a dataset from its source, assigns ids and applies filters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pytest_evals.dialects.latticeflow.dataset_file import (
     LocalSource,
     UrlSource,
 )
-from pytest_evals.dialects.latticeflow.filters import kept
+from pytest_evals.dialects.latticeflow.filters import matching_rows
 from pytest_evals.dialects.latticeflow.prompts.csv_files import read_csv
 from pytest_evals.dialects.latticeflow.prompts.text_files import read_folder
 from pytest_evals.errors import (
@@ -33,15 +33,15 @@ from pytest_evals.errors import (
 )
 
 ID = "sample_id"
-"""The column of ids; one is made where there is none."""
+"""The id column; ids are generated if it is missing."""
 
 Rows = list[dict[str, Any]]
 Generate = Callable[[GeneratedSource], Rows]
-"""Makes the rows of a generator."""
+"""Generates the rows of a generator."""
 
 
-class _Read(NamedTuple):
-    """What reading of a file depends on."""
+class _FileKey(NamedTuple):
+    """Cache key of a file."""
 
     path: Path
     stamp: tuple[int, int]
@@ -51,14 +51,14 @@ class _Read(NamedTuple):
 def load_rows(
     dataset: DatasetFile, generate: Generate, base: Path, *, typed: bool = True
 ) -> Rows:
-    """The rows of a dataset after its filters, each with a ``sample_id``: its own, else
-    its position before the filters, as text.
+    """Return the rows of a dataset after its filters. Each has a ``sample_id``: its
+    own, or its position before filtering, as text.
 
     Args:
-        dataset: What to read.
-        generate: Makes generated rows.
-        base: Folder that paths of the Hub's kind are tried from.
-        typed: Whether cells of CSV files are more than texts.
+        dataset: The dataset.
+        generate: Generates rows.
+        base: Folder to which paths of ``huggingface`` sources are relative.
+        typed: Whether cells of CSV files are converted from strings.
 
     Raises:
         TaskFileError: It cannot be read, or a filter fails.
@@ -69,9 +69,9 @@ def load_rows(
         case FolderSource() as source:
             rows = _folder(source)
         case UrlSource() as source:
-            rows = _fetched(source, typed=typed)
+            rows = _download(source, typed=typed)
         case HubSource() as source:
-            rows = _of_hub(source, base)
+            rows = _hub_rows(source, base)
         case GeneratedSource() as source:
             rows = generate(source)
     numbered = [
@@ -79,7 +79,7 @@ def load_rows(
         for number, row in enumerate(rows)
     ]
     try:
-        found = kept(numbered, dataset.filters)
+        found = matching_rows(numbered, dataset.filters)
     except DocumentError as error:
         what = f"a filter of {dataset.key!r} fails: {error}"
         raise TaskFileError([Problem(what, dataset.place)]) from error
@@ -95,22 +95,22 @@ def _table(path: Path, place: Place, *, typed: bool) -> Rows:
         is_near = os.path.isdir(path.parent)
         near = path.parent.glob(f"*{path.suffix}") if is_near else ()
         names = ", ".join(sorted(one.name for one in near)[:5])
-        there = f"; there are: {names}" if names else ""
-        what = f"file_path: there is no file {str(Place(path))!r}{there}"
+        there = f"; files there: {names}" if names else ""
+        what = f"file_path: file not found: {str(Place(path))!r}{there}"
         fix = f"give a path relative to {place.path.name}"
         raise TaskFileError([Problem(what, place, fix)])
     stat = path.stat()
     stamp = (stat.st_mtime_ns, stat.st_size)
-    return [*_read(_Read(path.resolve(), stamp, typed))]
+    return [*_read(_FileKey(path.resolve(), stamp, typed))]
 
 
 @lru_cache(maxsize=64)
-def _read(given: _Read) -> Rows:
-    """A file that several tasks share is read once in a process."""
-    path = given.path
+def _read(key: _FileKey) -> Rows:
+    """Return the rows of a file, cached so that tasks of one process share them."""
+    path = key.path
     text = read_text(path)
     if path.suffix.lower() == ".csv":
-        return read_csv(path, text, typed=given.typed)
+        return read_csv(path, text, typed=key.typed)
     return [
         _json_row(line, Place(path, number))
         for number, line in enumerate(text.split("\n"), start=1)
@@ -127,14 +127,14 @@ def _json_row(line: str, place: Place) -> dict[str, Any]:
 
 def _folder(source: FolderSource) -> Rows:
     if not os.path.isdir(source.path):
-        what = f"directory_path: there is no folder {str(Place(source.path))!r}"
+        what = f"directory_path: folder not found: {str(Place(source.path))!r}"
         fix = f"give a path relative to {source.place.path.name}"
         raise TaskFileError([Problem(what, source.place, fix)])
     return read_folder(source.path, source.extension)
 
 
-def _fetched(source: UrlSource, *, typed: bool) -> Rows:
-    """The file of a server, which the ``datasets`` library fetches once and keeps."""
+def _download(source: UrlSource, *, typed: bool) -> Rows:
+    """Download a file; the ``datasets`` library caches it."""
     import datasets
 
     suffix = (
@@ -153,7 +153,7 @@ def _fetched(source: UrlSource, *, typed: bool) -> Rows:
     return [_json_row(line, source.place) for line in lines]
 
 
-def _of_hub(source: HubSource, base: Path) -> Rows:
+def _hub_rows(source: HubSource, base: Path) -> Rows:
     arguments = dict(source.arguments)
     name = arguments.pop("name", None)
     splits = load(
@@ -166,11 +166,11 @@ def _of_hub(source: HubSource, base: Path) -> Rows:
             base=base,
         )
     )
-    return [dict(row) for row in Table(_cut(splits, source))]
+    return [dict(row) for row in Table(_select_split(splits, source))]
 
 
-def _cut(splits: Mapping[str, Any], source: HubSource) -> Any:
-    """A split, or a part of one: ``test[:100]``."""
+def _select_split(splits: Mapping[str, Any], source: HubSource) -> Any:
+    """Return a split, or a part of one such as ``test[:100]``."""
     if source.split in splits:
         return splits[source.split]
     import datasets
@@ -181,7 +181,13 @@ def _cut(splits: Mapping[str, Any], source: HubSource) -> Any:
     except Exception as error:
         known = ", ".join(splits)
         what = f"split: {source.path!r} has no split {source.split!r}"
-        problem = Problem(what, source.split_place, f"its splits are {known}")
+        problem = Problem(what, source.split_place, f"available splits: {known}")
         raise TaskFileError([problem]) from error
-    cuts = [splits[one.splitname].select(range(one.from_, one.to)) for one in parts]
-    return cuts[0] if len(cuts) == 1 else datasets.concatenate_datasets(cuts)
+    selections = [
+        splits[one.splitname].select(range(one.from_, one.to)) for one in parts
+    ]
+    return (
+        selections[0]
+        if len(selections) == 1
+        else datasets.concatenate_datasets(selections)
+    )

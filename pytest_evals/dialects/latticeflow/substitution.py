@@ -1,7 +1,7 @@
-"""``<< config.x >>`` and ``<< secrets.X >>``: values put into texts.
+"""Substitutes ``<< config.x >>`` and ``<< secrets.X >>`` in strings.
 
-That is done once, before templates and Python are compiled: a value that is the whole
-text keeps its type, any other is written as Python writes it.
+Substitution happens once, before templates and Python are compiled. A value that is the
+whole string keeps its type; any other is inserted as ``repr``, strings as they are.
 """
 
 from __future__ import annotations
@@ -14,23 +14,26 @@ from typing import Any
 from pytest_evals.dialects.yaml_reader.yaml_file import Step, YamlFile
 from pytest_evals.errors import Problem, did_you_mean
 
-_HOLE = re.compile(r"<<\s*(?P<root>config|secrets)\.(?P<name>[A-Za-z0-9_\-]+)\s*>>")
+_PLACEHOLDER = re.compile(
+    r"<<\s*(?P<root>config|secrets)\.(?P<name>[A-Za-z0-9_\-]+)\s*>>"
+)
 _INDEXED = re.compile(
     r"(?P<head>\bsamples?\s*(?:\.\s*|\[\s*(?P<quote>[\"'])))"
     r"<<\s*config\.(?P<name>[A-Za-z0-9_\-]+)\s*>>"
 )
-"""A hole that picks one of several aligned datasets: ``sample["<< config.a >>"]``."""
+"""A placeholder that selects one of several aligned datasets: ``sample["<< config.a
+>>"]``."""
 
 
 class Values:
-    """What the holes stand for.
+    """Values of the placeholders.
 
     Args:
         config: Parameter → value.
-        secret: Gives a secret by its name, ``None`` for one that nobody knows; without
-            it no secret may be named.
-        aligned: Parameters that name aligned datasets: where such a hole picks one of
-            them from a sample, it stands for its own name.
+        secret: Returns a secret by name, ``None`` for an unknown one; without this
+            function secrets are not allowed.
+        aligned: Parameters that name aligned datasets; a placeholder that selects one
+            of them from a sample is replaced by the parameter's name.
     """
 
     def __init__(
@@ -39,26 +42,28 @@ class Values:
         secret: Callable[[str], str | None] | None = None,
         aligned: Collection[str] = (),
     ) -> None:
-        """Nothing is put in yet."""
         self.config, self._secret = config, secret
         self._aligned = frozenset(aligned)
 
-    def put_into(self, text: str) -> Any:
-        """The text with its holes filled; the bare value if it is nothing but a hole.
+    def fill(self, text: str) -> Any:
+        """Return the string with its placeholders filled in; the bare value if the
+        string is only a placeholder.
 
         Raises:
-            ValueError: A name means nothing; the text says so.
+            ValueError: A name is unknown.
         """
         if "<<" not in text:
             return text
         if self._aligned:
-            text = _INDEXED.sub(self._own_name, text)
-        whole = _HOLE.fullmatch(text.strip())
-        if whole is not None:
-            return self._value(whole["root"], whole["name"])
-        return _HOLE.sub(lambda m: _written(self._value(m["root"], m["name"])), text)
+            text = _INDEXED.sub(self._dataset_name, text)
+        single = _PLACEHOLDER.fullmatch(text.strip())
+        if single is not None:
+            return self._value(single["root"], single["name"])
+        return _PLACEHOLDER.sub(
+            lambda m: _to_text(self._value(m["root"], m["name"])), text
+        )
 
-    def _own_name(self, match: re.Match[str]) -> str:
+    def _dataset_name(self, match: re.Match[str]) -> str:
         if match["name"] in self._aligned:
             return match["head"] + match["name"]
         return match[0]
@@ -67,39 +72,39 @@ class Values:
         if root == "secrets":
             found = self._secret(name) if self._secret is not None else None
             if found is None:
-                raise ValueError(_no_secret(name, allowed=self._secret is not None))
+                raise ValueError(_secret_error(name, allowed=self._secret is not None))
             return found
         if name not in self.config:
             hint = did_you_mean(name, list(self.config))
-            listed = f"; there are: {', '.join(self.config) or 'none'}"
-            what = f"<< config.{name} >>: no parameter called {name!r}"
+            listed = f"; known: {', '.join(self.config) or 'none'}"
+            what = f"<< config.{name} >>: unknown parameter {name!r}"
             raise ValueError(what + (hint or listed))
         return self.config[name]
 
 
-def substituted(
+def substitute(
     file: YamlFile, steps: tuple[Step, ...], values: Values, problems: list[Problem]
 ) -> YamlFile:
-    """A file with the holes of one of its values filled.
+    """Return a file in which the placeholders of one value are filled in.
 
     Args:
-        file: Left as it is.
-        steps: The way to the value; nothing at all is done if there is none.
-        values: What the holes stand for.
-        problems: Holes that stand for nothing are added here.
+        file: The file; not modified.
+        steps: Path of the value; without effect if there is none.
+        values: Values of the placeholders.
+        problems: Unknown placeholders are added here.
     """
 
-    def filled(value: Any, way: tuple[Step, ...]) -> Any:
+    def filled(value: Any, path: tuple[Step, ...]) -> Any:
         if isinstance(value, dict):
-            return {key: filled(inner, (*way, key)) for key, inner in value.items()}
+            return {key: filled(inner, (*path, key)) for key, inner in value.items()}
         if isinstance(value, list):
-            return [filled(inner, (*way, n)) for n, inner in enumerate(value)]
+            return [filled(inner, (*path, n)) for n, inner in enumerate(value)]
         if not isinstance(value, str):
             return value
         try:
-            return values.put_into(value)
+            return values.fill(value)
         except ValueError as error:
-            problems.append(Problem(str(error), file.place(*way)))
+            problems.append(Problem(str(error), file.place(*path)))
             return value
 
     def replaced(value: Any, rest: tuple[Step, ...]) -> Any:
@@ -112,25 +117,23 @@ def substituted(
     return replace(file, values=replaced(file.values, steps))
 
 
-def names_in(text: Any) -> str | None:
-    """The parameter that a text is nothing but a hole for; ``None`` for any other."""
+def parameter_of(text: Any) -> str | None:
+    """Return the parameter of a string that is only a placeholder; ``None`` for any
+    other."""
     if not isinstance(text, str):
         return None
-    match = _HOLE.fullmatch(text.strip())
+    match = _PLACEHOLDER.fullmatch(text.strip())
     return match["name"] if match is not None and match["root"] == "config" else None
 
 
-def _written(value: Any) -> str:
+def _to_text(value: Any) -> str:
     return value if isinstance(value, str) else repr(value)
 
 
-def _no_secret(name: str, *, allowed: bool) -> str:
+def _secret_error(name: str, *, allowed: bool) -> str:
     if not allowed:
         return (
-            f"<< secrets.{name} >>: secrets may stand in models, adapters and "
-            "generators only"
+            f"<< secrets.{name} >>: secrets are allowed only in models, adapters and "
+            "generators"
         )
-    return (
-        f"<< secrets.{name} >>: there is no such secret; set the environment variable "
-        f"{name}"
-    )
+    return f"<< secrets.{name} >>: unknown secret; set the environment variable {name}"

@@ -1,4 +1,4 @@
-"""What the tasks of one suite share: its entities, its datasets, its options."""
+"""Context that the tasks of one suite share: entities, datasets and options."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pytest_evals.dialects.latticeflow.dataset_file import (
     read_dataset,
 )
 from pytest_evals.dialects.latticeflow.entities import Entities, Entity, Kind
-from pytest_evals.dialects.latticeflow.generator import generated
+from pytest_evals.dialects.latticeflow.generator import generate_rows
 from pytest_evals.dialects.latticeflow.model_file import ModelFile, read_model
 from pytest_evals.dialects.latticeflow.reader import Environment
 from pytest_evals.dialects.latticeflow.samples import Rows, load_rows
-from pytest_evals.dialects.latticeflow.substitution import Values, substituted
+from pytest_evals.dialects.latticeflow.substitution import Values, substitute
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import CodeRules, YamlFile
 from pytest_evals.errors import Place, Problem, TaskFileError
@@ -27,13 +27,13 @@ from pytest_evals.models.latticeflow.adapters import Adapter
 
 @dataclass(slots=True, kw_only=True)
 class EntitySuite:
-    """Where a file looks up what it names.
+    """Looks up the entities that a file refers to.
 
     Args:
-        entities: All that there are.
-        options: What the command line says.
-        own: Entities that come first: those that a run file lists.
-        secrets: Those of a run file.
+        entities: All entities.
+        options: The session's options.
+        own: Entities with precedence: those that a run file lists.
+        secrets: Secrets of a run file.
     """
 
     entities: Entities
@@ -44,7 +44,7 @@ class EntitySuite:
 
     @property
     def code(self) -> CodeRules:
-        """How Python in these files is run."""
+        """Rules for running Python in these files."""
         roots = self.options.code_roots
 
         def may_run(path: Path) -> bool:
@@ -53,32 +53,32 @@ class EntitySuite:
 
         return CodeRules(seconds=self.options.call_s, may_run=may_run)
 
-    def ruled(self, file: YamlFile) -> YamlFile:
-        """A file whose Python is run by the rules of this suite."""
+    def with_code_rules(self, file: YamlFile) -> YamlFile:
+        """Return the file with the code rules of this suite."""
         return replace(file, code=self.code)
 
     def entity(self, kind: Kind, key: str, place: Place) -> Entity:
-        """The entity of a key.
+        """Return the entity with a key.
 
         Args:
-            kind: What it should be.
-            key: As in a file.
-            place: Where the key stands.
+            kind: Expected kind.
+            key: The key.
+            place: Place of the reference.
 
         Raises:
-            TaskFileError: There is none, or there are several.
+            TaskFileError: The key is unknown, or ambiguous.
         """
-        found = self.entities.find(kind, key, place.path, self.own)
-        if found is None:
-            what = self.entities.missing(kind, key, place.path, self.own)
+        match = self.entities.find(kind, key, place.path, self.own)
+        if match is None:
+            what = self.entities.unknown_key(kind, key, place.path, self.own)
             raise TaskFileError([Problem(what, place)])
-        return found
+        return match
 
     def model(self, key: str, place: Place) -> ModelFile | None:
-        """The model of a key, ``None`` if no file describes it.
+        """Return the model with a key, or ``None`` if no file describes it.
 
         Raises:
-            TaskFileError: Its file, or its adapter's, cannot be used.
+            TaskFileError: Its file, or its adapter's, is invalid.
         """
         entity = self.entities.find("model", key, place.path, self.own)
         if entity is None:
@@ -87,61 +87,63 @@ class EntitySuite:
         filled = self._with_secrets(entity)
 
         def adapter(name: str, section: Section) -> Adapter:
-            found = self.entity("adapter", name, section.place("key"))
-            return read_adapter(self._with_secrets(found))
+            match = self.entity("adapter", name, section.place("key"))
+            return read_adapter(self._with_secrets(match))
 
         return read_model(filled, raw if isinstance(raw, Mapping) else {}, adapter)
 
     def _with_secrets(self, entity: Entity) -> Entity:
-        """An entity with its secrets put in.
+        """Return an entity with its secrets filled in.
 
         Raises:
-            TaskFileError: One of them is not known.
+            TaskFileError: A secret is unknown.
         """
         problems: list[Problem] = []
         values = Values({}, self.secret_of(entity))
-        filled = substituted(self.ruled(entity.file), (), values, problems)
+        filled = substitute(self.with_code_rules(entity.file), (), values, problems)
         if problems:
             raise TaskFileError(problems)
         return replace(entity, file=filled)
 
     def secret_of(self, entity: Entity) -> Callable[[str], str | None]:
-        """What gives the secrets of an entity: its own file, the run file, then the
-        environment."""
+        """Return a function that looks up secrets in the entity's own file, then the
+        run file, then the environment."""
         own = entity.file.values.get("secrets")
         known = {**self.secrets, **(own if isinstance(own, Mapping) else {})}
         environment = Environment(self.entities.base)
 
         def secret(name: str) -> str | None:
-            found = known.get(name)
-            value = found if isinstance(found, str) else environment.get(name)
+            match = known.get(name)
+            value = match if isinstance(match, str) else environment.get(name)
             learn_secret(value or "")
             return value
 
         return secret
 
-    def only(self, kind: Kind, near: Path) -> str | None:
-        """The key of the only entity of a kind in a folder, ``None`` if there is none,
-        or more than one."""
-        found = self.entities.all(kind, near)
-        return found[0].key if len(found) == 1 else None
+    def only_key(self, kind: Kind, near: Path) -> str | None:
+        """Return the key of the only entity of a kind in a folder; ``None`` if there is
+        not exactly one."""
+        match = self.entities.all(kind, near)
+        return match[0].key if len(match) == 1 else None
 
     def rows(self, key: str, place: Place) -> Rows:
-        """The rows of a dataset.
+        """Return the rows of a dataset.
 
         Raises:
             TaskFileError: It does not exist, or cannot be read.
         """
         if key in self._open:
             names = " needs ".join((*self._open, key))
-            raise TaskFileError([Problem(f"a circle of datasets: {names}", place)])
+            raise TaskFileError([Problem(f"circular datasets: {names}", place)])
         dataset = read_dataset(self.entity("dataset", key, place))
         inner = replace(self, _open=(*self._open, key))
 
         def generate(source: GeneratedSource) -> Rows:
             entity = self.entity("generator", source.generator, source.place)
             secret = self.secret_of(entity)
-            return generated(source, self.ruled(entity.file), secret, inner.rows)
+            return generate_rows(
+                source, self.with_code_rules(entity.file), secret, inner.rows
+            )
 
         base = Path(self.options.base) if self.options.base else Path.cwd()
         return load_rows(dataset, generate, base, typed=self.options.typed_csv)

@@ -1,4 +1,4 @@
-"""System tasks: one function that gives numbers, and no samples."""
+"""System tasks: one function that returns metric values; there are no samples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import Estimate, Metric
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.task import Asked
-from pytest_evals.dialects.latticeflow.snippets.return_values import as_json
+from pytest_evals.dialects.latticeflow.snippets.return_values import to_json
 from pytest_evals.dialects.latticeflow.snippets.snippet import (
     SnippetFunction,
     snippet_of,
@@ -19,52 +19,54 @@ from pytest_evals.dialects.latticeflow.snippets.snippet import (
 from pytest_evals.dialects.yaml_reader.section import Section
 
 DOCUMENT = "evidence"
-"""Id of the only document, and name of what its numbers are read of."""
+"""Id of the only document, and name of its metric."""
 
 
 class OneRow:
-    """The only document; no limit leaves it out."""
+    """Rows with a single document, which no limit excludes."""
 
     def ids(self) -> Sequence[str]:
-        """Its id."""
+        """Return its id."""
         return [DOCUMENT]
 
     def indices(self) -> Sequence[int]:
-        """Its position."""
+        """Return its position."""
         return [0]
 
     def total(self) -> int:
-        """One."""
+        """Return 1."""
         return 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemRecipe:
-    """``compute_evidence``, called when its document is scored."""
+    """Calls ``compute_evidence`` when its document is scored."""
 
     task: str
     function: SnippetFunction
 
     def ask(self, index: int) -> Asked:
-        """The document; no model is asked."""
+        """Return the document, without requests."""
         doc = Doc("", [], 0, id=DOCUMENT, task_name=self.task)
         return Asked(doc, ())
 
     def score(self, record: Record) -> tuple[Score, ...]:
-        """All numbers as one score.
+        """Return all metric values as one score.
 
         Raises:
-            DocumentError: The function fails, or returns something else.
+            DocumentError: The function fails, or returns an invalid value.
         """
         context: tuple[Any, ...] = ({},) if self.function.parameters() else ()
         return (self.function.read(self._read, *context),)
 
     def _read(self, given: Any) -> Score:
-        given = as_json(given, str)
+        given = to_json(given, str)
         metrics = given.get("metrics") if isinstance(given, Mapping) else None
         if not isinstance(metrics, Mapping):
             fix = 'return {"metrics": {"size": {"value": 3}}}'
-            raise self.function.refused(f"returns metrics, not {given!r:.80}", fix)
+            raise self.function.invalid_return(
+                f"must return metrics, not {given!r:.80}", fix
+            )
         values = {str(name): self._value(name, one) for name, one in metrics.items()}
         reasons = [
             f"{name}: {one['reason']}"
@@ -76,13 +78,13 @@ class SystemRecipe:
     def _value(self, name: object, one: Any) -> float:
         value = one.get("value") if isinstance(one, Mapping) else None
         if not isinstance(value, int | float):
-            what = f"returns a number as value of {name!r}, not {one!r:.80}"
-            raise self.function.refused(what, f'{{"{name}": {{"value": 3}}}}')
+            what = f"must return a number as value of {name!r}, not {one!r:.80}"
+            raise self.function.invalid_return(what, f'{{"{name}": {{"value": 3}}}}')
         return float(value)
 
 
-def evidence() -> Metric:
-    """What tells the numbers of a system task apart."""
+def evidence_metric() -> Metric:
+    """Return the metric that splits the document's values by name."""
 
     def several(values: Sequence[Mapping[str, float]]) -> Mapping[str, Estimate]:
         return {name: Estimate(value) for one in values for name, value in one.items()}
@@ -93,7 +95,7 @@ def evidence() -> Metric:
 
 
 def read_system_task(definition: Section, task: str) -> SystemRecipe | None:
-    """The recipe of a section; what is wrong with it are problems of the file."""
+    """Return the recipe; errors are added to the problems of the section."""
     key = "compute_evidence_snippet"
     function = snippet_of(definition, key, "compute_evidence")
     return None if function is None else SystemRecipe(task=task, function=function)

@@ -1,4 +1,4 @@
-"""``definition.dataset``: one dataset, or several whose rows belong together."""
+"""Reads ``definition.dataset``: one dataset, or several aligned ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pytest_evals.dialects.latticeflow.sample_rows import Samples
 from pytest_evals.dialects.latticeflow.samples import ID, Rows
-from pytest_evals.dialects.latticeflow.substitution import names_in
+from pytest_evals.dialects.latticeflow.substitution import parameter_of
 from pytest_evals.dialects.latticeflow.suite import EntitySuite
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
@@ -16,12 +16,12 @@ from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 _SOURCES = ("dataset", "task_result")
 
 
-class Keys(NamedTuple):
-    """What a definition says of its data.
+class DatasetKeys(NamedTuple):
+    """The data that a definition refers to.
 
     Args:
         datasets: Name → key of each dataset.
-        result: Key of an earlier task, whose results are the samples; empty for none.
+        result: Key of an earlier task whose results are the samples; empty for none.
     """
 
     datasets: Mapping[str, str]
@@ -42,11 +42,10 @@ class TaskDataset:
     """The data of a task.
 
     Args:
-        keys: Of its datasets, by the names that samples know them under; a single one
-            that is not aligned has an empty name.
-        place: Where they stand.
-        needs_equal: Whether aligned datasets must have equally many rows.
-        columns: Columns that must be there.
+        keys: Name in samples → key of each dataset; a single dataset has an empty name.
+        place: Place of the reference.
+        needs_equal: Whether aligned datasets must have the same number of rows.
+        columns: Required columns.
     """
 
     keys: Mapping[str, str]
@@ -55,10 +54,11 @@ class TaskDataset:
     columns: Sequence[DatasetColumn] = ()
 
     def load(self, suite: EntitySuite) -> Samples:
-        """All samples.
+        """Return all samples.
 
         Raises:
-            TaskFileError: A dataset cannot be read, or two do not fit together.
+            TaskFileError: A dataset cannot be read, or aligned datasets differ in
+                length.
         """
         tables = {name: suite.rows(key, self.place) for name, key in self.keys.items()}
         first = next(iter(tables.values()))
@@ -69,8 +69,8 @@ class TaskDataset:
             return Samples(first, None, ids)
         lengths = {name: len(rows) for name, rows in tables.items()}
         if self.needs_equal and len({*lengths.values()}) > 1:
-            told = ", ".join(f"{name} has {n}" for name, n in lengths.items())
-            what = f"aligned datasets have equally many rows, and {told}"
+            counts = ", ".join(f"{name} has {n}" for name, n in lengths.items())
+            what = f"aligned datasets must have the same number of rows: {counts}"
             raise TaskFileError([Problem(what, self.place)])
         samples: Rows = [
             {name: rows[i] for name, rows in tables.items() if i < len(rows)}
@@ -79,17 +79,17 @@ class TaskDataset:
         return Samples(samples, tables, ids)
 
     def check_columns(self, known: Collection[str]) -> None:
-        """Make sure that all columns are there which parameters name.
+        """Check that all columns exist that parameters name.
 
         Raises:
-            TaskFileError: One is not.
+            TaskFileError: A column is missing.
         """
         problems = [
             Problem(
                 f"{one.parameter}: the dataset has no column {one.name!r}"
                 + (
                     did_you_mean(one.name, sorted(known))
-                    or f"; there are: {', '.join(sorted(known))}"
+                    or f"; known: {', '.join(sorted(known))}"
                 ),
                 one.place,
             )
@@ -101,60 +101,60 @@ class TaskDataset:
 
 
 def aligned_names(definition: Any) -> tuple[str, ...]:
-    """Parameters that name the aligned datasets of a definition that is not filled
-    in yet; a key that is no parameter stands for itself."""
+    """Return the names of the aligned datasets of a definition before substitution:
+    parameters, or keys that are not placeholders."""
     dataset = definition.get("dataset") if isinstance(definition, Mapping) else None
     keys = dataset.get("keys") if isinstance(dataset, Mapping) else None
     if not isinstance(keys, list):
         return ()
-    return tuple(names_in(key) or str(key) for key in keys)
+    return tuple(parameter_of(key) or str(key) for key in keys)
 
 
 def read_task_dataset(
     definition: Section, names: Sequence[str], warnings: list[str]
-) -> Keys:
-    """The data of a task; what is wrong are problems of the file.
+) -> DatasetKeys:
+    """Return the data of a task; errors are added to the problems of the section.
 
     Args:
-        definition: With everything filled in.
-        names: As :func:`aligned_names` gives them.
-        warnings: What is odd is added here.
+        definition: The definition after substitution.
+        names: The result of :func:`aligned_names`.
+        warnings: Warnings are added here.
     """
     section = definition.section("dataset")
     if section is None:
-        return Keys({})
+        return DatasetKeys({})
     source = section.one_of("source", "source of samples", _SOURCES, _SOURCES[0])
     if section.raw("fast_subset_size") is not None:
         place = section.place("fast_subset_size")
-        warnings.append(f"{place}: fast_subset_size is deprecated, and ignored")
+        warnings.append(f"{place}: fast_subset_size is deprecated and ignored")
     key, keys = section.raw("key"), section.raw("keys")
     section.close("the dataset of a task")
     if (key is None) == (keys is None):
-        section.problem("key", "a dataset has one of key and keys", "key: my-dataset")
-        return Keys({})
+        section.problem("key", "a dataset needs either key or keys", "key: my-dataset")
+        return DatasetKeys({})
     if key is None:
         if source == "task_result":
-            what = "the results of one task are taken, and none beside them"
+            what = "task_result takes the results of one task"
             section.problem("keys", what, "key: << config.my_result >>")
-        return Keys(_aligned(section, names))
+        return DatasetKeys(_aligned(section, names))
     if not isinstance(key, str) or not key:
-        section.problem("key", f"key is the key of a dataset, not {key!r}")
-        return Keys({})
-    return Keys({}, key) if source == "task_result" else Keys({"": key})
+        section.problem("key", f"key must be the key of a dataset, not {key!r}")
+        return DatasetKeys({})
+    return DatasetKeys({}, key) if source == "task_result" else DatasetKeys({"": key})
 
 
 def _aligned(section: Section, names: Sequence[str]) -> Mapping[str, str]:
     keys = section.raw("keys")
     if not isinstance(keys, list) or not keys:
-        section.problem("keys", "keys is a list of keys of datasets")
+        section.problem("keys", "keys must be a list of dataset keys")
         return {}
     found: dict[str, str] = {}
     for number, (name, one) in enumerate(zip(names, keys, strict=True)):
         place = section.file.place(*section.steps, "keys", number)
         if not isinstance(one, str):
-            section.problems.append(Problem(f"{one!r} is no key", place))
+            section.problems.append(Problem(f"{one!r} is not a valid key", place))
         elif name in found:
-            section.problems.append(Problem(f"{name!r} is there twice", place))
+            section.problems.append(Problem(f"duplicate dataset {name!r}", place))
         else:
             found[name] = one
     return found

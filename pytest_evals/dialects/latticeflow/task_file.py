@@ -1,4 +1,5 @@
-"""A task file: what it says of itself, before its parameters have values."""
+"""Reads a task file, except for its definition, which needs the values of its
+parameters."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import Place, Problem, TaskFileError
 
 DATASET_KEY = "dataset_key"
-"""The parameter that a task has by itself which evaluates a dataset and names none."""
+"""Implicit parameter of a task that evaluates a dataset but does not name one."""
 _ML_TASKS = ("chat_completion", "embeddings", "custom")
 _ENTITY_TYPES = ("model", "dataset")
 _TYPES = ("benchmark_task", "system_task")
@@ -30,14 +31,14 @@ class TaskEntity:
 
     Args:
         key: Its key.
-        display_name: What people call it.
-        tags: As words that pytest takes as markers.
-        parameters: What ``<< config.x >>`` in it may name.
-        file: The file, its definition not yet filled in.
-        place: Where it is defined.
+        display_name: Its display name.
+        tags: Tags as names of pytest markers.
+        parameters: Parameters that ``<< config.x >>`` can refer to.
+        file: The file before substitution.
+        place: Place of its definition.
         is_system: Whether it has no samples.
-        lacks_dataset: Whether whoever uses it says which dataset.
-        warnings: What is odd about it.
+        lacks_dataset: Whether its dataset is a parameter.
+        warnings: Warnings about it.
     """
 
     key: str
@@ -52,11 +53,11 @@ class TaskEntity:
 
 
 def read_task(entity: Entity) -> TaskEntity:
-    """The task of a file.
+    """Return the task of a file.
 
     Raises:
-        TaskFileError: With all problems of its outside; those of its definition are
-            found when its parameters have values.
+        TaskFileError: With all problems outside its definition; those of the definition
+            are reported when its parameters have values.
     """
     problems: list[Problem] = []
     warnings: list[str] = list(entity.file.warnings)
@@ -65,19 +66,19 @@ def read_task(entity: Entity) -> TaskEntity:
     for number, word in enumerate(top.take("tasks", list, [])):
         if word not in _ML_TASKS:
             place = top.file.place("tasks", number)
-            fix = f"tasks holds {', '.join(_ML_TASKS)}"
-            problems.append(Problem(f"no kind of model called {word!r}", place, fix))
+            fix = f"tasks may contain {', '.join(_ML_TASKS)}"
+            problems.append(Problem(f"unknown kind of model {word!r}", place, fix))
     parameters = read_parameters(top)
-    evaluated = _evaluated(top, warnings)
+    evaluated = _deprecated_type(top, warnings)
     definition = top.section("definition")
     if definition is None:
         top.problem("definition", "definition is missing", "definition: {scorers: []}")
     top.close("a task")
-    kind, lacks = "", False
+    kind, lacks_dataset = "", False
     if definition is not None:
         kind = _kind(definition, warnings)
         if kind != "system_task":
-            lacks = definition.values.get("dataset") is None
+            lacks_dataset = definition.values.get("dataset") is None
             _check_shape(definition, evaluated or _own_type(definition))
     if problems:
         raise TaskFileError(problems)
@@ -85,32 +86,32 @@ def read_task(entity: Entity) -> TaskEntity:
         key=header.key,
         display_name=header.display_name,
         tags=tuple(marker(tag) for tag in header.tags),
-        parameters=_with_dataset(parameters, entity, lacks=lacks),
+        parameters=_with_dataset(parameters, entity, lacks_dataset=lacks_dataset),
         file=entity.file,
         place=entity.place,
         is_system=kind == "system_task",
-        lacks_dataset=lacks,
+        lacks_dataset=lacks_dataset,
         warnings=tuple(warnings),
     )
 
 
 def marker(tag: str) -> str:
-    """A tag as a name of Python, which markers are."""
+    """Return a tag as a valid marker name."""
     return re.sub(r"\W+", "_", tag).strip("_") or "tag"
 
 
-def _evaluated(top: Section, warnings: list[str]) -> str:
-    """The deprecated type at the root of a task, empty if there is none."""
+def _deprecated_type(top: Section, warnings: list[str]) -> str:
+    """Return the deprecated type at the root of a task, or an empty string."""
     if top.raw("evaluated_entity_type") is None:
         return ""
     found = top.one_of("evaluated_entity_type", "entity type", _ENTITY_TYPES, "")
     place = top.place("evaluated_entity_type")
-    warnings.append(f"{place}: evaluated_entity_type belongs into definition")
+    warnings.append(f"{place}: evaluated_entity_type must be in definition")
     inner = top.values.get("definition")
     inside = inner.get("evaluated_entity_type") if isinstance(inner, Mapping) else None
     if inside is not None and inside != found:
         what = f"evaluated_entity_type is {found!r} here and {inside!r} in definition"
-        top.problem("evaluated_entity_type", what, "leave this one out")
+        top.problem("evaluated_entity_type", what, "remove this one")
     return found
 
 
@@ -124,30 +125,30 @@ def _kind(definition: Section, warnings: list[str]) -> str:
     if definition.values.get("type") == "declarative_task":
         definition.raw("type")
         place = definition.place("type")
-        warnings.append(f"{place}: declarative_task is called benchmark_task now")
+        warnings.append(f"{place}: declarative_task has been renamed to benchmark_task")
         return "benchmark_task"
     return definition.one_of("type", "task type", _TYPES, _TYPES[0])
 
 
 def _check_shape(definition: Section, evaluated: str) -> None:
-    """A model is evaluated with a dataset and a solver, a dataset without solver."""
+    """Check that a model task has dataset and solver, a dataset task no solver."""
     has_solver = definition.values.get("solver") is not None
     has_dataset = definition.values.get("dataset") is not None
     if has_solver and evaluated == "dataset":
-        what = "a task that evaluates a dataset has no solver"
+        what = "a task that evaluates a dataset must not have a solver"
         definition.problem("solver", what, "evaluated_entity_type: model")
     elif has_solver and not has_dataset:
-        what = "a task with a solver has a dataset too"
+        what = "a task with a solver needs a dataset"
         definition.problem("solver", what, "dataset: {key: my-dataset}")
     elif evaluated == "model" and not has_solver:
-        what = "a task that evaluates a model has a solver"
+        what = "a task that evaluates a model needs a solver"
         fix = "evaluated_entity_type: dataset, or a solver"
         definition.problem("evaluated_entity_type", what, fix)
 
 
 def _with_dataset(
-    parameters: tuple[Parameter, ...], entity: Entity, *, lacks: bool
+    parameters: tuple[Parameter, ...], entity: Entity, *, lacks_dataset: bool
 ) -> tuple[Parameter, ...]:
-    if not lacks or any(one.key == DATASET_KEY for one in parameters):
+    if not lacks_dataset or any(one.key == DATASET_KEY for one in parameters):
         return parameters
     return (*parameters, dataset_parameter(DATASET_KEY, entity.place))

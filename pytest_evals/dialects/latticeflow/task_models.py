@@ -1,28 +1,27 @@
-"""The models of a task: what each key in its files stands for in this session."""
+"""Resolves the model keys of a task's files to the models of this session."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
 from pytest_evals.core.dialogue import JUDGE, ModelSource
-from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain
+from pytest_evals.dialects.latticeflow.solvers.model_client import ModelClient
 from pytest_evals.dialects.latticeflow.suite import EntitySuite
 from pytest_evals.errors import Place
 
 
 @dataclass(slots=True, kw_only=True)
-class AskedModels:
-    """Key → line to a model.
+class TaskModels:
+    """Key → client of a model.
 
-    The model of ``--model`` stands for the one that a file names to be tested. The
-    session's judge stands for any other that no file describes; and, where there is
-    one, for those of providers.
+    ``--model`` replaces the tested model of a file. The session's judge replaces any
+    other model that no file describes and, if set, models of providers.
 
     Args:
-        suite: Where models are looked up.
-        tested: Key of the model that is tested, empty if no file names it.
-        place: Where the task stands.
-        temperature: Of models that say nothing of it.
+        suite: Looks up models.
+        tested: Key of the tested model; empty if no file names it.
+        place: Place of the task.
+        temperature: Temperature of models that do not set one.
     """
 
     suite: EntitySuite
@@ -30,19 +29,19 @@ class AskedModels:
     place: Place
     temperature: float = 0.0
     sources: dict[str, ModelSource] = field(default_factory=dict)
-    """``Ask.model`` → where the model comes from, for each model that was requested."""
+    """``Ask.model`` → source of the model, for each model that was requested."""
 
-    def line(self, key: str) -> SolverChain:
-        """The line to a model.
+    def client(self, key: str) -> ModelClient:
+        """Return the client of a model.
 
         Args:
-            key: Empty for the one that is tested.
+            key: Key of the model; empty for the tested model.
 
         Raises:
-            TaskFileError: Its file cannot be used.
+            TaskFileError: Its file is invalid.
         """
         options = self.suite.options
-        own = SolverChain(temperature=self.temperature, gen_kwargs=options.gen_kwargs)
+        own = ModelClient(temperature=self.temperature, gen_kwargs=options.gen_kwargs)
         if not key and (options.has_model or not self.tested):
             return own
         name = key or self.tested
@@ -51,10 +50,10 @@ class AskedModels:
             return own
         if model is None or (key and not model.native and options.has_judge):
             self.sources[name] = JUDGE
-            return SolverChain(name=name)
+            return ModelClient(name=name)
         self.sources[name] = model.source
         return replace(
-            SolverChain() if key else own,
+            ModelClient() if key else own,
             name=name,
             native=model.native,
             takes_sample=model.takes_sample,

@@ -1,4 +1,4 @@
-"""What a task is put together from, and what has come of it."""
+"""Parts of a task, and the task that is built from them."""
 
 from __future__ import annotations
 
@@ -8,52 +8,52 @@ from dataclasses import dataclass, field
 from pytest_evals.core.dialogue import ModelSource
 from pytest_evals.core.task import Task
 from pytest_evals.dialects.latticeflow.actions import Action
-from pytest_evals.dialects.latticeflow.parameters import Given
+from pytest_evals.dialects.latticeflow.parameters import ParameterValue
 from pytest_evals.dialects.latticeflow.policies import PolicySubject
 from pytest_evals.dialects.latticeflow.recipe import SampleRecipe
 from pytest_evals.dialects.latticeflow.sample_rows import SampleRows, Subsample
 from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer, Trials
 from pytest_evals.dialects.latticeflow.solvers.reader import SolverParts
-from pytest_evals.dialects.latticeflow.task_models import AskedModels
+from pytest_evals.dialects.latticeflow.task_models import TaskModels
 from pytest_evals.errors import Place, Problem, TaskFileError
 
 
-def _no_earlier(key: str, place: Place) -> Assembled:
-    what = f"there is no result {key!r}: this task is run by itself"
-    fix = "name a specification of the same evaluation, and run the run file"
+def _no_earlier(key: str, place: Place) -> AssembledTask:
+    what = f"unknown result {key!r}: this task is run on its own"
+    fix = "name a specification of the same evaluation and run the run file"
     raise TaskFileError([Problem(what, place, fix)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
-    """How a task is used: by itself, or by a specification of an evaluation.
+class TaskUse:
+    """How a task is used: on its own, or by a specification of an evaluation.
 
     Args:
-        name: Of the task in the session.
-        place: Where it is used.
+        name: Name of the task in the session.
+        place: Place of the use.
         config: Values of its parameters.
-        model: Key of the model that is tested, empty if none is said.
-        subsample: Samples to take; ``None`` for all.
-        n_trials: Goes at each sample, 0 for what the task says.
-        evaluation: Key of the evaluation, empty if there is none.
-        earlier: Gives another task of the evaluation by the key of its specification,
-            and where that is named.
+        model: Key of the tested model; empty if it is not set.
+        subsample: Samples to run; ``None`` for all.
+        n_trials: Trials per sample; 0 for the task's own number.
+        evaluation: Key of the evaluation, or an empty string.
+        earlier: Returns another task of the evaluation, by the key of its specification
+            and the place of the reference.
     """
 
     name: str
     place: Place
-    config: Mapping[str, Given] = field(default_factory=dict)
+    config: Mapping[str, ParameterValue] = field(default_factory=dict)
     model: str = ""
     subsample: Subsample | None = None
     n_trials: int = 0
     evaluation: str = ""
-    earlier: Callable[[str, Place], Assembled] = _no_earlier
+    earlier: Callable[[str, Place], AssembledTask] = _no_earlier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assembled:
-    """A task, which numbers a policy may be about, and what a later task may look at,
-    if anything."""
+class AssembledTask:
+    """A task, the metric values that policies can refer to, and the recipe and rows
+    that a later task can use."""
 
     task: Task
     subjects: tuple[PolicySubject, ...]
@@ -62,28 +62,28 @@ class Assembled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """What a task over samples is put together from."""
+class TaskParts:
+    """Parts of a task with samples."""
 
     datasets: Mapping[str, str]
-    earlier: Assembled | None
+    earlier: AssembledTask | None
     trials: Trials | None
-    models: AskedModels
+    models: TaskModels
     solver: SolverParts | None
     scorers: Sequence[SampleScorer]
     actions: Sequence[Action]
 
     @property
     def sources(self) -> Mapping[str, ModelSource]:
-        """The models that are asked, by their keys."""
+        """Source of each model that is called, by its key."""
         earlier = self.earlier.task.models if self.earlier is not None else {}
         return {**earlier, **self.models.sources}
 
     @property
     def asks_tested(self) -> bool:
-        """Whether the model that is tested is one of them."""
-        asked = frozenset[str]().union(*(one.models for one in self.scorers))
-        asked |= self.solver.models if self.solver is not None else frozenset()
-        if any(not self.models.line(key).name for key in asked):
+        """Whether the tested model is called."""
+        model_keys = frozenset[str]().union(*(one.models for one in self.scorers))
+        model_keys |= self.solver.models if self.solver is not None else frozenset()
+        if any(not self.models.client(key).name for key in model_keys):
             return True
         return self.earlier is not None and self.earlier.task.asks_model

@@ -1,8 +1,7 @@
-"""The rows that a task makes of the work of an earlier one: ``source: task_result``.
+"""Rows that are results of an earlier task (``source: task_result``).
 
-Nothing is kept between the two. The later task's documents do the earlier one's work
-again before their own: what that asks is asked already, and answered by the same batch
-or from the store.
+No state is passed between the two tasks. Documents of the later task repeat the earlier
+one's work first; its requests are already cached or part of the same batch.
 """
 
 from __future__ import annotations
@@ -12,59 +11,67 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.core.dialogue import Dialogue
-from pytest_evals.dialects.latticeflow.prompts.message_types import wrapped
+from pytest_evals.dialects.latticeflow.prompts.message_types import wrap
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.errors import DocumentError
 
 COLUMNS = ("sample", "sample_id", "solver_output", "scores", "errors")
-"""Of such rows."""
+"""Columns of such rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierTask:
-    """A task whose work another one looks at.
+    """A task whose results are samples of another one.
 
     Args:
         sample: Position among its samples → the later task's sample.
-        asks: Whether it asks any model.
+        asks: Whether it calls a model.
     """
 
     sample: Callable[[int], Dialogue[Mapping[str, Any]]]
     asks: bool
 
 
-def later_row(
+def result_row(
     row: Mapping[str, Any],
     output: SolverOutput | None,
     scores: Mapping[str, SampleScore | DocumentError],
     errors: Sequence[str] = (),
 ) -> Mapping[str, Any]:
-    """A row with all of ``COLUMNS``; what went wrong is in it, and is no fault of it.
+    """Return a row with all of ``COLUMNS``; errors of the earlier task are part of the
+    row.
 
     Args:
         row: Sample and id.
-        output: What the solver gave, ``None`` for nothing.
-        scores: Key of a scorer → what it says, or why it says nothing.
-        errors: Why there is no output.
+        output: Output of the solver, or ``None``.
+        scores: Key of a scorer → its score or its error.
+        errors: Errors of the solver.
     """
-    told = [{"stage": "solver", "message": error} for error in errors]
-    told += [
+    error_entries = [{"stage": "solver", "message": error} for error in errors]
+    error_entries += [
         {"stage": "score", "scorer_key": key, "message": str(one)}
         for key, one in scores.items()
         if isinstance(one, DocumentError)
     ]
-    said = {
+    score_values = {
         key: one.to_dict()
         for key, one in scores.items()
         if isinstance(one, SampleScore)
     }
-    given = None if output is None else {**output.to_dict(), **_views(output)}
-    more = {"solver_output": given, "scores": said, "errors": told}
-    made: Mapping[str, Any] = wrapped({**row, **more})
-    return made
+    solver_output = (
+        None if output is None else {**output.to_dict(), **_output_views(output)}
+    )
+    more = {
+        "solver_output": solver_output,
+        "scores": score_values,
+        "errors": error_entries,
+    }
+    result: Mapping[str, Any] = wrap({**row, **more})
+    return result
 
 
-def _views(output: SolverOutput) -> Mapping[str, Any]:
-    """What both dialects call parts of an output."""
+def _output_views(output: SolverOutput) -> Mapping[str, Any]:
+    """Return the parts of an output under the names that both versions of the format
+    use."""
     return {"output": output.output, "messages": output.messages}

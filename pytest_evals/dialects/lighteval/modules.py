@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pytest_evals.data.calls import fault_of
+from pytest_evals.data.calls import error_text
 from pytest_evals.dialects.lighteval.placeholders import Placeholder
 from pytest_evals.dialects.lighteval.shims import NAMES, find_export
 from pytest_evals.dialects.module_loader import StandIn, StandInImports, loaded
@@ -38,7 +38,7 @@ def load_task_module(path: Path) -> ModuleType:
     try:
         return _load(path)
     except (Exception, SystemExit) as error:
-        what = f"importing it failed: {fault_of(error)}"
+        what = f"importing it failed: {error_text(error)}"
         raise TaskFileError([Problem(what, Place(path), _fix(error))]) from error
 
 

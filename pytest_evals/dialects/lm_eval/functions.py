@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pytest_evals.data.calls import fault_of
+from pytest_evals.data.calls import error_text
 from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 
@@ -52,7 +52,7 @@ def _module(ref: FunctionRef, name: str) -> ModuleType:
             what = f"!function {ref.dotted}: no module {name!r}"
             fix = f"write {Place(file)} or install the module"
             raise _fault(ref, what, fix) from None
-        what = f"importing {name!r} failed: {fault_of(error)}"
+        what = f"importing {name!r} failed: {error_text(error)}"
         raise _fault(ref, what, _fix(error)) from error
 
 

@@ -29,7 +29,11 @@ from pytest_evals.dialects.lm_eval.members import (
 )
 from pytest_evals.dialects.task_index.lookup import TaskLibrary
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile, laid_over, resolved
+from pytest_evals.dialects.yaml_reader.yaml_file import (
+    YamlFile,
+    override,
+    read_with_includes,
+)
 from pytest_evals.errors import Problem, TaskFileError, did_you_mean
 
 
@@ -90,7 +94,7 @@ class _Reader:
     def from_file(self, entry: Entry) -> Task | Group:
         assert entry.path is not None, "tags have been expanded"
         if entry.path not in self._from_files:
-            file = resolved(entry.path)
+            file = read_with_includes(entry.path)
             if entry.kind == "group":
                 member: Task | Group
                 member = self.group(file, entry.name, Overrides(select_keys(file, ())))
@@ -117,7 +121,7 @@ class _Reader:
         misspelled = _misspelled_keys(file)
         self.problems += misspelled.values()
         keys = file.values.keys() - misspelled.keys() - {*GROUP_KEYS}
-        inherited = over._replace(keys=laid_over(select_keys(file, keys), over.keys))
+        inherited = over._replace(keys=override(select_keys(file, keys), over.keys))
         members = Members(self, file, name, inherited, self.problems, warnings)
         if name in self._open_groups:
             path = " → ".join((*self._open_groups, name))

@@ -17,9 +17,9 @@ from pytest_evals.core.node_names import is_node_name
 from pytest_evals.core.task import Task
 from pytest_evals.dialects.yaml_reader.yaml_file import (
     YamlFile,
-    laid_over,
-    part_of,
-    resolved,
+    override,
+    read_with_includes,
+    subsection,
 )
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 
@@ -54,7 +54,7 @@ class Overrides(NamedTuple):
 
     def with_member(self, part: YamlFile) -> Overrides:
         """Add the keys of a member, which override these."""
-        return self._replace(keys=laid_over(self.keys, part))
+        return self._replace(keys=override(self.keys, part))
 
 
 class MemberSource(Protocol):
@@ -131,7 +131,7 @@ class Members:
                 f"not {shown!r}"
             )
             raise TaskFileError([Problem(what, place, "- task: arc_easy")])
-        part = part_of(self.file, "task", number)
+        part = subsection(self.file, "task", number)
         key = "group" if "group" in member else "task"
         name = member[key]
         if not is_name(name):
@@ -206,24 +206,24 @@ class Members:
     ) -> Task | Group:
         """A task or group of another file with overrides applied."""
         assert entry.path is not None and over.origin is not None
-        base = resolved(entry.path)
+        base = read_with_includes(entry.path)
         if entry.kind == "group":
-            file = laid_over(base, own) if own else base
+            file = override(base, own) if own else base
             return self.source.group(file, entry.name, over)
-        file = laid_over(base, over.keys)
+        file = override(base, over.keys)
         return replace(self.source.task(file), source=over.origin)
 
     def _inline_task(self, name: str, place: Place, part: YamlFile | None) -> Task:
         """A task defined inside the group, with a unique name."""
         keys = part or YamlFile(path=self.file.path, values={})
-        keys = laid_over(self.over.keys, keys)
+        keys = override(self.over.keys, keys)
         keys = select_keys(keys, [k for k in keys.values if k not in _DROPPED])
         if not any(key in keys.values for key in _TASK_DEFINING):
             raise TaskFileError([self._unknown_name(name, place)])
         named = YamlFile(
             path=self.file.path, values={"task": name}, lines={("task",): place}
         )
-        task = self.source.task(laid_over(keys, named), self.name)
+        task = self.source.task(override(keys, named), self.name)
         return replace(task, source=self.over.origin or place)
 
     def _unknown_name(self, name: str, place: Place) -> Problem:

@@ -18,7 +18,7 @@ from pytest_evals.dialects.lm_eval.prompts.recipe import Fields, Recipe, Shots, 
 from pytest_evals.dialects.metadata_keys import without_own
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import EvalsError, Problem
-from pytest_evals.prompts.arguments import argument_faults
+from pytest_evals.prompts.arguments import argument_errors
 from pytest_evals.prompts.fewshot import SAMPLERS
 from pytest_evals.prompts.fields import Field, compile_template
 from pytest_evals.prompts.generation import Sampling, check_overrides, read_sampling
@@ -85,7 +85,7 @@ def _source(top: Section, metadata: dict[str, Any], options: TaskOptions) -> Sou
     if not path and maker is None and top.values.get("custom_dataset") is None:
         fix = "dataset_path: json, with dataset_kwargs: {data_files: {test: my.jsonl}}"
         what = "the task has no dataset_path"
-        top.problem("task", what, fix, lacks=("dataset_path",))
+        top.problem("task", what, fix, required=("dataset_path",))
     if maker is not None:
         known = {**metadata, **options.model_arguments, **options.metadata}
         known = without_own(known)
@@ -113,7 +113,7 @@ def _splits(top: Section, fewshot: str | None) -> Splits:
     training, validation, test, _ = (top.name(key) for key in keys)
     if test is None and validation is None:
         what = "the task has neither a test_split nor a validation_split"
-        top.problem("task", what, "test_split: test", lacks=keys[1:3])
+        top.problem("task", what, "test_split: test", required=keys[1:3])
     places = {key: top.place(key) for key in keys}
     config = top.values.get("fewshot_config")
     if isinstance(config, dict) and "split" in config:
@@ -138,16 +138,16 @@ def _fields(top: Section, output_type: str, prompt: Prompt | None) -> Fields:
     if _is_absent(top, "doc_to_text", text) and output_type != "loglikelihood_rolling":
         fix = 'doc_to_text: "{{question}}"'
         what = "the task has no doc_to_text"
-        top.problem("task", what, fix, lacks=("doc_to_text",))
+        top.problem("task", what, fix, required=("doc_to_text",))
     if _is_absent(top, "doc_to_target", target):
         fix = "doc_to_target: answer"
         what = "the task has no doc_to_target"
-        top.problem("task", what, fix, lacks=("doc_to_target",))
+        top.problem("task", what, fix, required=("doc_to_target",))
     if output_type == "multiple_choice" and (choices is None or not choices.spec):
         fix = 'doc_to_choice: ["yes", "no"]'
         key = "doc_to_choice" if "doc_to_choice" in top else "output_type"
         what = "multiple_choice needs doc_to_choice"
-        top.problem(key, what, fix, lacks=("doc_to_choice",))
+        top.problem(key, what, fix, required=("doc_to_choice",))
     nothing = Field(key="doc_to_text", spec="", place=top.place("doc_to_text"))
     return Fields(
         text=text or nothing,
@@ -311,7 +311,7 @@ def _sampling(
         return Sampling()
     delimiter = top.values.get("fewshot_delimiter")
     stop = delimiter if isinstance(delimiter, str) else "\n\n"
-    faults = list(argument_faults(arguments or {}))
+    faults = list(argument_errors(arguments or {}))
     for fault in faults:
         place = top.file.place(key, fault.key)
         top.problems.append(Problem(f"{key}: {fault.what}", place))

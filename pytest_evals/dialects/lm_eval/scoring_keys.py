@@ -343,7 +343,7 @@ def _pipelines(
         if not name:
             fix = "name: strict-match"
             what = "an entry of filter_list needs a name"
-            entry.problem(None, what, fix, lacks=("name",))
+            entry.problem(None, what, fix, required=("name",))
         if name in pipelines:
             warnings.append(
                 f"{entry.place('name')}: two entries of filter_list are named "

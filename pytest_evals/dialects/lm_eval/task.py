@@ -32,7 +32,7 @@ from pytest_evals.dialects.lm_eval.scoring_keys import read_scoring
 from pytest_evals.dialects.metadata_keys import without_own
 from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile, resolved
+from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile, read_with_includes
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.masking.values import masked
 from pytest_evals.prompts.generation import GREEDY
@@ -45,7 +45,7 @@ def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
         TaskFileError: With all problems of the file.
         OptionError: A generation argument of the command line is invalid.
     """
-    file = resolved(path)
+    file = read_with_includes(path)
     options = _with_variant(file, options)
     if "group" in file.values and "class" not in file.values:
         if not options.takes([str(file.values["group"])]):

@@ -1,1 +1,1 @@
-"""The names of a tree of task files."""
+"""Index of the names of tasks, groups and tags in trees of task files."""

@@ -1,8 +1,8 @@
-"""The names of a tree of task files.
+"""Index of the names in a tree of task files.
 
-Order and clashes are lm-eval's (0.4.13, ``tasks/_index.py``): files in the order of
-their paths, and the first definition of a name counts. What was read of a file is kept
-on disk, and believed only as long as the file has the same size, inode and times.
+Order and precedence are lm-eval's (0.4.13, ``tasks/_index.py``): files are sorted by
+path, and the first definition of a name is used. Scan results are cached on disk and
+reused while a file has the same size, inode and times.
 """
 
 from __future__ import annotations
@@ -21,64 +21,63 @@ from pytest_evals.dialects.task_index.index_file import (
     Stamp,
     StoredIndex,
     is_settled,
-    read_kept,
+    read_index,
     stamp,
     stamp_of,
-    write_kept,
+    write_index,
 )
 from pytest_evals.dialects.task_index.scan import Keys, scan
 from pytest_evals.errors import Place
 
 LEAST = 200
-"""Files of a tree that is worth to be kept on disk."""
+"""Minimum number of files for the disk cache."""
 _IGNORED = frozenset({"__pycache__", ".ipynb_checkpoints"})
 
 
 @dataclass(slots=True)
 class Scanner:
-    """Reads files once a session, or once for all sessions.
+    """Scans files, once per session or once for all sessions.
 
     Args:
-        cache: The results folder, where it is kept; ``None`` to keep nothing.
-        skips: Folders that are not entered, by their path.
+        cache: The results folder, for the disk cache; ``None`` for no cache.
+        skips: Returns whether a folder is not entered.
     """
 
     cache: Path | None = None
     skips: Callable[[Path], bool] = lambda path: False
     known: dict[str, Keys | None] = field(default_factory=dict)
-    """Path → keys, of this session."""
+    """Path → keys, in this session."""
 
     def index(self, root: Path, *, everything: bool = False) -> TaskIndex:
-        """The names of a tree.
+        """Return the index of a tree.
 
         Args:
             root: Its folder.
-            everything: Whether all folders are entered, even those that ``skips``
-                names.
+            everything: Whether folders that ``skips`` excludes are entered too.
         """
         entered = (lambda path: False) if everything else self.skips
         files = _files(str(root), entered)
         digest = hashlib.sha256(str(root).encode()).hexdigest()[:16]
         base = self.cache if len(files) >= LEAST else None
-        kept = read_kept(base, f"index-{digest}.json")
-        if kept.holds_for(files):
-            index = TaskIndex.of_state(kept.names)
+        stored = read_index(base, f"index-{digest}.json")
+        if stored.holds_for(files):
+            index = TaskIndex.from_state(stored.names)
             if index is not None:
                 return index
         index = TaskIndex()
-        reading = _Reading(self, files, kept)
+        resolver = _IncludeResolver(self, files, stored)
         for name in sorted(files, key=lambda name: name.replace(os.sep, "/")):
-            keys = reading.resolved(name)
+            keys = resolver.resolve(name)
             if keys is not None:
                 index.register(keys, name)
-        reading.new.names = index.state() if reading.settled else None
-        write_kept(base, f"index-{digest}.json", reading.new)
+        resolver.new.names = index.state() if resolver.settled else None
+        write_index(base, f"index-{digest}.json", resolver.new)
         return index
 
     def file_index(self, path: Path) -> TaskIndex:
-        """The names of one file."""
+        """Return the index of one file."""
         index = TaskIndex()
-        keys = _Reading(self, {}, StoredIndex()).resolved(str(path))
+        keys = _IncludeResolver(self, {}, StoredIndex()).resolve(str(path))
         if keys is not None:
             index.register(keys, str(path))
         return index
@@ -88,45 +87,45 @@ class TaskIndex:
     """The names of one tree."""
 
     def __init__(self) -> None:
-        """Nothing is registered yet."""
         self._paths: dict[str, str] = {}
         self._groups: set[str] = set()
         self._tags: dict[str, list[str]] = {}
         self._second: dict[str, str] = {}
 
     def state(self) -> dict[str, Any]:
-        """All that is registered, as JSON can say it."""
+        """Return the content as JSON values."""
         groups, tags, second = sorted(self._groups), self._tags, self._second
         return {"paths": self._paths, "groups": groups, "tags": tags, "second": second}
 
     @classmethod
-    def of_state(cls, state: Any) -> TaskIndex | None:
-        """The index that said this; ``None`` if none can have."""
+    def from_state(cls, state: Any) -> TaskIndex | None:
+        """Return the index with this content; ``None`` if it is invalid."""
         index = cls()
         try:
             index._paths, index._second = state["paths"], state["second"]
             index._groups, index._tags = set(state["groups"]), state["tags"]
-            told = [index._paths, index._second, dict.fromkeys(index._groups, "")]
-            told += [dict.fromkeys(names, "") for names in index._tags.values()]
-            sound = all(_is_text(*pair) for one in told for pair in one.items())
+            sections = [index._paths, index._second, dict.fromkeys(index._groups, "")]
+            sections += [dict.fromkeys(names, "") for names in index._tags.values()]
+            valid = all(_is_text(*pair) for one in sections for pair in one.items())
         except (KeyError, TypeError, AttributeError):
             return None
-        return index if sound else None
+        return index if valid else None
 
     def __contains__(self, name: str) -> bool:
-        """Whether a task, a group or a tag has this name."""
+        """Return whether a task, group or tag has this name."""
         return name in self._paths or name in self._tags
 
     def __iter__(self) -> Iterator[str]:
-        """All names."""
+        """Iterate over all names."""
         yield from self._paths
         yield from self._tags
 
     def outside(self, folders: tuple[str, ...]) -> Iterator[str]:
-        """Names of what is defined in none of these folders, and tags of such tasks.
+        """Yield names that are defined in none of these folders, and tags of such
+        tasks.
 
         Args:
-            folders: Absolute, each with a separator at its end.
+            folders: Absolute paths with a trailing separator.
         """
         inside = {name for name, p in self._paths.items() if p.startswith(folders)}
         yield from (name for name in self._paths if name not in inside)
@@ -135,7 +134,7 @@ class TaskIndex:
         )
 
     def find(self, name: str) -> Entry | None:
-        """What a name stands for."""
+        """Return the entry of a name, or ``None``."""
         if name in self._paths:
             kind: Literal["group", "task"]
             kind = "group" if name in self._groups else "task"
@@ -145,19 +144,19 @@ class TaskIndex:
         return None
 
     def clash(self, name: str) -> str:
-        """What is odd about the definition of a name, empty if nothing is."""
+        """Return a warning about a name that is defined twice, or an empty string."""
         if name not in self._second:
             return ""
         first = self._paths.get(name)
-        counts = Place(Path(first)) if first else "the tag"
+        used = Place(Path(first)) if first else "the tag"
         other = Place(Path(self._second[name]))
-        return f"{name!r} is defined twice: {counts} counts, {other} does not"
+        return f"{name!r} is defined twice: {used} is used, {other} is ignored"
 
     def register(self, keys: Keys, path: str) -> None:
-        """Take the name and the tags of a file, if it has any.
+        """Add the name and the tags of a file.
 
-        The first task, group or tag of a name counts; a tag that is called like a task
-        or a group before it is none.
+        The first task, group or tag with a name is used; a tag with the name of an
+        earlier task or group is ignored.
         """
         group = "group" in keys and "class" not in keys
         name = keys.get("group" if group else "task")
@@ -175,13 +174,13 @@ class TaskIndex:
                 self._tags.setdefault(tag, []).append(name)
 
 
-class _Reading:
-    """The files of a tree with what they include, as far as they are asked for."""
+class _IncludeResolver:
+    """Resolves the includes of a tree's files on demand."""
 
     def __init__(
-        self, scanner: Scanner, files: Mapping[str, Stamp], kept: StoredIndex
+        self, scanner: Scanner, files: Mapping[str, Stamp], stored: StoredIndex
     ) -> None:
-        self._scanner, self._files, self._kept = scanner, files, kept
+        self._scanner, self._files, self._stored = scanner, files, stored
         self._resolved: dict[str, Keys | None] = {}
         self._now_ns = time.time_ns()
         self.new = StoredIndex()
@@ -189,32 +188,32 @@ class _Reading:
         self.settled = True
         """Whether these are all files."""
 
-    def resolved(self, name: str, chain: tuple[str, ...] = ()) -> Keys | None:
-        """A file's keys over those of its includes; ``None`` if one of them cannot be
-        read, or they include each other."""
+    def resolve(self, name: str, chain: tuple[str, ...] = ()) -> Keys | None:
+        """Return a file's keys merged with those of its includes; ``None`` if one
+        cannot be read, or the includes are circular."""
         if name in chain:
             return None
         if name not in self._resolved:
-            self._resolved[name] = self._unfolded(name, (*chain, name))
+            self._resolved[name] = self._merge_includes(name, (*chain, name))
         return self._resolved[name]
 
-    def _unfolded(self, name: str, chain: tuple[str, ...]) -> Keys | None:
-        own = self._scanned(name)
+    def _merge_includes(self, name: str, chain: tuple[str, ...]) -> Keys | None:
+        own = self._scan(name)
         if own is None or not own.get("include"):
             return own
         merged: dict[str, Any] = {}
         for target in _texts(own["include"]):
             place = os.path.join(os.path.dirname(name), os.path.expanduser(target))
-            part = self.resolved(os.path.normpath(place), chain)
+            part = self.resolve(os.path.normpath(place), chain)
             if part is None:
                 return None
             merged.update(part)
         merged.update(own)
         return merged
 
-    def _scanned(self, name: str) -> Keys | None:
+    def _scan(self, name: str) -> Keys | None:
         now = self._files.get(name) or stamp(name)
-        keys = self._kept.keys_of(name, now)
+        keys = self._stored.keys_of(name, now)
         if keys is False:
             known = self._scanner.known
             if name not in known:
@@ -228,8 +227,8 @@ class _Reading:
 
 
 def _files(root: str, skips: Callable[[Path], bool]) -> dict[str, Stamp]:
-    """All task files below a folder, with their stamps; links to folders are not
-    followed, and what cannot be read is left out."""
+    """Return all task files below a folder with their stamps. Links to folders are not
+    followed, and unreadable entries are skipped."""
     files: dict[str, Stamp] = {}
     folders = [root]
     while folders:

@@ -1,8 +1,8 @@
-"""What an index of a tree of task files keeps on disk, and when it is believed.
+"""Disk cache of an index, and its validation.
 
-A file is believed to be what it was as long as it has the same size, inode and times.
-If that is so of all files, and there are no others, then the names that they have
-together are those of last time; else the files that have changed are read again.
+A file is unchanged if it has the same size, inode and times. If that holds for all
+files and there are no others, the stored names are used; otherwise changed files are
+scanned again.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from pytest_evals.errors import StoreError
 from pytest_evals.store.cache import read_cache, write_cache
 
 SETTLED_S = 2.0
-"""Seconds after which a file that is written again has other times for certain."""
+"""Seconds after which another write is certain to change a file's times."""
 
 Stamp = list[int]
-"""Times of the last change in ns, of content and of anything; bytes; inode."""
+"""Modification and status change time in ns, size in bytes, inode."""
 
 
 @dataclass(slots=True)
 class StoredIndex:
-    """What is known of the files of a tree, and of those that they include."""
+    """Scan results of the files of a tree, and of those that they include."""
 
     stamps: dict[str, Stamp | None] = field(default_factory=dict)
-    """Path → stamp; ``None`` for a file that is included and does not exist."""
+    """Path → stamp; ``None`` for an included file that does not exist."""
     keys: dict[str, Keys | None] = field(default_factory=dict)
     """Path → keys."""
     names: dict[str, Any] | None = None
-    """The names of the whole tree, as ``TaskIndex.state`` gives them."""
+    """The names of the whole tree, as returned by ``TaskIndex.state``."""
 
     def holds_for(self, files: Mapping[str, Stamp]) -> bool:
-        """Whether nothing has changed since.
+        """Return whether nothing has changed.
 
         Args:
             files: The files of the tree, with their stamps.
@@ -48,28 +48,28 @@ class StoredIndex:
         return self.stamps == {**files, **others}
 
     def keys_of(self, name: str, now: Stamp | None) -> Keys | Literal[False] | None:
-        """The keys of a file with a stamp; ``False`` if they are not known."""
+        """Return the keys of a file with a stamp; ``False`` if they are unknown."""
         if name not in self.stamps or self.stamps[name] != now:
             return False
         keys = self.keys.get(name)
-        return keys if keys is None or _is_sound(keys) else False
+        return keys if keys is None or _is_valid(keys) else False
 
 
 def is_settled(stamp: Stamp | None, now_ns: int) -> bool:
-    """Whether any further change of a file will show in its stamp.
+    """Return whether any further change of a file will change its stamp.
 
     Args:
-        stamp: Of the file.
-        now_ns: Time in ns, as of before the file was read.
+        stamp: Stamp of the file.
+        now_ns: Time in ns before the file was read.
     """
     return stamp is None or max(stamp[:2]) < now_ns - SETTLED_S * 1e9
 
 
-def read_kept(base: Path | None, file: str) -> StoredIndex:
-    """What is on disk, as far as it can be used.
+def read_index(base: Path | None, file: str) -> StoredIndex:
+    """Return the valid part of the disk cache.
 
     Args:
-        base: The results folder; ``None`` for nothing.
+        base: The results folder; ``None`` for no cache.
         file: Name of the file.
     """
     match read_cache(base, file, "index") if base is not None else None:
@@ -82,18 +82,18 @@ def read_kept(base: Path | None, file: str) -> StoredIndex:
     return StoredIndex()
 
 
-def write_kept(base: Path | None, file: str, kept: StoredIndex) -> None:
-    """Put it on disk; where that fails, the next session takes longer."""
+def write_index(base: Path | None, file: str, stored: StoredIndex) -> None:
+    """Write the disk cache; a failure only makes the next session slower."""
     if base is None:
         return
-    stamps, keys, names = kept.stamps, kept.keys, kept.names
+    stamps, keys, names = stored.stamps, stored.keys, stored.names
     data = {"stamps": stamps, "keys": keys, "names": names}
     with suppress(StoreError):
         write_cache(base, file, "index", data)
 
 
 def stamp(name: str) -> Stamp | None:
-    """The stamp of a file, ``None`` if there is none."""
+    """Return the stamp of a file, or ``None``."""
     try:
         return stamp_of(os.stat(name))
     except (OSError, ValueError):  # such as a name with a NUL
@@ -101,11 +101,11 @@ def stamp(name: str) -> Stamp | None:
 
 
 def stamp_of(stat: os.stat_result) -> Stamp:
-    """The stamp of a file that has been asked for its state."""
+    """Return the stamp of a stat result."""
     return [stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino]
 
 
-def _is_sound(keys: object) -> bool:
+def _is_valid(keys: object) -> bool:
     return isinstance(keys, dict) and all(
         value is None
         or isinstance(value, str | bool)

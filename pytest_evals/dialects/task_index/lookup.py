@@ -1,10 +1,9 @@
-"""Where the names in groups, and those of ``--evals-tasks``, are looked up.
+"""Looks up names in groups and in ``--evals-tasks``.
 
-A name in a file of a suite is looked up in the file's own folder and everything below,
-then in the folder above and everything below, and so on up to the root of the suite;
-then in the include paths, of which the last one counts. A name in a file that is itself
-below an include path is looked up in the include paths only, as lm-eval (0.4.13) does
-with its own tasks.
+A name in a file of a suite is looked up in the file's own folder and its subfolders,
+then in the parent folder and its subfolders, and so on up to the root of the suite;
+then in the include paths, last one first. A name in a file below an include path is
+looked up in the include paths only, as in lm-eval (0.4.13).
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ from pytest_evals.dialects.task_index.index import Scanner, TaskIndex
 
 
 class TaskLibrary:
-    """All names that a session may use; trees are read when they are first needed."""
+    """All names that a session can use; trees are read on first use."""
 
     def __init__(
         self, root: Path, include: Sequence[Path] = (), scanner: Scanner | None = None
     ) -> None:
-        """Nothing is read yet.
+        """Create the lookup.
 
         Args:
-            root: Root of the suite; nothing above it is looked at.
+            root: Root of the suite; folders above it are not searched.
             include: Further trees; a later one overrides an earlier one.
-            scanner: What reads files.
+            scanner: Scans files.
         """
         self._root = root
         self._include = tuple(include)
@@ -36,35 +35,36 @@ class TaskLibrary:
         self._indices: dict[Path, TaskIndex] = {}
 
     def find(self, name: str, near: Path) -> Entry | None:
-        """What a name means in a file; ``None`` if nothing has that name."""
-        index = self._holder(name, near)
+        """Return the entry of a name in a file, or ``None``."""
+        index = self._index_with(name, near)
         return index.find(name) if index is not None else None
 
     def names(self, near: Path) -> Iterator[str]:
-        """All names that a file may use; some may come twice."""
+        """Yield all names that a file can use, possibly with duplicates."""
         for index in self._trees(near):
             yield from index
 
     def clash(self, name: str, near: Path) -> str:
-        """What is odd about the definition of a name, empty if nothing is."""
-        index = self._holder(name, near)
+        """Return a warning about a name that is defined twice, or an empty string."""
+        index = self._index_with(name, near)
         return index.clash(name) if index is not None else ""
 
     def included(self, name: str) -> Entry | None:
-        """What a name means in the include paths; ``None`` if nothing has it there."""
+        """Return the entry of a name in the include paths, or ``None``."""
         for path in reversed(self._include):
-            found = self._tree(path).find(name)
-            if found is not None:
-                return found
+            entry = self._tree(path).find(name)
+            if entry is not None:
+                return entry
         return None
 
     def included_names(self) -> Iterator[str]:
-        """All names of the include paths; some may come twice."""
+        """Yield all names of the include paths, possibly with duplicates."""
         for path in reversed(self._include):
             yield from self._tree(path)
 
     def below(self, folder: Path) -> Iterator[str]:
-        """The names of a folder of the suite, without those of include paths in it."""
+        """Return the names of a folder of the suite, without those of include paths in
+        it."""
         tree = self._tree(folder)
         inside = [path for path in self._include if path.is_relative_to(folder)]
         if not inside:
@@ -72,19 +72,20 @@ class TaskLibrary:
         return tree.outside(tuple(os.path.join(path, "") for path in inside))
 
     def defines(self, name: str, folder: Path) -> bool:
-        """Whether a task or a group of this name is defined in a folder or below."""
-        found = self._tree(folder).find(name)
-        return found is not None and found.path is not None
+        """Return whether a task or group with this name is defined in a folder or
+        below."""
+        entry = self._tree(folder).find(name)
+        return entry is not None and entry.path is not None
 
     def of_file(self, path: Path) -> Iterator[str]:
-        """The names of a file of the suite."""
+        """Yield the names of a file of the suite."""
         yield from self._scanner.file_index(path)
 
-    def _holder(self, name: str, near: Path) -> TaskIndex | None:
+    def _index_with(self, name: str, near: Path) -> TaskIndex | None:
         return next((tree for tree in self._trees(near) if name in tree), None)
 
     def _trees(self, near: Path) -> Iterator[TaskIndex]:
-        """Trees in the order in which a file looks at them."""
+        """Yield trees in lookup order for a file."""
         folder = near.absolute().parent
         if not any(folder.is_relative_to(path) for path in self._include):
             yield self._tree(folder)

@@ -1,8 +1,8 @@
-"""What a task file is called, told from its text without parsing all of it.
+"""Finds the keys of a task file that name it, without parsing the whole file.
 
-An index looks at thousands of files for five keys each. Where these stand plainly, as
-in nearly every file, a few patterns find them; whatever looks unusual is left to the
-YAML reader, so that both always say the same.
+An index scans thousands of files for five keys each. Regular expressions find them in
+nearly every file; unusual syntax is left to the YAML reader, so that both give the same
+result.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
 from pytest_evals.errors import TaskFileError
 
 Keys = Mapping[str, str | list[str] | bool | None]
-"""The keys of a file that an index looks for. A value that is no text and no list of
-texts stands as ``True``."""
+"""The scanned keys of a file. A value that is neither a string nor a list of strings is
+``True``."""
 
 _WATCHED = ("task", "group", "tag", "include", "class")
 _TOP = re.compile(r"^[^\s#].*$", re.MULTILINE)
@@ -26,9 +26,9 @@ _SCALAR = rf"(?:(?P<plain>{_NAME})|\"(?P<double>[\w./+ -]+)\"|'(?P<single>[\w./+
 _TAIL = r"[ \t]*(?:[ \t]#.*)?"
 _TEXT = re.compile(_SCALAR + _TAIL)
 _ENTRY = re.compile(r"[ \t]*-[ \t]+" + _SCALAR + _TAIL)
-_SILENT = re.compile(r"[ \t]*(?:#.*)?")
+_BLANK = re.compile(r"[ \t]*(?:#.*)?")
 _NO_TEXT = frozenset(["y", "n", "yes", "no", "on", "off", "true", "false", "null"])
-"""Words that YAML 1.1, or some reader of it, takes for something else."""
+"""Words that YAML 1.1, or some of its readers, do not read as strings."""
 _CLOSED = {
     '"': re.compile(r'"(?:[^"\\]|\\.)*"\s*(?:#.*)?', re.DOTALL),
     "'": re.compile(r"'(?:[^']|'')*'\s*(?:#.*)?", re.DOTALL),
@@ -38,31 +38,31 @@ _CLOSED = {
 
 
 def scan(path: Path) -> Keys | None:
-    """The keys of a file, without what it includes.
+    """Return the keys of a file, without its includes.
 
     Returns:
         ``None`` if the file cannot be read.
     """
     try:
         text = path.read_bytes().removeprefix(b"\xef\xbb\xbf").decode()
-        return _told(text.replace("\r\n", "\n"))
+        return _scan_text(text.replace("\r\n", "\n"))
     except _UnusualError:
-        return _parsed(path)
+        return _parse(path)
     except (OSError, UnicodeDecodeError):
         return None
 
 
 class _UnusualError(Exception):
-    """Patterns cannot tell what this text says."""
+    """The patterns cannot read this text."""
 
 
-def _told(text: str) -> Keys:
-    found: dict[str, str | list[str] | bool | None] = {}
+def _scan_text(text: str) -> Keys:
+    keys: dict[str, str | list[str] | bool | None] = {}
     if "\r" in text or "\t-" in text:
         raise _UnusualError
     tops = [m.span() for m in _TOP.finditer(text) if text[m.start()] != "-"]
     before = text[: tops[0][0]] if tops else text
-    if not all(_SILENT.fullmatch(line) or line == "---" for line in before.split("\n")):
+    if not all(_BLANK.fullmatch(line) or line == "---" for line in before.split("\n")):
         raise _UnusualError
     ends = [start for start, _ in tops[1:]] + [len(text)] * bool(tops)
     for (start, _), end in zip(tops, ends, strict=True):
@@ -72,15 +72,15 @@ def _told(text: str) -> Keys:
         value = text[key.end() : end]
         name = key.group(2)
         if name in _WATCHED:
-            found[name] = _value(name, value)
-        elif _runs_on(value):
+            keys[name] = _value(name, value)
+        elif _may_continue(value):
             raise _UnusualError
-    return found
+    return keys
 
 
-def _runs_on(value: str) -> bool:
-    """Whether a value may go on beyond the next line that looks like a key, or holds
-    the end of the document."""
+def _may_continue(value: str) -> bool:
+    """Return whether a value may extend beyond the next line that looks like a key, or
+    contains the end of the document."""
     if "\n---" in value or "\n..." in value:
         return True
     closed = _CLOSED.get(value[:1])
@@ -91,19 +91,19 @@ def _runs_on(value: str) -> bool:
 
 def _value(name: str, value: str) -> str | list[str] | bool | None:
     first, *rest = value.split("\n")
-    told = [line for line in rest if not _SILENT.fullmatch(line)]
-    if _SILENT.fullmatch(first):
-        if not told:
+    lines = [line for line in rest if not _BLANK.fullmatch(line)]
+    if _BLANK.fullmatch(first):
+        if not lines:
             return None
-        entries = [_ENTRY.fullmatch(line) for line in told]
+        entries = [_ENTRY.fullmatch(line) for line in lines]
         if all(entries):
             return [_text(entry) for entry in entries if entry]
-        if name == "task" and told[0].lstrip().startswith("- "):
+        if name == "task" and lines[0].lstrip().startswith("- "):
             return True
         raise _UnusualError
     match = _TEXT.fullmatch(first)
-    if told or match is None:
-        if name == "class" and first.startswith("!function ") and not told:
+    if lines or match is None:
+        if name == "class" and first.startswith("!function ") and not lines:
             return True
         raise _UnusualError
     return _text(match)
@@ -116,15 +116,15 @@ def _text(match: re.Match[str]) -> str:
     return plain or match["double"] or match["single"]
 
 
-def _parsed(path: Path) -> Keys | None:
+def _parse(path: Path) -> Keys | None:
     try:
         values = read_yaml(path).values
     except TaskFileError:
         return None
-    return {key: _told_of(values[key]) for key in _WATCHED if key in values}
+    return {key: _summary(values[key]) for key in _WATCHED if key in values}
 
 
-def _told_of(value: object) -> str | list[str] | bool | None:
+def _summary(value: object) -> str | list[str] | bool | None:
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, list) and all(isinstance(one, str) for one in value):

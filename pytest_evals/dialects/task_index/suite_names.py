@@ -1,4 +1,4 @@
-"""Names of a suite beyond those that a session has collected."""
+"""Looks up names of a suite that a session has not collected."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pytest_evals.errors import Place
 
 
 class Lookup(NamedTuple):
-    """Where a name is defined, as seen from a file.
+    """Location of a name, relative to a file.
 
     Args:
         is_below: Whether it is defined in the file's folder or below.
-        elsewhere: The file that defines it if that is not so.
-        maybe: Files that may define it, in words; empty if there are none.
+        elsewhere: The file that defines it otherwise.
+        maybe: Description of files that may define it; empty if there are none.
         members: Tasks with a tag of this name.
         names: Names of tasks and groups that are defined below.
     """
@@ -31,7 +31,7 @@ class Lookup(NamedTuple):
 
 
 class SuiteNames:
-    """Looks up names of tasks and groups. Trees are read when a name is looked up."""
+    """Looks up names of tasks and groups; trees are read on first use."""
 
     def __init__(
         self,
@@ -40,23 +40,23 @@ class SuiteNames:
         *,
         has_hooks: bool = False,
     ) -> None:
-        """Read nothing yet.
+        """Create the lookup.
 
         Args:
-            library: The names of lm-eval's files.
-            skips: Folders that are not entered.
+            library: The names of lm-eval files.
+            skips: Returns whether a folder is not entered.
             has_hooks: Whether a hook reads further kinds of files.
         """
         self._library, self._skips, self._has_hooks = library, skips, has_hooks
 
     def look_up(self, name: str, file: Path, read: Collection[Path]) -> Lookup:
-        """Where a name is defined, as seen from a file.
+        """Return the location of a name, relative to a file.
 
-        Files of other dialects than lm-eval's are searched for the text; a Python
-        module may compose its names.
+        Files of other dialects are searched for the string; a Python module may compose
+        its names.
 
         Args:
-            name: Of a task or a group.
+            name: Name of a task or group.
             file: The file that uses it.
             read: Files whose tasks are known.
         """
@@ -64,14 +64,14 @@ class SuiteNames:
         group = name.partition("::")[0]
         if any(library.defines(one, folder) for one in (name, group)):
             return Lookup(is_below=True)
-        maybe = "the files that a plugin reads" if self._has_hooks else ""
+        maybe = "the files of a plugin" if self._has_hooks else ""
         for path in _files(folder, self._skips):
-            found = "" if path in read else dialect_of(path, raw_of)
-            if found not in ("latticeflow", "lighteval"):
+            dialect = "" if path in read else dialect_of(path, raw_of)
+            if dialect not in ("latticeflow", "lighteval"):
                 continue
             if name.encode() in raw_of(path):
                 return Lookup(is_below=True)
-            if found == "lighteval":
+            if dialect == "lighteval":
                 maybe = f"the tasks of {Place(path)}, which is not collected"
         entry = library.find(name, file)
         return Lookup(
@@ -85,7 +85,7 @@ class SuiteNames:
 
 
 def _files(folder: Path, skips: Callable[[Path], bool]) -> Iterator[Path]:
-    """The YAML files and Python files below a folder."""
+    """Yield the YAML and Python files below a folder."""
     for place, folders, names in os.walk(folder):
         folders[:] = [one for one in folders if not skips(Path(place, one))]
         for name in names:

@@ -1,1 +1,1 @@
-"""A YAML file with its lines, read key by key."""
+"""Reads YAML files with line numbers, key by key."""

@@ -1,4 +1,4 @@
-"""``!function module.name`` in a YAML file."""
+"""The ``!function module.name`` tag of YAML files."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pytest_evals.errors import Place
 
 @dataclass(frozen=True, slots=True)
 class FunctionRef:
-    """A function as a task file names it; nothing is imported yet.
+    """A reference to a function; nothing is imported yet.
 
     Args:
-        place: Where the tag stands; its file's folder is searched first.
+        place: Place of the tag; the folder of its file is searched first.
         dotted: ``module.name`` or ``package.module.name``.
     """
 

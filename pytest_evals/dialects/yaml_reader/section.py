@@ -1,4 +1,4 @@
-"""A mapping of a file, read key by key. What nobody asked for is a problem."""
+"""Reads a mapping of a file key by key; unknown keys are problems."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Section:
-    """A mapping inside a file; its faults are collected, and reading goes on."""
+    """A mapping inside a file. Problems are collected, and reading continues."""
 
     def __init__(
         self,
@@ -21,60 +21,60 @@ class Section:
         values: dict[Any, Any] | None = None,
         steps: tuple[Step, ...] = (),
     ) -> None:
-        """Read a mapping.
+        """Create a section.
 
         Args:
-            file: The file it stands in.
-            problems: Faults are added here.
-            values: The mapping; the whole file if there is none.
-            steps: The way to it.
+            file: The file that contains it.
+            problems: Problems are added here.
+            values: The mapping; the whole file if omitted.
+            steps: Path of the mapping in the file.
         """
         self.file, self.problems, self.steps = file, problems, steps
         self.values = file.values if values is None else values
-        self._asked: list[str] = []
-        self._lacking: dict[str, Problem] = {}
+        self._read_keys: list[str] = []
+        self._missing_keys: dict[str, Problem] = {}
 
     def __contains__(self, key: str) -> bool:
-        """Whether the key is there, even with ``null``."""
+        """Return whether the key is set, including to ``null``."""
         return key in self.values
 
     def place(self, key: Step | None = None) -> Place:
-        """Where a key stands; without one, where the mapping does. A key that a whole
-        file lacks would stand where its first key does."""
+        """Return the place of a key, or of the mapping. A key that is missing at the
+        top level has the place of the first key."""
         if not self.steps and key not in self.values:
             key = next(iter(self.values), None)
         return self.file.place(*self.steps, *(() if key is None else (key,)))
 
     def text_place(self, key: Step) -> Place:
-        """Where the first line of the text under a key stands."""
+        """Return the place of the first line of the text under a key."""
         return self.file.text_place(*self.steps, key)
 
     def problem(
-        self, key: Step | None, what: str, fix: str = "", lacks: Sequence[str] = ()
+        self, key: Step | None, what: str, fix: str = "", required: Sequence[str] = ()
     ) -> None:
-        """Note a fault.
+        """Add a problem.
 
         Args:
-            key: Where it is.
-            what: The fault.
-            fix: What to do.
-            lacks: Keys of which one is wanted, if that is the fault and it is noted at
-                another key.
+            key: The key to which it refers.
+            what: The problem.
+            fix: How to fix it.
+            required: Keys of which one is required, if that is the problem and it is
+                reported at another key.
         """
-        fault = Problem(what, self.place(key), fix)
-        self.problems.append(fault)
-        for wanted in lacks or (str(key),):
-            if self.values.get(wanted) is None:
-                self._lacking[wanted] = fault
+        problem_ = Problem(what, self.place(key), fix)
+        self.problems.append(problem_)
+        for expected in required or (str(key),):
+            if self.values.get(expected) is None:
+                self._missing_keys[expected] = problem_
 
     def raw(self, key: str) -> Any:
-        """The value as it is; ``None`` if there is none."""
-        self._asked.append(key)
+        """Return the value unchecked, or ``None``."""
+        self._read_keys.append(key)
         return self.values.get(key)
 
     def take(self, key: str, kind: type[T] | tuple[type[T], ...], default: T) -> T:
-        """The value if it is of a kind, the default for ``null`` and no value; any
-        other value is a problem."""
+        """Return the value if it has the expected type, or the default for ``null`` and
+        a missing key; any other value is a problem."""
         value = self.raw(key)
         if value is None:
             return default
@@ -85,22 +85,22 @@ class Section:
         return default
 
     def wrong(self, key: str, value: Any, kinds: Sequence[type[Any]]) -> None:
-        """Note that a value is of another kind than it should be."""
-        wanted = " or ".join(_WORDS.get(kind, kind.__name__) for kind in kinds)
+        """Report a value of the wrong type."""
+        expected = " or ".join(_WORDS.get(kind, kind.__name__) for kind in kinds)
         text = str in kinds and isinstance(value, int | float)
         fix = f"{key}: {str(value)!r}" if text else ""
-        self.problem(key, f"{key} is {wanted}, not {_shown(value)}", fix)
+        self.problem(key, f"{key} is {expected}, not {_description(value)}", fix)
 
     def text(self, key: str, default: str = "") -> str:
-        """A text."""
+        """Return a string."""
         return self.take(key, str, default)
 
     def name(self, key: str) -> str | None:
-        """A text that is not empty, ``None`` if there is none."""
+        """Return a non-empty string, or ``None``."""
         return self.take(key, str, "") or None
 
     def whole(self, key: str, least: int, default: int) -> int:
-        """A whole number from ``least``."""
+        """Return an integer of at least ``least``."""
         value = self.take(key, int, default)
         if value < least:
             self.problem(key, f"{key} is a whole number from {least}, not {value}")
@@ -108,26 +108,27 @@ class Section:
         return value
 
     def flag(self, key: str) -> bool:
-        """True or false; false if there is none."""
+        """Return a boolean; ``False`` if it is missing."""
         return self.take(key, bool, False)
 
     def function(self, key: str) -> Callable[..., Any] | None:
-        """A function."""
+        """Return a function, or ``None``."""
         value = self.raw(key)
         if value is not None and not callable(value):
             fix = f"{key}: !function module.name"
-            self.problem(key, f"{key} is a function, not {_shown(value)}", fix)
+            self.problem(key, f"{key} is a function, not {_description(value)}", fix)
             return None
         return cast("Callable[..., Any] | None", value)
 
     def one_of(self, key: str, noun: str, known: Sequence[str], default: str) -> str:
-        """One of some words.
+        """Return one of the allowed words.
 
         Args:
-            key: What names it.
-            noun: What the words are, for messages.
-            known: The words.
-            default: The word where none is given; if it is none of them, one has to be.
+            key: The key.
+            noun: Description of the words, for messages.
+            known: The allowed words.
+            default: Value of a missing key; if it is not an allowed word, the key is
+                required.
         """
         if self.raw(key) is None:
             if default not in known:
@@ -144,43 +145,43 @@ class Section:
         return default
 
     def section(self, key: str) -> Section | None:
-        """A mapping inside this one."""
+        """Return a nested mapping, or ``None``."""
         values = self.take(key, dict, {})
         if key not in self.values or self.values[key] is None:
             return None
         return Section(self.file, self.problems, values, (*self.steps, key))
 
     def entries(self, key: str) -> list[Section]:
-        """A list of mappings."""
-        found = []
+        """Return a list of mappings as sections."""
+        sections = []
         for number, entry in enumerate(self.take(key, list, [])):
             steps = (*self.steps, key, number)
             if isinstance(entry, dict):
-                found.append(Section(self.file, self.problems, entry, steps))
+                sections.append(Section(self.file, self.problems, entry, steps))
                 continue
-            what = f"{key} is a list of mappings, and {_shown(entry)} is none"
+            what = f"{key} is a list of mappings, and {_description(entry)} is none"
             self.problems.append(Problem(what, self.file.place(*steps)))
-        return found
+        return sections
 
     def refuse(self, key: str, what: str, fix: str = "") -> None:
-        """A problem if a key has a value."""
+        """Report a problem if a key is set."""
         if self.raw(key) is not None:
             self.problem(key, f"{key}: {what}", fix)
 
     def close(self, owner: str) -> None:
-        """Every key that was not asked for is a problem; and if it is a key that was
-        wanted, misspelt, then the only one.
+        """Report every key that was not read. If it is a misspelled required key, the
+        report of the missing key is removed.
 
         Args:
-            owner: What has these keys, in words: ``a task file``.
+            owner: The owner of these keys, for messages: ``a task file``.
         """
         for key in self.values:
-            if key in self._asked:
+            if key in self._read_keys:
                 continue
-            near = nearest(str(key), self._asked)
-            if (lack := self._lacking.get(near)) in self.problems:
-                self.problems.remove(lack)
-            hint, fix = did_you_mean(str(key), self._asked), ""
+            near = nearest(str(key), self._read_keys)
+            if (missing := self._missing_keys.get(near)) in self.problems:
+                self.problems.remove(missing)
+            hint, fix = did_you_mean(str(key), self._read_keys), ""
             if isinstance(key, bool):
                 fix = "quote it: YAML reads yes, no, on and off as true and false"
             self.problem(key, f"{owner} has no key {key!r}{hint}", fix)
@@ -191,15 +192,15 @@ _WORDS: dict[Any, str] = {
     int: "a whole number",
     bool: "true or false",
     list: "a list",
-    dict: "keys and values",
+    dict: "a mapping",
     float: "a number",
     Callable: "a function",
 }
 
 
-def _shown(value: Any) -> str:
+def _description(value: Any) -> str:
     if isinstance(value, dict | list):
-        return "keys and values" if isinstance(value, dict) else "a list"
+        return "a mapping" if isinstance(value, dict) else "a list"
     if isinstance(value, bool):
         return str(value).lower()
     if callable(value):

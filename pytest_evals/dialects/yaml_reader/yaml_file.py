@@ -1,8 +1,8 @@
-"""YAML with the line of every value.
+"""Reads YAML with the line of every value.
 
-Values are those of ``yaml.safe_load`` (YAML 1.1), with one tag more, ``!function``. A
-key that is given twice keeps its last value, and a warning says so; ``gates`` twice is
-an error, since gates would be lost.
+Values are those of ``yaml.safe_load`` (YAML 1.1), with one additional tag,
+``!function``. The last value of a duplicate key is used, with a warning. A duplicate
+``gates`` key is an error, because gates would be lost.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.masking.values import learn
 
 Step = str | int
-"""A key or a position on the way to a nested value."""
+"""A key or a position in the path of a nested value."""
 _PLAIN_MAPPING = "tag:yaml.org,2002:map"
 _PLAIN_SEQUENCE = "tag:yaml.org,2002:seq"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeRules:
-    """How Python that stands in a file is run.
+    """Rules for running Python code of a file.
 
     Args:
-        seconds: That one call may take; 0 for ever.
-        may_run: Whether Python of a file is run at all.
+        seconds: Time limit of one call; 0 for none.
+        may_run: Returns whether Python code of a file may run.
     """
 
     seconds: float = 30.0
@@ -44,16 +44,16 @@ class CodeRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlFile:
-    """A mapping and where its values stand.
+    """A mapping with the places of its values.
 
     Args:
         path: The file.
         values: Its values.
-        lines: Way to a value → place of its key or list entry. Values that were
-            included have places in other files.
-        texts: Way to a text → where its first line stands, if that is elsewhere.
-        warnings: What is odd about it.
-        code: Whether and how Python that stands in it is run.
+        lines: Path of a value → place of its key or list entry. Included values have
+            places in other files.
+        texts: Path of a string → place of its first line, if different.
+        warnings: Warnings about the file.
+        code: Rules for running its Python code.
     """
 
     path: Path
@@ -64,22 +64,24 @@ class YamlFile:
     code: CodeRules = CodeRules()
 
     def place(self, *steps: Step) -> Place:
-        """Where a value stands, or the nearest that holds it."""
+        """Return the place of a value, or of the innermost known value that contains
+        it."""
         for end in range(len(steps), 0, -1):
             if steps[:end] in self.lines:
                 return self.lines[steps[:end]]
         return Place(self.path)
 
     def text_place(self, *steps: Step) -> Place:
-        """Where the first line of a text stands."""
+        """Return the place of the first line of a string."""
         return self.texts.get(steps) or self.place(*steps)
 
 
 def read_yaml(path: Path) -> YamlFile:
-    """The mapping in a file, without its includes.
+    """Return the mapping of a file, without its includes.
 
     Raises:
-        TaskFileError: The file cannot be read, is no YAML, or holds no mapping.
+        TaskFileError: The file cannot be read, is not YAML, or does not contain a
+            mapping.
     """
     path = path.absolute()
     raw = bytes_of(path)
@@ -89,7 +91,7 @@ def read_yaml(path: Path) -> YamlFile:
 
 
 def bytes_of(path: Path) -> bytes:
-    """What is in a file.
+    """Return the bytes of a file.
 
     Raises:
         TaskFileError: It cannot be read.
@@ -105,43 +107,48 @@ def bytes_of(path: Path) -> bytes:
 
 @lru_cache(maxsize=256)
 def _read(path: Path, raw: bytes) -> YamlFile:
-    """Hundreds of tasks include the same file, which is then read once."""
+    """Parse a file; cached, because hundreds of tasks include the same file."""
     return YamlParser(path).read(raw)
 
 
-def resolved(path: Path) -> YamlFile:
-    """The mapping in a file with everything that it includes.
+def read_with_includes(path: Path) -> YamlFile:
+    """Return the mapping of a file with its includes.
 
-    A key of the file itself beats an included one, a later include beats an earlier
-    one, and values are never merged: the last one counts as a whole, ``null`` too.
-    ``task_list`` of an included file stays there.
+    The file's own keys override included ones, and later includes override earlier
+    ones. Values are never merged: the last one is used as a whole, including ``null``.
+    ``task_list`` of an included file is ignored.
 
     Raises:
-        TaskFileError: As for :func:`read_yaml`, for any of the files; or files include
-            each other in a circle.
+        TaskFileError: As for :func:`read_yaml`, for any of the files; or the includes
+            are circular.
     """
-    return _resolved(read_yaml(path), (), {})
+    return _resolve(read_yaml(path), (), {})
 
 
-def part_of(file: YamlFile, *steps: Step) -> YamlFile:
-    """A mapping inside a file, with whatever it includes, as if it were a file.
+def subsection(file: YamlFile, *steps: Step) -> YamlFile:
+    """Return a mapping inside a file, with its includes, as a separate file.
 
     Raises:
-        TaskFileError: As for :func:`resolved`.
+        TaskFileError: As for :func:`read_with_includes`.
     """
     values: Any = file.values
     for step in steps:
         values = values[step]
     n = len(steps)
-    lines = {way[n:]: at for way, at in file.lines.items() if way[:n] == steps}
+    lines = {
+        path_keys[n:]: at
+        for path_keys, at in file.lines.items()
+        if path_keys[:n] == steps
+    }
     lines.pop((), None)
-    return _resolved(YamlFile(path=file.path, values=values, lines=lines), (), {})
+    return _resolve(YamlFile(path=file.path, values=values, lines=lines), (), {})
 
 
-def laid_over(base: YamlFile, upper: YamlFile) -> YamlFile:
-    """A file with the keys of another put over its own; values are never merged."""
+def override(base: YamlFile, upper: YamlFile) -> YamlFile:
+    """Return a file with the keys of another one in place of its own; values are not
+    merged."""
     values, lines = dict(base.values), dict(base.lines)
-    _lay_over(values, lines, upper)
+    _override(values, lines, upper)
     return YamlFile(
         path=base.path,
         values=values,
@@ -150,11 +157,11 @@ def laid_over(base: YamlFile, upper: YamlFile) -> YamlFile:
     )
 
 
-def _resolved(
+def _resolve(
     own: YamlFile, chain: tuple[Path, ...], done: dict[Path, YamlFile]
 ) -> YamlFile:
-    """The file with its includes; each of them is resolved once, however often it is
-    included (``done``)."""
+    """Return the file with its includes; each included file is resolved once
+    (``done``)."""
     targets = _includes(own)
     here = (*chain, own.path.resolve()) if targets else chain
     values: dict[Any, Any] = {}
@@ -163,24 +170,24 @@ def _resolved(
     for number, target in enumerate(targets):
         place = own.place("include", number)
         if not os.path.isfile(target):
-            what = f"include: there is no file {str(Place(target))!r}"
+            what = f"include: file not found: {str(Place(target))!r}"
             fix = "give a path relative to this file"
             raise TaskFileError([Problem(what, place, fix)])
         if target.resolve() in here:
             names = " includes ".join(p.name for p in (*here, target))
-            raise TaskFileError([Problem(f"a circle of includes: {names}", place)])
+            raise TaskFileError([Problem(f"circular includes: {names}", place)])
         if len(here) > MOST_INCLUDED:
             what = f"more than {MOST_INCLUDED} files include one another in a chain"
             fix = "include the files that are needed directly"
             raise TaskFileError([Problem(what, place, fix)])
         real = target.resolve()
         if real not in done:
-            done[real] = _resolved(read_yaml(target), here, done)
+            done[real] = _resolve(read_yaml(target), here, done)
             done[real].values.pop("task_list", None)
         part = done[real]
-        _lay_over(values, lines, part)
+        _override(values, lines, part)
         warnings += part.warnings
-    _lay_over(values, lines, own)
+    _override(values, lines, own)
     values.pop("include", None)
     return YamlFile(
         path=own.path,
@@ -194,20 +201,20 @@ def _includes(file: YamlFile) -> list[Path]:
     given = file.values.get("include")
     if given is None:
         return []
-    found = []
+    paths = []
     for entry in given if isinstance(given, list) else [given]:
         if not isinstance(entry, str) or not entry:
-            what = f"include: a path is wanted, not {entry!r}"
+            what = f"include: expected a path, not {entry!r}"
             raise TaskFileError([Problem(what, file.place("include"))])
         folder = file.place("include").path.parent
-        found.append(folder / os.path.expanduser(entry))
-    return found
+        paths.append(folder / os.path.expanduser(entry))
+    return paths
 
 
-def _lay_over(
+def _override(
     values: dict[Any, Any], lines: dict[tuple[Step, ...], Place], upper: YamlFile
 ) -> None:
-    """Put the keys of one file over what was there; the two dicts change."""
+    """Replace keys by those of another file, in place."""
     hidden = upper.values.keys() & values.keys()
     for steps in [steps for steps in lines if steps[0] in hidden]:
         del lines[steps]
@@ -216,20 +223,20 @@ def _lay_over(
 
 
 MOST_VALUES = 1_000_000
-"""Values of a file, each alias counted with all that it stands for."""
+"""Maximum number of values of a file; an alias counts with all values that it refers
+to."""
 
 
 MOST_INCLUDED = 50
-"""Files that include one another in a chain."""
+"""Maximum length of a chain of includes."""
 _MOST_BITS = 10_000
-"""Bits of an integer; Python does not convert much larger ones to text."""
+"""Maximum bits of an integer; Python does not convert much larger ones to text."""
 
 
 class YamlParser:
-    """One file: from its nodes to values and lines."""
+    """Converts the nodes of one file to values and lines."""
 
     def __init__(self, path: Path) -> None:
-        """Nothing is read yet."""
         self._path = path
         self._lines: dict[tuple[Step, ...], Place] = {}
         self._texts: dict[tuple[Step, ...], Place] = {}
@@ -241,15 +248,15 @@ class YamlParser:
         self._loader: Any = None
 
     def read(self, raw: bytes) -> YamlFile:
-        """The mapping in the bytes of a file.
+        """Return the mapping in the bytes of a file.
 
         Raises:
-            TaskFileError: They are no YAML, or hold no mapping.
+            TaskFileError: They are not YAML, or not a mapping.
         """
         value = self._root(raw)
         if not isinstance(value, dict):
             kind = type(value).__name__
-            raise self._fault(f"keys and values are wanted, not a {kind}", 1)
+            raise self._error(f"expected a mapping, not a {kind}", 1)
         return YamlFile(
             path=self._path,
             values=value,
@@ -265,31 +272,31 @@ class YamlParser:
             node = self._loader.get_single_node()
             return {} if node is None else self._value(node, ())
         except yaml.MarkedYAMLError as error:
-            raise self._syntax_fault(error) from None
+            raise self._syntax_error(error) from None
         except RecursionError:
-            what = "its values are nested too deeply to be read"
-            raise self._fault(what, 0) from None
+            what = "values are nested too deeply"
+            raise self._error(what, 0) from None
         except (yaml.YAMLError, ValueError) as error:
             first = str(error).splitlines()[0]
-            raise self._fault(f"this is no YAML: {first}", 0) from None
+            raise self._error(f"invalid YAML: {first}", 0) from None
 
     def _check_encoding(self, raw: bytes) -> None:
-        """YAML is UTF-8, or UTF-16 with a byte-order mark."""
+        """Check that the file is UTF-8, or UTF-16 with a byte order mark."""
         if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return
         check_encoding(raw, self._path)
 
     def _value(self, node: yaml.Node, steps: tuple[Step, ...]) -> Any:
         if len(steps) > DEEPEST:
-            what = f"its values are nested more than {DEEPEST} levels deep"
-            raise self._fault(what, _line(node))
+            what = f"values are nested more than {DEEPEST} levels deep"
+            raise self._error(what, _line(node))
         if not node.tag.startswith("tag:yaml.org,2002:"):
             return self._tagged(node, steps)
         mapping = node.tag == _PLAIN_MAPPING and isinstance(node, yaml.MappingNode)
         if not mapping and node.tag != _PLAIN_SEQUENCE:
             return self._scalar(node, steps)
         if id(node) in self._open:
-            raise self._fault("an alias stands inside its own anchor", _line(node))
+            raise self._error("an alias is inside its own anchor", _line(node))
         if id(node) not in self._known:
             self._open.add(id(node))
             before, self._n = self._n, self._n + len(node.value)
@@ -300,8 +307,8 @@ class YamlParser:
         else:
             self._n += self._sizes[id(node)]
         if self._n > MOST_VALUES:
-            what = f"its aliases unfold to more than {MOST_VALUES:,} values"
-            raise self._fault(what, _line(node))
+            what = f"aliases expand to more than {MOST_VALUES:,} values"
+            raise self._error(what, _line(node))
         return self._known[id(node)]
 
     def _mapping(self, node: Any, steps: tuple[Step, ...]) -> dict[Any, Any]:
@@ -312,9 +319,9 @@ class YamlParser:
         for key_node, value_node in node.value:
             key: Any = self._key(key_node)
             if isinstance(key, list | dict):
-                raise self._fault("a list or mapping cannot be a key", _line(key_node))
+                raise self._error("a list or mapping cannot be a key", _line(key_node))
             if key in seen and id(key_node) in written:
-                self._given_twice(key, Place(self._path, _line(key_node)))
+                self._duplicate_key(key, Place(self._path, _line(key_node)))
             if id(key_node) in written:
                 seen.add(key)
             self._lines[*steps, key] = Place(self._path, _line(key_node))
@@ -335,16 +342,16 @@ class YamlParser:
         try:
             value = self._loader.construct_object(node, deep=True)
         except ValueError as error:  # a date such as 2020-13-01
-            raise self._fault(f"this is no YAML: {error}", _line(node)) from None
+            raise self._error(f"invalid YAML: {error}", _line(node)) from None
         if isinstance(value, int) and value.bit_length() > _MOST_BITS:
-            raise self._fault("an integer has too many digits", _line(node))
+            raise self._error("an integer has too many digits", _line(node))
         return value
 
-    def _given_twice(self, key: Any, here: Place) -> None:
+    def _duplicate_key(self, key: Any, here: Place) -> None:
         if key == "gates":
             fix = "list all gates under one key"
-            raise self._fault(f"{key!r} is given twice", here.line, fix)
-        text = f"{here}: {key!r} is given twice; the last one counts"
+            raise self._error(f"{key!r} is a duplicate key", here.line, fix)
+        text = f"{here}: {key!r} is a duplicate key; the last value is used"
         self._warnings.append(text)
 
     _tags: tuple[str, ...] = ("!function",)
@@ -352,21 +359,21 @@ class YamlParser:
     def _tagged(self, node: yaml.Node, steps: tuple[Step, ...]) -> Any:
         if node.tag not in self._tags:
             hint = did_you_mean(node.tag, self._tags)
-            raise self._fault(f"no YAML tag called {node.tag!r}{hint}", _line(node))
+            raise self._error(f"no YAML tag called {node.tag!r}{hint}", _line(node))
         if not isinstance(node, yaml.ScalarNode):
-            what = "!function is followed by module.name"
-            raise self._fault(what, _line(node), "!function utils.process_docs")
+            what = "!function needs module.name"
+            raise self._error(what, _line(node), "!function utils.process_docs")
         return FunctionRef(Place(self._path, _line(node)), node.value.strip())
 
-    def _syntax_fault(self, error: yaml.MarkedYAMLError) -> TaskFileError:
+    def _syntax_error(self, error: yaml.MarkedYAMLError) -> TaskFileError:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark is not None else 0
         text = ", ".join(part for part in (error.context, error.problem) if part)
         if error.context_mark is not None and error.context_mark.line + 1 < line:
-            text += f" (begun in line {error.context_mark.line + 1})"
-        return self._fault(f"this is no YAML: {text}", line)
+            text += f" (started in line {error.context_mark.line + 1})"
+        return self._error(f"invalid YAML: {text}", line)
 
-    def _fault(self, what: str, line: int, fix: str = "") -> TaskFileError:
+    def _error(self, what: str, line: int, fix: str = "") -> TaskFileError:
         return TaskFileError([Problem(what, Place(self._path, line), fix)])
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_evals.dialects.gates_section.gate_faults import GateFaults
-from pytest_evals.dialects.gates_section.nearby_groups import near_group_faults
+from pytest_evals.dialects.gates_section.nearby_groups import nearby_group_faults
 from pytest_evals.dialects.readers import load_group
 from pytest_evals.dialects.task_index.suite_names import SuiteNames
 from pytest_evals.errors import Problem
@@ -47,7 +47,7 @@ def check_gates(session: EvalSession, *, is_broken: bool) -> None:
 
 def _of_groups_near(session: EvalSession) -> GateFaults:
     suite = session.suite
-    return near_group_faults(
+    return nearby_group_faults(
         {run.task.name: run.task for run in suite.tasks.values()},
         {run.path for run in suite.all()},
         session.gates,
@@ -63,7 +63,7 @@ def _unanswered(session: EvalSession) -> GateFaults:
     names = SuiteNames(session.library, skips_of(config), has_hooks=len(readers) > 1)
     tasks = [run.task for run in suite.tasks.values()]
     groups = [run.group for run in suite.groups.values()]
-    return session.gates.unanswered(tasks, groups, names, session.selection.offered)
+    return session.gates.unmatched(tasks, groups, names, session.selection.offered)
 
 
 def _is_chosen(session: EvalSession) -> bool:

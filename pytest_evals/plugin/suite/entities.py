@@ -39,8 +39,8 @@ def load_tasks_near(
             skips=skips_of(config),
         )
     named = named_places(config)
-    beside = () if path in named else sorted(named)
-    return load_tasks(path, options, config.stash[ENTITIES], beside=beside)
+    collected = () if path in named else sorted(named)
+    return load_tasks(path, options, config.stash[ENTITIES], collected=collected)
 
 
 def check_parameters(config: pytest.Config) -> None:

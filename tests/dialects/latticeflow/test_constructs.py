@@ -7,7 +7,7 @@ What is expected stands in the files. At the beginning of one that is right::
     # judge: {"text": "RIGHT"}      a rule of all other models
     # with: p=3                     a parameter, as in --evals-latticeflow-config
     # gives: accuracy = 0.5         numbers; of one task among several: key/accuracy
-    # error q2: there is no answer  how a document's error begins, after its place
+    # error q2: no answer  how a document's error begins, after its place
     # unscored q2: the judge's      the same of a document without a score
     # wants q1: Paris               what reports show as its target
     # excluded: q1, q4              documents that an action leaves out

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.latticeflow.entities import Entities
-from pytest_evals.dialects.latticeflow.generator import _evenly
+from pytest_evals.dialects.latticeflow.generator import _balanced_product
 from pytest_evals.dialects.latticeflow.loader import load_tasks
 from pytest_evals.dialects.latticeflow.suite import EntitySuite
 from pytest_evals.errors import Place, TaskFileError
@@ -81,7 +81,7 @@ def test_combinations_use_every_row_alike_often_from_the_start() -> None:
     """Worked by hand: side by side, then the shorter one shifted."""
     left = [{"l": i, "both": "left"} for i in range(3)]
     right = [{"r": i, "both": "right"} for i in range(2)]
-    found = list(_evenly([left, right]))
+    found = list(_balanced_product([left, right]))
     assert [(row["l"], row["r"]) for row in found] == [
         (0, 0),
         (1, 1),
@@ -91,7 +91,7 @@ def test_combinations_use_every_row_alike_often_from_the_start() -> None:
         (2, 1),
     ]
     assert {row["both"] for row in found} == {"right"}
-    swapped = [(row["l"], row["r"]) for row in _evenly([right, left])]
+    swapped = [(row["l"], row["r"]) for row in _balanced_product([right, left])]
     assert sorted(swapped) == sorted((row["l"], row["r"]) for row in found)
 
 

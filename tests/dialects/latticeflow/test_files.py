@@ -30,7 +30,7 @@ def faults(path: Path) -> str:
     except TaskFileError as error:
         problems += error.problems
     try:
-        own = entities.of_file(path)
+        own = entities.in_file(path)
     except TaskFileError:
         own = ()
     suite = EntitySuite(entities=entities, options=options, own=own)
@@ -117,10 +117,10 @@ def test_each_task_of_the_project_can_be_read_by_itself(path: Path) -> None:
 def test_a_task_is_left_to_a_run_file_that_is_collected_with_it() -> None:
     path = VALID / "tasks" / "system_check.yaml"
     options = TaskOptions(root=str(VALID))
-    assert load_tasks(path, options, beside=[VALID]) == ()
-    assert load_tasks(path, options, beside=[VALID / "run.yaml"]) == ()
-    for beside in ([], [VALID / "tasks"]):
-        (task,) = load_tasks(path, options, beside=beside)
+    assert load_tasks(path, options, collected=[VALID]) == ()
+    assert load_tasks(path, options, collected=[VALID / "run.yaml"]) == ()
+    for collected in ([], [VALID / "tasks"]):
+        (task,) = load_tasks(path, options, collected=collected)
         assert task.name == "system-check"
     assert [*eval_files(VALID)] == [VALID / "run.yaml"]
     assert len([*eval_files(VALID / "tasks")]) == 8
@@ -131,7 +131,7 @@ def test_a_generator_makes_rows_of_those_of_a_dataset() -> None:
     path = VALID / "run.yaml"
     options = TaskOptions()
     entities = entities_of(path, options)
-    own = entities.of_file(path)
+    own = entities.in_file(path)
     (questions,) = (one for one in own if one.key == "made-questions")
     suite = EntitySuite(entities=entities, options=options, own=own)
     rows = suite.rows("made-questions", questions.place)
@@ -180,7 +180,7 @@ def test_code_of_files_outside_of_the_allowed_folders_is_refused(
     assert load_tasks(path, inside)
     with pytest.raises(TaskFileError) as caught:
         load_tasks(path, TaskOptions(code_roots=(str(tmp_path / "other"),)))
-    assert "Python outside of the suite is not run" in str(caught.value)
+    assert "Python files outside the suite are not executed" in str(caught.value)
     assert "fix: --evals-latticeflow-allow-code" in str(caught.value)
 
 
@@ -205,7 +205,7 @@ def test_a_file_that_a_run_refers_to_twice_is_one_entity(tmp_path: Path) -> None
         (
             "evaluation:\n",
             "evaluation: 7\nold:\n",
-            "evaluation is keys and values, not 7",
+            "evaluation is a mapping, not 7",
         ),
         ("  - key: sums\n", "  - key: [[sums]]\n", "key is a text, not a list"),
         (
@@ -216,7 +216,7 @@ def test_a_file_that_a_run_refers_to_twice_is_one_entity(tmp_path: Path) -> None
         (
             "    - key: rule\n",
             "    - key: {a: 1}\n",
-            "key is a text, not keys and values",
+            "key is a text, not a mapping",
         ),
     ],
 )
@@ -252,7 +252,7 @@ def test_a_task_without_a_definition_is_an_error(tmp_path, key, line):
     start = "key: add\ndisplay_name: A\ntasks: [chat_completion]\n"
     path.write_text(f"{start}{key}: {{dataset: {{key: sums}}}}\n")
     found = faults(path)
-    assert found.startswith(f"{path}:{line}a task has a definition")
+    assert found.startswith(f"{path}:{line}a task needs a definition")
     hint = "; did you mean 'definition'?"
     assert found.endswith(hint) == (line == "4: ")
     assert eval_files(tmp_path)

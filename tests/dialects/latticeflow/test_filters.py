@@ -101,11 +101,11 @@ def test_unary(expression: str, op: str, wanted: bool) -> None:
         ),
         (
             {"op": "less_than", "expression": "{{ sample.word }}", "value": 3},
-            "less_than: 'test' is no number",
+            "less_than: 'test' is not a number",
         ),
         (
             {"op": "equals", "expression": "{{ sample.wrod }}", "value": 3},
-            "there is no 'wrod'; did you mean 'word'?",
+            "no field 'wrod'; did you mean 'word'?",
         ),
     ],
 )

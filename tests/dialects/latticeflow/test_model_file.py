@@ -11,7 +11,7 @@ from pytest_evals.dialects.latticeflow.adapter_file import read_adapter
 from pytest_evals.dialects.latticeflow.entities import entities_in
 from pytest_evals.dialects.latticeflow.model_file import read_model
 from pytest_evals.dialects.latticeflow.reader import read_entity_file
-from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain
+from pytest_evals.dialects.latticeflow.solvers.model_client import ModelClient
 from pytest_evals.errors import DocumentError, TaskFileError
 from pytest_evals.models.latticeflow.adapters import BUILT_IN, ModelInfo
 
@@ -76,7 +76,7 @@ def _no_adapter(key, section):
 
 def ask(file, text, sample=None):
     """The model's output for what a user says."""
-    line = SolverChain(native=True, takes_sample=file.takes_sample)
+    line = ModelClient(native=True, takes_sample=file.takes_sample)
     chat = {"messages": [{"role": "user", "content": text}]}
     request = line.ask(chat, sample or {}).request
     ((place, response),) = file.source().answer([request])
@@ -95,7 +95,7 @@ def test_a_function_answers(model_of):
 
 def test_what_a_chat_is_asked_can_be_read_in_reports(model_of):
     """Unless the input is more than a chat."""
-    line = SolverChain(native=True)
+    line = ModelClient(native=True)
     chat = {"messages": [{"role": "user", "content": "a"}]}
     assert line.ask(chat, {}).request.prompt == (Message("user", "a"),)
     more = line.ask({**chat, "top": 1}, {}).request
@@ -147,7 +147,7 @@ def test_an_adapter_is_two_templates(entity):
     output = adapter.to_output('{"text": "A", "n_in": 2}', 200, info)
     assert output["choices"][0]["message"]["content"] == "A"
     assert output["usage"] == {"num_prompt_tokens": 2}
-    with pytest.raises(DocumentError, match="there is no 'text'; did you mean 'txt'"):
+    with pytest.raises(DocumentError, match="no field 'text'; did you mean 'txt'"):
         adapter.to_output('{"txt": 1}', 200, info)
     assert not adapter.takes_faults
     looking = ADAPTER.replace("{% set", "{# status_code #}{% set")
@@ -233,7 +233,7 @@ def test_an_address_is_asked_as_its_file_says(entity):
         )
         file = read_model(entity(config), {}, lambda key, section: adapter)
         model = file.source()
-        line = SolverChain(native=True)
+        line = ModelClient(native=True)
         chat = {"messages": [{"role": "user", "content": "hi"}]}
         ((_, response),) = model.answer([line.ask(chat, {}).request])
         model.close()
@@ -290,7 +290,7 @@ def test_calls_of_a_function_may_run_side_by_side(model_of):
             "config: {}",
             'm.yaml:3: url is missing\n  fix: url: "http://localhost:8000/complete"',
         ),
-        ("config: {url: here}", "m.yaml:3: url is no address: 'here'"),
+        ("config: {url: here}", "m.yaml:3: url is not a valid URL: 'here'"),
         (
             "config: {connection_type: custom_infernce}",
             "m.yaml:3: no connection type called 'custom_infernce'; did you mean "
@@ -298,8 +298,8 @@ def test_calls_of_a_function_may_run_side_by_side(model_of):
         ),
         (
             "config: {connection_type: dify, app: 3}",
-            "m.yaml:3: a model with connection_type: dify cannot be asked from here\n"
-            "  fix: name another by --model, or by --evals-judge where it is a judge",
+            "m.yaml:3: models with connection_type: dify are not supported\n"
+            "  fix: select another model with --model (or --evals-judge for a judge)",
         ),
         (
             "config: {connection_type: provider_connection, provider_id: openia, "
@@ -310,7 +310,7 @@ def test_calls_of_a_function_may_run_side_by_side(model_of):
         (
             "config: {connection_type: custom_inference, environment: {}, timeout: 0, "
             "run_inference_snippet: 'def run_inference(b, e): pass'}",
-            "m.yaml:3: timeout is a number of seconds above 0\n  fix: timeout: 60",
+            "m.yaml:3: timeout must be a number of seconds above 0\n  fix: timeout: 60",
         ),
         (
             "config: {url: 'http://h', adapter: {key: nope}}",
@@ -319,7 +319,7 @@ def test_calls_of_a_function_may_run_side_by_side(model_of):
         (
             "config: {url: 'http://h', tls_context: {validation_context: "
             "{trusted_ca: '%%'}}}",
-            "m.yaml:3: trusted_ca is no certificate in base64",
+            "m.yaml:3: trusted_ca must be a base64-encoded certificate",
         ),
         ("rate: 3\nconfig: {url: 'http://h'}", "m.yaml:3: a model has no key 'rate'"),
         (
@@ -346,7 +346,11 @@ def test_what_a_model_cannot_be_is_told_with_its_line(model_of, tmp_path, yaml, 
     [
         ("process_input", "process_inputs", "no key 'process_inputs'"),
         ('language: "jinja"', 'language: "python"', "no language called 'python'"),
-        ("{% set", "{% st", "source_code is no template: Encountered unknown tag 'st'"),
+        (
+            "{% set",
+            "{% st",
+            "source_code is not a valid template: Encountered unknown tag 'st'",
+        ),
     ],
 )
 def test_what_an_adapter_cannot_be_is_told(entity, old, new, told):

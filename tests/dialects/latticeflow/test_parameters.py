@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from pytest_evals.dialects.latticeflow.parameters import (
-    Given,
     Parameter,
+    ParameterValue,
     read_parameters,
-    values_of,
+    resolve_values,
 )
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
@@ -32,8 +32,8 @@ def parameters(*specs: dict[str, Any]) -> tuple[Parameter, ...]:
 def value(spec: dict[str, Any], *given: Any) -> Any:
     """The value of a parameter; or what is wrong with what is given."""
     problems: list[Problem] = []
-    told = {"p": Given(given[0], HERE)} if given else {}
-    values = values_of(parameters(spec), told, problems, lambda _one: None)
+    told = {"p": ParameterValue(given[0], HERE)} if given else {}
+    values = resolve_values(parameters(spec), told, problems, lambda _one: None)
     return [problem.what for problem in problems] if problems else values["p"]
 
 
@@ -42,7 +42,7 @@ def test_what_is_given_beats_the_default_and_the_default_null() -> None:
     assert (value(spec, 4), value(spec), value(spec, None)) == (4, 3, None)
     assert value({"type": "int", "nullable": True}) is None
     assert value({"type": "int"}) == ["the parameter 'p' has no value"]
-    assert value({"type": "int"}, None) == ["p is a whole number, not None"]
+    assert value({"type": "int"}, None) == ["p must be an integer, not None"]
 
 
 @pytest.mark.parametrize(
@@ -88,20 +88,20 @@ def test_values_that_are_taken(spec: dict[str, Any], given: Any, wanted: Any) ->
 @pytest.mark.parametrize(
     ("spec", "given", "what"),
     [
-        ({"type": "float"}, "0.5", "p is a number, not '0.5'"),
-        ({"type": "float"}, True, "p is a number, not True"),
-        ({"type": "float"}, float("nan"), "p is a number, not nan"),
-        ({"type": "int"}, 2.5, "p is a whole number, not 2.5"),
-        ({"type": "int", "max": 3}, 4, "p is at most 3, not 4"),
-        ({"type": "int", "min": 3}, 2, "p is at least 3, not 2"),
-        ({"type": "boolean"}, 1, "p is true or false, not 1"),
-        ({"type": "string"}, 3, "p is a text, not 3"),
-        ({"type": "dataset"}, ["a"], "p is a text, not ['a']"),
-        ({"type": "list", "dtype": "string"}, "a", "p is a list, not 'a'"),
+        ({"type": "float"}, "0.5", "p must be a number, not '0.5'"),
+        ({"type": "float"}, True, "p must be a number, not True"),
+        ({"type": "float"}, float("nan"), "p must be a number, not nan"),
+        ({"type": "int"}, 2.5, "p must be an integer, not 2.5"),
+        ({"type": "int", "max": 3}, 4, "p must be at most 3, not 4"),
+        ({"type": "int", "min": 3}, 2, "p must be at least 3, not 2"),
+        ({"type": "boolean"}, 1, "p must be true or false, not 1"),
+        ({"type": "string"}, 3, "p must be a string, not 3"),
+        ({"type": "dataset"}, ["a"], "p must be a string, not ['a']"),
+        ({"type": "list", "dtype": "string"}, "a", "p must be a list, not 'a'"),
         (
             {"type": "categorical", "allowed_values": ["a", "b"]},
             ["a"],
-            "p is one of 'a', 'b', not ['a']",
+            "p must be one of 'a', 'b', not ['a']",
         ),
     ],
 )
@@ -112,5 +112,5 @@ def test_values_that_are_refused(spec: dict[str, Any], given: Any, what: str) ->
 def test_a_value_of_no_parameter_is_refused_with_the_nearest() -> None:
     problems: list[Problem] = []
     one = parameters({"type": "string", "default_value": "x"})
-    values_of(one, {"pp": Given(1, HERE)}, problems, lambda _one: None)
-    assert str(problems[0]) == "run.yaml:7: no parameter called 'pp'; did you mean 'p'?"
+    resolve_values(one, {"pp": ParameterValue(1, HERE)}, problems, lambda _one: None)
+    assert str(problems[0]) == "run.yaml:7: unknown parameter 'pp'; did you mean 'p'?"

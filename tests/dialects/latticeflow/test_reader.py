@@ -58,13 +58,15 @@ def test_keys_of_the_referred_file_win_over_those_beside_ref(tmp_path: Path) -> 
 
 
 def test_ref_beside_keys_needs_keys(tmp_path: Path) -> None:
-    with pytest.raises(TaskFileError, match=r"beside other keys it must give keys"):
+    with pytest.raises(
+        TaskFileError, match=r"next to other keys must refer to a mapping"
+    ):
         read(tmp_path, main="a:\n  x: 1\n  $ref: part.yaml\n", part="[1]\n")
 
 
 @pytest.mark.parametrize(
     ("ref", "what"),
-    [("https://x.org/a.yaml", "is no file of this machine"), ("x#y", "path of a file")],
+    [("https://x.org/a.yaml", "is not a local file"), ("x#y", "path of a file")],
 )
 def test_refs_to_other_places_are_refused(tmp_path: Path, ref: str, what: str) -> None:
     with pytest.raises(TaskFileError, match=what):
@@ -93,7 +95,7 @@ def test_the_environment_stands_for_values_that_begin_with_a_dollar(
         "g": "openai$gpt",
     }
     assert len(file.warnings) == 1
-    assert "the environment has no EVALS_NONE" in file.warnings[0]
+    assert "the environment variable EVALS_NONE is not set" in file.warnings[0]
 
 
 def test_an_environment_file_that_is_not_utf_8_is_an_error(
@@ -116,4 +118,4 @@ def test_every_placeholder_is_named_by_its_way(tmp_path: Path) -> None:
     with pytest.raises(TaskFileError) as caught:
         read(tmp_path, main="a:\n  - {b: '((TODO)) soon'}\nc: ((TODO))\n")
     whats = [problem.what for problem in caught.value.problems]
-    assert whats == ["a[0].b still says ((TODO))", "c still says ((TODO))"]
+    assert whats == ["a[0].b still contains ((TODO))", "c still contains ((TODO))"]

@@ -174,7 +174,7 @@ def test_an_action_that_fails_excludes_nothing_and_is_an_error(tmp_path: Path) -
     result = run(tmp_path, definition, Canned(KNOWS), rows=rows)
     assert [record.excluded for record in result.records] == ["odd", "", ""]
     assert "action 'odd'" in result.records[2].error
-    assert "'six' is no number" in result.records[2].error
+    assert "'six' is not a number" in result.records[2].error
     assert numbers(result) == {"accuracy": 0.0} and result.metrics[0].n_scored == 2
 
 
@@ -206,7 +206,10 @@ def test_a_scorer_sees_all_samples_that_are_taken(tmp_path: Path) -> None:
     assert numbers(run(tmp_path, definition, model, limit=2)) == {"n": 2.0}
     short = definition.replace("for _ in samples]", "for _ in samples[1:]]")
     result = run(tmp_path, short, model)
-    assert "returns 2 scores for 3 samples" in result.records[0].scores[0].unscored
+    assert (
+        "must return 3 scores, one per sample, not 2"
+        in result.records[0].scores[0].unscored
+    )
 
 
 def test_a_conversation_goes_on_round_by_round(tmp_path: Path) -> None:

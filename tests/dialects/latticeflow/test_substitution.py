@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_evals.dialects.latticeflow.substitution import Values, substituted
+from pytest_evals.dialects.latticeflow.substitution import Values, substitute
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import Problem
 
@@ -31,7 +31,7 @@ CONFIG: dict[str, Any] = {
     "form", ["<<config.{}>>", "  << config.{} >>\n", "<<  config.{}>>"]
 )
 def test_a_value_that_is_the_whole_text_keeps_its_type(name: str, form: str) -> None:
-    assert Values(CONFIG).put_into(form.format(name)) == CONFIG[name]
+    assert Values(CONFIG).fill(form.format(name)) == CONFIG[name]
 
 
 @pytest.mark.parametrize(
@@ -49,13 +49,13 @@ def test_a_value_that_is_the_whole_text_keeps_its_type(name: str, form: str) -> 
 def test_a_value_inside_of_a_text_is_written_as_python_writes_it(
     text: str, wanted: str
 ) -> None:
-    assert Values(CONFIG).put_into(text) == wanted
+    assert Values(CONFIG).fill(text) == wanted
 
 
 @given(st.text())
 def test_texts_without_holes_stay(text: str) -> None:
     if "config." not in text and "secrets." not in text:
-        assert Values(CONFIG).put_into(text) == text
+        assert Values(CONFIG).fill(text) == text
 
 
 @pytest.mark.parametrize(
@@ -73,24 +73,22 @@ def test_a_hole_that_picks_an_aligned_dataset_is_its_own_name(
     text: str, wanted: str
 ) -> None:
     values = Values({"left": "letters", "other": "col"}, aligned=["left"])
-    assert values.put_into(text) == wanted
+    assert values.fill(text) == wanted
 
 
 def test_secrets_stand_where_they_may_only() -> None:
     secrets = {"KEY": "hidden"}
-    assert Values({}, secrets.get).put_into("Bearer << secrets.KEY >>") == (
-        "Bearer hidden"
-    )
-    with pytest.raises(ValueError, match="models, adapters and generators only"):
-        Values({}).put_into("<< secrets.KEY >>")
+    assert Values({}, secrets.get).fill("Bearer << secrets.KEY >>") == ("Bearer hidden")
+    with pytest.raises(ValueError, match="models, adapters and generators"):
+        Values({}).fill("<< secrets.KEY >>")
     with pytest.raises(ValueError, match="set the environment variable OTHER"):
-        Values({}, secrets.get).put_into("<< secrets.OTHER >>")
+        Values({}, secrets.get).fill("<< secrets.OTHER >>")
 
 
 def test_only_the_part_that_is_meant_is_filled() -> None:
     values = {"a": {"b": ["<< config.n >>"]}, "c": "<< config.n >>"}
     file = YamlFile(path=Path("x.yaml"), values=values)
     problems: list[Problem] = []
-    filled = substituted(file, ("a",), Values(CONFIG), problems)
+    filled = substitute(file, ("a",), Values(CONFIG), problems)
     assert filled.values == {"a": {"b": [3]}, "c": "<< config.n >>"}
     assert file.values["a"] == {"b": ["<< config.n >>"]} and not problems

@@ -152,7 +152,7 @@ def test_what_has_no_effect_is_flagged(toy):
 
 def test_a_key_given_twice_is_flagged(toy):
     assert toy("tag: a\ntag: b\n").warnings() == (
-        "toy.yaml:4: 'tag' is given twice; the last one counts",
+        "toy.yaml:4: 'tag' is a duplicate key; the last value is used",
     )
 
 
@@ -164,7 +164,7 @@ def test_generation_arguments_of_the_command_line_are_checked(toy):
     with pytest.raises(OptionError) as error:
         toy(text, gen_kwargs={"max_gen_toks": -3})
     assert str(error.value) == (
-        "--evals-gen-kwargs: max_gen_toks is a whole number from 1, not -3"
+        "--evals-gen-kwargs: max_gen_toks must be an integer from 1, not -3"
     )
 
 
@@ -271,7 +271,7 @@ def test_rows_that_are_numbered_in_spite_of_an_id_column_are_in_the_warnings(toy
 
     assert loaded.rows.ids() == ["0", "1"]
     assert (
-        "the column 'id' gives no ids, so rows are numbered from 0: "
+        "the column 'id' cannot be used as ids, so rows are numbered from 0: "
         "rows 0 and 1 both have 'x'" in loaded.warnings()
     )
 
@@ -303,7 +303,7 @@ def failure(loaded):
 )
 def test_a_data_file_without_rows_is_named(builder, file, raw, toy):
     assert failure(toy(dataset(builder, file, raw))) == (
-        f"toy.yaml:4: {file} holds no rows"
+        f"toy.yaml:4: {file} has no rows"
     )
 
 
@@ -339,27 +339,27 @@ def test_a_later_row_in_another_encoding_is_the_fault_of_its_document(toy):
 )
 def test_nearly_the_name_of_a_file_reader_is_refused_at_once(slip, meant, toy):
     assert failure(toy(dataset(slip, "d.jsonl", b'{"q": "x"}\n'))) == (
-        f"toy.yaml:3: no dataset called {slip!r}; did you mean {meant!r}?\n"
+        f"toy.yaml:3: unknown dataset {slip!r}; did you mean {meant!r}?\n"
         f"  fix: dataset_path: {meant}"
     )
 
 
 def test_a_file_reader_without_files_is_refused(toy):
     assert failure(toy("dataset_path: json\ndataset_kwargs: null\n")) == (
-        "toy.yaml:4: data_files is missing: 'json' reads files of yours\n"
+        "toy.yaml:4: data_files is missing: 'json' reads local files\n"
         "  fix: dataset_kwargs: {data_files: {test: my_file}}"
     )
 
 
 def test_a_path_with_a_slash_is_no_slip(toy):
     assert failure(toy(dataset("./jsn", "d.jsonl", b'{"q": "x"}\n'))).startswith(
-        "toy.yaml:3: no such data file: jsn"
+        "toy.yaml:3: data file not found: jsn"
     )
 
 
 def test_a_plain_word_that_is_no_column_of_choices_is_reported(toy):
     assert failure(toy("doc_to_choice: choicez\n")).startswith(
-        "toy.yaml:3: doc_to_choice: no column called 'choicez'; "
+        "toy.yaml:3: doc_to_choice: unknown column 'choicez'; "
         "did you mean 'choices'?\n  fix: the columns are "
     )
 

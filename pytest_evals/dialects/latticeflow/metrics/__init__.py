@@ -1,1 +1,1 @@
-"""Numbers and verdicts of LatticeFlow's scorers and metrics."""
+"""Metrics of LatticeFlow's scorers."""

@@ -1,7 +1,7 @@
-"""Which of the functions that should be called were called.
+"""Coverage of required function calls.
 
-The algorithm is that of ``latticeflow-core`` 3.17.0: one to one, greedily, and those
-that name arguments first.
+The algorithm is that of ``latticeflow-core`` 3.17.0: greedy one-to-one matching,
+starting with required calls that specify arguments.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ SCORES = (
     "num_unrequired_calls",
     "num_required_calls_total",
 )
-"""All of them."""
+"""Names of all scores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a function.
+    """A function call.
 
     Args:
-        name: Of the function.
-        arguments: By name; of a required call ``None`` for any, of one that was made
-            ``None`` where they are no JSON.
+        name: Name of the function.
+        arguments: Arguments by name. ``None`` matches any arguments in a required call,
+            and marks invalid JSON in an actual call.
     """
 
     name: str
     arguments: Any = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the call as JSON values."""
         if self.arguments is None:
             return {"name": self.name}
         return {"name": self.name, "arguments": self.arguments}
@@ -43,7 +43,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """What was called of what was required."""
+    """Scores and metadata of the matched calls."""
 
     values: Mapping[str, Any]
     metadata: Mapping[str, Any]
@@ -52,13 +52,13 @@ class Coverage:
 def cover(
     required: Sequence[Call], made: Sequence[Call], *, in_order: bool
 ) -> Coverage:
-    """Hold calls that were made against those that are required.
+    """Match actual calls with required ones.
 
     Args:
-        required: One listed twice needs two calls.
-        made: In their order.
-        in_order: Whether they must come in the required order, with others between; it
-            counts for ``all_required_calls_made`` alone.
+        required: Required calls; one that is listed twice needs two calls.
+        made: Actual calls, in order.
+        in_order: Whether the required order matters (other calls may be in between);
+            affects ``all_required_calls_made`` only.
     """
     free = list(range(len(made)))
     matched: dict[int, int] = {}
@@ -66,10 +66,10 @@ def cover(
         range(len(required)), key=lambda n: required[n].arguments is None
     )
     for n in by_arguments:
-        place = next((at for at in free if _fits(required[n], made[at])), None)
-        if place is not None:
-            matched[n] = place
-            free.remove(place)
+        position = next((at for at in free if _matches(required[n], made[at])), None)
+        if position is not None:
+            matched[n] = position
+            free.remove(position)
     total, hits = len(required), len(matched)
     complete = hits == total and (not in_order or _is_subsequence(required, made))
     return Coverage(
@@ -82,21 +82,21 @@ def cover(
             "num_required_calls_total": total,
         },
         metadata={
-            "required_function_calls": _told(required),
-            "called_function_calls": _told(made),
-            "matched_required": _told(required[n] for n in sorted(matched)),
-            "unmatched_required": _told(
+            "required_function_calls": _to_dicts(required),
+            "called_function_calls": _to_dicts(made),
+            "matched_required": _to_dicts(required[n] for n in sorted(matched)),
+            "unmatched_required": _to_dicts(
                 call for n, call in enumerate(required) if n not in matched
             ),
         },
     )
 
 
-def _told(calls: Iterable[Call]) -> list[dict[str, Any]]:
+def _to_dicts(calls: Iterable[Call]) -> list[dict[str, Any]]:
     return [call.to_dict() for call in calls]
 
 
-def _fits(required: Call, made: Call) -> bool:
+def _matches(required: Call, made: Call) -> bool:
     if required.name != made.name:
         return False
     return required.arguments is None or required.arguments == made.arguments
@@ -104,4 +104,4 @@ def _fits(required: Call, made: Call) -> bool:
 
 def _is_subsequence(required: Sequence[Call], made: Sequence[Call]) -> bool:
     left = iter(made)
-    return all(any(_fits(wanted, one) for one in left) for wanted in required)
+    return all(any(_matches(expected, one) for one in left) for expected in required)

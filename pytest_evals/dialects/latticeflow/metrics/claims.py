@@ -1,7 +1,7 @@
-"""How good a retrieved answer is, by claims: RAGChecker's scores.
+"""RAGChecker scores: the quality of a retrieval-augmented answer, by claims.
 
-After Ru et al. 2024 (arXiv 2408.08067). What entails what is given; where a denominator
-is empty there is no score.
+After Ru et al. 2024 (arXiv 2408.08067). Entailment is an input; a score with an empty
+denominator is omitted.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ SCORES = (
     "self_knowledge",
     "faithfulness",
 )
-"""All of them; only the last needs no target."""
+"""Names of all scores; only the last needs no target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entailed:
-    """Which claims follow from which text.
+class Entailment:
+    """Entailment of claims by texts.
 
     Args:
         target_by_answer: For each claim of the target, whether the answer entails it.
@@ -42,60 +42,62 @@ class Entailed:
     answer_by_chunk: Sequence[Sequence[bool]] = ()
 
 
-def rag_scores(entailed: Entailed, wanted: Sequence[str]) -> dict[str, float]:
-    """The scores that were asked for and exist.
+def rag_scores(entailed: Entailment, requested: Sequence[str]) -> dict[str, float]:
+    """Return the requested scores that are defined.
 
     Args:
-        entailed: What follows from what; what no wanted score needs may be left out.
-        wanted: Names in ``SCORES``.
+        entailed: Entailment; parts that no requested score needs may be empty.
+        requested: Requested names of ``SCORES``.
     """
-    answer = _of_answer(entailed)
-    retrieved = _of_retrieval(entailed)
-    noise = _of_noise(entailed)
+    answer = _answer_shares(entailed)
+    retrieved = _retrieval_shares(entailed)
+    noise = _noise_shares(entailed)
     shares = {**answer, **retrieved, **noise}
-    found = {name: hits / total for name, (hits, total) in shares.items() if total}
-    recall, precision = found.get("recall"), found.get("precision")
+    scores = {name: hits / total for name, (hits, total) in shares.items() if total}
+    recall, precision = scores.get("recall"), scores.get("precision")
     if recall is not None and precision is not None:
         both = recall + precision
-        found["f1_score"] = 2 * recall * precision / both if both else 0.0
-    return {name: found[name] for name in SCORES if name in wanted and name in found}
+        scores["f1_score"] = 2 * recall * precision / both if both else 0.0
+    return {
+        name: scores[name] for name in SCORES if name in requested and name in scores
+    }
 
 
 Share = tuple[int, int]
-"""How many, of how many."""
+"""Numerator and denominator."""
 
 
-def _of_answer(entailed: Entailed) -> dict[str, Share]:
+def _answer_shares(entailed: Entailment) -> dict[str, Share]:
     return {
         "recall": _share(entailed.target_by_answer),
         "precision": _share(entailed.answer_by_target),
     }
 
 
-def _of_retrieval(entailed: Entailed) -> dict[str, Share]:
+def _retrieval_shares(entailed: Entailment) -> dict[str, Share]:
     by_answer = entailed.target_by_answer
-    held = _by_any(entailed.target_by_chunk, len(by_answer))
-    used = [a for a, h in zip(by_answer, held, strict=True) if h]
+    entailed_by_any = _by_any(entailed.target_by_chunk, len(by_answer))
+    used = [a for a, h in zip(by_answer, entailed_by_any, strict=True) if h]
     return {
-        "claim_recall": _share(held),
+        "claim_recall": _share(entailed_by_any),
         "context_precision": _share(_relevant(entailed)),
         "context_utilization": _share(used),
     }
 
 
-def _of_noise(entailed: Entailed) -> dict[str, Share]:
-    right = entailed.answer_by_target
-    n = len(entailed.answer_by_chunk[0]) if entailed.answer_by_chunk else len(right)
+def _noise_shares(entailed: Entailment) -> dict[str, Share]:
+    correct = entailed.answer_by_target
+    n = len(entailed.answer_by_chunk[0]) if entailed.answer_by_chunk else len(correct)
     relevant = _relevant(entailed)
     pairs = list(zip(entailed.answer_by_chunk, relevant, strict=False))
     from_relevant = _by_any([row for row, is_relevant in pairs if is_relevant], n)
-    held = _by_any(entailed.answer_by_chunk, n)
-    found = {"faithfulness": _share(held)}
-    if len(right) != n:
-        return found
-    cases = list(zip(right, held, from_relevant, strict=True))
+    entailed_by_any = _by_any(entailed.answer_by_chunk, n)
+    scores = {"faithfulness": _share(entailed_by_any)}
+    if len(correct) != n:
+        return scores
+    cases = list(zip(correct, entailed_by_any, from_relevant, strict=True))
     return {
-        **found,
+        **scores,
         "noise_sensitivity_in_relevant": _share([not r and c for r, _, c in cases]),
         "noise_sensitivity_in_irrelevant": _share(
             [not r and h and not c for r, h, c in cases]
@@ -105,13 +107,13 @@ def _of_noise(entailed: Entailed) -> dict[str, Share]:
     }
 
 
-def _relevant(entailed: Entailed) -> list[bool]:
-    """Whether each passage entails any claim of the target."""
+def _relevant(entailed: Entailment) -> list[bool]:
+    """Return whether each passage entails any claim of the target."""
     return [any(row) for row in entailed.target_by_chunk]
 
 
 def _by_any(rows: Sequence[Sequence[bool]], n: int) -> list[bool]:
-    """Whether any passage entails each of n claims."""
+    """Return whether any passage entails each of n claims."""
     return [any(row[claim] for row in rows) for claim in range(n)]
 
 

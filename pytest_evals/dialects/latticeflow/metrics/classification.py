@@ -1,7 +1,8 @@
-"""LatticeFlow's metrics of right and wrong answers: of counts that scorers give, and of
-the labels of classifications.
+"""LatticeFlow's classification metrics: from the counts that scorers return, and from
+labels.
 
-Where counts are lacking: recall, precision and F1 of counts are NaN, those of labels 0.
+Without counts, recall, precision and F1 are NaN if computed from counts, and 0 if
+computed from labels.
 """
 
 from __future__ import annotations
@@ -13,54 +14,58 @@ from typing import Any
 from pytest_evals.core.metric import SHARE, Estimate, Ratio
 from pytest_evals.dialects.latticeflow.metrics.measures import (
     Measure,
-    lacking,
     mean_measure,
-    ratio_of,
-    several_of,
-    sum_of,
+    missing_message,
+    named_values_measure,
+    ratio_measure,
+    sum_measure,
 )
-from pytest_evals.dialects.latticeflow.metrics.rows import Values, flat
+from pytest_evals.dialects.latticeflow.metrics.rows import Values, flatten
 
 Pair = tuple[str, str]
-"""What is right, and what was said."""
+"""Expected and predicted label."""
 
 
-def of_counts(name: str, hits: str, misses: Sequence[str], weight: int = 1) -> Measure:
-    """Hits over hits and misses, of counts that the scorer gives.
+def count_ratio(
+    name: str, hits: str, misses: Sequence[str], weight: int = 1
+) -> Measure:
+    """Return a ratio of hits to hits and misses, from the scorer's counts.
 
     Args:
-        name: Of the number.
+        name: Name of the value.
         hits: Field with the true positives.
-        misses: Fields with what else counts below the line.
-        weight: How often hits count; twice in F1.
+        misses: Fields with the other counts of the denominator.
+        weight: Weight of the hits; 2 in F1.
     """
     fields = (hits, *misses)
 
     def read(values: Values) -> list[Any] | None:
-        found = [values.get(field) for field in fields]
-        return None if None in found else found
+        counts_or_scores = [values.get(field) for field in fields]
+        return None if None in counts_or_scores else counts_or_scores
 
     def score(sums: Sequence[float]) -> float:
         below = weight * sums[0] + math.fsum(sums[1:])
         return weight * sums[0] / below if below else math.nan
 
-    return ratio_of(name, read, score, lacking(*fields))
+    return ratio_measure(name, read, score, missing_message(*fields))
 
 
-def binary(gold: str, said: str, positive: str, negative: str) -> list[Measure]:
-    """All numbers of a classification with two answers; samples in which either is
-    neither of them do not count."""
+def binary(gold: str, predicted: str, positive: str, negative: str) -> list[Measure]:
+    """Return all metrics of a binary classification. Samples in which a label is
+    neither of the two are left out."""
     known = (positive, negative)
-    lack = f"no sample has {positive!r} or {negative!r} as {gold!r} and as {said!r}"
+    message = (
+        f"no sample has {positive!r} or {negative!r} as {gold!r} and as {predicted!r}"
+    )
 
     def pair_of(values: Values) -> Pair | None:
-        pair = _pair(values, gold, said)
+        pair = _pair(values, gold, predicted)
         return pair if pair and pair[0] in known and pair[1] in known else None
 
-    def cell(right: str, answer: str) -> Callable[[Values], Any]:
+    def cell(expected: str, answer: str) -> Callable[[Values], Any]:
         def read(values: Values) -> int | None:
             pair = pair_of(values)
-            return None if pair is None else int(pair == (right, answer))
+            return None if pair is None else int(pair == (expected, answer))
 
         return read
 
@@ -73,7 +78,9 @@ def binary(gold: str, said: str, positive: str, negative: str) -> list[Measure]:
             return weights[0] * sums[0] / below if below else 0.0
 
         hits = (weights[0], 0, 0)
-        return ratio_of(name, read, score, lack, Ratio(above=hits, below=weights))
+        return ratio_measure(
+            name, read, score, message, Ratio(above=hits, below=weights)
+        )
 
     cells = (
         cell(positive, positive),
@@ -82,47 +89,50 @@ def binary(gold: str, said: str, positive: str, negative: str) -> list[Measure]:
     )
     names = ("true_positives", "false_positives", "false_negatives")
     return [
-        _accuracy(lambda values: _hit(pair_of(values)), lack),
+        _accuracy(lambda values: _hit(pair_of(values)), message),
         ratio("precision", (1, 1, 0)),
         ratio("recall", (1, 0, 1)),
         ratio("f1_score", (2, 1, 1)),
-        *(sum_of(name, one, lack) for name, one in zip(names, cells, strict=True)),
-        sum_of("true_negatives", cell(negative, negative), lack),
+        *(
+            sum_measure(name, one, message)
+            for name, one in zip(names, cells, strict=True)
+        ),
+        sum_measure("true_negatives", cell(negative, negative), message),
     ]
 
 
-def multiclass(gold: str, said: str, name: str) -> list[Measure]:
-    """Accuracy; precision, recall and F1 of each class, and their plain means. A class
-    that nobody names, or that is never right, has 0.
+def multiclass(gold: str, predicted: str, name: str) -> list[Measure]:
+    """Return accuracy, and precision, recall and F1 of each class and as unweighted
+    means. A class that is never predicted, or never correct, has 0.
 
     Args:
-        gold: Field with what is right.
-        said: Field with what was said.
-        name: Of the numbers that are named by classes.
+        gold: Field with the expected label.
+        predicted: Field with the predicted label.
+        name: Name of the values that are named by classes.
     """
-    lack = lacking(gold, said)
+    message = missing_message(gold, predicted)
 
     def read(values: Values) -> list[str] | None:
-        pair = _pair(values, gold, said)
+        pair = _pair(values, gold, predicted)
         return None if pair is None else list(pair)
 
     def several(values: Sequence[Any]) -> Mapping[str, Estimate]:
-        pairs = [(one[0], one[1]) for one in flat(values)]
+        pairs = [(one[0], one[1]) for one in flatten(values)]
         return {key: Estimate(number) for key, number in _by_class(pairs).items()}
 
     return [
-        _accuracy(lambda values: _hit(_pair(values, gold, said)), lack),
-        several_of(name, read, several, lack),
+        _accuracy(lambda values: _hit(_pair(values, gold, predicted)), message),
+        named_values_measure(name, read, several, message),
     ]
 
 
-def _accuracy(hit: Callable[[Values], int | None], lack: str) -> Measure:
-    return mean_measure("accuracy", hit, lack, True, span=SHARE)
+def _accuracy(hit: Callable[[Values], int | None], message: str) -> Measure:
+    return mean_measure("accuracy", hit, message, True, span=SHARE)
 
 
 def _by_class(pairs: Sequence[Pair]) -> dict[str, float]:
     classes = sorted({label for pair in pairs for label in pair})
-    found: dict[str, float] = {}
+    counts_or_scores: dict[str, float] = {}
     sums = {"precision": 0.0, "recall": 0.0, "f1": 0.0}
     for label in classes:
         hits = pairs.count((label, label))
@@ -134,16 +144,16 @@ def _by_class(pairs: Sequence[Pair]) -> dict[str, float]:
             "f1": 2 * hits / (golds + answers),
         }
         for key, number in of_class.items():
-            found[f"{label}_{key}"] = number
+            counts_or_scores[f"{label}_{key}"] = number
             sums[key] += number
     macro = {f"macro_{key}": total / len(classes) for key, total in sums.items()}
-    return {**found, **macro}
+    return {**counts_or_scores, **macro}
 
 
-def _pair(values: Values, gold: str, said: str) -> Pair | None:
-    """Both labels as text; ``None`` where one is lacking."""
-    right, answer = values.get(gold), values.get(said)
-    return None if right is None or answer is None else (str(right), str(answer))
+def _pair(values: Values, gold: str, predicted: str) -> Pair | None:
+    """Return both labels as text; ``None`` if one is missing."""
+    expected, answer = values.get(gold), values.get(predicted)
+    return None if expected is None or answer is None else (str(expected), str(answer))
 
 
 def _hit(pair: Pair | None) -> int | None:

@@ -1,8 +1,8 @@
-"""LatticeFlow's metrics: what is read of a sample's scores, and how samples add up.
+"""LatticeFlow's metrics: the value read from a sample's scores, and its aggregation.
 
-Facts: LatticeFlow's documentation; where it is silent, the docstrings have the choice.
-Counts add up over samples before a ratio is made of them (micro), so that each ratio
-has a standard error by the delta method. Numbers of one row a sample are plain means.
+Source: LatticeFlow's documentation; choices of our own are in the docstrings. Counts
+are summed over samples before a ratio is computed (micro average), so that each ratio
+has a delta-method standard error. Values of one row per sample are plain means.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pytest_evals.core.metric import (
 )
 from pytest_evals.dialects.latticeflow.metrics.rows import (
     Values,
-    flat,
+    flatten,
     number_of,
     rows_of,
 )
@@ -55,22 +55,22 @@ _MORE_IS_BETTER = frozenset(
         "required_calls_coverage",
     }
 )
-"""Scores of the built-in scorers; nobody knows which way others are better."""
+"""Scores of the built-in scorers; the direction of others is unknown."""
 
 
-Odd = Callable[[Any], str]
-"""A value that is no number to what is said of it."""
+InvalidMessage = Callable[[Any], str]
+"""Returns the error message for a value that is not a number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """One number of a scorer, or several whose names only the values tell.
+    """One value of a metric, or several whose names are known only after scoring.
 
     Args:
-        name: What it is called if nothing else has that name.
-        read: The values of a row to what is added up; ``None`` for nothing.
-        how: Its final name to the metric that adds it up.
-        later: Whether it is several, whose names the values tell.
+        name: Its name, if unique.
+        read: Values of a row → the value to aggregate; ``None`` for none.
+        how: Final name → the metric that aggregates it.
+        later: Whether it has several values, whose names are known only after scoring.
     """
 
     name: str
@@ -79,8 +79,8 @@ class Measure:
     later: bool = False
 
 
-def lacking(*fields: str) -> str:
-    """What is said where no sample has a value."""
+def missing_message(*fields: str) -> str:
+    """Return the message for a value that no sample has."""
     named = ", ".join(map(repr, fields))
     return f"no sample has {'a score' if len(fields) == 1 else 'the scores'} {named}"
 
@@ -88,36 +88,36 @@ def lacking(*fields: str) -> str:
 def mean_measure(
     name: str,
     read: Callable[[Values], Any],
-    lack: str,
+    missing: str,
     higher_is_better: bool | None = None,
-    odd: Odd | None = None,
+    invalid_message: InvalidMessage | None = None,
     span: Span = ANYTHING,
 ) -> Measure:
-    """A mean over all rows.
+    """Return the mean over all rows.
 
     Args:
-        name: Of the number.
-        read: The values of a row to a number.
-        lack: What is said where there are none.
+        name: Name of the value.
+        read: Values of a row → number.
+        missing: Message if no row has one.
         higher_is_better: Its direction.
-        odd: What is said of a value that is no number.
-        span: The values that the number can have.
+        invalid_message: Message for a value that is not a number.
+        span: Range of the value.
     """
 
     def how(name: str) -> Metric:
-        told = odd or _odd_count
+        message = invalid_message or _invalid_count
         spec = MetricSpec(
             name=name, aggregation="mean", higher_is_better=higher_is_better
         )
         plain = metric(spec, "none", "generate_until", declared=True)
         return Metric(
             name=name,
-            aggregate=partial(_mean, plain.aggregate, told),
+            aggregate=partial(_mean, plain.aggregate, message),
             higher_is_better=higher_is_better,
             is_mean=True,
-            totals=partial(_mean_totals, told),
-            number=lambda values: _mean(plain.aggregate, told, values).value,
-            lacking=lack,
+            totals=partial(_mean_totals, message),
+            number=lambda values: _mean(plain.aggregate, message, values).value,
+            lacking=missing,
             span=span,
             closed=True,
         )
@@ -125,14 +125,16 @@ def mean_measure(
     return Measure(name=name, read=read, how=how)
 
 
-def mean_of(field: str, name: str, span: Span = ANYTHING) -> Measure:
-    """The mean of a field; true counts as 1."""
-    better, odd = _direction(field), _odd_score(field)
-    return mean_measure(name, _reader(field), lacking(field), better, odd, span)
+def mean_field(field: str, name: str, span: Span = ANYTHING) -> Measure:
+    """Return the mean of a field; ``true`` counts as 1."""
+    better, invalid_message = _direction(field), _invalid_score(field)
+    return mean_measure(
+        name, _reader(field), missing_message(field), better, invalid_message, span
+    )
 
 
-def weighted_of(field: str, name: str, weights: Mapping[str, float]) -> Measure:
-    """The mean weight of a label; one without a weight is a fault of the number."""
+def weighted_label(field: str, name: str, weights: Mapping[str, float]) -> Measure:
+    """Return the mean weight of a label; a label without a weight is an error."""
 
     def read(values: Values) -> Any:
         label = values.get(field)
@@ -140,58 +142,65 @@ def weighted_of(field: str, name: str, weights: Mapping[str, float]) -> Measure:
             return None
         return weights.get(str(label), str(label))
 
-    def odd(label: Any) -> str:
+    def invalid_message(label: Any) -> str:
         known = did_you_mean(label, list(weights)) or f"; weights: {', '.join(weights)}"
         return f"the label {label!r} of {field!r} has no weight{known}"
 
-    return mean_measure(name, read, lacking(field), odd=odd)
+    return mean_measure(
+        name, read, missing_message(field), invalid_message=invalid_message
+    )
 
 
-def extreme_of(field: str, name: str, which: Callable[..., float]) -> Measure:
-    """The smallest or the largest value of a field."""
+def extreme(field: str, name: str, which: Callable[..., float]) -> Measure:
+    """Return the smallest or the largest value of a field."""
 
     def value(values: Sequence[Any]) -> float:
-        numbers = _numbers(values, _odd_score(field))
+        numbers = _numbers(values, _invalid_score(field))
         return math.nan if any(map(math.isnan, numbers)) else float(which(numbers))
 
-    return _alone(name, _reader(field), value, lacking(field), _direction(field))
+    return _without_stderr(
+        name, _reader(field), value, missing_message(field), _direction(field)
+    )
 
 
-def spread_of(field: str, name: str) -> Measure:
-    """The sample standard deviation of a field (n - 1, as in the documentation's worked
-    example); 0 of one value."""
+def standard_deviation(field: str, name: str) -> Measure:
+    """Return the sample standard deviation of a field (n - 1, as in the documentation's
+    example); 0 for a single value."""
 
     def value(values: Sequence[Any]) -> float:
-        numbers = _numbers(values, _odd_score(field))
+        numbers = _numbers(values, _invalid_score(field))
         n = len(numbers)
         if n < 2:
             return 0.0
         centre = math.fsum(numbers) / n
         return math.sqrt(math.fsum((x - centre) ** 2 for x in numbers) / (n - 1))
 
-    return _alone(name, _reader(field), value, lacking(field))
+    return _without_stderr(name, _reader(field), value, missing_message(field))
 
 
-def sum_of(name: str, read: Callable[[Values], Any], lack: str) -> Measure:
-    """A count over all samples."""
-    return _alone(name, read, lambda values: float(sum(_numbers(values))), lack)
+def sum_measure(name: str, read: Callable[[Values], Any], missing: str) -> Measure:
+    """Return a sum over all samples."""
+    return _without_stderr(
+        name, read, lambda values: float(sum(_numbers(values))), missing
+    )
 
 
-def ratio_of(
+def ratio_measure(
     name: str,
     read: Callable[[Values], list[Any] | None],
     score: Callable[[Sequence[float]], float],
-    lack: str,
+    missing: str,
     ratio: Ratio | None = None,
 ) -> Measure:
-    """A number of counts, which add up over samples.
+    """Return a value computed from counts that are summed over samples.
 
     Args:
-        name: Of the number.
-        read: The values of a row to its counts.
-        score: The sums of the counts to the number.
-        lack: What is said where no sample has counts.
-        ratio: How it is one count over another, of which a row adds 1 to one at most.
+        name: Name of the value.
+        read: Values of a row → counts.
+        score: Sums of the counts → value.
+        missing: Message if no sample has counts.
+        ratio: Numerator and denominator, if it is a ratio to which a row adds at most
+            1.
     """
 
     def totals(values: Sequence[Any]) -> Totals:
@@ -213,7 +222,7 @@ def ratio_of(
             totals=totals,
             ratio=ratio,
             number=lambda values: _estimate(totals(values)).value,
-            lacking=lack,
+            lacking=missing,
             span=ANYTHING if ratio is None else SHARE,
             closed=True,
         )
@@ -221,53 +230,53 @@ def ratio_of(
     return Measure(name=name, read=read, how=how)
 
 
-def frequency_of(field: str, name: str) -> Measure:
-    """The share of each value of a field: ``label_POLITE``."""
+def frequencies(field: str, name: str) -> Measure:
+    """Return the share of each value of a field: ``label_POLITE``."""
 
     def read(values: Values) -> str | None:
         value = values.get(field)
         return None if value is None else str(value)
 
     def several(values: Sequence[Any]) -> dict[str, Estimate]:
-        found = {}
+        results = {}
         rows = [rows_of(value) for value in values]
         sizes = [float(len(labels)) for labels in rows]
-        for label in sorted(set(flat(values))):
+        for label in sorted(set(flatten(values))):
             hits = [float(labels.count(label)) for labels in rows]
-            totals = Totals(columns=(hits, sizes), score=_over, is_ratio=True)
-            found[f"{field}_{label}"] = _estimate(totals)
-        return found
+            totals = Totals(columns=(hits, sizes), score=_quotient, is_ratio=True)
+            results[f"{field}_{label}"] = _estimate(totals)
+        return results
 
-    return several_of(name, read, several, lacking(field))
+    return named_values_measure(name, read, several, missing_message(field))
 
 
-def several_of(
+def named_values_measure(
     name: str,
     read: Callable[[Values], Any],
     several: Callable[[Sequence[Any]], Mapping[str, Estimate]],
-    lack: str,
+    missing: str,
 ) -> Measure:
-    """Numbers whose names the values tell."""
+    """Return values whose names are known only after scoring."""
 
     def how(name: str) -> Metric:
         return Metric(
             name=name,
             aggregate=lambda values: Estimate(math.nan),
             several=several,
-            lacking=lack,
+            lacking=missing,
         )
 
     return Measure(name=name, read=read, how=how, later=True)
 
 
-def _alone(
+def _without_stderr(
     name: str,
     read: Callable[[Values], Any],
     value: Callable[[Sequence[Any]], float],
-    lack: str,
+    missing: str,
     higher_is_better: bool | None = None,
 ) -> Measure:
-    """A number without a standard error."""
+    """Return a value without a standard error."""
 
     def how(name: str) -> Metric:
         return Metric(
@@ -275,7 +284,7 @@ def _alone(
             aggregate=lambda values: Estimate(value(values)),
             higher_is_better=higher_is_better,
             number=value,
-            lacking=lack,
+            lacking=missing,
             closed=True,
         )
 
@@ -283,7 +292,8 @@ def _alone(
 
 
 def _reader(field: str) -> Callable[[Values], Any]:
-    """A field as a number; what is none stays, so that adding it up can tell."""
+    """Return a function that reads a field as a number. Other values are kept and
+    reported by the aggregation."""
 
     def read(values: Values) -> Any:
         value = values.get(field)
@@ -294,66 +304,68 @@ def _reader(field: str) -> Callable[[Values], Any]:
 
 
 def _direction(field: str) -> bool | None:
-    """Whether more of a score is better; ``None`` if nobody can say."""
+    """Return whether higher is better for a score; ``None`` if unknown."""
     bare = field.partition(".")[0].removeprefix("required_")
     if {field, bare} & _MORE_IS_BETTER:
         return True
     return False if {field, bare} & _LESS_IS_BETTER else None
 
 
-def _odd_score(field: str) -> Odd:
-    return lambda value: _odd(f"the score {field!r}", value)
+def _invalid_score(field: str) -> InvalidMessage:
+    return lambda value: _invalid(f"the score {field!r}", value)
 
 
-def _odd(what: str, value: Any) -> str:
-    return f"{what} is {value!r:.80} somewhere, which is no number"
+def _invalid(what: str, value: Any) -> str:
+    return f"{what} has the value {value!r:.80}, which is not a number"
 
 
-def _odd_count(value: Any) -> str:
-    return _odd("a count", value)
+def _invalid_count(value: Any) -> str:
+    return _invalid("a count", value)
 
 
-def _numbers(values: Sequence[Any], odd: Odd = _odd_count) -> list[float]:
-    """All rows as numbers.
+def _numbers(
+    values: Sequence[Any], invalid_message: InvalidMessage = _invalid_count
+) -> list[float]:
+    """Return all rows as numbers.
 
     Raises:
-        EvalsError: One is none.
+        EvalsError: A value is not a number.
     """
-    found = flat(values)
-    for value in found:
+    results = flatten(values)
+    for value in results:
         if number_of(value) is None:
-            raise EvalsError(odd(value))
-    return found
+            raise EvalsError(invalid_message(value))
+    return results
 
 
 def _mean(
     plain: Callable[[Sequence[Any]], Estimate | Mapping[str, Estimate]],
-    odd: Odd,
+    invalid_message: InvalidMessage,
     values: Sequence[Any],
 ) -> Estimate:
-    """A plain mean where each sample is one row, else a ratio of sums."""
-    numbers = _numbers(values, odd)
+    """Return a plain mean if each sample is one row, else a ratio of sums."""
+    numbers = _numbers(values, invalid_message)
     if len(numbers) != len(values):
-        return _estimate(_mean_totals(odd, values))
-    found = plain(numbers)
-    assert isinstance(found, Estimate), "a mean is one number"
-    return found
+        return _estimate(_mean_totals(invalid_message, values))
+    results = plain(numbers)
+    assert isinstance(results, Estimate), "a mean is one number"
+    return results
 
 
-def _mean_totals(odd: Odd, values: Sequence[Any]) -> Totals:
-    rows = [_numbers([value], odd) for value in values]
+def _mean_totals(invalid_message: InvalidMessage, values: Sequence[Any]) -> Totals:
+    rows = [_numbers([value], invalid_message) for value in values]
     sums = [math.fsum(row) for row in rows]
     sizes = [float(len(row)) for row in rows]
-    return Totals(columns=(sums, sizes), score=_over, is_ratio=True)
+    return Totals(columns=(sums, sizes), score=_quotient, is_ratio=True)
 
 
-def _over(sums: Sequence[float]) -> float:
+def _quotient(sums: Sequence[float]) -> float:
     above, below = sums
     return above / below if below else math.nan
 
 
 def _estimate(totals: Totals) -> Estimate:
-    """A number of sums with its standard error, where there is one."""
+    """Return the value of sums with its standard error, if it has one."""
     value = totals.score([math.fsum(column) for column in totals.columns])
     if len(totals.columns[0]) < 2 or not math.isfinite(value):
         return Estimate(value)
@@ -363,9 +375,9 @@ def _estimate(totals: Totals) -> Estimate:
     stderr = mean_stderr(influences(totals.columns, totals.score).tolist())
     if stderr is None or not math.isfinite(stderr):
         return Estimate(value)
-    # Slopes are taken by differences: what is left of no noise at all is rounding.
+    # Numeric derivatives: without any variance, only rounding errors remain.
     return Estimate(value, 0.0 if stderr < _ROUNDING else stderr, "analytic")
 
 
 _ROUNDING = 1e-9
-"""Below this, the standard error of a share is none."""
+"""Standard errors of shares below this are rounding errors."""

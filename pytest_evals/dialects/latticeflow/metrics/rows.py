@@ -1,5 +1,5 @@
-"""What a metric takes of a sample: the value of its one row, or those of all its rows
-as a tuple, where something has made several of it."""
+"""Values that a metric reads from a sample: a single value, or a tuple if a
+postprocessor made several rows."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 Values = Mapping[str, Any]
-"""The values of one row, by name."""
+"""Name → value of one row."""
 
 
 def rows_of(value: Any) -> tuple[Any, ...]:
-    """The values of a sample's rows."""
+    """Return the values of a sample's rows."""
     return value if isinstance(value, tuple) else (value,)
 
 
-def flat(values: Iterable[Any]) -> list[Any]:
-    """The values of all rows of all samples."""
+def flatten(values: Iterable[Any]) -> list[Any]:
+    """Return the values of all rows of all samples."""
     return [one for value in values for one in rows_of(value)]
 
 
 def number_of(value: Any) -> float | None:
-    """A number or a truth value as a number, ``None`` for everything else."""
+    """Return a number or boolean as a number, ``None`` for anything else."""
     if isinstance(value, bool):
         return int(value)
     return value if isinstance(value, int | float) else None

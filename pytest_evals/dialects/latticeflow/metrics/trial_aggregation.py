@@ -1,4 +1,4 @@
-"""From the values of several trials of a sample to one."""
+"""Aggregates the values of several trials of a sample."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ FUNCTIONS = ("mean", "min", "max", "pass@k", "pass^k")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregator:
-    """How the trials of one score are added up.
+    """Aggregates one score over trials.
 
     Args:
-        score: Its name.
+        score: Name of the score.
         function: One of ``FUNCTIONS``.
-        k: Tries, for the last two of them; may be more than there are trials.
-        name: Of what comes out; empty for the score with the function after it.
+        k: Number of attempts of ``pass@k`` and ``pass^k``; may exceed the number of
+            trials.
+        name: Name of the result; empty for the score and the function.
     """
 
     score: str
@@ -30,17 +31,17 @@ class Aggregator:
 
     @property
     def result(self) -> str:
-        """The name of what comes out: ``is_correct.pass@3``."""
+        """Name of the result: ``is_correct.pass@3``."""
         function = self.function
         if function.startswith("pass"):
             function = f"{function[:-1]}{self.k}"
         return self.name or f"{self.score}.{function}"
 
-    def of(self, values: Sequence[float]) -> float:
-        """The value of all trials.
+    def aggregate(self, values: Sequence[float]) -> float:
+        """Return the aggregate of all trials.
 
         Raises:
-            DocumentError: The values are not right or wrong, and the function needs it.
+            DocumentError: The function needs 0 or 1, and a value is neither.
         """
         if self.function in ("min", "max"):
             return float(min(values) if self.function == "min" else max(values))
@@ -49,7 +50,7 @@ class Aggregator:
             return share
         if any(value not in (0, 1) for value in values):
             raise DocumentError(
-                f"{self.function} takes right and wrong, and {self.score!r} is "
+                f"{self.function} needs values of 0 or 1, but {self.score!r} is "
                 f"{next(v for v in values if v not in (0, 1))!r}"
             )
         if self.function == "pass^k":
@@ -57,16 +58,16 @@ class Aggregator:
         return 1.0 - float((1 - share) ** self.k)
 
 
-def aggregated(
+def aggregate_trials(
     trials: Sequence[Mapping[str, Any]], aggregators: Sequence[Aggregator]
 ) -> dict[str, Any]:
-    """The values of a sample over its trials.
+    """Return the values of a sample over its trials.
 
-    A score without an aggregator has its mean, as ``x.mean``; texts are left out. Its
-    own name stands for its mean too, so that a metric may name either.
+    A score without an aggregator has its mean, as ``x.mean``; text values are left out.
+    A score's own name also refers to its mean, so metrics can use either.
 
     Raises:
-        DocumentError: An aggregator cannot take the values.
+        DocumentError: An aggregator cannot process the values.
     """
     numbers: dict[str, list[float]] = {}
     for values in trials:
@@ -74,11 +75,11 @@ def aggregated(
             number = number_of(value)
             if number is not None:
                 numbers.setdefault(name, []).append(number)
-    found: dict[str, Any] = {}
-    for name, given in numbers.items():
+    results: dict[str, Any] = {}
+    for name, trial_values in numbers.items():
         own = [one for one in aggregators if one.score == name]
         for one in own or [Aggregator(score=name, function="mean")]:
-            found[one.result] = one.of(given)
-    for name, given in numbers.items():
-        found.setdefault(name, sum(given) / len(given))
-    return found
+            results[one.result] = one.aggregate(trial_values)
+    for name, trial_values in numbers.items():
+        results.setdefault(name, sum(trial_values) / len(trial_values))
+    return results

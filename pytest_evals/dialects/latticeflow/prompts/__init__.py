@@ -1,1 +1,1 @@
-"""Templates of LatticeFlow's task files."""
+"""Templates of LatticeFlow's task files, and the objects that they access."""

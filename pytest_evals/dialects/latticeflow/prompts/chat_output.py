@@ -1,9 +1,9 @@
-"""What a chat model gave: the text of its first answer, with its fields.
+"""Output of a chat model: the text of its first answer, with the output's fields.
 
-LatticeFlow's documentation uses ``solver_output.output`` as "the last model output", as
-text in prompts and comparisons and as an object with ``choices`` elsewhere. Upstream it
-is an object that prints its fields and equals no text, so that right answers score 0.
-Here it is a string that has the fields too.
+LatticeFlow's documentation uses ``solver_output.output`` as "the last model output": as
+text in prompts and comparisons, and as an object with ``choices`` elsewhere. In
+LatticeFlow it is an object whose string lists its fields and which equals no text, so
+correct answers score 0. Here it is a string that also has the fields.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from copy import deepcopy
 from typing import Any, ClassVar, NoReturn
 
 from pytest_evals.dialects.latticeflow.prompts.items import text_of
-from pytest_evals.dialects.latticeflow.prompts.message_types import Part, wrapped
+from pytest_evals.dialects.latticeflow.prompts.message_types import Part, wrap
 from pytest_evals.dialects.latticeflow.prompts.trace import Trace
 from pytest_evals.errors import DocumentError
 
@@ -23,14 +23,14 @@ __all__ = [
     "ChatCompletionModelOutputChoice",
     "ChatCompletionOutputMessage",
     "OutputText",
+    "chat_output",
     "chat_view",
-    "raw_of",
-    "saying",
+    "raw_output_of",
 ]
 
 
 class ChatCompletionOutputMessage(Part):
-    """A chat model's message."""
+    """Message of a chat model."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {
         "role": "assistant",
@@ -40,17 +40,17 @@ class ChatCompletionOutputMessage(Part):
 
 
 class ChatCompletionModelOutputChoice(Part):
-    """One of a chat model's answers."""
+    """One choice of a chat model's output."""
 
 
 # ABCMeta, so that OutputText counts as one in isinstance() of snippets.
 class ChatCompletionModelOutput(Part, metaclass=ABCMeta):
-    """A chat model's output as its fields; as text it is the first answer."""
+    """Output of a chat model with its fields; ``str()`` is the first answer."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"choices": [], "usage": None}
 
     def __str__(self) -> str:
-        """The text of the first answer.
+        """Return the text of the first answer.
 
         Raises:
             DocumentError: There is none.
@@ -61,7 +61,7 @@ class ChatCompletionModelOutput(Part, metaclass=ABCMeta):
         return text
 
     def answer(self) -> str | None:
-        """The text of the first answer, or its refusal; ``None`` without one."""
+        """Return the text or the refusal of the first answer, or ``None``."""
         for choice in self["choices"][:1]:
             message = choice.get("message") or {}
             content = text_of({"content": message.get("content")})
@@ -71,11 +71,11 @@ class ChatCompletionModelOutput(Part, metaclass=ABCMeta):
 
 
 class _NoAnswer(ChatCompletionModelOutput):
-    """An output without text, such as calls of functions alone. It has its fields; used
-    as text it is an error, never an empty answer."""
+    """An output without text, for example with function calls only. Its fields are
+    available; using it as text is an error, not an empty answer."""
 
     def __bool__(self) -> bool:
-        """False, as of an empty text."""
+        """Return ``False``, as for an empty string."""
         return False
 
     def __len__(self) -> int:
@@ -85,59 +85,59 @@ class _NoAnswer(ChatCompletionModelOutput):
         raise _no_answer()
 
     def __contains__(self, key: object) -> bool:
-        if key in self.keys():  # "in self" would come back here
+        if key in self.keys():  # "in self" would recurse
             return True
         raise _no_answer()
 
     def __getitem__(self, key: Any) -> Any:
-        return super().__getitem__(key) if isinstance(key, str) else self._refuse()
+        return super().__getitem__(key) if isinstance(key, str) else self._raise()
 
     def __eq__(self, other: object) -> bool:
-        return self._refuse() if isinstance(other, str) else super().__eq__(other)
+        return self._raise() if isinstance(other, str) else super().__eq__(other)
 
     def __ne__(self, other: object) -> bool:
-        return self._refuse() if isinstance(other, str) else super().__ne__(other)
+        return self._raise() if isinstance(other, str) else super().__ne__(other)
 
     __hash__ = None  # type: ignore[assignment]  # as of every dict
 
     def __getattr__(self, name: str) -> Any:
         if hasattr(str, name):
-            self._refuse()
+            self._raise()
         return super().__getattr__(name)
 
-    def _refuse(self) -> NoReturn:
+    def _raise(self) -> NoReturn:
         raise _no_answer()
 
 
 class OutputText(str):
-    """The text of a chat model's first answer, with the fields of its output as
-    attributes and entries: ``output.choices``, ``output["usage"]``."""
+    """Text of a chat model's first answer, with the output's fields as attributes and
+    items: ``output.choices``, ``output["usage"]``."""
 
     __slots__ = ("_output",)
     _output: ChatCompletionModelOutput
 
     def __new__(cls, text: str, output: ChatCompletionModelOutput) -> OutputText:
-        """The text, and the output that it is from."""
-        made = super().__new__(cls, text)
-        made._output = output
-        return made
+        """Create the text of an output."""
+        text_ = super().__new__(cls, text)
+        text_._output = output
+        return text_
 
     def __getitem__(self, key: Any) -> Any:
-        """A field by its name, or a part of the text."""
+        """Return a field by name, or a slice of the text."""
         return self._output[key] if isinstance(key, str) else super().__getitem__(key)
 
     def __getattr__(self, name: str) -> Any:
-        """A field, or what a mapping of them does: ``get``, ``keys``, …"""
+        """Return a field, or a method of the mapping such as ``get`` or ``keys``."""
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._output, name)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> OutputText:
-        """A text with an output of its own."""
+        """Return a copy with a copied output."""
         return OutputText(str(self), deepcopy(self._output, memo))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How it is pickled."""
+        """Support pickling."""
         return OutputText, (str(self), self._output)
 
 
@@ -145,18 +145,20 @@ ChatCompletionModelOutput.register(OutputText)
 
 
 def chat_view(raw: Any) -> Any:
-    """A model's output as that of a chat; that of a custom task as it is."""
+    """Return a model's output as chat output; that of a custom task unchanged."""
     if isinstance(raw, OutputText):
         return raw
     if isinstance(raw, Mapping) and "choices" in raw:
         return _text_with_fields(ChatCompletionModelOutput(raw))
     if isinstance(raw, Mapping) and isinstance(raw.get("items"), list):
-        return saying(Trace(raw["items"]).get_last_assistant_text(), raw.get("usage"))
-    return wrapped(raw)
+        return chat_output(
+            Trace(raw["items"]).get_last_assistant_text(), raw.get("usage")
+        )
+    return wrap(raw)
 
 
-def saying(text: str | None, usage: Any = None) -> Any:
-    """The output of a chat model with this answer, or with none."""
+def chat_output(text: str | None, usage: Any = None) -> Any:
+    """Return the output of a chat model with this answer, or with none."""
     message = ChatCompletionOutputMessage(content=text)
     choices = [] if text is None else [ChatCompletionModelOutputChoice(message=message)]
     return _text_with_fields(ChatCompletionModelOutput(choices=choices, usage=usage))
@@ -167,10 +169,10 @@ def _text_with_fields(output: ChatCompletionModelOutput) -> Any:
     return _NoAnswer(output) if text is None else OutputText(text, output)
 
 
-def raw_of(given: Any) -> Any:
-    """What is kept as a raw output: of a chat's the fields."""
-    return given._output if isinstance(given, OutputText) else wrapped(given)
+def raw_output_of(output: Any) -> Any:
+    """Return the raw output to store; for a chat, its fields."""
+    return output._output if isinstance(output, OutputText) else wrap(output)
 
 
 def _no_answer() -> DocumentError:
-    return DocumentError("there is no answer: the model gave no text")
+    return DocumentError("no answer: the model's output has no text")

@@ -1,7 +1,7 @@
-"""CSV files as rows, with a type for each column.
+"""Reads CSV files with column types.
 
-A column whose cells are all true or false, whole numbers, or numbers is made of these;
-any other of texts. An empty cell is ``None``. The ids of documents stay texts.
+A column is read as booleans, integers or floats if all of its cells are, and as strings
+otherwise. An empty cell is ``None``. The document id is always a string.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from typing import Any
 from pytest_evals.errors import Place, Problem, TaskFileError
 
 _ID = "sample_id"
-_WHOLE = re.compile(r"[+-]?(?:0|[1-9]\d{0,17})")
-"""Digits with a zero in front are a code, and digits without end are no number."""
+_INTEGER = re.compile(r"[+-]?(?:0|[1-9]\d{0,17})")
+"""A leading zero marks a code, and more than 18 digits are not read as a number."""
 _NUMBER = re.compile(
     r"[+-]?(?:(?:0|[1-9]\d*)?\.\d+|(?:0|[1-9]\d*)\.?)(?:[eE][+-]?\d+)?"
 )
 
 
 def read_csv(path: Path, text: str, *, typed: bool = True) -> list[dict[str, Any]]:
-    """The rows of a file.
+    """Return the rows of a file.
 
     Args:
         path: The file, for messages.
-        text: What is in it.
-        typed: Whether cells are more than texts.
+        text: Its content.
+        typed: Whether columns are converted from strings.
 
     Raises:
-        TaskFileError: A row has other cells than the first line names.
+        TaskFileError: It is invalid CSV, or a row has more cells than the header.
     """
     header, rows = _cells(path, text)
     columns = [
@@ -46,8 +46,7 @@ def read_csv(path: Path, text: str, *, typed: bool = True) -> list[dict[str, Any
 
 
 def _cells(path: Path, text: str) -> tuple[list[str], list[list[str]]]:
-    """The first line, and the others with as many cells; those that a line lacks at its
-    end are empty."""
+    """Return the header and the rows; missing cells at the end of a row are empty."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     longest = csv.field_size_limit(sys.maxsize)
     rows = []
@@ -56,14 +55,14 @@ def _cells(path: Path, text: str) -> tuple[list[str], list[list[str]]]:
         _check_header(path, header)
         for cells in reader:
             if len(cells) > len(header):
-                what = f"{len(cells)} cells where the first line has {len(header)}"
-                fix = "quote cells that hold a comma or a line break"
+                what = f"{len(cells)} cells, but the header has {len(header)}"
+                fix = "quote cells that contain a comma or a line break"
                 raise TaskFileError([Problem(what, Place(path, reader.line_num), fix)])
             if cells:
                 rows.append(cells + [""] * (len(header) - len(cells)))
     except csv.Error as error:
         place = Place(path, reader.line_num)
-        raise TaskFileError([Problem(f"this is no CSV: {error}", place)]) from None
+        raise TaskFileError([Problem(f"invalid CSV: {error}", place)]) from None
     finally:
         csv.field_size_limit(longest)
     return header, rows
@@ -72,7 +71,7 @@ def _cells(path: Path, text: str) -> tuple[list[str], list[list[str]]]:
 def _check_header(path: Path, header: Sequence[str]) -> None:
     for name in header:
         if header.count(name) > 1 or not name.strip():
-            what = f"two columns are called {name!r}"
+            what = f"duplicate column {name!r}"
             if not name.strip():
                 what = "a column has no name"
             raise TaskFileError([Problem(what, Place(path, 1))])
@@ -81,15 +80,15 @@ def _check_header(path: Path, header: Sequence[str]) -> None:
 def _column(name: str, cells: Sequence[str], *, typed: bool) -> Sequence[Any]:
     if not typed:
         return cells
-    given = [cell for cell in cells if cell != ""]
-    convert = str if name == _ID else _conversion(given)
+    filled_cells = [cell for cell in cells if cell != ""]
+    convert = str if name == _ID else _conversion(filled_cells)
     return [None if cell == "" else convert(cell) for cell in cells]
 
 
 def _conversion(cells: Sequence[str]) -> Callable[[str], Any]:
     if all(cell.lower() in ("true", "false") for cell in cells):
         return lambda cell: cell.lower() == "true"
-    if all(_WHOLE.fullmatch(cell) for cell in cells):
+    if all(_INTEGER.fullmatch(cell) for cell in cells):
         return int
     if all(_NUMBER.fullmatch(cell) for cell in cells):
         return float

@@ -1,6 +1,7 @@
-"""Jinja filters that LatticeFlow's templates have beyond Jinja's own.
+"""LatticeFlow's additional Jinja filters.
 
-Facts: ``latticeflow-core`` 3.17.0. Values in, values out; nothing is changed in place.
+Source: ``latticeflow-core`` 3.17.0. Filters return new values and modify nothing in
+place.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from pytest_evals.limits.patterns import compiled
 
 
 def dumps(value: Any, **kwargs: Any) -> str:
-    """JSON, also of objects that say their own by ``to_dict`` or ``model_dump``.
+    """Return JSON, also of objects with ``to_dict`` or ``model_dump``.
 
     Raises:
-        TypeError: Something in it is none of JSON's values.
+        TypeError: A value cannot be encoded as JSON.
     """
     return json.dumps(value, default=_as_plain, **kwargs)
 

@@ -1,7 +1,7 @@
-"""Mappings whose keys are attributes too: what traces and model outputs are made of.
+"""Mappings with attribute access, of which traces and model outputs consist.
 
-Templates and snippets of LatticeFlow write ``output.choices[0].message.content`` as
-well as ``output["choices"][0]``. Whatever keys stand in such a mapping are kept.
+LatticeFlow's templates and snippets use both ``output.choices[0].message.content`` and
+``output["choices"][0]``. Unknown keys are kept.
 """
 
 from __future__ import annotations
@@ -29,92 +29,92 @@ __all__ = [
     "RefusalContent",
     "TextCitation",
     "UrlCitation",
-    "plain",
-    "wrapped",
+    "unwrap",
+    "wrap",
 ]
 
 
 class Part(dict[str, Any]):
-    """A mapping with its keys as attributes; mappings inside are parts too."""
+    """A mapping whose keys are also attributes; nested mappings are parts too."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {}
-    """What a part of this kind has unless it is said."""
+    """Default fields of this kind of part."""
 
     def __init__(
         self, given: Mapping[str, Any] | None = None, /, **fields: Any
     ) -> None:
-        """Take the entries of a mapping, then the fields."""
+        """Create a part from a mapping and fields."""
         super().__init__(self.DEFAULTS)
         self.update(given or {}, **fields)
         for name, value in self.items():
             if type(value) not in _LEAVES:
-                self[name] = wrapped(value)
+                self[name] = wrap(value)
 
     def __eq__(self, other: object) -> bool:
-        """Whether the fields are equal.
+        """Compare fields.
 
         Raises:
-            TypeError: The other one is a string, as for :class:`Structured`.
+            TypeError: The other object is a string, as for :class:`Structured`.
         """
         refuse_text(self, other)
         return dict.__eq__(self, other)
 
     def __ne__(self, other: object) -> bool:
-        """The opposite, which a dict does not derive from ``==``."""
+        """Negate ``==``; dict does not derive it."""
         refuse_text(self, other)
         return dict.__ne__(self, other)
 
     __hash__ = None  # as of every dict
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Part:
-        """A part of its own, in a third of the time that Python's own way takes."""
-        made = dict.__new__(type(self))
-        memo[id(self)] = made
+        """Return a deep copy, in a third of the default implementation's time."""
+        copied = dict.__new__(type(self))
+        memo[id(self)] = copied
         for name, value in self.items():
             is_leaf = type(value) in _LEAVES
-            dict.__setitem__(made, name, value if is_leaf else deepcopy(value, memo))
-        return made
+            dict.__setitem__(copied, name, value if is_leaf else deepcopy(value, memo))
+        return copied
 
     def __getattr__(self, name: str) -> Any:
-        """The entry of that name."""
+        """Return the item with that name."""
         try:
             return self[name]
         except KeyError:
             hint = did_you_mean(name, list(self))
-            raise AttributeError(f"there is no {name!r}{hint}") from None
+            raise AttributeError(f"no field {name!r}{hint}") from None
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set the entry of that name."""
-        self[name] = wrapped(value)
+        """Set the item with that name."""
+        self[name] = wrap(value)
 
 
-def wrapped(value: Any) -> Any:
-    """The value with its mappings as parts."""
+def wrap(value: Any) -> Any:
+    """Return the value with its mappings as parts."""
     if type(value) in _LEAVES or isinstance(value, Part):
         return value
     if isinstance(value, list):
-        return [wrapped(one) for one in value]
+        return [wrap(one) for one in value]
     if isinstance(value, Mapping):
         return Part(value)
-    return [wrapped(one) for one in value] if isinstance(value, tuple) else value
+    return [wrap(one) for one in value] if isinstance(value, tuple) else value
 
 
 _LEAVES = frozenset({str, int, float, bool, type(None)})
-"""Types with nothing inside."""
+"""Types without nested values."""
 
 
-def plain(value: Any) -> Any:
-    """The value with its parts as plain dicts, which every encoder knows."""
+def unwrap(value: Any) -> Any:
+    """Return the value with its parts as plain dicts, which every encoder supports."""
     if isinstance(value, Mapping):
-        return {str(name): plain(one) for name, one in value.items()}
+        return {str(name): unwrap(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [unwrap(one) for one in value]
     dump = getattr(value, "to_dict", None)
-    return plain(dump()) if callable(dump) else value
+    return unwrap(dump()) if callable(dump) else value
 
 
 class InputTextContent(Part):
-    """Text that somebody else than the model wrote."""
+    """Input text, not written by the model."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"type": "input_text"}
 
@@ -126,19 +126,19 @@ class OutputTextContent(Part):
 
 
 class RefusalContent(Part):
-    """What a model says instead of an answer."""
+    """Refusal of a model."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"type": "refusal"}
 
 
 class TextCitation(Part):
-    """A passage that an answer rests on."""
+    """A cited passage."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"type": "text_citation"}
 
 
 class UrlCitation(Part):
-    """A page that an answer rests on."""
+    """A cited page."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"type": "url_citation"}
 
@@ -147,16 +147,16 @@ class Content(list[Any]):
     """The parts of a message."""
 
     def __eq__(self, other: object) -> bool:
-        """Whether the parts are equal.
+        """Compare parts.
 
         Raises:
-            TypeError: The other one is a string, as for :class:`Structured`.
+            TypeError: The other object is a string, as for :class:`Structured`.
         """
         refuse_text(self, other)
         return list.__eq__(self, other)
 
     def __ne__(self, other: object) -> bool:
-        """The opposite, which a list does not derive from ``==``."""
+        """Negate ``==``; list does not derive it."""
         refuse_text(self, other)
         return list.__ne__(self, other)
 
@@ -164,7 +164,7 @@ class Content(list[Any]):
 
 
 class Message(Part):
-    """What one side of a conversation says; a text as ``content`` becomes one part."""
+    """A message of a conversation; a string as ``content`` becomes one part."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {
         "type": "message",
@@ -175,19 +175,18 @@ class Message(Part):
     def __init__(
         self, given: Mapping[str, Any] | None = None, /, **fields: Any
     ) -> None:
-        """As for every part."""
         super().__init__(given, **fields)
         content = self.get("content")
         if isinstance(content, str):
-            says = self.get("role") == "assistant"
-            kind = OutputTextContent if says else InputTextContent
+            is_output = self.get("role") == "assistant"
+            kind = OutputTextContent if is_output else InputTextContent
             self["content"] = Content([kind(text=str(content))])
         elif content is None or isinstance(content, list):
             self["content"] = Content(content or ())
 
 
 class FunctionCall(Part):
-    """A model's call of a function; ``arguments`` are JSON text."""
+    """A model's function call; ``arguments`` is JSON text."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {
         "type": "function_call",
@@ -199,7 +198,7 @@ class FunctionCall(Part):
 
 
 class FunctionCallOutput(Part):
-    """What a function gave."""
+    """Output of a function call."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {
         "type": "function_call_output",
@@ -211,13 +210,13 @@ class FunctionCallOutput(Part):
 
 
 class CustomTaskInputMessage(Part):
-    """What a model of a custom task is given: anything."""
+    """Input of a custom task's model; any value."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"type": "custom_task_input_message"}
 
 
 class CustomTaskOutputMessage(Part):
-    """What a model of a custom task gives: anything."""
+    """Output of a custom task's model; any value."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"type": "custom_task_output_message"}
 
@@ -227,17 +226,17 @@ class ChatCompletionInputMessage(Part):
 
 
 class ChatCompletionInput(Part):
-    """What a chat model is given."""
+    """Input of a chat model."""
 
 
 class OpenResponsesModelOutput(Part):
-    """What an agent gives: the items of its work."""
+    """Output of an agent: the items of its work."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"items": [], "usage": None}
 
 
 class ModelUsage(Part):
-    """How many tokens a call took."""
+    """Token counts of a call."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {
         "num_prompt_tokens": 0,

@@ -1,6 +1,7 @@
-"""What a solver leaves: its trace, and the outputs of the model that it asked.
+"""Output of a solver: its trace and the model's raw outputs.
 
-One class for both of LatticeFlow's dialects; facts: ``latticeflow-core`` 3.17.0.
+One class covers both versions of LatticeFlow's format. Source: ``latticeflow-core``
+3.17.0.
 """
 
 from __future__ import annotations
@@ -11,17 +12,21 @@ from copy import copy, deepcopy
 from typing import Any
 
 from pytest_evals.dialects.latticeflow.prompts.chat_output import (
+    chat_output,
     chat_view,
-    raw_of,
-    saying,
+    raw_output_of,
 )
-from pytest_evals.dialects.latticeflow.prompts.items import items_of, of_reply, text_of
+from pytest_evals.dialects.latticeflow.prompts.items import (
+    items_of,
+    reply_items,
+    text_of,
+)
 from pytest_evals.dialects.latticeflow.prompts.message_types import (
     CustomTaskInputMessage,
     CustomTaskOutputMessage,
     Message,
     Part,
-    plain,
+    unwrap,
 )
 from pytest_evals.dialects.latticeflow.prompts.text_objects import Structured
 from pytest_evals.dialects.latticeflow.prompts.trace import Trace, trace_of
@@ -29,66 +34,67 @@ from pytest_evals.errors import DocumentError
 
 
 class ModelResponse(Structured):
-    """What a model gave at one call."""
+    """Response of a model to one call."""
 
     def __init__(self, raw_output: Any) -> None:
-        """Read its output: a chat's, an agent's, or anything."""
-        self.raw_output = raw_of(raw_output)
+        """Parse the output of a chat, an agent or a custom task."""
+        self.raw_output = raw_output_of(raw_output)
         self.items = _items(self.raw_output)
 
     @property
     def text(self) -> str:
-        """The last that the model said.
+        """The model's last text.
 
         Raises:
-            DocumentError: It said nothing.
+            DocumentError: It has none.
         """
-        found = Trace(self.items).get_last_assistant_text()
-        if found is None and self.items and "content" in self.items[-1]:
+        text_ = Trace(self.items).get_last_assistant_text()
+        if text_ is None and self.items and "content" in self.items[-1]:
             content = self.items[-1]["content"]
-            found = content if isinstance(content, str) else None
-        if found is None:
-            raise DocumentError(f"the model gave no text: {self.raw_output!r:.80}")
-        return found
+            text_ = content if isinstance(content, str) else None
+        if text_ is None:
+            raise DocumentError(
+                f"the model's output has no text: {self.raw_output!r:.80}"
+            )
+        return text_
 
     def __str__(self) -> str:
-        """The last that the model said."""
         return self.text
 
 
 def _items(raw: Any) -> list[Part]:
-    """The items of an output; of several choices only the first counts."""
+    """Return the items of an output; of several choices only the first is used."""
     if isinstance(raw, Mapping) and "choices" in raw:
-        found = []
+        text_ = []
         for choice in raw["choices"][:1]:
             references = choice.get("references") or ()
-            found += of_reply(choice.get("message") or {}, references)
-        return found
+            text_ += reply_items(choice.get("message") or {}, references)
+        return text_
     if isinstance(raw, Mapping) and isinstance(raw.get("items"), list):
         return items_of(raw["items"])
     return [CustomTaskOutputMessage(content=raw)]
 
 
 class SolverTrace(Structured):
-    """A trace that a snippet writes."""
+    """A trace that a snippet builds."""
 
     def __init__(self, trace: Trace | None = None) -> None:
-        """Begin with nothing, or with a trace."""
+        """Start from an empty or a given trace."""
         self.trace = trace or Trace()
         self.raw_outputs: list[Any] = []
         self.direct_ios: list[Any] = []
 
     def __str__(self) -> str:
-        """What was said so far."""
+        """Return the messages so far."""
         return str(self.trace)
 
     @property
     def items(self) -> list[Part]:
-        """What was said and done so far."""
+        """Items so far."""
         return self.trace.items
 
     def append(self, item: Any) -> None:
-        """Add an item, or a message of OpenAI's form.
+        """Add an item, or an OpenAI chat message.
 
         Raises:
             DocumentError: It is neither.
@@ -96,14 +102,14 @@ class SolverTrace(Structured):
         self.trace.items += items_of([item])
 
     def extend(self, items: Iterable[Any]) -> None:
-        """Add several."""
+        """Add several items."""
         self.trace.items += items_of(list(items))
 
     def append_user_message(self, text: str) -> None:
-        """Add what the user says.
+        """Add a user message.
 
         Raises:
-            DocumentError: It is null.
+            DocumentError: The text is null.
         """
         self.append(Message(role="user", content=_not_null(text)))
 
@@ -111,25 +117,26 @@ class SolverTrace(Structured):
         """Add a system message.
 
         Raises:
-            DocumentError: It is null.
+            DocumentError: The text is null.
         """
         self.append(Message(role="system", content=_not_null(text)))
 
     def append_custom_task_input_message(self, content: Any) -> None:
-        """Add what a model of a custom task is given."""
+        """Add an input of a custom task's model."""
         self.append(CustomTaskInputMessage(content=content))
 
     def add_model_response(self, response: ModelResponse) -> None:
-        """Add what a model gave.
+        """Add a model's response.
 
         Raises:
-            DocumentError: It is no response; ``predict`` has to be awaited.
+            DocumentError: It is not a response, for example because ``predict`` was not
+                awaited.
         """
         if not isinstance(response, ModelResponse):
             is_open = inspect.isawaitable(response)
             kind = "coroutine" if is_open else type(response).__name__
             raise DocumentError(
-                "add_model_response takes what model.predict gives, not "
+                "add_model_response needs the response of model.predict, not "
                 f"{kind}; await it"
             )
         self.trace.items += response.items
@@ -143,14 +150,14 @@ def _not_null(text: Any) -> Any:
 
 
 class SolverOutput(Structured):
-    """What scorers see of a solver's work.
+    """Output of a solver, as scorers see it.
 
     Args:
-        trace: The conversation, in any form that is understood.
-        raw_outputs: What the model gave, one entry a call.
-        direct_ios: Whatever was kept of the calls.
-        solver_outputs: Of a grouped solver, one a call.
-        output: The last output, where nothing else is known.
+        trace: The conversation, in any supported form.
+        raw_outputs: Outputs of the model, one per call.
+        direct_ios: Recorded calls, in any form.
+        solver_outputs: Outputs of a grouped solver, one per call.
+        output: The last output, if there are no raw outputs.
     """
 
     def __init__(
@@ -161,14 +168,14 @@ class SolverOutput(Structured):
         solver_outputs: Any = None,
         output: Any = None,
     ) -> None:
-        """Keep it; snippets make some of these too.
+        """Create an output; snippets create outputs too.
 
         Raises:
-            DocumentError: The trace is none.
+            DocumentError: The trace is invalid.
         """
-        self.raw_outputs = [raw_of(one) for one in raw_outputs]
+        self.raw_outputs = [raw_output_of(one) for one in raw_outputs]
         if output is not None and not self.raw_outputs:
-            self.raw_outputs = [raw_of(output)]
+            self.raw_outputs = [raw_output_of(output)]
         if trace is None:
             trace = [item for raw in self.raw_outputs for item in _items(raw)]
         self.trace = trace_of(trace)
@@ -176,57 +183,55 @@ class SolverOutput(Structured):
         self.solver_outputs = solver_outputs
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SolverOutput:
-        """An output of its own; what was kept of the calls may be anything, and is
-        shared."""
-        made = copy(self)
-        made.trace = deepcopy(self.trace, memo)
-        made.raw_outputs = deepcopy(self.raw_outputs, memo)
-        made.direct_ios = list(self.direct_ios)
-        return made
+        """Return a copy; recorded calls can be any object and are shared."""
+        copied = copy(self)
+        copied.trace = deepcopy(self.trace, memo)
+        copied.raw_outputs = deepcopy(self.raw_outputs, memo)
+        copied.direct_ios = list(self.direct_ios)
+        return copied
 
     @property
     def output(self) -> Any:
-        """The last output: of a chat the text of the answer, with the output's fields;
-        without an output, what the assistant said last."""
+        """The last output: for a chat, the answer's text with the output's fields;
+        without an output, the assistant's last text."""
         if self.raw_outputs:
             return chat_view(self.raw_outputs[-1])
-        return saying(self.trace.get_last_assistant_text())
+        return chat_output(self.trace.get_last_assistant_text())
 
     @property
     def outputs(self) -> list[Any]:
-        """All outputs, as those of chats."""
+        """All outputs, as chat outputs."""
         return [chat_view(raw) for raw in self.raw_outputs]
 
     @property
     def messages(self) -> list[Any]:
-        """The conversation as messages with role and content; calls of functions are
-        left out."""
-        found: list[Any] = []
+        """The conversation as messages with role and content, without calls."""
+        text_: list[Any] = []
         for item in self.trace.items:
             if item.get("type") == "message":
-                found.append(Part(role=item["role"], content=text_of(item) or ""))
+                text_.append(Part(role=item["role"], content=text_of(item) or ""))
             elif str(item.get("type")).startswith("custom_task_"):
-                found.append(item.get("content"))
-        return found
+                text_.append(item.get("content"))
+        return text_
 
     @property
     def answer(self) -> str:
-        """What the assistant said last, or what a model of a custom task gave, if that
-        is a text.
+        """The assistant's last text, or the output of a custom task's model if it is a
+        string.
 
         Raises:
             DocumentError: There is no such text.
         """
-        found = self.trace.get_last_assistant_text()
-        if found is None and isinstance(self.output, str):
-            found = self.output
-        if found is None:
-            raise DocumentError("there is no answer: the assistant has said nothing")
-        return found
+        text_ = self.trace.get_last_assistant_text()
+        if text_ is None and isinstance(self.output, str):
+            text_ = self.output
+        if text_ is None:
+            raise DocumentError("no answer: the trace has no assistant message")
+        return text_
 
     @property
     def references(self) -> list[str]:
-        """The passages that the last answer rests on."""
+        """The passages that the last answer cites."""
         messages = [i for i in self.trace.items if i.get("role") == "assistant"]
         parts = messages[-1]["content"] if messages else ()
         return [
@@ -237,9 +242,9 @@ class SolverOutput(Structured):
         ]
 
     def __str__(self) -> str:
-        """The answer."""
+        """Return the answer."""
         return self.answer
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
-        return {"trace": self.trace.to_dict(), "raw_outputs": plain(self.raw_outputs)}
+        """Return the output as JSON values."""
+        return {"trace": self.trace.to_dict(), "raw_outputs": unwrap(self.raw_outputs)}

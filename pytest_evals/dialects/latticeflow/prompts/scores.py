@@ -1,4 +1,4 @@
-"""What a scorer says of one sample, as snippets see it."""
+"""Score of a scorer for one sample, as snippets see it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 
 class SampleScore:
-    """Values with names; ``score["x"]`` is ``score.values["x"]``.
+    """Named values; ``score["x"]`` is ``score.values["x"]``.
 
     Args:
-        values: Name → value, any JSON value.
-        metadata: What is kept beside and never added up.
+        values: Name → JSON value.
+        metadata: Additional data that is not aggregated.
     """
 
     __slots__ = ("metadata", "values")
@@ -21,33 +21,32 @@ class SampleScore:
         values: Mapping[str, Any] | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        """Keep both."""
         self.values = dict(values or {})
         self.metadata = dict(metadata or {})
 
     def __getitem__(self, name: str) -> Any:
-        """The value of that name."""
+        """Return the value with that name."""
         return self.values[name]
 
     def __contains__(self, name: object) -> bool:
-        """Whether there is such a value."""
+        """Return whether there is a value with that name."""
         return name in self.values
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value of that name, or something else."""
+        """Return the value with that name, or a default."""
         return self.values.get(name, default)
 
     def __eq__(self, other: object) -> bool:
-        """Whether values and metadata are equal.
+        """Compare values and metadata.
 
         Raises:
-            TypeError: The other one is a string, a number or a boolean, which a score
-                holds and never is.
+            TypeError: The other object is a string, a number or a boolean, which a
+                score never equals.
         """
         if isinstance(other, str | int | float):
             known = ", ".join(map(repr, self.values))
             raise TypeError(
-                f"SampleScore is compared with {other!r:.60}, which is never equal; "
+                f"SampleScore was compared with {other!r:.60}, which is never equal; "
                 f"compare one of its values: {known}"
             )
         return (
@@ -59,9 +58,9 @@ class SampleScore:
     __hash__ = None  # type: ignore[assignment]  # its values may change
 
     def __repr__(self) -> str:
-        """As it would be made."""
+        """Return the constructor call."""
         return f"SampleScore({self.values!r}, {self.metadata!r})"
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the score as JSON values."""
         return {"values": self.values, "metadata": self.metadata}

@@ -1,12 +1,12 @@
-"""``{{ }}`` of LatticeFlow's files: texts and expressions, in a sandbox.
+"""Templates (``{{ }}``) of LatticeFlow's files: text and expressions, in a sandbox.
 
-Facts: ``latticeflow-core`` 3.17.0 (strict about unknown names, no escaping, one newline
-at the end of a template is dropped, ``do`` and loop controls). Beyond that a template
-can neither reach into Python nor change a row, and a key of a mapping beats the
-mapping's method of the same name, so that ``{{ sample.items }}`` is the column.
+Source: ``latticeflow-core`` 3.17.0 (strict about unknown names, no escaping, one
+trailing newline is dropped, ``do`` and loop controls). In addition, templates cannot
+reach Python internals or modify a row, and a mapping's key takes precedence over its
+method of the same name, so that ``{{ sample.items }}`` is the column.
 
-A fault of a template is a fault of one document: :class:`FieldError`, with the file and
-the template's line.
+An error in a template is an error of one document: :class:`FieldError`, with the file
+and the template's line.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from pytest_evals.data.calls import FieldError
 from pytest_evals.data.nulls import (
     NOT_COMPILED,
     SPOT,
-    marked,
-    not_compiled,
-    nulls_in,
+    compile_error,
+    instrumented,
+    report_null,
 )
 from pytest_evals.dialects.latticeflow.prompts.column_templates import (
     Pieces,
-    filled,
     pieces_of,
+    render_pieces,
 )
 from pytest_evals.dialects.latticeflow.prompts.filters import FILTERS, dumps
 from pytest_evals.errors import (
@@ -58,21 +58,21 @@ _CHANGES = re.compile(
     r"\bdo\b|\.\s*(?:add|append|clear|discard|extend|insert|pop|popitem|remove|reverse"
     r"|setdefault|sort|update)\s*\("
 )
-"""What a template says that may change a value."""
+"""Template code that may modify a value."""
 
 
 class NullFieldError(FieldError):
-    """A value that becomes text is null, in the data of one document."""
+    """A value to render as text is null in one document's data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleTemplate:
-    """A text with ``{{ }}`` in it.
+    """Text with ``{{ }}`` expressions.
 
     Args:
-        text: As written.
-        place: Where.
-        what: What the text is, for messages: ``ground_truth``.
+        text: The template's source.
+        place: Its place.
+        what: Name of the field, for messages: ``ground_truth``.
     """
 
     text: str
@@ -82,54 +82,55 @@ class SampleTemplate:
     _pieces: Pieces | None = None
 
     def render(self, variables: Mapping[str, Any]) -> str:
-        """The text for one document.
+        """Return the text for one document.
 
         Raises:
-            FieldError: A name is not there, or an expression fails.
+            FieldError: A name is undefined, or an expression fails.
         """
-        text = None if self._pieces is None else filled(self._pieces, variables)
+        text = None if self._pieces is None else render_pieces(self._pieces, variables)
         if text is not None:
             return text
         return str(self._run(self._compiled.render, variables))
 
     def _run(self, function: Callable[..., Any], variables: Mapping[str, Any]) -> Any:
-        given = deepcopy(dict(variables)) if _may_change(self.text) else variables
+        variables_ = deepcopy(dict(variables)) if _may_change(self.text) else variables
         begin()
         try:
-            return function(given)
+            return function(variables_)
         except Exception as error:
-            told = _told(error, self.text, sorted(variables))
-            what = f"{self.what}: {told}"
+            message = _error_message(error, self.text, sorted(variables))
+            what = f"{self.what}: {message}"
             if isinstance(error, _NullError):
                 shown = "…" if " " in error.name else error.name
-                fix = f"fill it in, or write {{{{ {shown} or '' }}}}"
+                fix = f"add a value, or write {{{{ {shown} or '' }}}}"
                 raise NullFieldError(what, self.place, fix) from error
             raise FieldError(what, self.place) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expression(SampleTemplate):
-    """What filters compare: a value, not a text."""
+    """Expression of a filter: evaluates to a value, not to text."""
 
-    _lone: TemplateExpression | None
+    _single: TemplateExpression | None
 
     def value(self, variables: Mapping[str, Any]) -> Any:
-        """The value of a lone ``{{ expression }}``, as it is; else the text.
+        """Return the value of a single ``{{ expression }}``, otherwise the rendered
+        text.
 
         Raises:
-            FieldError: Something is not there, or an expression fails.
+            FieldError: A name is undefined, or an expression fails.
         """
-        found = self._value(variables)
-        if isinstance(found, Undefined):
-            what = f"{self.what}: {found._undefined_message}"
+        value_ = self._value(variables)
+        if isinstance(value_, Undefined):
+            what = f"{self.what}: {value_._undefined_message}"
             raise FieldError(what, self.place)
-        return found
+        return value_
 
     def exists(self, variables: Mapping[str, Any]) -> bool:
-        """Whether there is such a value; an existing ``null`` is one.
+        """Return whether the value exists; ``null`` does.
 
         Raises:
-            FieldError: An expression fails in another way.
+            FieldError: An expression fails for another reason.
         """
         try:
             return not isinstance(self._value(variables), Undefined)
@@ -139,21 +140,21 @@ class Expression(SampleTemplate):
             raise
 
     def _value(self, variables: Mapping[str, Any]) -> Any:
-        if self._lone is None:
+        if self._single is None:
             return self.render(variables)
-        return self._run(self._lone, variables)
+        return self._run(self._single, variables)
 
 
 def compile_template(text: str, place: Place, what: str) -> SampleTemplate:
-    """The template of a text.
+    """Return the compiled template of a text.
 
     Args:
-        text: As written, after ``<< config.x >>`` was put in.
-        place: Where.
-        what: What the text is, for messages.
+        text: Its source, after substitution of ``<< config.x >>``.
+        place: Its place.
+        what: Name of the field, for messages.
 
     Raises:
-        TaskFileError: It is no template.
+        TaskFileError: It is not a valid template.
     """
     parsed = _parse(text, place, what)
     return SampleTemplate(
@@ -166,27 +167,31 @@ def compile_template(text: str, place: Place, what: str) -> SampleTemplate:
 
 
 def compile_expression(text: str, place: Place, what: str) -> Expression:
-    """The expression of a text. One without braces is taken as if it had them, which
-    upstream it never matches anything without.
+    """Return the compiled expression of a text. Braces are added if it has none;
+    without them LatticeFlow never matches.
 
     Raises:
-        TaskFileError: It is no expression.
+        TaskFileError: It is not a valid expression.
     """
     bare = text.strip()
     if "{{" not in bare and "{%" not in bare:
         bare = f"{{{{ {bare} }}}}"
     parsed = _parse(bare, place, what)
     return Expression(
-        text=bare, place=place, what=what, _compiled=parsed.compiled, _lone=parsed.lone
+        text=bare,
+        place=place,
+        what=what,
+        _compiled=parsed.compiled,
+        _single=parsed.single,
     )
 
 
 class _Parsed(NamedTuple):
     compiled: Compiled
-    lone: TemplateExpression | None
-    """What gives the value, if the text is one expression and nothing else."""
+    single: TemplateExpression | None
+    """Evaluates the text, if it is a single expression."""
     pieces: Pieces | None
-    """What the text is made of, if that is nothing but columns and texts."""
+    """Pieces of the text, if it only inserts columns."""
 
 
 def _parse(text: str, place: Place, what: str) -> _Parsed:
@@ -195,13 +200,15 @@ def _parse(text: str, place: Place, what: str) -> _Parsed:
     except TemplateSyntaxError as error:
         line = f" (line {error.lineno} of the template)" if "\n" in text else ""
         reason = (error.message or "").rstrip(".")
-        problem = Problem(f"{what} is no template: {reason}{line}", place)
+        problem = Problem(f"{what} is not a valid template: {reason}{line}", place)
         raise TaskFileError([problem]) from None
     except NOT_COMPILED as error:
-        problem = Problem(f"{what} is no template: {not_compiled(error)}", place)
+        problem = Problem(
+            f"{what} is not a valid template: {compile_error(error)}", place
+        )
         raise TaskFileError([problem]) from None
     except ValueError as error:
-        problem = Problem(f"{what} is no template: {error}", place)
+        problem = Problem(f"{what} is not a valid template: {error}", place)
         raise TaskFileError([problem]) from None
 
 
@@ -213,16 +220,16 @@ def _parsed(text: str) -> _Parsed:
     body = parsed.body
     if is_simple(parsed):
         environment = _environment(_Environment)
-    compiled = environment.from_string(marked(environment, text))
+    compiled = environment.from_string(instrumented(environment, text))
     pieces = pieces_of(body)
     match body:
         case [nodes.Output(nodes=[nodes.Expr() as expression])] if not isinstance(
             expression, nodes.TemplateData
         ):
             result = nodes.Name("result", "store", lineno=1)
-            lone = [nodes.Assign(result, expression, lineno=1)]
-            alone = environment.from_string(nodes.Template(lone, lineno=1))
-            return _Parsed(compiled, TemplateExpression(alone, False), pieces)
+            single = [nodes.Assign(result, expression, lineno=1)]
+            single_template = environment.from_string(nodes.Template(single, lineno=1))
+            return _Parsed(compiled, TemplateExpression(single_template, False), pieces)
     return _Parsed(compiled, None, pieces)
 
 
@@ -232,18 +239,18 @@ def _may_change(text: str) -> bool:
 
 
 class _Missing(StrictUndefined):
-    """A name that is not there; it says which near one is."""
+    """Undefined value whose message suggests similar names."""
 
     __slots__ = ()
 
     @property
     def _undefined_message(self) -> str:
-        held, name = self._undefined_obj, self._undefined_name
-        if self._undefined_hint or not isinstance(held, Mapping) or name is None:
+        owner, name = self._undefined_obj, self._undefined_name
+        if self._undefined_hint or not isinstance(owner, Mapping) or name is None:
             return super()._undefined_message
-        known = sorted(map(str, held))
-        listed = f"; there are: {', '.join(known)}" if known else ""
-        return f"there is no {name!r}{did_you_mean(str(name), known) or listed}"
+        known = sorted(map(str, owner))
+        listed = f"; known: {', '.join(known)}" if known else ""
+        return f"no field {name!r}{did_you_mean(str(name), known) or listed}"
 
 
 class _Environment(SandboxedEnvironment):
@@ -271,28 +278,26 @@ def _environment(kind: type[_Environment]) -> _Environment:
 
 
 class _NullError(Exception):
-    """A value that becomes text is null."""
-
     def __init__(self, name: str) -> None:
-        super().__init__(f"{name} is null, which would read 'None'")
+        super().__init__(f"{name} is null and would be rendered as 'None'")
         self.name = name
 
 
 def _spot(value: Any, name: str) -> Any:
-    return nulls_in(value, name, _refuse_null)
+    return report_null(value, name, _refuse_null)
 
 
 def _refuse_null(name: str) -> None:
     raise _NullError(name)
 
 
-def _told(error: BaseException, text: str, names: list[str]) -> str:
+def _error_message(error: BaseException, text: str, names: list[str]) -> str:
     ours = isinstance(error, UndefinedError | _NullError | EvalsError)
     kind = "" if ours else f"{type(error).__name__}: "
     unknown = _UNKNOWN.fullmatch(str(error))
     hint = ""
     if unknown and isinstance(error, UndefinedError):
-        hint = did_you_mean(unknown[1], names) or f"; there are: {', '.join(names)}"
+        hint = did_you_mean(unknown[1], names) or f"; known: {', '.join(names)}"
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == "<template>"]
     where = f" (line {lines[-1]} of the template)" if lines and "\n" in text else ""

@@ -1,7 +1,7 @@
-"""The text files of a folder as rows: one a file, in the order of their paths.
+"""Reads the text files of a folder as rows, one per file, ordered by path.
 
-Each has ``sample_id`` (SHA-256 of its bytes), ``file_name`` and ``content``. A block of
-YAML between ``---`` at its start adds columns, and is no part of the content.
+Columns are ``sample_id`` (SHA-256 of the bytes), ``file_name`` and ``content``. YAML
+front matter between ``---`` lines adds columns and is not part of the content.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ _SKIPPED = ".pdf"
 
 
 def read_folder(folder: Path, extension: str = "") -> list[dict[str, Any]]:
-    """The rows of a folder and everything below it.
+    """Return the rows of a folder and its subfolders.
 
     Args:
         folder: The folder.
-        extension: Without a dot, in lower case; empty for all files but PDFs.
+        extension: Without a dot, in lower case; empty for all files except PDFs.
 
     Raises:
         TaskFileError: A file is not UTF-8.
     """
     paths = [path for path in folder.rglob("*") if path.is_file()]
-    wanted = [
+    selected = [
         path
         for path in paths
         if path.suffix.lower() != _SKIPPED
         and (not extension or path.suffix.lower() == f".{extension}")
     ]
-    ordered = sorted(wanted, key=lambda path: path.relative_to(folder).as_posix())
+    ordered = sorted(selected, key=lambda path: path.relative_to(folder).as_posix())
     return [_row(path) for path in ordered]
 
 
 def _row(path: Path) -> dict[str, Any]:
     raw = path.read_bytes()
-    columns, content = _parted(decode_text(raw, path).replace("\r\n", "\n"))
+    columns, content = _split_front_matter(decode_text(raw, path).replace("\r\n", "\n"))
     own = {
         "sample_id": hashlib.sha256(raw).hexdigest(),
         "file_name": path.name,
@@ -52,16 +52,16 @@ def _row(path: Path) -> dict[str, Any]:
     return {**columns, **own}
 
 
-def _parted(text: str) -> tuple[dict[str, Any], str]:
-    """Columns of the block at the start, and the rest; a block that is none is left
-    where it is."""
+def _split_front_matter(text: str) -> tuple[dict[str, Any], str]:
+    """Return the columns of the front matter and the rest; invalid front matter is
+    content."""
     match = _FRONT.match(text)
     if match is None:
         return {}, text
     try:
-        found = yaml.load(match["block"] or "", BoundedLoader)
+        columns = yaml.load(match["block"] or "", BoundedLoader)
     except (yaml.YAMLError, ValueError, RecursionError):
         return {}, text
-    if not isinstance(found, dict):
+    if not isinstance(columns, dict):
         return {}, text
-    return {str(name): value for name, value in found.items()}, text[match.end() :]
+    return {str(name): value for name, value in columns.items()}, text[match.end() :]

@@ -1,4 +1,4 @@
-"""Objects that hold text in one of their fields, and are no text themselves."""
+"""Base class of objects that contain text but are not strings."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Mapping
 
 
 class Structured:
-    """An object whose comparison with a string is an error: the result would always be
-    False, and score right answers as wrong."""
+    """An object that cannot be compared with a string: the result would always be False
+    and score correct answers as wrong."""
 
     __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are the same object.
+        """Return whether both are the same object.
 
         Raises:
-            TypeError: The other one is a string.
+            TypeError: The other object is a string.
         """
         refuse_text(self, other)
         return self is other
@@ -24,14 +24,15 @@ class Structured:
 
 
 def refuse_text(one: object, other: object) -> None:
-    """Refuse to compare a structured object with a string.
+    """Refuse to compare an object with a string.
 
     Raises:
-        TypeError: The other one is a string.
+        TypeError: The other object is a string.
     """
     if isinstance(other, str):
         keys = f": {', '.join(map(str, one))}" if isinstance(one, Mapping) else ""
         raise TypeError(
-            f"{type(one).__name__} is compared with the string {other!r:.60}, which is "
+            f"{type(one).__name__} was compared with the string "
+            f"{other!r:.60}, which is "
             f"never equal; compare one of its fields{keys}"
         )

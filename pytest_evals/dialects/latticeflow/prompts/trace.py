@@ -1,8 +1,8 @@
-"""A conversation as a list of items, and what templates and snippets ask of it.
+"""A conversation as a list of items, with the accessors of templates and snippets.
 
-Facts: ``latticeflow-core`` 3.17.0. What comes before the first message of the user is
-the preamble, and no part of the conversation proper; a trace without such a message has
-its system messages at the beginning as preamble.
+Source: ``latticeflow-core`` 3.17.0. Items before the first user message are the
+preamble and not part of the conversation. In a trace without user messages, the leading
+system messages are the preamble.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from pytest_evals.dialects.latticeflow.prompts.items import items_of, text_of
-from pytest_evals.dialects.latticeflow.prompts.message_types import Part, plain, wrapped
+from pytest_evals.dialects.latticeflow.prompts.message_types import Part, unwrap, wrap
 from pytest_evals.dialects.latticeflow.prompts.text_objects import (
     Structured,
     refuse_text,
@@ -20,55 +20,54 @@ from pytest_evals.dialects.latticeflow.prompts.text_objects import (
 from pytest_evals.errors import DocumentError
 
 
-class _Listed(Structured):
-    """Questions that a turn answers as well as a whole trace."""
+class _ItemAccessors(Structured):
+    """Accessors that turns and traces share."""
 
-    def _own(self) -> Sequence[Part]:
+    def _own_items(self) -> Sequence[Part]:
         raise NotImplementedError
 
     @property
     def assistant_messages(self) -> list[Part]:
         """Messages of the assistant."""
-        return _messages(self._own(), "assistant")
+        return _messages(self._own_items(), "assistant")
 
     @property
     def function_calls(self) -> list[Part]:
-        """Calls of functions."""
-        return _of_type(self._own(), "function_call")
+        """Function calls."""
+        return _of_type(self._own_items(), "function_call")
 
     @property
     def function_outputs(self) -> list[Part]:
-        """What functions gave."""
-        return _of_type(self._own(), "function_call_output")
+        """Outputs of functions."""
+        return _of_type(self._own_items(), "function_call_output")
 
     @property
     def function_call_pairs(self) -> list[tuple[Part, Part | None]]:
-        """Each call with what it gave; ``None`` if it gave nothing."""
+        """Each call with its output, or with ``None``."""
         given = {output.get("call_id"): output for output in self.function_outputs}
         return [(call, given.get(call.get("call_id"))) for call in self.function_calls]
 
 
-class TraceTurn(_Listed):
-    """A message of the user, and what was done about it."""
+class TraceTurn(_ItemAccessors):
+    """A user message and the items up to the next one."""
 
     def __init__(self, user_message: Part, assistant_items: list[Part]) -> None:
-        """The message, and all items until the next one."""
+        """Create a turn from a user message and its items."""
         self.user_message = user_message
         self.assistant_items = assistant_items
 
-    def _own(self) -> Sequence[Part]:
+    def _own_items(self) -> Sequence[Part]:
         return self.assistant_items
 
 
-class Trace(_Listed):
+class Trace(_ItemAccessors):
     """A conversation.
 
     Args:
-        items: What was said and done.
-        events: What a recorder has kept beside; with ``item`` in them they are where
-            the items come from.
-        metadata: Whatever was noted.
-        span_id, span_name, span_type: What a recorder calls it.
+        items: Its items.
+        events: Recorded events; if they have an ``item``, they replace ``items``.
+        metadata: Recorded metadata.
+        span_id, span_name, span_type: The recorder's span.
     """
 
     FORMAT: ClassVar[str] = "open_responses"
@@ -80,29 +79,29 @@ class Trace(_Listed):
         metadata: Mapping[str, Any] | None = None,
         **span: Any,
     ) -> None:
-        """Take items in any form that is understood.
+        """Create a trace from items in any supported form.
 
         Raises:
-            DocumentError: Something is no item.
+            DocumentError: An entry is not an item.
         """
-        self.events = [wrapped(event) for event in events or ()]
+        self.events = [wrap(event) for event in events or ()]
         recorded = [e["item"] for e in self.events if "item" in e]
         self.items = items_of(recorded or items or ())
-        self.metadata = wrapped(metadata or {})
+        self.metadata = wrap(metadata or {})
         self.span_id = span.get("span_id")
         self.span_name = span.get("span_name")
         self.span_type = span.get("span_type")
 
     @classmethod
     def from_items(cls, items: Iterable[Any]) -> Trace:
-        """A trace of these items."""
+        """Return a trace of the items."""
         return cls(items)
 
     def __eq__(self, other: object) -> bool:
-        """Whether the same was said and done.
+        """Compare items.
 
         Raises:
-            TypeError: The other one is a string.
+            TypeError: The other object is a string.
         """
         refuse_text(self, other)
         return isinstance(other, Trace) and self.items == other.items
@@ -110,26 +109,28 @@ class Trace(_Listed):
     __hash__ = None  # type: ignore[assignment]  # its items may change
 
     def __str__(self) -> str:
-        """What was said, a paragraph a message."""
-        told = [f"{i.get('role')}: {text_of(i) or ''}" for i in self._said()]
-        return "\n\n".join(told)
+        """Return the messages, one paragraph each."""
+        paragraphs = [
+            f"{i.get('role')}: {text_of(i) or ''}" for i in self._all_messages()
+        ]
+        return "\n\n".join(paragraphs)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
-        found = {"items": plain(self.items)}
+        """Return the trace as JSON values."""
+        found = {"items": unwrap(self.items)}
         if self.metadata:
-            found["metadata"] = plain(self.metadata)
+            found["metadata"] = unwrap(self.metadata)
         return found
 
-    def _own(self) -> Sequence[Part]:
+    def _own_items(self) -> Sequence[Part]:
         return self.conversation_items
 
-    def _said(self) -> list[Part]:
+    def _all_messages(self) -> list[Part]:
         return _of_type(self.items, "message")
 
     @property
-    def _begin(self) -> int:
-        """Items of the preamble."""
+    def _preamble_length(self) -> int:
+        """Number of items in the preamble."""
         for n, item in enumerate(self.items):
             if _is_message(item, "user"):
                 return n
@@ -140,13 +141,13 @@ class Trace(_Listed):
 
     @property
     def preamble(self) -> list[Part]:
-        """The items before the conversation proper."""
-        return self.items[: self._begin]
+        """Items before the conversation."""
+        return self.items[: self._preamble_length]
 
     @property
     def conversation_items(self) -> list[Part]:
-        """All items after the preamble."""
-        return self.items[self._begin :]
+        """Items after the preamble."""
+        return self.items[self._preamble_length :]
 
     @property
     def system_messages(self) -> list[Part]:
@@ -155,12 +156,12 @@ class Trace(_Listed):
 
     @property
     def user_messages(self) -> list[Part]:
-        """Messages of the user."""
+        """User messages."""
         return _messages(self.conversation_items, "user")
 
     @property
     def turns(self) -> list[TraceTurn]:
-        """The conversation, cut before each message of the user."""
+        """The conversation, split before each user message."""
         found: list[TraceTurn] = []
         for item in self.conversation_items:
             if _is_message(item, "user"):
@@ -170,53 +171,53 @@ class Trace(_Listed):
         return found
 
     def get_last_assistant_text(self) -> str | None:
-        """The last that the assistant said; ``None`` if it said nothing."""
+        """Return the last assistant message, or ``None``."""
         messages = _messages(self.items, "assistant")
         return text_of(messages[-1]) if messages else None
 
     def get_last_user_text(self) -> str | None:
-        """The last that the user said; ``None`` if they said nothing."""
+        """Return the last user message, or ``None``."""
         messages = _messages(self.items, "user")
         return text_of(messages[-1]) if messages else None
 
     def get_first_system_prompt(self) -> str | None:
-        """What the first system message says; ``None`` if there is none."""
+        """Return the first system message, or ``None``."""
         messages = _messages(self.items, "system")
         return text_of(messages[0]) if messages else None
 
     def get_function_calls_by_name(self, name: str) -> list[Part]:
-        """Calls of one function."""
+        """Return the calls of one function."""
         return [call for call in self.function_calls if call.get("name") == name]
 
     def get_function_output_for_call(self, call_id: str) -> Part | None:
-        """What a call gave; ``None`` if it gave nothing."""
+        """Return the output of a call, or ``None``."""
         found = [o for o in self.function_outputs if o.get("call_id") == call_id]
         return found[0] if found else None
 
     def get_function_call_pairs(self) -> list[tuple[Part, Part | None]]:
-        """Each call with what it gave."""
+        """Return each call with its output."""
         return self.function_call_pairs
 
     def get_function_call_arguments(self, call: Mapping[str, Any]) -> Any:
-        """The arguments of a call, as values."""
-        return wrapped(json.loads(call["arguments"]))
+        """Return the parsed arguments of a call."""
+        return wrap(json.loads(call["arguments"]))
 
     def get_function_output_text(self, output: Mapping[str, Any]) -> str:
-        """What a function gave, as text."""
+        """Return the output of a function as text."""
         given = output["output"]
         return given if isinstance(given, str) else text_of({"content": given}) or ""
 
     def spans(self) -> list[Part]:
-        """Events that a recorder has given a span."""
+        """Return the events that have a span."""
         return [event for event in self.events if event.get("span_id")]
 
 
 def trace_of(recorded: Any) -> Trace:
-    """The trace of a column: a trace, a list of items or of messages, a mapping that
-    holds one of them, or any of these as JSON.
+    """Return the trace of a column: a trace, a list of items or messages, a mapping
+    that contains one of them, or any of these as JSON.
 
     Raises:
-        DocumentError: It is none of that.
+        DocumentError: It is none of these.
     """
     if isinstance(recorded, Trace):
         return recorded
@@ -224,7 +225,7 @@ def trace_of(recorded: Any) -> Trace:
         try:
             recorded = json.loads(recorded)
         except (ValueError, RecursionError):
-            raise DocumentError(f"a trace is no JSON: {recorded!r:.80}") from None
+            raise DocumentError(f"invalid JSON in a trace: {recorded!r:.80}") from None
     if isinstance(recorded, list | tuple):
         return Trace(recorded)
     if isinstance(recorded, Mapping):
@@ -234,7 +235,7 @@ def trace_of(recorded: Any) -> Trace:
                 if name == "messages":
                     known["items"] = recorded[name]
                 return Trace(**{str(n): o for n, o in known.items()})
-    raise DocumentError(f"this is no trace: {recorded!r:.80}")
+    raise DocumentError(f"not a trace: {recorded!r:.80}")
 
 
 def _of_type(items: Iterable[Part], kind: str) -> list[Part]:

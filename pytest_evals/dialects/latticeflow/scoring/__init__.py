@@ -1,1 +1,1 @@
-"""Scorers: what is said of a sample and its output, and what that adds up to."""
+"""Scorers: score a sample and its output, and aggregate the scores."""

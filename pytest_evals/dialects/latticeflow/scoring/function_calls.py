@@ -1,4 +1,5 @@
-"""``function_call_coverage``: which of the functions that should be called were."""
+"""Reads ``function_call_coverage`` scorers, which check that required functions were
+called."""
 
 from __future__ import annotations
 
@@ -9,21 +10,21 @@ from typing import Any
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.latticeflow.metrics.call_coverage import SCORES, Call, cover
-from pytest_evals.dialects.latticeflow.prompts.message_types import plain
+from pytest_evals.dialects.latticeflow.prompts.message_types import unwrap
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts
-from pytest_evals.dialects.latticeflow.scoring.strings import listed, rendered
+from pytest_evals.dialects.latticeflow.scoring.strings import parse_literal, target_from
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
-from pytest_evals.dialects.latticeflow.solvers.template_fields import Lines, template
+from pytest_evals.dialects.latticeflow.solvers.template_fields import Models, template
 from pytest_evals.dialects.yaml_reader.section import Section
 
 _MODES = ("any_order", "in_order")
 
 
-def read_coverage(section: Section, _lines: Lines, has_solver: bool) -> ScorerParts:
-    """The scorer of a section; what is wrong with it are problems of the file."""
+def read_coverage(section: Section, _models: Models, has_solver: bool) -> ScorerParts:
+    """Return the scorer; errors are added to the problems of the section."""
     required = template(
         section, "function_calls", "{{ sample.function_calls | tojson }}"
     )
@@ -36,38 +37,39 @@ def read_coverage(section: Section, _lines: Lines, has_solver: bool) -> ScorerPa
     def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
         yield from ()
         assert output is not None, "there is a solver"
-        wanted = _required(required, sample)
-        made = [_made(call) for call in output.trace.function_calls]
-        found = cover(wanted, made, in_order=in_order)
-        return SampleScore(found.values, found.metadata)
+        required_calls = _required(required, sample)
+        calls = [_actual_call(call) for call in output.trace.function_calls]
+        coverage = cover(required_calls, calls, in_order=in_order)
+        return SampleScore(coverage.values, coverage.metadata)
 
-    return ScorerParts(dialogue=dialogue, scores=SCORES, target=rendered(required))
+    return ScorerParts(dialogue=dialogue, scores=SCORES, target=target_from(required))
 
 
 def _required(template: SampleTemplate, sample: Sample) -> list[Call]:
-    given = listed(template, sample)
-    if not isinstance(given, list | tuple):
-        what = f"function_calls gives no list: {given!r:.80}"
+    value = parse_literal(template, sample)
+    if not isinstance(value, list | tuple):
+        what = f"function_calls must be a list, not {value!r:.80}"
         raise FieldError(what, template.place, '["lookup", {"name": "book"}]')
-    return [_call(one, template) for one in given]
+    return [_call(one, template) for one in value]
 
 
-def _call(given: Any, template: SampleTemplate) -> Call:
-    if isinstance(given, str):
-        return Call(given)
-    known = isinstance(given, Mapping) and set(given) <= {"name", "arguments"}
-    if not known or not isinstance(given.get("name"), str):
+def _call(value: Any, template: SampleTemplate) -> Call:
+    if isinstance(value, str):
+        return Call(value)
+    known = isinstance(value, Mapping) and set(value) <= {"name", "arguments"}
+    if not known or not isinstance(value.get("name"), str):
         what = (
-            f"function_calls: a call is a name or name and arguments, not {given!r:.80}"
+            "function_calls: a call must be a name, or name and arguments, "
+            f"not {value!r:.80}"
         )
         raise FieldError(what, template.place)
-    return Call(given["name"], given.get("arguments"))
+    return Call(value["name"], value.get("arguments"))
 
 
-def _made(call: Mapping[str, Any]) -> Call:
-    """A call of the trace; arguments that are no JSON never match."""
+def _actual_call(call: Mapping[str, Any]) -> Call:
+    """Return a call of the trace; arguments with invalid JSON never match."""
     try:
         arguments = json.loads(call.get("arguments") or "")
     except (TypeError, ValueError, RecursionError):
         arguments = None
-    return Call(str(call.get("name")), plain(arguments))
+    return Call(str(call.get("name")), unwrap(arguments))

@@ -1,8 +1,8 @@
-"""Scorers that ask a model: a classifier, a labeler and a grader.
+"""Scorers that call a model: classifier, labeler and grader.
 
-The default system prompts and the instructions after the task's own prompt are ours:
-LatticeFlow does not publish its instructions. A bare label or number is understood as
-well as the JSON that they ask for.
+The default system prompts and the instructions after the task's prompt are our own,
+because LatticeFlow does not publish its instructions. A bare label or number is
+accepted as well as the requested JSON.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts, variables_of
+from pytest_evals.dialects.latticeflow.solvers.model_client import ModelClient
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
-from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain
 from pytest_evals.dialects.latticeflow.solvers.template_fields import (
-    Lines,
-    line_to,
+    Models,
+    model_client,
     template,
     text_template,
 )
@@ -40,46 +40,46 @@ _LABELER = "You label texts and data, carefully and consistently."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judge:
-    """A model, what it is asked, and how its reply is read.
+    """A judge model, its prompts and the format of its reply.
 
     Args:
-        line: To the model.
-        system: Who it is.
-        user: What it is asked.
-        form: What its reply holds.
-        is_structured: Whether the model is made to keep to that form.
+        client: Client of the model.
+        system: System prompt.
+        user: User prompt.
+        form: Format of the reply.
+        is_structured: Whether the model must use structured output.
     """
 
-    line: SolverChain
+    client: ModelClient
     system: SampleTemplate
     user: SampleTemplate
     form: _Form
     is_structured: bool
 
     def ask(self, sample: Sample, output: SolverOutput | None) -> Dialogue[str]:
-        """Its reply."""
+        """Return the judge's reply."""
         variables = variables_of(sample, output)
         user = f"{self.user.render(variables)}\n\n{self.form.instructions}"
-        given: dict[str, Any] = {
+        model_input: dict[str, Any] = {
             "messages": [
                 {"role": "system", "content": self.system.render(variables)},
                 {"role": "user", "content": user},
             ]
         }
         if self.is_structured:
-            given["response_format"] = self.form.response_format
-        (response,) = yield (self.line.ask(given, sample),)
-        return self.line.read(response).text
+            model_input["response_format"] = self.form.response_format
+        (response,) = yield (self.client.ask(model_input, sample),)
+        return self.client.read(response).text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Form:
-    """What a reply holds: a value, the reasoning and how sure the judge is.
+    """Format of a reply: a value, the reasoning and the confidence.
 
     Args:
         key: Name of the value.
         value: Its JSON schema.
-        words: What it is, in words.
+        words: Its description.
     """
 
     key: str
@@ -88,7 +88,7 @@ class _Form:
 
     @property
     def instructions(self) -> str:
-        """In words."""
+        """Instructions for the judge."""
         return (
             "Reply with a JSON object and nothing else. It has the keys "
             f'"{self.key}" ({self.words}), "reasoning" (a short text) and "confidence" '
@@ -97,7 +97,7 @@ class _Form:
 
     @property
     def response_format(self) -> dict[str, Any]:
-        """As OpenAI's API takes it."""
+        """``response_format`` of OpenAI's API."""
         properties = {
             "reasoning": {"type": "string"},
             self.key: self.value,
@@ -115,65 +115,63 @@ class _Form:
         }
 
 
-def read_classifier(section: Section, lines: Lines, _has_solver: bool) -> ScorerParts:
-    """``model_as_a_judge_classifier``: right where the label is one of the correct."""
-    right = _labels(section, "correct_labels", required=True)
-    wrong = _labels(section, "incorrect_labels", required=True)
-    for label in sorted({*right} & {*wrong}):
-        what = f"{label!r} is a correct label and an incorrect one"
+def read_classifier(section: Section, models: Models, _has_solver: bool) -> ScorerParts:
+    """Return a ``model_as_a_judge_classifier`` scorer."""
+    correct = _labels(section, "correct_labels", required=True)
+    incorrect = _labels(section, "incorrect_labels", required=True)
+    for label in sorted({*correct} & {*incorrect}):
+        what = f"{label!r} is both a correct and an incorrect label"
         section.problem("incorrect_labels", what)
-    if not (section.values.get("correct_labels") or wrong):
-        section.problem("correct_labels", "there are no labels", "correct_labels: [A]")
-    labels = [*right, *wrong]
-    judge = _read(section, lines, _JUDGE, _label_form("prediction", labels))
+    if not (section.values.get("correct_labels") or incorrect):
+        section.problem("correct_labels", "labels are missing", "correct_labels: [A]")
+    labels = [*correct, *incorrect]
+    judge = _read_judge(section, models, _JUDGE, _label_form("prediction", labels))
 
     def read(reply: str) -> SampleScore:
-        verdict = read_label(reply, ("prediction", "label"), labels)
-        values = {"is_correct": verdict.value in right}
-        metadata = {"prediction": verdict.value, **verdict.metadata}
+        judgement = read_label(reply, ("prediction", "label"), labels)
+        values = {"is_correct": judgement.value in correct}
+        metadata = {"prediction": judgement.value, **judgement.metadata}
         return SampleScore(values, metadata)
 
-    return _scoring(judge, read, "is_correct")
+    return _judge_parts(judge, read, "is_correct")
 
 
-def read_labeler(section: Section, lines: Lines, _has_solver: bool) -> ScorerParts:
-    """``labeler_via_model``: a label, of those that are valid."""
+def read_labeler(section: Section, models: Models, _has_solver: bool) -> ScorerParts:
+    """Return a ``labeler_via_model``: a label, from the valid ones."""
     labels = _labels(section, "valid_labels", required=False)
-    judge = _read(section, lines, _LABELER, _label_form("label", labels))
+    judge = _read_judge(section, models, _LABELER, _label_form("label", labels))
 
     def read(reply: str) -> SampleScore:
-        verdict = read_label(reply, ("label", "prediction"), labels)
-        return SampleScore({"label": verdict.value}, verdict.metadata)
+        judgement = read_label(reply, ("label", "prediction"), labels)
+        return SampleScore({"label": judgement.value}, judgement.metadata)
 
-    return _scoring(judge, read, "label")
+    return _judge_parts(judge, read, "label")
 
 
-def read_grader(section: Section, lines: Lines, _has_solver: bool) -> ScorerParts:
-    """``model_as_a_judge_scorer``: a grade, of which 0 to 1 is made."""
-    least = float(section.take("score_min", (int, float), 0.0))
-    most = float(section.take("score_max", (int, float), 1.0))
-    if not (math.isfinite(least) and math.isfinite(most) and least < most):
-        what = (
-            f"score_max is more than score_min, and {most:g} is not more than {least:g}"
-        )
+def read_grader(section: Section, models: Models, _has_solver: bool) -> ScorerParts:
+    """Return a ``model_as_a_judge_scorer``: a score, scaled to 0 to 1."""
+    minimum = float(section.take("score_min", (int, float), 0.0))
+    maximum = float(section.take("score_max", (int, float), 1.0))
+    if not (math.isfinite(minimum) and math.isfinite(maximum) and minimum < maximum):
+        what = f"score_max ({maximum:g}) must be greater than score_min ({minimum:g})"
         section.problem("score_max", what)
     form = _Form(
         key="score",
-        value={"type": "number", "minimum": least, "maximum": most},
-        words=f"a number from {least:g} to {most:g}",
+        value={"type": "number", "minimum": minimum, "maximum": maximum},
+        words=f"a number from {minimum:g} to {maximum:g}",
     )
-    judge = _read(section, lines, _JUDGE, form)
+    judge = _read_judge(section, models, _JUDGE, form)
 
     def read(reply: str) -> SampleScore:
-        verdict: JudgeLabel = read_grade(reply, least, most)
-        share = (verdict.value - least) / (most - least)
-        metadata = {"raw_score": verdict.value, **verdict.metadata}
+        judgement: JudgeLabel = read_grade(reply, minimum, maximum)
+        share = (judgement.value - minimum) / (maximum - minimum)
+        metadata = {"raw_score": judgement.value, **judgement.metadata}
         return SampleScore({"score": share}, metadata)
 
-    return replace(_scoring(judge, read, "score"), scale=Span(least, most))
+    return replace(_judge_parts(judge, read, "score"), scale=Span(minimum, maximum))
 
 
-def _scoring(
+def _judge_parts(
     judge: _Judge | None, read: Callable[[str], SampleScore], score: str
 ) -> ScorerParts:
     if judge is None:
@@ -186,15 +184,23 @@ def _scoring(
     return ScorerParts(dialogue=dialogue, scores=(score,))
 
 
-def _read(section: Section, lines: Lines, system: str, form: _Form) -> _Judge | None:
-    line = line_to(section, "model_key", lines)
-    who = text_template(section, "system_prompt", section.text("system_prompt", system))
+def _read_judge(
+    section: Section, models: Models, system: str, form: _Form
+) -> _Judge | None:
+    client = model_client(section, "model_key", models)
+    system_prompt = text_template(
+        section, "system_prompt", section.text("system_prompt", system)
+    )
     user = template(section, "user_prompt", "Is {{ sample.answer }} right?")
     is_structured = section.flag("use_structured_outputs")
-    if who is None or user is None:
+    if system_prompt is None or user is None:
         return None
     return _Judge(
-        line=line, system=who, user=user, form=form, is_structured=is_structured
+        client=client,
+        system=system_prompt,
+        user=user,
+        form=form,
+        is_structured=is_structured,
     )
 
 
@@ -212,15 +218,15 @@ def _labels(section: Section, key: str, *, required: bool) -> list[str]:
         section.raw(key)
         section.problem(key, f"{key} is missing", f'{key}: ["…"]')
         return []
-    found = []
+    labels = []
     for label in section.take(key, list, []):
         if isinstance(label, str) and label.strip():
-            found.append(label)
+            labels.append(label)
             continue
         fix = ""
         if isinstance(label, bool):
             fix = "quote it: YAML reads yes, no, on and off as true and false"
         elif isinstance(label, int | float):
             fix = f'"{label}"'
-        section.problem(key, f"a label is a text, not {label!r}", fix)
-    return found
+        section.problem(key, f"a label must be a string, not {label!r}", fix)
+    return labels

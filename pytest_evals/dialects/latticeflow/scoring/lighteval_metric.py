@@ -1,6 +1,7 @@
-"""``lighteval``: a metric of lighteval's by its name, with one answer a sample.
+"""Reads ``lighteval`` scorers: one of lighteval's metrics, by name, with one answer per
+sample.
 
-No scorer of LatticeFlow's; other tools refuse the type.
+This type is an extension; other LatticeFlow tools reject it.
 """
 
 from __future__ import annotations
@@ -14,26 +15,29 @@ from pytest_evals.core.dialogue import Ask, Dialogue
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.request import Response
-from pytest_evals.dialects.latticeflow.metrics.measures import lacking, mean_measure
-from pytest_evals.dialects.latticeflow.metrics.rows import flat
+from pytest_evals.dialects.latticeflow.metric_values import NOTHING, MetricValue
+from pytest_evals.dialects.latticeflow.metrics.measures import (
+    mean_measure,
+    missing_message,
+)
+from pytest_evals.dialects.latticeflow.metrics.rows import flatten
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts
 from pytest_evals.dialects.latticeflow.scoring.strings import (
-    answer_said,
+    answer_text,
     needs_answer,
-    rendered,
+    target_from,
 )
+from pytest_evals.dialects.latticeflow.solvers.model_client import ModelClient
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
-from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain
 from pytest_evals.dialects.latticeflow.solvers.template_fields import (
-    Lines,
-    line_to,
+    Models,
+    model_client,
     required_text,
     template,
 )
-from pytest_evals.dialects.latticeflow.task_metrics import NOTHING, Number
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.lighteval.judge_adapter import JudgedMetric, judged
@@ -45,21 +49,21 @@ from pytest_evals.scorers.lighteval.task_metric import TaskMetric
 from pytest_evals.scorers.metric_value import plain
 
 
-def read_named(section: Section, lines: Lines, has_solver: bool) -> ScorerParts:
-    """The scorer of a section; what is wrong with it are problems of the file."""
+def read_lighteval(section: Section, models: Models, has_solver: bool) -> ScorerParts:
+    """Return the scorer; errors are added to the problems of the section."""
     metric = _metric(section)
-    truth = template(section, "ground_truth", "…", required=False)
+    reference = template(section, "ground_truth", "…", required=False)
     value = template(section, "value", "{{ sample.answer }}", required=False)
     needs_answer(section, has_solver or value is not None)
-    judge = _judge(section, metric, lines)
+    judge = _judge(section, metric, models)
     if metric is None:
         return ScorerParts()
-    named = _Named(metric, truth, value, judge)
+    scorer = _LightevalScorer(metric, reference, value, judge)
     return ScorerParts(
-        dialogue=named.dialogue,
+        dialogue=scorer.dialogue,
         scores=metric.names,
-        numbers=tuple(_numbers(metric)),
-        target=rendered(truth) if truth else None,
+        metric_values=tuple(_numbers(metric)),
+        target=target_from(reference) if reference else None,
     )
 
 
@@ -80,68 +84,71 @@ def _metric(section: Section) -> TaskMetric | None:
 
 def _check(metric: TaskMetric, name: str) -> None:
     if metric.metric.category is not SamplingMethod.GENERATIVE:
-        raise EvalsError(f"metric {name!r} measures log-probabilities, and no answers")
+        raise EvalsError(f"metric {name!r} scores log-probabilities, not answers")
     if getattr(metric.metric.sample_level_fn, "executes_answers", False):
-        raise EvalsError(f"metric {name!r} executes answers, and this dialect does not")
-    wanted = metric.metric.num_samples()
-    if wanted is not None and wanted > 1:
         raise EvalsError(
-            f"metric {name!r} needs {wanted} answers at once, and a scorer sees one\n"
-            "  fix: trials, whose aggregators add up several"
+            f"metric {name!r} executes answers, which LatticeFlow tasks do not support"
+        )
+    n_answers = metric.metric.num_samples()
+    if n_answers is not None and n_answers > 1:
+        raise EvalsError(
+            f"metric {name!r} needs {n_answers} answers at once, but a "
+            "scorer gets one\n"
+            "  fix: use trials with aggregators"
         )
 
 
 def _judge(
-    section: Section, metric: TaskMetric | None, lines: Lines
-) -> SolverChain | None:
+    section: Section, metric: TaskMetric | None, models: Models
+) -> ModelClient | None:
     if metric is not None and metric.judges:
-        return line_to(section, "model_key", lines)
+        return model_client(section, "model_key", models)
     if section.raw("model_key") is not None and metric is not None:
-        section.problem("model_key", f"metric {metric.names[0]!r} asks no judge")
+        section.problem("model_key", f"metric {metric.names[0]!r} does not use a judge")
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class _Named:
-    """A metric, and what it is shown.
+class _LightevalScorer:
+    """A lighteval metric and its inputs.
 
     Args:
         metric: The metric.
-        truth: Gives the reference, if there is one.
-        value: Gives the answer; without it the solver's counts.
-        judge: Whom the metric asks, if it asks somebody.
+        reference: Template of the reference, if any.
+        value: Template of the answer; without it, the solver's answer.
+        judge: Client of the judge that the metric calls, if any.
     """
 
     metric: TaskMetric
-    truth: SampleTemplate | None
+    reference: SampleTemplate | None
     value: SampleTemplate | None
-    judge: SolverChain | None
+    judge: ModelClient | None
 
     def dialogue(
         self, sample: Sample, output: SolverOutput | None
     ) -> Dialogue[SampleScore]:
-        """What the metric says of a sample."""
-        golds = [self.truth.render({"sample": sample})] if self.truth else []
+        """Return the score of a sample."""
+        golds = [self.reference.render({"sample": sample})] if self.reference else []
         doc = Doc(
             _question(output), golds, list(range(len(golds))), specific=dict(sample)
         )
-        response = ModelResponse(text=[answer_said(self.value, sample, output)])
+        response = ModelResponse(text=[answer_text(self.value, sample, output)])
         part = JudgedMetric(self.metric, doc, response)
         response = yield from judged(part, partial(self._ask, sample), self._read)
         measured = self.metric.measure(doc, response)
         for one in measured:
             if one.unscored:
                 raise DocumentError(one.unscored)
-        values = {one.metric: _listed(plain(one.value)) for one in measured}
+        values = {one.metric: _as_list(plain(one.value)) for one in measured}
         metadata = {"answer_gt": golds[0]} if golds else {}
         return SampleScore(values, {**metadata, "answer_pred": response.text[0]})
 
     def _read(self, response: Response) -> str:
-        assert self.judge is not None, "read_named gives a judge to who asks one"
+        assert self.judge is not None, "metrics with a judge have a client"
         return self.judge.read(response).text
 
     def _ask(self, sample: Sample, question: JudgeQuestion) -> Ask:
-        assert self.judge is not None, "read_named gives a judge to who asks one"
+        assert self.judge is not None, "metrics with a judge have a client"
         request = question.request
         messages = [
             {"role": one.role, "content": one.content}
@@ -152,50 +159,51 @@ class _Named:
         return self.judge.ask(given, sample)
 
 
-def _listed(value: Any) -> Any:
-    """Pairs as lists: a tuple would be taken for a sample's rows."""
+def _as_list(value: Any) -> Any:
+    """Return tuples as lists, because a tuple contains the values of several rows."""
     return list(value) if isinstance(value, tuple) else value
 
 
 def _question(output: SolverOutput | None) -> str:
-    """What the user said last, for metrics that look at the question."""
+    """Return the last user message, for metrics that use the question."""
     return (output.trace.get_last_user_text() or "") if output else ""
 
 
-def _numbers(metric: TaskMetric) -> list[Number]:
-    """What adds up as in other dialects, each under its own name."""
+def _numbers(metric: TaskMetric) -> list[MetricValue]:
+    """Return the metric's values, aggregated as in other dialects, under their own
+    names."""
     found = []
-    for house in metric.metrics("none"):
-        if house.is_mean:
-            read = partial(_value, house.name)
-            lack, better = lacking(house.name), house.higher_is_better
-            how = mean_measure(house.name, read, lack, better, span=house.span).how
+    for one in metric.metrics("none"):
+        if one.is_mean:
+            read = partial(_value, one.name)
+            missing, better = missing_message(one.name), one.higher_is_better
+            how = mean_measure(one.name, read, missing, better, span=one.span).how
         else:
-            how = partial(_over_rows, house)
+            how = partial(_over_rows, one)
         found.append(
-            Number(
+            MetricValue(
                 scorer="",
                 metric="lighteval",
-                name=house.name,
-                read=partial(_read, house.name),
+                name=one.name,
+                read=partial(_read, one.name),
                 how=how,
-                tells_right=house.is_mean and house.higher_is_better is True,
+                is_correctness=one.is_mean and one.higher_is_better is True,
             )
         )
     return found
 
 
-def _over_rows(house: Metric, name: str) -> Metric:
-    """A number of all rows together; rows of one sample stand in a tuple."""
-    number = house.number
+def _over_rows(metric: Metric, name: str) -> Metric:
+    """Return a metric over all rows; several rows of one sample are a tuple."""
+    number = metric.number
     return replace(
-        house,
+        metric,
         name=name,
-        aggregate=lambda values: house.aggregate(flat(values)),
-        number=None if number is None else lambda values: number(flat(values)),
-        totals=None,  # sums of documents, of which rows are none
+        aggregate=lambda values: metric.aggregate(flatten(values)),
+        number=None if number is None else lambda values: number(flatten(values)),
+        totals=None,  # sums are per document, not per row
         statistic=None,
-        lacking=lacking(name),
+        lacking=missing_message(name),
     )
 
 

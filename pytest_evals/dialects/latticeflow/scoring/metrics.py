@@ -1,4 +1,4 @@
-"""From a scorer's ``metrics`` to its numbers."""
+"""Reads a scorer's ``metrics``."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from typing import Any
 
 from pytest_evals.core.metric import SHARE, Estimate
 from pytest_evals.dialects.latticeflow.header import check_key
+from pytest_evals.dialects.latticeflow.metric_values import NOTHING, MetricValue
 from pytest_evals.dialects.latticeflow.metrics.classification import (
     binary,
+    count_ratio,
     multiclass,
-    of_counts,
 )
 from pytest_evals.dialects.latticeflow.metrics.measures import (
     Measure,
-    extreme_of,
-    frequency_of,
-    mean_of,
-    several_of,
-    spread_of,
-    weighted_of,
+    extreme,
+    frequencies,
+    mean_field,
+    named_values_measure,
+    standard_deviation,
+    weighted_label,
 )
-from pytest_evals.dialects.latticeflow.metrics.rows import flat, number_of
+from pytest_evals.dialects.latticeflow.metrics.rows import flatten, number_of
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.snippets.snippet import (
     SnippetFunction,
     snippet_of,
 )
 from pytest_evals.dialects.latticeflow.solvers.template_fields import required_text
-from pytest_evals.dialects.latticeflow.task_metrics import NOTHING, Number
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.scorers.metric_value import plain
 
 _CORRECT = frozenset({"all_required_calls_made", "correct", "is_correct"})
-"""Scores that tell right from wrong."""
+"""Scores that mark an answer as correct."""
 
 
-def default_numbers(
+def default_metric_values(
     kind: str, scorer: str, scores: Sequence[str]
-) -> tuple[Number, ...]:
-    """The numbers of a scorer whose section says nothing of metrics.
+) -> tuple[MetricValue, ...]:
+    """Return the metric values of a scorer without ``metrics``.
 
     Args:
         kind: Its type.
@@ -49,20 +49,21 @@ def default_numbers(
         scores: Names of its scores.
     """
     if kind in _ACCURATE:
-        measure = mean_of("is_correct", "accuracy", SHARE)
-        return (_number(scorer, "accuracy", measure, True),)
+        measure = mean_field("is_correct", "accuracy", SHARE)
+        return (_metric_value(scorer, "accuracy", measure, True),)
     if kind == "labeler_via_model":
-        return (_number(scorer, "frequency", frequency_of("label", "frequency")),)
+        return (_metric_value(scorer, "frequency", frequencies("label", "frequency")),)
     return tuple(
         replace(
-            _number(scorer, name, mean_of(name, name), name in _CORRECT), field=name
+            _metric_value(scorer, name, mean_field(name, name), name in _CORRECT),
+            field=name,
         )
         for name in _DEFAULTS.get(kind, scores)
     )
 
 
 _SCALED = ("max", "mean", "min")
-"""Metrics on the scale of the score that they read."""
+"""Metrics on the same scale as the score that they aggregate."""
 _ACCURATE = ("string_equals", "string_equals_mcqa", "model_as_a_judge_classifier")
 _DEFAULTS: Mapping[str, Sequence[str]] = {
     "bleu": ("bleu_score",),
@@ -73,15 +74,15 @@ _DEFAULTS: Mapping[str, Sequence[str]] = {
 
 def read_metrics(
     section: Section, scorer: str, warnings: list[str]
-) -> tuple[Number, ...]:
-    """The numbers of a scorer, in the order of its metrics.
+) -> tuple[MetricValue, ...]:
+    """Return the metric values of a scorer, in the order of its metrics.
 
     Args:
         section: The scorer.
         scorer: Its key.
-        warnings: What is odd is added here.
+        warnings: Warnings are added here.
     """
-    found: list[Number] = []
+    result: list[MetricValue] = []
     keys: set[str] = set()
     for entry in section.entries("metrics"):
         kind = entry.one_of("type", "metric", sorted(_READERS), "")
@@ -90,14 +91,14 @@ def read_metrics(
             check_key(entry, "key", "a metric")
         if not kind:
             continue
-        key = _free(given or kind, keys)
+        key = _unique_key(given or kind, keys)
         if given is not None and key != given:
-            entry.problem("key", f"there is another metric called {given!r}")
+            entry.problem("key", f"duplicate metric {given!r}")
         elif key != (given or kind):
             place = entry.place("type")
             warnings.append(
-                f"{place}: there is another metric of type {kind} without a key; this "
-                f"one is called {key!r}"
+                f"{place}: several metrics of type {kind} have no key; this "
+                f"one is named {key!r}"
             )
         keys.add(key)
         measures = _READERS[kind](entry, key)
@@ -105,38 +106,42 @@ def read_metrics(
         field = str(entry.values.get("field")) if kind in _SCALED else ""
         for one in measures:
             by_labels = one.name == "accuracy" and kind.endswith("-classification")
-            tells = (kind == "mean" and field in _CORRECT) or by_labels
-            number = replace(_number(scorer, key, one, tells), field=field)
-            found.append(replace(number, read=_whole) if kind == "python" else number)
-    return tuple(found)
+            is_correctness = (kind == "mean" and field in _CORRECT) or by_labels
+            value = replace(
+                _metric_value(scorer, key, one, is_correctness), field=field
+            )
+            result.append(
+                replace(value, read=_values_and_metadata) if kind == "python" else value
+            )
+    return tuple(result)
 
 
-def _free(wanted: str, taken: set[str]) -> str:
-    names = [wanted, *(f"{wanted}_{n}" for n in range(2, len(taken) + 3))]
+def _unique_key(base: str, taken: set[str]) -> str:
+    names = [base, *(f"{base}_{n}" for n in range(2, len(taken) + 3))]
     return next(name for name in names if name not in taken)
 
 
-def _number(
-    scorer: str, metric: str, measure: Measure, tells_right: bool = False
-) -> Number:
-    return Number(
+def _metric_value(
+    scorer: str, metric: str, measure: Measure, is_correctness: bool = False
+) -> MetricValue:
+    return MetricValue(
         scorer=scorer,
         metric=metric,
         name=measure.name,
         read=partial(_read, measure),
         how=measure.how,
         later=measure.later,
-        tells_right=tells_right,
+        is_correctness=is_correctness,
     )
 
 
 def _read(measure: Measure, score: SampleScore) -> Any:
-    found = measure.read(score.values)
-    return NOTHING if found is None else found
+    result = measure.read(score.values)
+    return NOTHING if result is None else result
 
 
-def _whole(score: SampleScore) -> list[Any]:
-    """What a snippet sees of a score."""
+def _values_and_metadata(score: SampleScore) -> list[Any]:
+    """Return a score as snippets receive it."""
     return [score.values, score.metadata]
 
 
@@ -147,7 +152,7 @@ def _field(entry: Section, key: str = "field") -> str:
     return required_text(entry, key, "is_correct")
 
 
-def _named(make: Callable[[str, str], Measure], ending: str) -> Reader:
+def _field_reader(make: Callable[[str, str], Measure], ending: str) -> Reader:
     def read(entry: Section, key: str) -> list[Measure]:
         field = _field(entry)
         return [make(field, entry.text("name") or f"{field}_{ending}")]
@@ -156,7 +161,7 @@ def _named(make: Callable[[str, str], Measure], ending: str) -> Reader:
 
 
 def _frequency(entry: Section, key: str) -> list[Measure]:
-    return [frequency_of(_field(entry), key)]
+    return [frequencies(_field(entry), key)]
 
 
 def _weighted(entry: Section, key: str) -> list[Measure]:
@@ -167,33 +172,33 @@ def _weighted(entry: Section, key: str) -> list[Measure]:
     if not given:
         entry.problem("weights", "weights is missing", "weights: {GOOD: 1, BAD: 0}")
     for label, weight in given.items():
-        number = None if isinstance(weight, bool) else number_of(weight)
-        if number is None:
+        value_ = None if isinstance(weight, bool) else number_of(weight)
+        if value_ is None:
             entry.problem(
-                "weights", f"the weight of {label!r} is a number, not {weight!r}"
+                "weights", f"the weight of {label!r} must be a number, not {weight!r}"
             )
         else:
-            weights[str(label)] = number
-    return [weighted_of(field, name, weights)]
+            weights[str(label)] = value_
+    return [weighted_label(field, name, weights)]
 
 
 def _counts(name: str, misses: Sequence[str], weight: int = 1) -> Reader:
     def read(entry: Section, key: str) -> list[Measure]:
         hits = _field(entry, "num_true_positives_field")
         others = [_field(entry, field) for field in misses]
-        return [of_counts(entry.text("name") or name, hits, others, weight)]
+        return [count_ratio(entry.text("name") or name, hits, others, weight)]
 
     return read
 
 
 def _binary(entry: Section, key: str) -> list[Measure]:
-    gold, said = _field(entry, "field_gt"), _field(entry, "field_pred")
+    gold, predicted = _field(entry, "field_gt"), _field(entry, "field_pred")
     positive = required_text(entry, "positive_answer", "yes")
     negative = required_text(entry, "negative_answer", "no")
     if positive and positive == negative:
-        what = f"both answers are {positive!r}"
+        what = f"positive_answer and negative_answer are both {positive!r}"
         entry.problem("negative_answer", what)
-    return binary(gold, said, positive, negative)
+    return binary(gold, predicted, positive, negative)
 
 
 def _multiclass(entry: Section, key: str) -> list[Measure]:
@@ -206,34 +211,38 @@ def _python(entry: Section, key: str) -> list[Measure]:
         return []
 
     def several(values: Sequence[Any]) -> Mapping[str, Estimate]:
-        scores = [SampleScore(*one) for one in flat(values)]
-        return function.read(lambda given: _returned(given, function), scores)
+        scores = [SampleScore(*one) for one in flatten(values)]
+        return function.read(lambda given: _snippet_values(given, function), scores)
 
-    return [several_of(key, dict, several, "no sample has scores")]
+    return [named_values_measure(key, dict, several, "no sample has scores")]
 
 
-def _returned(given: Any, function: SnippetFunction) -> dict[str, Estimate]:
-    """What a snippet returned: numbers by name.
+def _snippet_values(given: Any, function: SnippetFunction) -> dict[str, Estimate]:
+    """Return the metric values that a snippet returned, by name.
 
     Raises:
-        DocumentError: It returned something else.
+        DocumentError: The return value is invalid.
     """
     given = plain(given)
     fix = 'return {"my_number": 0.5}'
     if not isinstance(given, Mapping):
-        raise function.refused(f"returns numbers by name, not {given!r:.80}", fix)
+        raise function.invalid_return(
+            f"must return numbers by name, not {given!r:.80}", fix
+        )
     for name, value in given.items():
         if not isinstance(name, str) or number_of(value) is None:
-            raise function.refused(f"returns {name!r}: {value!r:.80}, no number", fix)
+            raise function.invalid_return(
+                f"must return numbers, not {name!r}: {value!r:.80}", fix
+            )
     return {name: Estimate(float(value)) for name, value in given.items()}
 
 
 _POSITIVES, _NEGATIVES = "num_false_positives_field", "num_false_negatives_field"
 _READERS: Mapping[str, Reader] = {
-    "mean": _named(mean_of, "mean"),
-    "max": _named(lambda field, name: extreme_of(field, name, max), "max"),
-    "min": _named(lambda field, name: extreme_of(field, name, min), "min"),
-    "std_dev": _named(spread_of, "std_dev"),
+    "mean": _field_reader(mean_field, "mean"),
+    "max": _field_reader(lambda field, name: extreme(field, name, max), "max"),
+    "min": _field_reader(lambda field, name: extreme(field, name, min), "min"),
+    "std_dev": _field_reader(standard_deviation, "std_dev"),
     "frequency": _frequency,
     "weighted_average": _weighted,
     "recall": _counts("recall", [_NEGATIVES]),

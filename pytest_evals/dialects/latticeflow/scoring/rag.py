@@ -1,7 +1,8 @@
-"""``rag_checker``: how good a retrieved answer is, claim by claim.
+"""Reads ``rag_checker`` scorers: the quality of a retrieval-augmented answer, claim by
+claim.
 
-A judge takes texts apart into claims and says which claims follow from which text; the
-scores are counted from that. Prompts and the form of replies are ours.
+A judge extracts claims from texts and decides which texts entail them; the scores are
+computed from that. The prompts and the reply format are our own.
 """
 
 from __future__ import annotations
@@ -14,15 +15,18 @@ from typing import Any
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.dialects.latticeflow.metrics.claims import (
     SCORES,
-    Entailed,
+    Entailment,
     rag_scores,
 )
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts
+from pytest_evals.dialects.latticeflow.solvers.model_client import ModelClient
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
-from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain
-from pytest_evals.dialects.latticeflow.solvers.template_fields import Lines, line_to
+from pytest_evals.dialects.latticeflow.solvers.template_fields import (
+    Models,
+    model_client,
+)
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, did_you_mean
 from pytest_evals.scorers.judge_replies import read_json
@@ -54,23 +58,23 @@ _ASKS = {
         "faithfulness",
     ),
 }
-"""What has to be known → for which scores."""
+"""Required entailment → scores that need it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Checker:
-    """What the section says.
+    """Scores samples with a judge.
 
     Args:
-        line: To the judge.
-        columns: What stands in which column, by the name of the key.
-        scores: Those that are wanted.
-        extraction: Added to what the judge is told about claims.
-        labeling: Added to what it is told about what follows from what.
-        mode: Which claims count.
+        client: Client of the judge.
+        columns: Key of the section → column name.
+        scores: Requested scores.
+        extraction: Additional instructions for extracting claims.
+        labeling: Additional instructions for checking entailment.
+        mode: Selects the claims that count.
     """
 
-    line: SolverChain
+    client: ModelClient
     columns: Mapping[str, str]
     scores: tuple[str, ...]
     extraction: str
@@ -80,7 +84,7 @@ class _Checker:
     def dialogue(
         self, sample: Sample, output: SolverOutput | None
     ) -> Dialogue[SampleScore]:
-        """Extract the claims, then hold them against texts."""
+        """Extract the claims, then check their entailment."""
         if output is None:
             raise DocumentError("rag_checker needs the output of a solver")
         answer, chunks = output.answer, output.references
@@ -89,13 +93,13 @@ class _Checker:
         target = self.target(sample) if needs_target else ""
         claims = yield from self._claims(sample, query, target, answer)
         texts = {"target": [target], "answer": [answer], "chunks": chunks}
-        entailed = yield from self._entailed(sample, claims, texts)
-        values = self._values(sample, entailed)
+        entailment = yield from self._entailment(sample, claims, texts)
+        values = self._values(sample, entailment)
         metadata = {"target_claims": claims[0], "response_claims": claims[1]}
         return SampleScore(values, metadata)
 
     def target(self, sample: Sample) -> str:
-        """What the answer should say.
+        """Return the reference answer.
 
         Raises:
             DocumentError: The sample has no such column.
@@ -112,63 +116,65 @@ class _Checker:
         return sample[name]
 
     def _text(self, sample: Sample, key: str) -> str:
-        found = self._column(sample, key)
-        if found is None:
-            raise DocumentError(f"{key} is not given, and the scores need it")
-        return str(found)
+        results = self._column(sample, key)
+        if results is None:
+            raise DocumentError(f"{key} is missing, but the scores need it")
+        return str(results)
 
     def _claims(
         self, sample: Sample, query: str, target: str, answer: str
     ) -> Dialogue[tuple[list[str], list[str]]]:
-        """The claims of target and answer: those of a column, else the judge's."""
-        given = [
+        """Return the claims of target and answer, from a column or from the judge."""
+        claims_ = [
             self._column(sample, "target_claims_column"),
             self._column(sample, "response_claims_column"),
         ]
-        asked, places = [], []
-        for place, text in enumerate((target, answer)):
-            if given[place] is None and text.strip():
-                asked.append(self._ask(sample, _EXTRACT, self.extraction, query, text))
-                places.append(place)
-        responses = (yield asked) if asked else ()
-        for place, response in zip(places, responses, strict=True):
-            given[place] = _listed(self.line.read(response).text, "claims")
-        return _told(given[0] or ()), _told(given[1] or ())
+        requests, sides_ = [], []
+        for side, text in enumerate((target, answer)):
+            if claims_[side] is None and text.strip():
+                requests.append(
+                    self._ask(sample, _EXTRACT, self.extraction, query, text)
+                )
+                sides_.append(side)
+        responses = (yield requests) if requests else ()
+        for side, response in zip(sides_, responses, strict=True):
+            claims_[side] = _reply_list(self.client.read(response).text, "claims")
+        return _as_strings(claims_[0] or ()), _as_strings(claims_[1] or ())
 
-    def _entailed(
+    def _entailment(
         self,
         sample: Sample,
         claims: tuple[list[str], list[str]],
         texts: Mapping[str, Sequence[str]],
-    ) -> Dialogue[Entailed]:
-        """Hold the claims of target and answer against the texts."""
+    ) -> Dialogue[Entailment]:
+        """Check which texts entail the claims of target and answer."""
         sides = {
             "target_by_answer": (claims[0], texts["answer"]),
             "answer_by_target": (claims[1], texts["target"]),
             "target_by_chunk": (claims[0], texts["chunks"]),
             "answer_by_chunk": (claims[1], texts["chunks"]),
         }
-        wanted = [
+        checks = [
             (name, own, text)
-            for name, (own, held) in sides.items()
+            for name, (own, side_texts) in sides.items()
             if any(score in self.scores for score in _ASKS[name])
-            for text in held
+            for text in side_texts
         ]
-        asked = [
+        requests = [
             self._ask(sample, _ENTAIL, self.labeling, json.dumps(own, indent=1), text)
-            for _, own, text in wanted
+            for _, own, text in checks
             if own
         ]
-        replies = iter((yield asked) if asked else ())
-        found: dict[str, list[list[bool]]] = {name: [] for name in sides}
-        for name, own, _ in wanted:
-            said = self.line.read(next(replies)).text if own else ""
-            found[name].append(_flags(said, len(own)) if own else [])
-        return Entailed(
-            target_by_answer=(found["target_by_answer"] or [[]])[0],
-            answer_by_target=(found["answer_by_target"] or [[]])[0],
-            target_by_chunk=found["target_by_chunk"],
-            answer_by_chunk=found["answer_by_chunk"],
+        replies = iter((yield requests) if requests else ())
+        results: dict[str, list[list[bool]]] = {name: [] for name in sides}
+        for name, own, _ in checks:
+            reply_text = self.client.read(next(replies)).text if own else ""
+            results[name].append(_flags(reply_text, len(own)) if own else [])
+        return Entailment(
+            target_by_answer=(results["target_by_answer"] or [[]])[0],
+            answer_by_target=(results["answer_by_target"] or [[]])[0],
+            target_by_chunk=results["target_by_chunk"],
+            answer_by_chunk=results["answer_by_chunk"],
         )
 
     def _ask(
@@ -176,14 +182,14 @@ class _Checker:
     ) -> Any:
         text = task.format(first=first, second=second)
         messages = [{"role": "user", "content": f"{text}\n\n{more}" if more else text}]
-        return self.line.ask({"messages": messages}, sample)
+        return self.client.ask({"messages": messages}, sample)
 
-    def _values(self, sample: Sample, entailed: Entailed) -> dict[str, float]:
+    def _values(self, sample: Sample, entailment: Entailment) -> dict[str, float]:
         if self.mode == _MODES[0]:
-            return rag_scores(entailed, self.scores)
+            return rag_scores(entailment, self.scores)
         required = rag_scores(
-            _only(
-                entailed,
+            _required_only(
+                entailment,
                 _required(self._column(sample, "target_labels_column")),
                 _required(self._column(sample, "response_labels_column")),
             ),
@@ -192,7 +198,7 @@ class _Checker:
         if self.mode == "required_only":
             return required
         named = {f"required_{name}": value for name, value in required.items()}
-        return {**rag_scores(entailed, self.scores), **named}
+        return {**rag_scores(entailment, self.scores), **named}
 
 
 _EXTRACT = """Take a text apart into claims: short statements that each say one thing,
@@ -218,27 +224,26 @@ Reply with a JSON object and nothing else, with one value for each claim, in the
 order: {{"entailed": [true, false]}}"""
 
 
-def _listed(reply: str, key: str) -> list[Any]:
-    found = read_json(reply, (key,))
-    if found is None or not isinstance(found[key], list):
+def _reply_list(reply: str, key: str) -> list[Any]:
+    results = read_json(reply, (key,))
+    if results is None or not isinstance(results[key], list):
         raise DocumentError(f"the judge's reply has no list of {key}: {reply!r:.200}")
-    return list(found[key])
+    return list(results[key])
 
 
 def _flags(reply: str, n: int) -> list[bool]:
-    flags = _listed(reply, "entailed")
+    flags = _reply_list(reply, "entailed")
     if len(flags) != n or not all(isinstance(flag, bool) for flag in flags):
         raise DocumentError(
-            f"the judge's reply does not say true or false of {n} claims: "
-            f"{reply!r:.200}"
+            f"the judge's reply must have {n} values of true or false: {reply!r:.200}"
         )
     return flags
 
 
-def _told(claims: Any) -> list[str]:
-    """Claims as texts; those of a column have a subject, a predicate and an object."""
+def _as_strings(claims: Any) -> list[str]:
+    """Return claims as strings; those of a column have three parts."""
     if not isinstance(claims, Sequence) or isinstance(claims, str):
-        raise DocumentError(f"claims are a list, not {claims!r:.80}")
+        raise DocumentError(f"claims must be a list, not {claims!r:.80}")
     return [
         " ".join(str(part) for part in claim.values())
         if isinstance(claim, Mapping)
@@ -248,36 +253,36 @@ def _told(claims: Any) -> list[str]:
 
 
 def _required(labels: Any) -> list[bool] | None:
-    """Whether each claim is required; ``None`` where nothing is said."""
+    """Return whether each claim is required; ``None`` without labels."""
     if labels is None:
         return None
     if not isinstance(labels, Sequence) or isinstance(labels, str):
-        raise DocumentError(f"labels of claims are a list, not {labels!r:.80}")
+        raise DocumentError(f"labels of claims must be a list, not {labels!r:.80}")
     return [str(label).upper() == "REQUIRED" for label in labels]
 
 
-def _only(
-    entailed: Entailed, target: list[bool] | None, answer: list[bool] | None
-) -> Entailed:
-    """What is known of the claims that are required."""
+def _required_only(
+    entailment: Entailment, target: list[bool] | None, answer: list[bool] | None
+) -> Entailment:
+    """Return the entailment of the required claims."""
 
-    def kept(flags: Sequence[bool], required: list[bool] | None) -> list[bool]:
+    def select(flags: Sequence[bool], required: list[bool] | None) -> list[bool]:
         if required is None or not flags:
             return list(flags)
         if len(required) != len(flags):
             raise DocumentError(f"{len(flags)} claims have {len(required)} labels")
         return [flag for flag, one in zip(flags, required, strict=True) if one]
 
-    return Entailed(
-        target_by_answer=kept(entailed.target_by_answer, target),
-        answer_by_target=kept(entailed.answer_by_target, answer),
-        target_by_chunk=[kept(row, target) for row in entailed.target_by_chunk],
-        answer_by_chunk=[kept(row, answer) for row in entailed.answer_by_chunk],
+    return Entailment(
+        target_by_answer=select(entailment.target_by_answer, target),
+        answer_by_target=select(entailment.answer_by_target, answer),
+        target_by_chunk=[select(row, target) for row in entailment.target_by_chunk],
+        answer_by_chunk=[select(row, answer) for row in entailment.answer_by_chunk],
     )
 
 
-def read_rag(section: Section, lines: Lines, has_solver: bool) -> ScorerParts:
-    """The scorer of a section; what is wrong with it are problems of the file."""
+def read_rag(section: Section, models: Models, has_solver: bool) -> ScorerParts:
+    """Return the scorer; errors are added to the problems of the section."""
     if not has_solver:
         section.problem("type", "rag_checker needs a task with a solver")
     scores = _scores(section)
@@ -290,10 +295,10 @@ def read_rag(section: Section, lines: Lines, has_solver: bool) -> ScorerParts:
         for key in (*defaults, *others, *labels)
     }
     if mode != _MODES[0] and not any(columns[key] for key in labels):
-        what = f"mode {mode} needs to know which claims are required"
+        what = f"mode {mode} needs labels of the claims"
         section.problem("mode", what, "target_labels_column: labels")
     checker = _Checker(
-        line=line_to(section, "judge_model_key", lines),
+        client=model_client(section, "judge_model_key", models),
         columns=columns,
         scores=scores,
         extraction=section.text("claim_extraction_instructions"),
@@ -311,9 +316,9 @@ def _names(scores: Sequence[str], mode: str) -> tuple[str, ...]:
 
 
 def _scores(section: Section) -> tuple[str, ...]:
-    given = section.take("scores_to_compute", list, [])
-    for name in given:
+    claims_ = section.take("scores_to_compute", list, [])
+    for name in claims_:
         if name not in SCORES:
             hint = did_you_mean(str(name), SCORES) or f"; known: {', '.join(SCORES)}"
-            section.problem("scores_to_compute", f"no score called {name!r}{hint}")
-    return tuple(name for name in SCORES if not given or name in given)
+            section.problem("scores_to_compute", f"unknown score {name!r}{hint}")
+    return tuple(name for name in SCORES if not claims_ or name in claims_)

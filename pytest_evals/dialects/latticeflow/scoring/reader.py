@@ -1,4 +1,4 @@
-"""From a task's ``scorers`` and ``trials`` to what runs."""
+"""Reads a task's ``scorers``."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import NamedTuple
 
 from pytest_evals.core.metric import SHARE
 from pytest_evals.dialects.latticeflow.header import check_key
+from pytest_evals.dialects.latticeflow.metric_values import MetricValue
 from pytest_evals.dialects.latticeflow.scoring.function_calls import read_coverage
 from pytest_evals.dialects.latticeflow.scoring.judges import (
     read_classifier,
     read_grader,
     read_labeler,
 )
-from pytest_evals.dialects.latticeflow.scoring.lighteval_metric import read_named
+from pytest_evals.dialects.latticeflow.scoring.lighteval_metric import read_lighteval
 from pytest_evals.dialects.latticeflow.scoring.metrics import (
-    default_numbers,
+    default_metric_values,
     read_metrics,
 )
 from pytest_evals.dialects.latticeflow.scoring.python import (
@@ -34,73 +35,72 @@ from pytest_evals.dialects.latticeflow.scoring.strings import (
     read_equals,
     read_mcqa,
 )
-from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain
-from pytest_evals.dialects.latticeflow.solvers.template_fields import Lines
-from pytest_evals.dialects.latticeflow.task_metrics import Number
+from pytest_evals.dialects.latticeflow.solvers.model_client import ModelClient
+from pytest_evals.dialects.latticeflow.solvers.template_fields import Models
 from pytest_evals.dialects.yaml_reader.section import Section
 
 
 class ReadScorers(NamedTuple):
-    """The scorers of a task, and what is odd about them."""
+    """The scorers of a task, and warnings about them."""
 
     scorers: tuple[SampleScorer, ...]
     warnings: tuple[str, ...]
 
 
 def read_scorers(
-    sections: Sequence[Section], lines: Lines, *, has_solver: bool
+    sections: Sequence[Section], models: Models, *, has_solver: bool
 ) -> ReadScorers:
-    """The scorers of a task; what is wrong with them are problems of their sections.
+    """Return the scorers of a task; errors are added to the problems of their sections.
 
     Args:
-        sections: Entries of ``scorers``, with everything put in.
-        lines: How models are asked.
+        sections: Entries of ``scorers``, after substitution.
+        models: Returns the client of a model by its key.
         has_solver: Whether there is an output to score.
     """
-    found: dict[str, SampleScorer] = {}
+    scorers: dict[str, SampleScorer] = {}
     warnings: list[str] = []
     for section in sections:
         kind = section.one_of("type", "scorer", sorted(_READERS), "")
         if not kind:
             continue
-        key = _key(section, kind, found)
-        scorer = _read(section, _Context(kind, key, lines, has_solver, warnings))
+        key = _key(section, kind, scorers)
+        scorer = _read(section, _Context(kind, key, models, has_solver, warnings))
         if scorer is not None:
-            found[key] = scorer
-    return ReadScorers(tuple(found.values()), tuple(warnings))
+            scorers[key] = scorer
+    return ReadScorers(tuple(scorers.values()), tuple(warnings))
 
 
 def _key(section: Section, kind: str, taken: dict[str, SampleScorer]) -> str:
-    """Its key, or its type; numbered where that is taken."""
+    """Return the scorer's key, or its type with a number if it is taken."""
     given = section.name("key")
     if given is None:
         names = [kind, *(f"{kind}_{n}" for n in range(2, len(taken) + 3))]
         return next(name for name in names if name not in taken)
     check_key(section, "key", "a scorer")
     if given in taken:
-        section.problem("key", f"there is another scorer called {given!r}")
+        section.problem("key", f"duplicate scorer {given!r}")
     return given
 
 
 class _Context(NamedTuple):
     kind: str
     key: str
-    lines: Lines
+    models: Models
     has_solver: bool
     warnings: list[str]
 
 
 def _read(section: Section, context: _Context) -> SampleScorer | None:
-    asked: set[str] = set()
+    model_keys: set[str] = set()
 
-    def noted(key: str) -> SolverChain:
-        asked.add(key)
-        return context.lines(key)
+    def record_model(key: str) -> ModelClient:
+        model_keys.add(key)
+        return context.models(key)
 
     purpose = section.one_of("purpose", "purpose", ("score", "qa"), "score")
     section.text("display_name")
-    parts = _READERS[context.kind](section, noted, context.has_solver)
-    numbers = _numbers(section, context, purpose, parts)
+    parts = _READERS[context.kind](section, record_model, context.has_solver)
+    metric_values = _numbers(section, context, purpose, parts)
     section.close(f"a scorer of type {context.kind}")
     if parts.dialogue is None:
         return None
@@ -108,17 +108,19 @@ def _read(section: Section, context: _Context) -> SampleScorer | None:
         key=context.key,
         purpose="qa" if purpose == "qa" else "score",
         dialogue=parts.dialogue,
-        over_all=parts.over_all,
+        score_samples=parts.score_samples,
         target=parts.target,
         scores=parts.scores,
-        models=frozenset(asked),
-        numbers=tuple(_ranged(one, context.kind, parts) for one in numbers),
+        models=frozenset(model_keys),
+        metric_values=tuple(
+            _with_range(one, context.kind, parts) for one in metric_values
+        ),
     )
 
 
-def _ranged(number: Number, kind: str, parts: ScorerParts) -> Number:
-    """A number with the range of the score that it reads, or of a score's trials
-    (``score.mean``), where that is known."""
+def _with_range(number: MetricValue, kind: str, parts: ScorerParts) -> MetricValue:
+    """Return the value with the range of the score that it aggregates, or of the
+    score's trials (``score.mean``), if it is known."""
     score = number.field.partition(".")[0]
     shares = _SHARES.get(kind, ())
     if score not in (parts.scores if shares is None else shares):
@@ -129,20 +131,22 @@ def _ranged(number: Number, kind: str, parts: ScorerParts) -> Number:
 
 def _numbers(
     section: Section, context: _Context, purpose: Purpose | str, parts: ScorerParts
-) -> tuple[Number, ...]:
+) -> tuple[MetricValue, ...]:
     given = section.values.get("metrics")
-    numbers = read_metrics(section, context.key, context.warnings)
+    metric_values = read_metrics(section, context.key, context.warnings)
     if purpose == "qa":
         if given:
             place = section.place("metrics")
-            what = "a scorer with purpose: qa adds nothing up; its metrics are left out"
+            what = (
+                "a scorer with purpose: qa is not aggregated; its metrics are ignored"
+            )
             context.warnings.append(f"{place}: {what}")
         return ()
-    if given is None and parts.numbers:
-        return tuple(replace(one, scorer=context.key) for one in parts.numbers)
+    if given is None and parts.metric_values:
+        return tuple(replace(one, scorer=context.key) for one in parts.metric_values)
     if given is None:
-        return default_numbers(context.kind, context.key, parts.scores)
-    return numbers
+        return default_metric_values(context.kind, context.key, parts.scores)
+    return metric_values
 
 
 _SHARES: Mapping[str, tuple[str, ...] | None] = {
@@ -154,14 +158,14 @@ _SHARES: Mapping[str, tuple[str, ...] | None] = {
     "string_equals": None,
     "string_equals_mcqa": None,
 }
-"""The scores of each type that lie between 0 and 1; ``None`` for all."""
-Reader = Callable[[Section, Lines, bool], ScorerParts]
-"""A section, how models are asked, and whether there is a solver."""
+"""Scores of each type with a range of 0 to 1; ``None`` for all."""
+Reader = Callable[[Section, Models, bool], ScorerParts]
+"""Section, models and whether there is a solver → scorer."""
 _READERS: dict[str, Reader] = {
     "bleu": read_bleu,
     "function_call_coverage": read_coverage,
     "labeler_via_model": read_labeler,
-    "lighteval": read_named,
+    "lighteval": read_lighteval,
     "model_as_a_judge_classifier": read_classifier,
     "model_as_a_judge_scorer": read_grader,
     "python": read_python_scorer,

@@ -1,4 +1,4 @@
-"""What a scorer is, whatever its type."""
+"""Scorer interface, and trials."""
 
 from __future__ import annotations
 
@@ -8,44 +8,43 @@ from typing import Any, Literal
 
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.core.metric import Span
+from pytest_evals.dialects.latticeflow.metric_values import MetricValue
 from pytest_evals.dialects.latticeflow.metrics.trial_aggregation import (
     Aggregator,
-    aggregated,
+    aggregate_trials,
 )
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
-from pytest_evals.dialects.latticeflow.task_metrics import Number
 
 Purpose = Literal["score", "qa"]
 Scoring = Callable[[Sample, SolverOutput | None], Dialogue[SampleScore]]
-"""A sample, and its output where there is a solver, to what is said of it. Raises
-``DocumentError`` where nothing can be said, which is no wrong answer."""
+"""A sample, and its output if there is a solver → its score. Raises ``DocumentError``
+if it cannot be scored, which is different from a wrong answer."""
 AllSamples = Callable[[Any], Sequence[SampleScore]]
-"""All samples to what is said of each."""
+"""All samples → the score of each."""
 Target = Callable[[Sample], str]
-"""A sample to what its answer is held against. Raises ``DocumentError`` as scoring
-does."""
+"""A sample → its reference answer. Raises ``DocumentError``, as scoring does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScorerParts:
-    """What the types of scorers differ in.
+    """The parts in which types of scorers differ.
 
     Args:
-        dialogue: Scores one sample; ``None`` if the section cannot be used.
-        over_all: Scores all samples at once, where only that can be done.
-        scores: Names of its scores; none where a snippet gives them.
-        numbers: What its values add up to if its section says nothing of metrics, with
-            an empty key; none where that hangs on its type.
-        target: What an answer is held against, where that can be said beforehand.
-        scale: The values that its scores are converted from.
+        dialogue: Scores one sample; ``None`` if the section is invalid.
+        score_samples: Scores all samples at once, if that is the only way.
+        scores: Names of its scores; empty if a snippet returns them.
+        metric_values: Default metric values, with an empty key; empty if they depend on
+            the type.
+        target: Returns the reference answer, if it is known in advance.
+        scale: Range from which its scores are converted.
     """
 
     dialogue: Scoring | None = None
-    over_all: AllSamples | None = None
+    score_samples: AllSamples | None = None
     scores: tuple[str, ...] = ()
-    numbers: tuple[Number, ...] = ()
+    metric_values: tuple[MetricValue, ...] = ()
     target: Target | None = None
     scale: Span | None = None
 
@@ -56,62 +55,62 @@ class SampleScorer:
 
     Args:
         key: Its name in ``scores``.
-        purpose: Whether its values are added up; those of ``qa`` are kept only.
+        purpose: ``qa`` scores are stored but not aggregated.
         dialogue: Scores one sample.
-        over_all: Scores all samples at once, where only that can be done.
-        target: What an answer is held against, where that can be said beforehand.
-        scores: Names of its scores; none where a snippet gives them.
-        models: Keys of the models that it asks.
-        numbers: What its values add up to; none where the purpose is ``qa``.
+        score_samples: Scores all samples at once, if that is the only way.
+        target: Returns the reference answer, if it is known in advance.
+        scores: Names of its scores; empty if a snippet returns them.
+        models: Keys of the models that it calls.
+        metric_values: Its metric values; empty if the purpose is ``qa``.
     """
 
     key: str
     purpose: Purpose
     dialogue: Scoring
-    over_all: AllSamples | None = None
+    score_samples: AllSamples | None = None
     target: Target | None = None
     scores: tuple[str, ...] = ()
     models: frozenset[str] = frozenset()
-    numbers: tuple[Number, ...] = ()
+    metric_values: tuple[MetricValue, ...] = ()
 
-    def of_all(self, samples: Any) -> Sequence[SampleScore]:
-        """What is said of each sample, by a scorer that sees all of them at once.
+    def score_all(self, samples: Any) -> Sequence[SampleScore]:
+        """Return the score of each sample, from one call with all samples.
 
         Raises:
-            DocumentError: Nothing can be said.
+            DocumentError: The scorer fails.
         """
-        assert self.over_all is not None, "asked only where all samples are wanted"
-        return self.over_all(samples)
+        assert self.score_samples is not None, "only called for scorers of all samples"
+        return self.score_samples(samples)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trials:
-    """How often each sample is solved.
+    """Repeated solving of each sample.
 
     Args:
-        n: Goes, 2 or more.
-        aggregators: How scores are added up over them.
+        n: Number of trials, at least 2.
+        aggregators: How scores are aggregated over them.
     """
 
     n: int
     aggregators: tuple[Aggregator, ...] = ()
 
     def aggregate(self, scores: Sequence[SampleScore]) -> SampleScore:
-        """One score of those of all goes.
+        """Return the aggregate of all trials' scores.
 
         Raises:
-            DocumentError: An aggregator cannot take the values.
+            DocumentError: An aggregator cannot process the values.
         """
-        values = aggregated([one.values for one in scores], self.aggregators)
+        values = aggregate_trials([one.values for one in scores], self.aggregators)
         metadata = {"trials": [one.to_dict() for one in scores]}
         return SampleScore(values, metadata)
 
 
 def variables_of(sample: Sample, output: SolverOutput | None) -> Mapping[str, Any]:
-    """What prompts for judges may name."""
+    """Return the variables of judge prompts."""
     if output is None:
         return {"sample": sample}
-    found: dict[str, Any] = {
+    variables: dict[str, Any] = {
         "sample": sample,
         "solver_output": output,
         "trace": output.trace,
@@ -120,5 +119,5 @@ def variables_of(sample: Sample, output: SolverOutput | None) -> Mapping[str, An
         "model_output": output.output,
     }
     answer = output.trace.get_last_assistant_text()
-    # What is documented as the input is the answer, by its own example.
-    return found if answer is None else {**found, "input_prompt": answer}
+    # The documentation calls this the input, but its own example is the answer.
+    return variables if answer is None else {**variables, "input_prompt": answer}

@@ -1,7 +1,7 @@
-"""Scorers that compare texts: ``string_equals``, ``string_equals_mcqa``, ``bleu``.
+"""Scorers that compare strings: ``string_equals``, ``string_equals_mcqa``, ``bleu``.
 
-Facts: ``latticeflow-core`` 3.17.0 for the first two. The third is nowhere said; ours is
-sacrebleu's sentence BLEU (13a, exponential smoothing, effective order), from 0 to 1.
+Source: ``latticeflow-core`` 3.17.0 for the first two. ``bleu`` is not specified; ours
+is sacrebleu's sentence BLEU (13a, exponential smoothing, effective order), from 0 to 1.
 """
 
 from __future__ import annotations
@@ -21,69 +21,73 @@ from pytest_evals.dialects.latticeflow.prompts.templates import (
 )
 from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts, Target
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
-from pytest_evals.dialects.latticeflow.solvers.template_fields import Lines, template
+from pytest_evals.dialects.latticeflow.solvers.template_fields import Models, template
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import MissingExtraError
 from pytest_evals.scorers.corpus import check_library
 
 
-def read_equals(section: Section, _lines: Lines, has_solver: bool) -> ScorerParts:
-    """``string_equals``: exactly, with case and white space."""
-    return _comparing(section, has_solver, _equal, ("is_correct",))
+def read_equals(section: Section, _models: Models, has_solver: bool) -> ScorerParts:
+    """Return a ``string_equals`` scorer: exact match, including case and whitespace."""
+    return _comparison_scorer(section, has_solver, _equal, ("is_correct",))
 
 
-def _equal(truth: str, said: str) -> SampleScore:
-    values = {"is_correct": truth == said}
-    return SampleScore(values, {"answer_gt": truth, "answer_pred": said})
+def _equal(reference: str, predicted: str) -> SampleScore:
+    values = {"is_correct": reference == predicted}
+    return SampleScore(values, {"answer_gt": reference, "answer_pred": predicted})
 
 
-def read_bleu(section: Section, _lines: Lines, has_solver: bool) -> ScorerParts:
-    """``bleu``: how much of the words' sequence is the same."""
+def read_bleu(section: Section, _models: Models, has_solver: bool) -> ScorerParts:
+    """Return a ``bleu`` scorer: n-gram overlap."""
     try:
         check_library("bleu")
     except MissingExtraError as error:
         section.problem("type", str(error))
-    return _comparing(section, has_solver, _bleu, ("bleu_score",))
+    return _comparison_scorer(section, has_solver, _bleu, ("bleu_score",))
 
 
-def _bleu(truth: str, said: str) -> SampleScore:
+def _bleu(reference: str, predicted: str) -> SampleScore:
     from sacrebleu.metrics.bleu import BLEU
 
-    score = BLEU(effective_order=True, force=True).sentence_score(said, [truth]).score
-    metadata = {"answer_gt": truth, "answer_pred": said}
+    score = (
+        BLEU(effective_order=True, force=True)
+        .sentence_score(predicted, [reference])
+        .score
+    )
+    metadata = {"answer_gt": reference, "answer_pred": predicted}
     return SampleScore({"bleu_score": score / 100}, metadata)
 
 
-def _comparing(
+def _comparison_scorer(
     section: Section,
     has_solver: bool,
     compare: Callable[[str, str], SampleScore],
     scores: tuple[str, ...],
 ) -> ScorerParts:
-    """A scorer that holds an answer against a truth."""
-    truth = template(section, "ground_truth", "{{ sample.target }}")
+    """Return a scorer that compares the answer with a reference."""
+    reference = template(section, "ground_truth", "{{ sample.target }}")
     value = template(section, "value", "{{ sample.answer }}", required=False)
     needs_answer(section, has_solver or section.values.get("value") is not None)
-    if truth is None:
+    if reference is None:
         return ScorerParts()
 
     def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
         yield from ()
-        said = answer_said(value, sample, output)
-        return compare(truth.render({"sample": sample}), said)
+        predicted = answer_text(value, sample, output)
+        return compare(reference.render({"sample": sample}), predicted)
 
-    return ScorerParts(dialogue=dialogue, scores=scores, target=rendered(truth))
+    return ScorerParts(dialogue=dialogue, scores=scores, target=target_from(reference))
 
 
-def rendered(template: SampleTemplate) -> Target:
-    """What a template makes of a sample alone."""
+def target_from(template: SampleTemplate) -> Target:
+    """Return a function that renders the reference of a sample."""
     return lambda sample: template.render({"sample": sample})
 
 
-def answer_said(
+def answer_text(
     value: SampleTemplate | None, sample: Sample, output: SolverOutput | None
 ) -> str:
-    """What is held against the truth: ``value``, or what the assistant said last."""
+    """Return the answer to compare: ``value``, or the assistant's last text."""
     if value is not None:
         more = {} if output is None else {"solver_output": output}
         return value.render({"sample": sample, **more})
@@ -92,59 +96,67 @@ def answer_said(
 
 
 def needs_answer(section: Section, has_answer: bool) -> None:
-    """Make sure that there is something to score; its lack is a problem."""
+    """Report a problem if there is no answer to score."""
     if not has_answer:
-        what = "there is no solver, so that value must say what is compared"
+        what = "value is required in a task without a solver"
         section.problem("value", what, 'value: "{{ sample.answer }}"')
 
 
-def read_mcqa(section: Section, _lines: Lines, has_solver: bool) -> ScorerParts:
-    """``string_equals_mcqa``: the first character of the answer is the choice."""
-    right = _by_column(section, "ground_truth_choice", "ground_truth_choice_field")
-    choices = _by_column(section, "choices", "choices_field")
+def read_mcqa(section: Section, _models: Models, has_solver: bool) -> ScorerParts:
+    """Return a ``string_equals_mcqa`` scorer: the answer's first character is the
+    choice."""
+    correct_choice = _column_template(
+        section, "ground_truth_choice", "ground_truth_choice_field"
+    )
+    choices = _column_template(section, "choices", "choices_field")
     if not has_solver:
         section.problem("type", "string_equals_mcqa needs a task with a solver")
-    if right is None or choices is None:
+    if correct_choice is None or choices is None:
         return ScorerParts()
 
     def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
         yield from ()
         assert output is not None, "there is a solver"
-        known = listed(choices, sample)
-        truth, said = right.render({"sample": sample}), output.answer[:1]
+        known = parse_literal(choices, sample)
+        reference, predicted = (
+            correct_choice.render({"sample": sample}),
+            output.answer[:1],
+        )
         return SampleScore(
-            {"is_correct": said == truth},
+            {"is_correct": predicted == reference},
             {
                 "ground_truth_choices": known,
-                "ground_truth_correct_choice": truth,
-                "predicted_choice": said,
-                "completion_validity": _validity(said, known),
+                "ground_truth_correct_choice": reference,
+                "predicted_choice": predicted,
+                "completion_validity": _validity(predicted, known),
             },
         )
 
     return ScorerParts(
-        dialogue=dialogue, scores=("is_correct",), target=rendered(right)
+        dialogue=dialogue, scores=("is_correct",), target=target_from(correct_choice)
     )
 
 
-def _validity(said: str, known: Any) -> str:
+def _validity(predicted: str, known: Any) -> str:
     if not isinstance(known, list | tuple):
         return "unknown"
-    return "valid" if said in known else "invalid"
+    return "valid" if predicted in known else "invalid"
 
 
-def _by_column(section: Section, key: str, old: str) -> SampleTemplate | None:
-    """The template under a key, or that of a column which an older key names."""
-    column = section.text(old)
+def _column_template(
+    section: Section, key: str, deprecated_key: str
+) -> SampleTemplate | None:
+    """Return the template under a key, or of the column that a deprecated key names."""
+    column = section.text(deprecated_key)
     if section.values.get(key) is not None or not column:
         return template(section, key, f"{{{{ sample.{key} }}}}")
     section.raw(key)
     text = f"{{{{ sample[{json.dumps(column)}] }}}}"
-    return compile_template(text, section.place(old), old)
+    return compile_template(text, section.place(deprecated_key), deprecated_key)
 
 
-def listed(template: SampleTemplate, sample: Sample) -> Any:
-    """A value that a template has rendered into a text: JSON, or as Python writes it.
+def parse_literal(template: SampleTemplate, sample: Sample) -> Any:
+    """Return a rendered value, parsed as JSON or as a Python literal.
 
     Raises:
         FieldError: It is neither.

@@ -1,4 +1,4 @@
-"""``trials``: several goes at each sample, and how their values become one."""
+"""Reads ``trials``: the number of trials per sample, and their aggregation."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pytest_evals.dialects.yaml_reader.section import Section
 
 
 def read_trials(section: Section) -> Trials:
-    """The trials of a task; what is wrong with them are problems of the file."""
+    """Return the trials of a task; errors are added to the problems of the section."""
     if section.values.get("num_trials") is None:
         section.problem("num_trials", "num_trials is missing", "num_trials: 3")
     n = section.whole("num_trials", 2, 2)
-    found = [_read(entry) for entry in section.entries("score_aggregators")]
+    aggregators = [_read(entry) for entry in section.entries("score_aggregators")]
     section.close("trials")
-    return Trials(n=n, aggregators=tuple(one for one in found if one is not None))
+    return Trials(n=n, aggregators=tuple(one for one in aggregators if one is not None))
 
 
 def _read(entry: Section) -> Aggregator | None:
@@ -35,7 +35,7 @@ def _read(entry: Section) -> Aggregator | None:
     if needs_k and inner.values.get("k") is None:
         inner.problem("k", f"{function} needs k", "k: 3")
     if not needs_k:
-        inner.refuse("k", f"{function} takes none")
+        inner.refuse("k", f"{function} does not use it")
     k = inner.whole("k", 1, 1) if needs_k else 1
     name = inner.text("score_name")
     inner.close("an aggregator")

@@ -1,1 +1,1 @@
-"""Python that stands in task files: how it is run, and what it may not do."""
+"""Runs the Python code of task files."""

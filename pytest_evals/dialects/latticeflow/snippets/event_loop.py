@@ -1,7 +1,8 @@
-"""Somebody else's code where an event loop runs already, as in a notebook.
+"""Runs user code where an event loop is already running, as in a notebook.
 
-asyncio takes one loop a thread. For as long as the code runs, its thread seems to have
-none; so that it may start one, in this very thread, where its time limit holds.
+asyncio allows one running loop per thread. While user code runs, its thread's loop is
+hidden, so that the code can start its own loop in the same thread, where the time limit
+applies.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_running_loop() -> Iterator[None]:
-    """A block in which no event loop seems to run; the outer one stands still."""
+    """Hide the running event loop inside the block; the outer loop is suspended."""
     loop = asyncio._get_running_loop()
     if loop is None:
         yield

@@ -1,5 +1,5 @@
-"""A block of somebody else's code, in which whatever goes wrong is one fault of one
-document: it may take so long, and can end neither the session nor the process."""
+"""Isolates user code: every failure becomes an error of one document, the time is
+limited, and neither session nor process can be ended."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from types import CodeType, TracebackType
 from typing import NoReturn, cast
 
-from pytest_evals.data.calls import FieldError, fault_of
+from pytest_evals.data.calls import FieldError, error_text
 from pytest_evals.dialects.latticeflow.snippets.event_loop import no_running_loop
 from pytest_evals.dialects.latticeflow.snippets.time_limit import (
     OvertimeError,
@@ -22,23 +22,23 @@ from pytest_evals.dialects.latticeflow.snippets.time_limit import (
 from pytest_evals.errors import Place
 
 _GUARDED = ContextVar("_GUARDED", default=0)
-"""Id of the process whose code is guarded, 0 outside: a child may end as it likes."""
+"""Process id while code is guarded, else 0; a child process may exit."""
 _exit = os._exit
 
 
 @contextmanager
 def guarded(what: str, place: Place, seconds: float) -> Iterator[None]:
-    """A block of somebody else's code.
+    """Run user code in a block.
 
     Args:
-        what: What it is called in messages.
-        place: Where it begins. A fault inside a library is put where this file called
-            the library.
-        seconds: That it may take.
+        what: Name of the code in messages.
+        place: Start of the code. An error inside a library is reported at the line of
+            this file that called the library.
+        seconds: Time limit.
 
     Raises:
-        DocumentError: Instead of any exception, or because the time is over.
-        KeyboardInterrupt: Somebody has pressed Ctrl-C.
+        DocumentError: In place of any exception, or because of the time limit.
+        KeyboardInterrupt: Ctrl-C was pressed.
     """
     try:
         with no_running_loop(), _no_exit(), time_limit(seconds):
@@ -46,29 +46,32 @@ def guarded(what: str, place: Place, seconds: float) -> Iterator[None]:
     except FieldError:
         raise
     except OvertimeError as error:
-        late = TimeoutError(f"still at work after {seconds:g} s")
-        late.__traceback__ = error.__traceback__
-        raise FieldError(f"{what}: {fault_of(late, _code_in(place))}", place) from None
+        timeout = TimeoutError(f"not finished after {seconds:g} s")
+        timeout.__traceback__ = error.__traceback__
+        raise FieldError(
+            f"{what}: {error_text(timeout, _code_in(place))}", place
+        ) from None
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt) and not _is_raised(error, place):
             raise
-        told = fault_of(error, _code_in(place))
-        raise FieldError(f"{what}: {told}", place) from error
+        message = error_text(error, _code_in(place))
+        raise FieldError(f"{what}: {message}", place) from error
 
 
 def _is_raised(error: BaseException, place: Place) -> bool:
-    """Whether a statement of this file raises it; Ctrl-C comes in between any two."""
+    """Return whether a statement of this file raised the error; Ctrl-C can occur
+    anywhere."""
     last: TracebackType | None = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
     if last is None or last.tb_frame.f_code.co_filename != str(place.path):
         return False
-    done = last.tb_frame.f_code.co_code[last.tb_lasti]
-    return opcode.opname[done] == "RAISE_VARARGS"
+    instruction = last.tb_frame.f_code.co_code[last.tb_lasti]
+    return opcode.opname[instruction] == "RAISE_VARARGS"
 
 
 def _code_in(place: Place) -> Callable[[], object]:
-    """Some function of a file."""
+    """Return a function whose code belongs to a file."""
     return cast("Callable[[], object]", eval(_code_of(place.path), {}))
 
 
@@ -79,10 +82,10 @@ def _code_of(path: Path) -> CodeType:
 
 @contextmanager
 def _no_exit() -> Iterator[None]:
-    """A block in which ``os._exit`` raises ``SystemExit``, as ``sys.exit`` does. It
-    would end the process without a message, and maybe with 0."""
-    if os._exit is not _checked:
-        os._exit = _checked
+    """Make ``os._exit`` raise ``SystemExit`` inside the block, like ``sys.exit``.
+    Otherwise it would end the process without a message, possibly with status 0."""
+    if os._exit is not _guarded_exit:
+        os._exit = _guarded_exit
     token = _GUARDED.set(os.getpid())
     try:
         yield
@@ -90,7 +93,7 @@ def _no_exit() -> Iterator[None]:
         _GUARDED.reset(token)
 
 
-def _checked(status: int) -> NoReturn:
+def _guarded_exit(status: int) -> NoReturn:
     if _GUARDED.get() == os.getpid():
         raise SystemExit(status)
     _exit(status)

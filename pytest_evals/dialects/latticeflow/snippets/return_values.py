@@ -1,4 +1,4 @@
-"""What snippets return, as values of JSON: all that lasts beyond the call."""
+"""Converts return values of snippets to JSON values, the only form that is kept."""
 
 from __future__ import annotations
 
@@ -7,46 +7,48 @@ from numbers import Integral, Number
 from typing import Any
 
 _LARGEST = 1 << 1024
-"""Beyond every float."""
+"""Larger than every float."""
 
 
-def as_json(value: Any, other: Callable[[Any], Any] | None = None) -> Any:
-    """The value with arrays and scalars of NumPy, torch and the like as Python's own,
-    and with parts of traces as plain dicts.
+def to_json(value: Any, other: Callable[[Any], Any] | None = None) -> Any:
+    """Return the value with arrays and scalars of NumPy, torch and similar libraries as
+    Python values, and parts of traces as plain dicts.
 
     Args:
-        value: Whatever was returned.
-        other: What stands for things that JSON does not have.
+        value: The return value.
+        other: Converts values that JSON cannot represent.
 
     Raises:
-        ValueError: There is such a thing, and nothing stands for it; or the value holds
-            itself.
+        ValueError: A value cannot be converted, or the value contains itself.
     """
     try:
-        return _as_json(value, other)
+        return _to_json(value, other)
     except RecursionError:
-        raise ValueError("it holds itself, or far too much in each other") from None
+        raise ValueError(
+            "a value that contains itself or is nested too deeply"
+        ) from None
 
 
-def _as_json(value: Any, other: Callable[[Any], Any] | None) -> Any:
+def _to_json(value: Any, other: Callable[[Any], Any] | None) -> Any:
     if value is None or type(value) in (bool, float, str):
         return value
     if isinstance(value, Mapping):
-        return {str(name): _as_json(one, other) for name, one in value.items()}
+        return {str(name): _to_json(one, other) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_as_json(one, other) for one in value]
+        return [_to_json(one, other) for one in value]
     if isinstance(value, str | Number):
         return _scalar(value)
     for name in ("to_dict", "tolist"):
         if callable(dump := getattr(value, name, None)):
-            return _as_json(dump(), other)
+            return _to_json(dump(), other)
     if other is None:
         raise ValueError(f"{value!r:.80} of type {type(value).__name__}")
     return other(value)
 
 
 def _scalar(value: Any) -> str | float:
-    """A text or a number of a class of somebody's own, or a very large one."""
+    """Return an instance of a string or number subclass, or a large integer, as a JSON
+    value."""
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, complex):
@@ -55,5 +57,5 @@ def _scalar(value: Any) -> str | float:
         return float(value)
     number = int(value)
     if not -_LARGEST < number < _LARGEST:
-        raise ValueError(f"a whole number of {number.bit_length()} bits")
+        raise ValueError(f"an integer of {number.bit_length()} bits")
     return number

@@ -1,7 +1,8 @@
-"""What snippets import from ``latticeflow``, where that package is not installed.
+"""Provides the names that snippets import from ``latticeflow`` if the package is
+missing.
 
-Only a snippet's own ``import`` statements see it: nothing called ``latticeflow`` enters
-``sys.modules``, and an installed package is never hidden.
+Only ``import`` statements of snippets see them: ``sys.modules`` is not modified, and an
+installed package takes precedence.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from pytest_evals.dialects.latticeflow.prompts import chat_output
-from pytest_evals.dialects.latticeflow.prompts import message_types as parts
+from pytest_evals.dialects.latticeflow.prompts import chat_output, message_types
 from pytest_evals.dialects.latticeflow.prompts.message_types import Part
 from pytest_evals.dialects.latticeflow.prompts.output import (
     ModelResponse,
@@ -29,11 +29,11 @@ from pytest_evals.errors import did_you_mean
 
 _PACKAGE = "latticeflow"
 _PATHS = (f"{_PACKAGE}.core.dtypes", f"{_PACKAGE}.assessment.dtypes")
-"""Where upstream has these names, now and before."""
+"""Modules that contain these names in current and earlier versions."""
 
 
 class MessageRole(StrEnum):
-    """Who speaks."""
+    """Role of a message."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -42,7 +42,7 @@ class MessageRole(StrEnum):
 
 
 class MessageStatus(StrEnum):
-    """Whether a message is whole."""
+    """Status of a message."""
 
     IN_PROGRESS = "in_progress"
     COMPLETED = "completed"
@@ -50,19 +50,19 @@ class MessageStatus(StrEnum):
 
 
 class SystemTaskMetricEntry(Part):
-    """A number of a system task, and how it came about."""
+    """A metric value of a system task, and its reason."""
 
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"reason": None}
 
 
 class SystemTaskOutput(Part):
-    """All numbers of a system task."""
+    """All metric values of a system task."""
 
 
 _NAMES: Mapping[str, Any] = {
     **{
         name: getattr(module, name)
-        for module in (parts, chat_output)
+        for module in (message_types, chat_output)
         for name in module.__all__
         if name[0].isupper()
     },
@@ -81,7 +81,7 @@ _NAMES: Mapping[str, Any] = {
 
 
 def builtins_of_snippets() -> dict[str, Any]:
-    """``__builtins__`` of a module whose imports see the stand-ins."""
+    """Return ``__builtins__`` of a module whose imports use the shims."""
     imports: Import = builtins.__import__ if _is_installed() else _imports()
     return {**vars(builtins), "__import__": imports}
 
@@ -100,16 +100,16 @@ def _imports() -> StandInImports:
         for n in range(1, len(words)):
             names.setdefault(".".join(words[:n]), {})
         names[path] = _NAMES
-    return StandInImports([_PACKAGE], names, _lacking, _elsewhere)
+    return StandInImports([_PACKAGE], names, _missing_attribute, _missing_import)
 
 
-def _lacking(module: str, name: str) -> Any:
+def _missing_attribute(module: str, name: str) -> Any:
     hint = did_you_mean(name, list(_NAMES))
     raise AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
 
 
-def _elsewhere(name: str) -> Any:
-    """What is neither a module nor a name that there is."""
+def _missing_import(name: str) -> Any:
+    """Raise for an unknown module or name."""
     module, _, last = name.rpartition(".")
     if module in _PATHS:
         hint = did_you_mean(last, list(_NAMES))

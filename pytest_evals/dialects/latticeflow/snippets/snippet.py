@@ -1,8 +1,8 @@
-"""Python that stands in a task file, or in a file that it includes.
+"""Python code in a task file, or in a file that it includes.
 
-A snippet is compiled when its file is read and run when it is first called: in this
-process, as a module of its own, and with a time limit. Whatever goes wrong is an error
-with the line of the file that the user wrote.
+A snippet is compiled when its file is read and executed on first use: in this process,
+as a separate module, with a time limit. Errors are reported with the line of the user's
+file.
 """
 
 from __future__ import annotations
@@ -30,48 +30,50 @@ _numbers = itertools.count()
 
 
 class Snippet:
-    """A module in a text; nothing of it has run yet."""
+    """A module in a string; executed on first use."""
 
     def __init__(self, source: str, place: Place, seconds: float = 0) -> None:
-        """Compile it.
+        """Compile the snippet.
 
         Args:
-            source: The Python text.
-            place: File and line at which the text begins.
-            seconds: That running it, and each call of its functions, may take; 0 for
-                ever.
+            source: Its source.
+            place: File and line of its first line.
+            seconds: Time limit of executing it and of each call of its functions; 0 for
+                none.
 
         Raises:
-            TaskFileError: It is no Python.
+            TaskFileError: It is not valid Python.
         """
         self.place, self.seconds = place, seconds
         self._module: ModuleType | None = None
         self._fault = ""
         self._lock = threading.Lock()
-        ahead = "\n" * (max(place.line, 1) - 1)
+        padding = "\n" * (max(place.line, 1) - 1)
         try:
-            self._tree = ast.parse(ahead + source, str(place.path))
+            self._tree = ast.parse(padding + source, str(place.path))
             self._code = compile(self._tree, str(place.path), "exec", dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError) as error:
             line = getattr(error, "lineno", None) or place.line
-            what = f"this is no Python: {getattr(error, 'msg', None) or error}"
+            what = f"invalid Python: {getattr(error, 'msg', None) or error}"
             raise TaskFileError([Problem(what, Place(place.path, line))]) from None
 
     def function(self, name: str) -> SnippetFunction:
-        """A function of it; the module is not run yet.
+        """Return one of its functions, without executing the module.
 
         Raises:
-            TaskFileError: Nothing in it has that name.
+            TaskFileError: It does not define the name.
         """
         known = dict(_names(self._tree.body))
         if name not in known:
-            what = f"the snippet defines no {name}{did_you_mean(name, sorted(known))}"
+            what = (
+                f"the snippet does not define {name}{did_you_mean(name, sorted(known))}"
+            )
             fix = f"def {name}(…):"
             raise TaskFileError([Problem(what, self.place, fix)])
         return SnippetFunction(self, name, Place(self.place.path, known[name]))
 
     def declared(self, name: str) -> tuple[str, ...]:
-        """Parameters in the definition of a function."""
+        """Return the parameters in the definition of a function."""
         for node in self._tree.body:
             match node:
                 case ast.FunctionDef(args=a) | ast.AsyncFunctionDef(args=a) if (
@@ -82,10 +84,11 @@ class Snippet:
         return ()
 
     def module(self) -> ModuleType:
-        """The module, run once.
+        """Return the module, executed once.
 
         Raises:
-            DocumentError: It raised something, or took too long; and each time again.
+            DocumentError: It failed or exceeded the time limit; also on every later
+                call.
         """
         with self._lock:
             return self._run()
@@ -98,7 +101,7 @@ class Snippet:
             module = ModuleType(name)
             vars(module)["__file__"] = str(self.place.path)
             vars(module)["__builtins__"] = builtins_of_snippets()
-            sys.modules[name] = module  # dataclasses look for their module there
+            sys.modules[name] = module  # required by dataclasses
             try:
                 with guarded("the snippet", self.place, self.seconds):
                     exec(self._code, vars(module))
@@ -110,32 +113,29 @@ class Snippet:
 
 
 class SnippetFunction:
-    """A function of a snippet, plain or ``async``.
+    """A function of a snippet, sync or ``async``.
 
-    ``place`` is the line that defines it: whatever is wrong with what it returns is
-    told with that line.
+    ``place`` is the line of its definition; invalid return values are reported there.
     """
 
     def __init__(self, snippet: Snippet, name: str, place: Place) -> None:
-        """Nothing is run yet."""
         self._snippet, self.name, self.place = snippet, name, place
 
     def raw(self) -> Callable[..., Any]:
-        """The function itself, for callers that drive it by themselves inside
-        :meth:`guarded`.
+        """Return the function itself, for callers that run it inside :meth:`guarded`.
 
         Raises:
-            DocumentError: The snippet cannot be run, or the name is no function.
+            DocumentError: The snippet fails, or the name is not a function.
         """
-        found: Any = vars(self._snippet.module()).get(self.name)
-        if not callable(found):
-            what = f"{self.name} is no function but {found!r:.60}"
+        value: Any = vars(self._snippet.module()).get(self.name)
+        if not callable(value):
+            what = f"{self.name} is not a function but {value!r:.60}"
             raise FieldError(what, self.place)
-        function: Callable[..., Any] = found
+        function: Callable[..., Any] = value
         return function
 
     def takes(self, name: str) -> bool:
-        """Whether it has a parameter of that name.
+        """Return whether it has a parameter with that name.
 
         Raises:
             DocumentError: As for :meth:`raw`.
@@ -143,11 +143,12 @@ class SnippetFunction:
         return name in self.parameters()
 
     def declares(self, name: str) -> bool:
-        """Whether its definition has a parameter of that name; nothing is run."""
+        """Return whether its definition has a parameter with that name; nothing is
+        executed."""
         return name in self._snippet.declared(self.name)
 
     def parameters(self) -> tuple[str, ...]:
-        """Names of its parameters.
+        """Return the names of its parameters.
 
         Raises:
             DocumentError: As for :meth:`raw`.
@@ -159,53 +160,56 @@ class SnippetFunction:
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
-        """A block in which the function runs: with the time limit, and with whatever it
-        raises told as its fault.
+        """Run the function in a block with its time limit; exceptions become its
+        errors.
 
         Raises:
-            DocumentError: Instead of any exception.
+            DocumentError: In place of any exception.
         """
         with guarded(self.name, self.place, self._snippet.seconds):
             yield
 
     def __call__(self, *arguments: Any) -> Any:
-        """What it returns; what it awaits is waited for.
+        """Call the function and return its result; a coroutine is awaited.
 
         Raises:
-            DocumentError: It raised something, or took too long.
+            DocumentError: It failed, or exceeded the time limit.
         """
-        return self.read(lambda given: given, *arguments)
+        return self.read(lambda result: result, *arguments)
 
     def read(self, reader: Callable[[Any], T], *arguments: Any) -> T:
-        """What a reader makes of what it returns. What is returned may be of somebody
-        else's making too: what its methods raise is a fault of the function.
+        """Call the function and return the converted result. The conversion is guarded
+        too, because methods of the result may be user code.
 
         Raises:
-            DocumentError: It raised something, or took too long; or what the reader
-                says.
+            DocumentError: It failed, exceeded the time limit or returned an invalid
+                value.
         """
         function = self.raw()
         with self.guarded():
-            given = function(*arguments)
-            return reader(asyncio.run(given) if inspect.iscoroutine(given) else given)
+            result = function(*arguments)
+            return reader(
+                asyncio.run(result) if inspect.iscoroutine(result) else result
+            )
 
-    def refused(self, what: str, fix: str = "") -> FieldError:
-        """The error for a return value that means nothing.
+    def invalid_return(self, what: str, fix: str = "") -> FieldError:
+        """Return the error for an invalid return value.
 
         Args:
-            what: What is wrong, without the function's name.
-            fix: What it should return.
+            what: The error, without the function's name.
+            fix: A valid return value.
         """
         return FieldError(f"{self.name} {what}", self.place, fix)
 
 
 def snippet_of(section: Section, key: str, name: str) -> SnippetFunction | None:
-    """The function of the snippet under a key; what is wrong is a problem of the file.
+    """Return the function of the snippet under a key; errors are added to the problems
+    of the section.
 
     Args:
-        section: What has the key.
-        key: Such as ``compute_scores_snippet``.
-        name: Of the function, such as ``compute_scores``.
+        section: The section.
+        key: The key, such as ``compute_scores_snippet``.
+        name: Name of the function, such as ``compute_scores``.
     """
     source = section.take(key, str, "")
     if not source:
@@ -214,7 +218,7 @@ def snippet_of(section: Section, key: str, name: str) -> SnippetFunction | None:
         return None
     place, rules = section.text_place(key), section.file.code
     if not rules.may_run(place.path):
-        what = f"{key}: Python outside of the suite is not run"
+        what = f"{key}: Python files outside the suite are not executed"
         fix = f"--evals-latticeflow-allow-code {Place(place.path.parent)}"
         section.problem(key, what, fix)
         return None
@@ -226,7 +230,7 @@ def snippet_of(section: Section, key: str, name: str) -> SnippetFunction | None:
 
 
 def _names(body: list[ast.stmt]) -> Iterator[tuple[str, int]]:
-    """Names that statements bind at the top of a module, each with its line."""
+    """Yield the names that statements bind at module level, with their lines."""
     for statement in body:
         match statement:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():

@@ -1,8 +1,8 @@
-"""How long somebody else's code may run.
+"""Time limit of user code.
 
-In the main thread a timer of the operating system interrupts it, even while it sleeps.
-In any other thread, and where there is no such timer, the interpreter does, as soon as
-the code is back from whatever is not Python.
+In the main thread a system timer interrupts the code, even during a sleep. In other
+threads, and on systems without such a timer, a watcher thread raises the exception as
+soon as the code executes Python bytecode again.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from types import FrameType
 from pytest_evals.core.threads import raise_in
 
 _AGAIN_S = 0.2
-"""Seconds until code is interrupted once more that has caught the first one."""
+"""Seconds until code is interrupted again that has caught the exception."""
 
 
 class OvertimeError(BaseException):
-    """The time is over. No ``Exception``, which the code might catch."""
+    """The time limit was exceeded; not an ``Exception``, which the code might catch."""
 
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """A block that may take so many seconds; without limit for 0.
+    """Limit the duration of a block in seconds; 0 for no limit.
 
     Raises:
-        OvertimeError: Inside the block, wherever the code is when the time is over.
+        OvertimeError: Inside the block, when the time is over.
     """
     if seconds <= 0:
         yield
@@ -46,8 +46,8 @@ _HAS_TIMER = hasattr(signal, "setitimer")
 
 @contextmanager
 def _by_timer(seconds: float) -> Iterator[None]:
-    """A timer that somebody else has set, pytest-timeout say, goes on behind the block;
-    if it ends earlier than ours, it is the only one."""
+    """Use the system timer. A timer that is already set, for example by pytest-timeout,
+    is restored after the block; if it expires earlier, it is the only one."""
     left, _ = signal.getitimer(signal.ITIMER_REAL)
     if 0 < left <= seconds:
         yield
@@ -90,4 +90,4 @@ def _by_watch(seconds: float) -> Iterator[None]:
     finally:
         with lock:
             over.set()
-            raise_in(thread, None)  # one that has not arrived yet
+            raise_in(thread, None)  # cancel an exception that is still pending

@@ -1,1 +1,1 @@
-"""Solvers: what a model is asked about a sample, and in which order."""
+"""Solvers: the requests to models for a sample, and their order."""

@@ -1,10 +1,10 @@
-"""The adapter between a coroutine that awaits a model and a dialogue.
+"""Adapter from a coroutine that awaits a model to a dialogue.
 
-The coroutine runs in an event loop of its own, so that ``asyncio.gather`` and the like
-do what they do everywhere. When that loop would wait while answers are lacking, all
-that is asked so far is one round; time that a model takes passes for no timer. Nor does
-time that the code itself takes: its clock goes on only while the loop waits, so that
-timers go off in the same order in every run.
+The coroutine runs in a separate event loop, so that ``asyncio.gather`` and similar
+functions work. When that loop would block while responses are missing, all pending
+requests form one round. Neither the model's response time nor the code's own running
+time advances timers: the loop's clock only advances while the loop waits, so that
+timers fire in the same order in every run.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from pytest_evals.dialects.latticeflow.snippets.event_loop import no_running_loo
 
 T = TypeVar("T")
 
-Asker = Callable[[Ask], "asyncio.Future[Response]"]
-"""What a coroutine asks by: the response comes to whoever awaits it."""
+SendRequest = Callable[[Ask], "asyncio.Future[Response]"]
+"""Sends a request; the response resolves the future."""
 
 
-def restarted(
+def resume_from_start(
     start: Callable[[], Dialogue[T]], exchanges: Sequence[Exchange]
 ) -> Dialogue[T]:
-    """:func:`resumed`, of a dialogue that starts again in each round: an event loop
-    holds files, so that none may be open for each of thousands of waiting samples."""
+    """Resume a dialogue that is started again in each round. An event loop holds file
+    descriptors, so none may stay open for each of thousands of waiting samples."""
     known = [*exchanges]
     while True:
         again = resumed(start(), known)
@@ -46,18 +46,18 @@ def restarted(
             known.append(Exchange(*ask, response))
 
 
-def driven(
-    start: Callable[[Asker], Coroutine[Any, Any, Any]],
+def drive(
+    start: Callable[[SendRequest], Coroutine[Any, Any, Any]],
     guarded: Callable[[], AbstractContextManager[None]],
 ) -> Dialogue[Any]:
-    """What a coroutine returns.
+    """Run a coroutine and return its result.
 
     Args:
-        start: Makes it, of what it asks by.
-        guarded: A block in which the coroutine runs.
+        start: Creates the coroutine, given a function that sends requests.
+        guarded: Block in which the coroutine runs.
 
     Raises:
-        BaseException: Whatever the coroutine raises, as the block has it.
+        BaseException: The coroutine's exception, as converted by the block.
     """
     selector = _Selector()
     loop = _Loop(selector)
@@ -74,70 +74,69 @@ def driven(
             with guarded(), suppress(_IdleError):
                 task = task or loop.create_task(start(ask))
                 return loop.run_until_complete(task)
-            asked = [pair for pair in waiting if not pair[1].done()]
+            pending = [pair for pair in waiting if not pair[1].done()]
             waiting.clear()
-            responses = yield [one for one, _ in asked]
-            for (_, future), response in zip(asked, responses, strict=True):
+            responses = yield [one for one, _ in pending]
+            for (_, future), response in zip(pending, responses, strict=True):
                 future.set_result(response)
     finally:
         waiting.clear()
         with no_running_loop():
-            _end(loop)
+            _close_loop(loop)
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """A loop with the clock of its selector."""
+    """An event loop with the clock of its selector."""
 
     def __init__(self, selector: _Selector) -> None:
         self._clock = selector
         super().__init__(selector)
 
     def time(self) -> float:
-        """Seconds that it has waited."""
+        """Return the seconds that it has waited."""
         return self._clock.waited_s
 
 
-class Asking(Structured, Coroutine[Any, Any, Any]):
-    """A coroutine that is made when somebody awaits it. One that nobody does, because
-    the time was over just then, is no fault that Python would warn of."""
+class LazyCoroutine(Structured, Coroutine[Any, Any, Any]):
+    """A coroutine that is created when it is first awaited. If a time limit prevents
+    that, Python does not warn about a coroutine that was never awaited."""
 
     def __init__(self, make: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-        """Nothing is made yet."""
         self._make = make
         self._made: Coroutine[Any, Any, Any] | None = None
 
-    def _begun(self) -> Coroutine[Any, Any, Any]:
+    def _coroutine(self) -> Coroutine[Any, Any, Any]:
         if self._made is None:
             self._made = self._make()
         return self._made
 
     def send(self, value: Any, /) -> Any:
-        """Go on."""
-        return self._begun().send(value)
+        """Resume."""
+        return self._coroutine().send(value)
 
     def throw(self, *error: Any) -> Any:
-        """Go on with an error."""
-        return self._begun().throw(*error)
+        """Resume with an exception."""
+        return self._coroutine().throw(*error)
 
     def close(self) -> None:
-        """Go on no longer."""
+        """Close."""
         if self._made is not None:
             self._made.close()
 
     def __await__(self) -> Any:
-        """Go on until there is a result."""
-        return self._begun().__await__()
+        """Await the result."""
+        return self._coroutine().__await__()
 
 
 class _IdleError(BaseException):
-    """Nothing can go on."""
+    """No task can make progress."""
 
 
 class _Selector(selectors.DefaultSelector):
-    """Notices when a loop would wait, for whatever, while answers are lacking.
+    """Detects when a loop would block while responses are missing.
 
-    ``waiting`` is what was asked and not answered yet; ``waited_s`` is how long the
-    loop has waited, in seconds.
+    ``waiting`` contains the pending requests; ``waited_s`` is the time that the loop
+    has waited, in seconds.
     """
 
     def __init__(self) -> None:
@@ -146,28 +145,28 @@ class _Selector(selectors.DefaultSelector):
         self.waited_s = 0.0
 
     def select(self, timeout: float | None = None) -> Any:
-        """Wait for timers, files and threads, unless answers are lacking."""
+        """Wait for timers, files and threads, unless responses are missing."""
         start = monotonic()
-        found = super().select(0 if self.waiting else timeout)
-        if self.waiting and not found and timeout != 0:
+        events = super().select(0 if self.waiting else timeout)
+        if self.waiting and not events and timeout != 0:
             raise _IdleError
-        if timeout is None or (found and timeout > 0):
+        if timeout is None or (events and timeout > 0):
             self.waited_s += monotonic() - start
         else:
             self.waited_s += max(timeout, 0)
-        return found
+        return events
 
 
-def _end(loop: asyncio.AbstractEventLoop) -> None:
-    """End what is left, without a word."""
-    left = asyncio.all_tasks(loop)
-    for task in left:
+def _close_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """Cancel the remaining tasks and close the loop, silently."""
+    remaining = asyncio.all_tasks(loop)
+    for task in remaining:
         task.cancel()
-    loop.run_until_complete(_ended(loop, left))
+    loop.run_until_complete(_shutdown(loop, remaining))
     loop.close()
 
 
-async def _ended(
+async def _shutdown(
     loop: asyncio.AbstractEventLoop, tasks: Iterable[asyncio.Task[Any]]
 ) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""``multi_turn_solver``: a conversation that builders write."""
+"""Reads ``multi_turn_solver``: a conversation that message builders create."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from pytest_evals.dialects.latticeflow.solvers.builders import (
 from pytest_evals.dialects.latticeflow.solvers.pass_through import read_trace_column
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.latticeflow.solvers.template_fields import (
-    Lines,
+    Models,
     chat_role,
-    line_to,
+    model_client,
     required_text,
     template,
 )
@@ -32,51 +32,53 @@ from pytest_evals.dialects.yaml_reader.section import Section
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MultiTurnSolver:
-    """Builders, in their order."""
+    """Runs message builders in order."""
 
     builders: tuple[Builder, ...]
 
     def dialogue(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:
-        """Build the conversation."""
-        talk = Conversation(sample, trial)
-        yield from run(self.builders, talk, None)
-        return SolverOutput(trace=talk.items, raw_outputs=talk.raw_outputs)
+        """Create the conversation."""
+        conversation = Conversation(sample, trial)
+        yield from run(self.builders, conversation, None)
+        return SolverOutput(
+            trace=conversation.items, raw_outputs=conversation.raw_outputs
+        )
 
 
-def read_multi_turn(section: Section, lines: Lines) -> MultiTurnSolver:
-    """The solver of a section; what is wrong with it are problems of the file."""
-    return MultiTurnSolver(builders=_read_builders(section, lines, _READERS))
+def read_multi_turn(section: Section, models: Models) -> MultiTurnSolver:
+    """Return the solver; errors are added to the problems of the section."""
+    return MultiTurnSolver(builders=_read_builders(section, models, _READERS))
 
 
-Reader = Callable[[Section, Lines], Builder | None]
+Reader = Callable[[Section, Models], Builder | None]
 
 
 def _read_builders(
-    section: Section, lines: Lines, known: Mapping[str, Reader]
+    section: Section, models: Models, known: Mapping[str, Reader]
 ) -> tuple[Builder, ...]:
     entries = section.entries("message_builders")
     if not entries and not section.values.get("message_builders"):
         fix = "message_builders: [{type: chat_message, …}, {type: generate}]"
         section.problem("message_builders", "message_builders is missing", fix)
-    found = (_read_builder(entry, lines, known) for entry in entries)
-    return tuple(builder for builder in found if builder is not None)
+    builders_ = (_read_builder(entry, models, known) for entry in entries)
+    return tuple(builder for builder in builders_ if builder is not None)
 
 
 def _read_builder(
-    entry: Section, lines: Lines, known: Mapping[str, Reader]
+    entry: Section, models: Models, known: Mapping[str, Reader]
 ) -> Builder | None:
     if entry.values.get("type") == "load_trace" and "load_trace" not in known:
-        entry.problem("type", "load_trace cannot stand in a loop")
+        entry.problem("type", "load_trace cannot be used in a loop")
         return None
     kind = entry.one_of("type", "message builder", sorted(known), "")
     if not kind:
         return None
-    builder = known[kind](entry, lines)
+    builder = known[kind](entry, models)
     entry.close(f"a message builder of type {kind}")
     return builder
 
 
-def _chat_message(entry: Section, lines: Lines) -> ChatMessage | None:
+def _chat_message(entry: Section, models: Models) -> ChatMessage | None:
     role = "user"
     if required_text(entry, "role", "user"):
         role = chat_role(entry, "role", role)
@@ -87,22 +89,22 @@ def _chat_message(entry: Section, lines: Lines) -> ChatMessage | None:
     return ChatMessage(role=role, content=content, ending=ending)
 
 
-def _generate(entry: Section, lines: Lines) -> GenerateAnswer:
-    return GenerateAnswer(line=lines(""), ending=_read_ending(entry))
+def _generate(entry: Section, models: Models) -> GenerateAnswer:
+    return GenerateAnswer(client=models(""), ending=_read_ending(entry))
 
 
-def _generate_message(entry: Section, lines: Lines) -> GenerateMessage:
+def _generate_message(entry: Section, models: Models) -> GenerateMessage:
     extra: list[ChatMessage] = []
     entries = entry.entries("extra_input_messages")
     if not entries and not entry.values.get("extra_input_messages"):
         fix = "extra_input_messages: [{type: chat_message, role: user, content: …}]"
         entry.problem("extra_input_messages", "extra_input_messages is missing", fix)
     for one in entries:
-        message = _read_builder(one, lines, {"chat_message": _chat_message})
+        message = _read_builder(one, models, {"chat_message": _chat_message})
         if isinstance(message, ChatMessage):
             extra.append(message)
     return GenerateMessage(
-        line=line_to(entry, "model_key", lines),
+        client=model_client(entry, "model_key", models),
         extra=tuple(extra),
         with_conversation=entry.take("include_conversation", bool, True),
         role=chat_role(entry, "output_role", "assistant"),
@@ -110,16 +112,16 @@ def _generate_message(entry: Section, lines: Lines) -> GenerateMessage:
     )
 
 
-def _load_trace(entry: Section, lines: Lines) -> LoadTrace:
+def _load_trace(entry: Section, models: Models) -> LoadTrace:
     return LoadTrace(column=read_trace_column(entry))
 
 
-def _loop(entry: Section, lines: Lines) -> Loop:
+def _loop(entry: Section, models: Models) -> Loop:
     known = ("error", "continue")
     place = entry.place("max_iterations")
     return Loop(
-        builders=_read_builders(entry, lines, _IN_LOOPS),
-        most=entry.whole("max_iterations", 0, 10),
+        builders=_read_builders(entry, models, _IN_LOOPS),
+        max_iterations=entry.whole("max_iterations", 0, 10),
         must_end=entry.one_of("on_max_iterations", "way", known, "error") == "error",
         place=place,
     )

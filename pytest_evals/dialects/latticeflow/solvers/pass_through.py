@@ -1,4 +1,4 @@
-"""``pass_through_solver``: a recorded trace, and no model."""
+"""Reads ``pass_through_solver``: a recorded trace in place of a model."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class TraceColumn:
     name: str
     place: Place
 
-    def of(self, sample: Sample) -> Trace:
-        """The trace of a sample.
+    def read(self, sample: Sample) -> Trace:
+        """Return the trace of a sample.
 
         Raises:
-            DocumentError: There is no such column, or no trace in it.
+            DocumentError: The column is missing, or is not a trace.
         """
         if self.name not in sample:
             hint = did_you_mean(self.name, [str(name) for name in sample])
@@ -41,22 +41,22 @@ class TraceColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassThroughSolver:
-    """What was recorded is the output."""
+    """Returns the recorded trace as output."""
 
     column: TraceColumn
 
     def dialogue(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:
-        """Ask nothing."""
+        """Return the output; sends no request."""
         yield from ()
-        return SolverOutput(trace=self.column.of(sample))
+        return SolverOutput(trace=self.column.read(sample))
 
 
 def read_trace_column(section: Section) -> TraceColumn:
-    """The column that a section names."""
+    """Return the column that a section names."""
     name = required_text(section, "trace_column", "trace")
     return TraceColumn(name=name, place=section.place("trace_column"))
 
 
 def read_pass_through(section: Section) -> PassThroughSolver:
-    """The solver of a section; what is wrong with it are problems of the file."""
+    """Return the solver; errors are added to the problems of the section."""
     return PassThroughSolver(column=read_trace_column(section))

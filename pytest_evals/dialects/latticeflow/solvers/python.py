@@ -1,7 +1,7 @@
 """Python in a solver: ``run_solver`` and ``postprocess``.
 
-A snippet is run again for each round, so that chance must not change what it asks:
-``random`` is seeded for each sample and trial while it runs.
+A snippet runs again in each round, so randomness must not change its requests:
+``random`` is seeded per sample and trial while it runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pytest_evals.core.dialogue import Ask, Dialogue
-from pytest_evals.dialects.latticeflow.prompts.message_types import plain
+from pytest_evals.dialects.latticeflow.prompts.message_types import unwrap
 from pytest_evals.dialects.latticeflow.prompts.output import (
     ModelResponse,
     SolverOutput,
@@ -29,117 +29,120 @@ from pytest_evals.dialects.latticeflow.snippets.snippet import (
     snippet_of,
 )
 from pytest_evals.dialects.latticeflow.solvers.coroutines import (
-    Asker,
-    Asking,
-    driven,
+    LazyCoroutine,
+    SendRequest,
+    drive,
 )
+from pytest_evals.dialects.latticeflow.solvers.model_client import ModelClient, input_of
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
-from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain, input_of
-from pytest_evals.dialects.latticeflow.solvers.template_fields import Lines
+from pytest_evals.dialects.latticeflow.solvers.template_fields import Models
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError
 
 _MOST_TRIALS = 10_000
-"""More than anybody has: tells apart the repeats of a trial from other trials."""
+"""Larger than any number of trials; separates repeats within a trial from other trials.
+"""
 
 
 class Row(NamedTuple):
-    """What is scored: a sample and an output."""
+    """A sample and an output to score."""
 
     sample: Sample
     output: SolverOutput
 
 
 class _Model:
-    """What ``run_solver`` gets as ``model``."""
+    """The ``model`` argument of ``run_solver``."""
 
     def __init__(
-        self, line: SolverChain, sample: Sample, trial: int, ask: Asker
+        self, client: ModelClient, sample: Sample, trial: int, ask: SendRequest
     ) -> None:
-        self._line, self._sample, self._trial, self._ask = line, sample, trial, ask
-        self._asked = Counter[Ask]()
+        self._client, self._sample, self._trial, self._ask = client, sample, trial, ask
+        self._counts = Counter[Ask]()
 
     def predict(
         self, items: Any, sample: Mapping[str, Any] | None = None, **kwargs: Any
-    ) -> Asking:
-        """What the model gives for items, or for a whole model input.
+    ) -> LazyCoroutine:
+        """Call the model with items, or with a whole model input.
 
         Args:
             items: Items of a trace, messages, or an input with ``messages``.
-            sample: What it is about, if not the sample at hand.
+            sample: Another sample than the current one.
             kwargs: Further arguments, such as ``temperature``.
 
         Returns:
-            To be awaited: a :class:`ModelResponse`.
+            An awaitable :class:`ModelResponse`.
 
         Raises:
-            DocumentError: The model cannot take it; when it is awaited.
+            DocumentError: The model does not support the input; raised when awaited.
         """
-        about = self._sample if sample is None else sample
-        return Asking(lambda: self._predict(items, about, kwargs))
+        sample_ = self._sample if sample is None else sample
+        return LazyCoroutine(lambda: self._predict(items, sample_, kwargs))
 
     async def _predict(
-        self, items: Any, about: Mapping[str, Any], kwargs: Mapping[str, Any]
+        self, items: Any, sample_: Mapping[str, Any], kwargs: Mapping[str, Any]
     ) -> ModelResponse:
-        given = input_of(items)
-        one = self._line.ask(given, about, self._trial, kwargs)
-        times = self._asked[one]
-        self._asked[one] += 1
+        result = input_of(items)
+        one = self._client.ask(result, sample_, self._trial, kwargs)
+        times = self._counts[one]
+        self._counts[one] += 1
         if times:
             repeat = self._trial + times * _MOST_TRIALS
-            one = self._line.ask(given, about, repeat, kwargs)
-        return self._line.read(await self._ask(one))
+            one = self._client.ask(result, sample_, repeat, kwargs)
+        return self._client.read(await self._ask(one))
 
 
 @dataclass(frozen=True, slots=True)
 class PythonSolver:
-    """``run_solver(sample, model, trace)``."""
+    """Runs ``run_solver(sample, model, trace)``."""
 
-    line: SolverChain
+    client: ModelClient
     function: SnippetFunction
 
     def dialogue(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:
-        """Run it; requests that it awaits at the same time are one round."""
-        chance = _Chance(sample, trial)
+        """Run the snippet; requests that it awaits concurrently form one round."""
+        seeded_random = _SeededRandom(sample, trial)
 
-        async def start(ask: Asker) -> SolverOutput:
+        async def start(ask: SendRequest) -> SolverOutput:
             trace = SolverTrace()
             own = deepcopy(dict(sample))
-            model = _Model(self.line, sample, trial, ask)
-            given = self.function.raw()(own, model, trace)
-            if inspect.isawaitable(given):
-                given = await given
-            return self._output(trace if given is None else given, trace)
+            model = _Model(self.client, sample, trial, ask)
+            result = self.function.raw()(own, model, trace)
+            if inspect.isawaitable(result):
+                result = await result
+            return self._output(trace if result is None else result, trace)
 
         @contextmanager
         def guarded() -> Iterator[None]:
-            with chance.taken(), self.function.guarded():
+            with seeded_random.active(), self.function.guarded():
                 yield
 
-        output: SolverOutput = yield from driven(start, guarded)
+        output: SolverOutput = yield from drive(start, guarded)
         return output
 
-    def _output(self, given: Any, trace: SolverTrace) -> SolverOutput:
-        if isinstance(given, SolverOutput):
-            return given
-        if isinstance(given, SolverTrace):
-            return SolverOutput(given.trace, given.raw_outputs, given.direct_ios)
-        if isinstance(given, Trace):
-            return SolverOutput(given, trace.raw_outputs, trace.direct_ios)
-        kind = type(given).__name__
-        raise self.function.refused(f"returns the trace, not {kind}", "return trace")
+    def _output(self, result: Any, trace: SolverTrace) -> SolverOutput:
+        if isinstance(result, SolverOutput):
+            return result
+        if isinstance(result, SolverTrace):
+            return SolverOutput(result.trace, result.raw_outputs, result.direct_ios)
+        if isinstance(result, Trace):
+            return SolverOutput(result, trace.raw_outputs, trace.direct_ios)
+        kind = type(result).__name__
+        raise self.function.invalid_return(
+            f"must return the trace, not {kind}", "return trace"
+        )
 
 
-class _Chance:
-    """Draws of :mod:`random` that are the same each time; the process's own go on as if
-    nothing had been."""
+class _SeededRandom:
+    """State of :mod:`random` that is the same in every run; the process's own state is
+    restored afterwards."""
 
     def __init__(self, sample: Sample, trial: int) -> None:
-        seed = json.dumps([plain(sample), trial], sort_keys=True, default=str)
+        seed = json.dumps([unwrap(sample), trial], sort_keys=True, default=str)
         self._state = random.Random(seed).getstate()
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
+    def active(self) -> Iterator[None]:
         before = random.getstate()
         random.setstate(self._state)
         try:
@@ -151,53 +154,58 @@ class _Chance:
 
 @dataclass(frozen=True, slots=True)
 class Postprocessor:
-    """``postprocess(sample, solver_output)``: one output becomes any number of rows."""
+    """Runs ``postprocess(sample, solver_output)``: turns an output into any number of
+    rows."""
 
     function: SnippetFunction
 
     def rows(self, sample: Sample, output: SolverOutput) -> tuple[Row, ...]:
-        """What is scored instead.
+        """Return the rows to score.
 
         Raises:
-            DocumentError: It fails, or returns something else.
+            DocumentError: It fails, or returns an invalid value.
         """
         return self.function.read(self._read, deepcopy(dict(sample)), output)
 
-    def _read(self, given: Any) -> tuple[Row, ...]:
+    def _read(self, result: Any) -> tuple[Row, ...]:
         fix = "return [(sample, solver_output)]"
-        if not isinstance(given, list | tuple):
-            raise self.function.refused(f"returns a list, not {given!r:.80}", fix)
+        if not isinstance(result, list | tuple):
+            raise self.function.invalid_return(
+                f"must return a list, not {result!r:.80}", fix
+            )
         rows = []
-        for one in given:
+        for one in result:
             if not isinstance(one, list | tuple) or len(one) != 2:
-                what = f"returns pairs of sample and output, not {one!r:.80}"
-                raise self.function.refused(what, fix)
-            row, found = one
+                what = f"must return pairs of sample and output, not {one!r:.80}"
+                raise self.function.invalid_return(what, fix)
+            row, output = one
             if not isinstance(row, Mapping):
-                raise self.function.refused(f"returns a sample {row!r:.80}", fix)
-            rows.append(Row(row, self._output(found)))
+                raise self.function.invalid_return(
+                    f"must return a mapping as sample, not {row!r:.80}", fix
+                )
+            rows.append(Row(row, self._output(output)))
         return tuple(rows)
 
-    def _output(self, found: Any) -> SolverOutput:
-        if isinstance(found, SolverOutput):
-            return found
-        if isinstance(found, SolverTrace):
-            return SolverOutput(found.trace, found.raw_outputs, found.direct_ios)
+    def _output(self, output: Any) -> SolverOutput:
+        if isinstance(output, SolverOutput):
+            return output
+        if isinstance(output, SolverTrace):
+            return SolverOutput(output.trace, output.raw_outputs, output.direct_ios)
         try:
-            return SolverOutput(trace=found)
+            return SolverOutput(trace=output)
         except DocumentError as error:
-            what = f"returns an output that is none: {error}"
-            raise self.function.refused(what) from None
+            what = f"must return a valid output: {error}"
+            raise self.function.invalid_return(what) from None
 
 
-def read_python(section: Section, lines: Lines) -> PythonSolver | None:
-    """The solver of a section; what is wrong with it are problems of the file."""
+def read_python(section: Section, models: Models) -> PythonSolver | None:
+    """Return the solver; errors are added to the problems of the section."""
     function = snippet_of(section, "run_solver_snippet", "run_solver")
-    return None if function is None else PythonSolver(lines(""), function)
+    return None if function is None else PythonSolver(models(""), function)
 
 
 def read_postprocessor(section: Section) -> Postprocessor | None:
-    """The postprocessor of a solver's section, ``None`` if there is none."""
+    """Return the postprocessor of a solver's section, or ``None``."""
     inner = section.section("postprocessor")
     if inner is None:
         return None

@@ -1,10 +1,11 @@
-"""From a task's ``solver`` to what runs."""
+"""Reads a task's ``solver``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from pytest_evals.dialects.latticeflow.solvers.model_client import ModelClient
 from pytest_evals.dialects.latticeflow.solvers.multi_turn import read_multi_turn
 from pytest_evals.dialects.latticeflow.solvers.pass_through import read_pass_through
 from pytest_evals.dialects.latticeflow.solvers.python import (
@@ -17,12 +18,11 @@ from pytest_evals.dialects.latticeflow.solvers.single_turn import (
     read_single_turn,
 )
 from pytest_evals.dialects.latticeflow.solvers.solver import Solver
-from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain
-from pytest_evals.dialects.latticeflow.solvers.template_fields import Lines
+from pytest_evals.dialects.latticeflow.solvers.template_fields import Models
 from pytest_evals.dialects.yaml_reader.section import Section
 
 _FORMATS = ("latticeflow", "open_responses")
-_READERS: Mapping[str, Callable[[Section, Lines], Solver | None]] = {
+_READERS: Mapping[str, Callable[[Section, Models], Solver | None]] = {
     "single_turn_solver": read_single_turn,
     "grouped_single_turn_solver": read_grouped,
     "multi_turn_solver": read_multi_turn,
@@ -32,51 +32,50 @@ _READERS: Mapping[str, Callable[[Section, Lines], Solver | None]] = {
 
 
 class SolverParts(NamedTuple):
-    """What ``solver`` of a task says.
+    """The ``solver`` section of a task.
 
     Args:
-        solver: Makes an output of a sample.
-        postprocessor: Makes rows of an output, ``None`` for the output itself.
-        models: Keys of the models that may be asked; an empty one is the model that is
-            tested.
-        asks_once: Whether there is one round at most.
-        is_declared: Whether the file alone, and no code in it, says what is asked.
+        solver: Turns a sample into an output.
+        postprocessor: Turns an output into rows, ``None`` to keep the output.
+        models: Keys of the models that may be called; the tested model's is empty.
+        is_single_round: Whether there is at most one round.
+        is_declared: Whether the requests depend on the file only, not on code.
     """
 
     solver: Solver
     postprocessor: Postprocessor | None
     models: frozenset[str]
-    asks_once: bool = False
+    is_single_round: bool = False
     is_declared: bool = False
 
 
-def read_solver(section: Section, lines: Lines) -> SolverParts | None:
-    """The solver of a task.
+def read_solver(section: Section, models: Models) -> SolverParts | None:
+    """Return the solver of a task.
 
     Args:
-        section: ``solver``, with everything put in.
-        lines: How models are asked.
+        section: ``solver``, after substitution.
+        models: Returns the client of a model by its key.
 
     Returns:
-        ``None`` if it cannot be used; why, are problems of the section.
+        ``None`` if it is invalid; errors are added to the problems of the section.
     """
     kind = section.one_of("type", "solver", sorted(_READERS), "")
     if not kind:
         return None
-    # Either form of messages is understood everywhere.
+    # Both message formats are accepted everywhere.
     section.one_of("message_format", "message format", _FORMATS, _FORMATS[1])
     postprocessor = read_postprocessor(section)
-    asked: set[str] = set()
+    model_keys: set[str] = set()
 
-    def noted(key: str) -> SolverChain:
-        asked.add(key)
-        return lines(key)
+    def record_model(key: str) -> ModelClient:
+        model_keys.add(key)
+        return models(key)
 
-    solver = _READERS[kind](section, noted)
+    solver = _READERS[kind](section, record_model)
     section.close(f"a solver of type {kind}")
     if solver is None:
         return None
-    once = kind.endswith("single_turn_solver") or not asked
+    once = kind.endswith("single_turn_solver") or not model_keys
     return SolverParts(
-        solver, postprocessor, frozenset(asked), once, is_declared=kind != "python"
+        solver, postprocessor, frozenset(model_keys), once, is_declared=kind != "python"
     )

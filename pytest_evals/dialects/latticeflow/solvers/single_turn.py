@@ -1,4 +1,5 @@
-"""One question, one answer: ``single_turn_solver`` and its grouped kind."""
+"""Reads ``single_turn_solver`` and ``grouped_single_turn_solver``: one response per
+input."""
 
 from __future__ import annotations
 
@@ -16,10 +17,10 @@ from pytest_evals.dialects.latticeflow.prompts.message_types import (
 )
 from pytest_evals.dialects.latticeflow.prompts.output import ModelResponse, SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
+from pytest_evals.dialects.latticeflow.solvers.model_client import ModelClient
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
-from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain
 from pytest_evals.dialects.latticeflow.solvers.template_fields import (
-    Lines,
+    Models,
     chat_role,
     required_text,
     template,
@@ -30,13 +31,13 @@ _BUILDERS = ("chat_completion", "generic")
 
 
 class InputBuilder(Protocol):
-    """Whatever makes a model input of a sample."""
+    """Creates the model input of a sample."""
 
-    def given(self, sample: Sample) -> Any:
-        """The model input.
+    def model_input(self, sample: Sample) -> Any:
+        """Return the model input.
 
         Raises:
-            DocumentError: It cannot be made.
+            DocumentError: It cannot be created.
         """
         ...
 
@@ -47,8 +48,8 @@ class ChatInput:
 
     messages: tuple[tuple[str, SampleTemplate], ...]
 
-    def given(self, sample: Sample) -> Any:
-        """The chat of a sample."""
+    def model_input(self, sample: Sample) -> Any:
+        """Return the chat of a sample."""
         variables = {"sample": sample}
         return {
             "messages": [
@@ -60,104 +61,109 @@ class ChatInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenericInput:
-    """Any JSON, by a template."""
+    """Any JSON value, from a template."""
 
     template: SampleTemplate
 
-    def given(self, sample: Sample) -> Any:
-        """The JSON of a sample.
+    def model_input(self, sample: Sample) -> Any:
+        """Return the JSON value of a sample.
 
         Raises:
-            DocumentError: The rendered text is none.
+            DocumentError: The rendered text is not valid JSON.
         """
         text = self.template.render({"sample": sample})
         try:
             return json.loads(text)
         except (ValueError, RecursionError) as error:
-            what = f"template gives no JSON ({error}): {_shown(text)}"
+            what = f"template must render JSON ({error}): {_shorten(text)}"
             fix = "{{ sample.question | tojson }}, without quotes around it"
             raise FieldError(what, self.template.place, fix) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingleTurnSolver:
-    """One call of the model."""
+    """Calls the model once."""
 
-    line: SolverChain
+    client: ModelClient
     builder: InputBuilder
 
     def dialogue(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:
-        """Ask once."""
-        given = self.builder.given(sample)
-        (response,) = yield (self.line.ask(given, sample, trial),)
-        return _output([given], [self.line.read(response)])
+        """Send one request."""
+        model_input = self.builder.model_input(sample)
+        (response,) = yield (self.client.ask(model_input, sample, trial),)
+        return _output([model_input], [self.client.read(response)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupedSolver:
-    """A call for each part of a group, which a template gives as a list or object."""
+    """Calls the model for each member of a group, which a template renders as list or
+    object."""
 
-    line: SolverChain
+    client: ModelClient
     builder: GenericInput
 
     def dialogue(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:
-        """Ask for each part, all at once.
+        """Send the requests of all members in one round.
 
         Raises:
-            DocumentError: The template gives no list and no object, or an empty one.
+            DocumentError: The template does not render a list or object, or an empty
+                one.
         """
-        group = self.builder.given(sample)
+        group = self.builder.model_input(sample)
         if not isinstance(group, list | dict) or not group:
             what = (
-                f"template gives no group of model inputs: {_shown(json.dumps(group))}"
+                "template must render a group of model inputs, not "
+                f"{_shorten(json.dumps(group))}"
             )
             fix = "a JSON list, or an object, with a model input for each call"
             raise FieldError(what, self.builder.template.place, fix)
         parts = list(group.values()) if isinstance(group, dict) else group
-        responses = yield [self.line.ask(one, sample, trial) for one in parts]
-        read = [self.line.read(response) for response in responses]
+        responses = yield [self.client.ask(one, sample, trial) for one in parts]
+        read = [self.client.read(response) for response in responses]
         outputs = [_output([g], [r]) for g, r in zip(parts, read, strict=True)]
-        keyed = isinstance(group, dict)
-        by_name = dict(zip(group, outputs, strict=True)) if keyed else outputs
+        is_object = isinstance(group, dict)
+        by_name = dict(zip(group, outputs, strict=True)) if is_object else outputs
         return _output(parts, read, by_name)
 
 
 def _output(
-    given: Sequence[Any], responses: Sequence[ModelResponse], group: Any = None
+    model_input: Sequence[Any], responses: Sequence[ModelResponse], group: Any = None
 ) -> SolverOutput:
     items: list[Part] = []
-    for one, response in zip(given, responses, strict=True):
-        items += _asked(one)
+    for one, response in zip(model_input, responses, strict=True):
+        items += _input_items(one)
         items += response.items
     raw = [response.raw_output for response in responses]
     return SolverOutput(trace=items, raw_outputs=raw, solver_outputs=group)
 
 
-def _asked(given: Any) -> list[Part]:
-    """What the model was given, as items of a trace."""
-    if isinstance(given, Mapping) and isinstance(given.get("messages"), list):
-        return items_of(given["messages"])
-    return [CustomTaskInputMessage(content=given)]
+def _input_items(model_input: Any) -> list[Part]:
+    """Return a model input as items of a trace."""
+    if isinstance(model_input, Mapping) and isinstance(
+        model_input.get("messages"), list
+    ):
+        return items_of(model_input["messages"])
+    return [CustomTaskInputMessage(content=model_input)]
 
 
-def _shown(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= 300 else text[:299] + "…"
 
 
-def read_single_turn(section: Section, lines: Lines) -> SingleTurnSolver | None:
-    """The solver of a section; what is wrong with it are problems of the file."""
+def read_single_turn(section: Section, models: Models) -> SingleTurnSolver | None:
+    """Return the solver; errors are added to the problems of the section."""
     builder = _read_builder(section, _BUILDERS)
     if builder is None:
         return None
-    return SingleTurnSolver(line=lines(""), builder=builder)
+    return SingleTurnSolver(client=models(""), builder=builder)
 
 
-def read_grouped(section: Section, lines: Lines) -> GroupedSolver | None:
-    """The solver of a section; what is wrong with it are problems of the file."""
+def read_grouped(section: Section, models: Models) -> GroupedSolver | None:
+    """Return the solver; errors are added to the problems of the section."""
     builder = _read_builder(section, ("generic",))
     if not isinstance(builder, GenericInput):
         return None
-    return GroupedSolver(line=lines(""), builder=builder)
+    return GroupedSolver(client=models(""), builder=builder)
 
 
 def _read_builder(section: Section, known: Sequence[str]) -> InputBuilder | None:
@@ -177,8 +183,8 @@ def _read_builder(section: Section, known: Sequence[str]) -> InputBuilder | None
             fix = "input_messages: [{role: user, content: …}]"
             inner.problem("input_messages", "input_messages is missing", fix)
         messages = tuple(_read_message(one) for one in inner.entries("input_messages"))
-        kept = tuple((role, text) for role, text in messages if text is not None)
-        builder = ChatInput(messages=kept)
+        complete = tuple((role, text) for role, text in messages if text is not None)
+        builder = ChatInput(messages=complete)
     if kind:
         inner.close(f"an input builder of type {kind}")
     return builder

@@ -1,4 +1,4 @@
-"""What a solver is, whatever its type."""
+"""Solver interface."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 
 Sample = Mapping[str, Any]
-"""A row of a dataset, as LatticeFlow calls it."""
+"""A row of a dataset, in LatticeFlow's terms."""
 
 
 class Solver(Protocol):
-    """Whatever turns a sample into an output by asking models."""
+    """Turns a sample into an output by calling models."""
 
     def dialogue(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:
-        """The work on one sample.
+        """Run the solver for one sample.
 
         Args:
-            sample: What it is about; never changed.
-            trial: 0, 1, 2, … where a task has several goes at each sample.
+            sample: The sample; never modified.
+            trial: Index of the trial.
 
         Raises:
-            DocumentError: The sample cannot be worked on.
+            DocumentError: The sample cannot be solved.
         """
         ...

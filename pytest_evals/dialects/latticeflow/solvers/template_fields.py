@@ -1,5 +1,4 @@
-"""Fields of sections that hold templates: read and compiled, with faults as problems of
-the file."""
+"""Reads and compiles template fields of sections."""
 
 from __future__ import annotations
 
@@ -9,17 +8,17 @@ from pytest_evals.dialects.latticeflow.prompts.templates import (
     SampleTemplate,
     compile_template,
 )
-from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain
+from pytest_evals.dialects.latticeflow.solvers.model_client import ModelClient
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import TaskFileError
 
-Lines = Callable[[str], SolverChain]
-"""Key of a model → the line to it; an empty key is the model that is tested."""
+Models = Callable[[str], ModelClient]
+"""Key of a model → its client; an empty key is the tested model."""
 ROLES = ("system", "user", "assistant")
 
 
 def required_text(section: Section, key: str, example: str = "…") -> str:
-    """A text that must be there, empty if it is not."""
+    """Return a required string, empty if it is missing."""
     if section.values.get(key) is None:
         section.raw(key)
         section.problem(key, f"{key} is missing", f'{key}: "{example}"')
@@ -28,7 +27,7 @@ def required_text(section: Section, key: str, example: str = "…") -> str:
 
 
 def text_template(section: Section, key: str, text: str) -> SampleTemplate | None:
-    """The template of a text under a key."""
+    """Return the template of a text under a key."""
     try:
         return compile_template(text, section.place(key), key)
     except TaskFileError as error:
@@ -39,7 +38,7 @@ def text_template(section: Section, key: str, text: str) -> SampleTemplate | Non
 def template(
     section: Section, key: str, example: str, *, required: bool = True
 ) -> SampleTemplate | None:
-    """The template under a key; ``None`` if there is none."""
+    """Return the template under a key, or ``None``."""
     if not required and section.values.get(key) is None:
         section.raw(key)
         return None
@@ -48,15 +47,15 @@ def template(
 
 
 def chat_role(section: Section, key: str, default: str) -> str:
-    """Who speaks."""
+    """Return the role of a message."""
     return section.one_of(key, "role", ROLES, default)
 
 
-def line_to(section: Section, key: str, lines: Lines) -> SolverChain:
-    """The line to the model whose key stands there."""
+def model_client(section: Section, key: str, models: Models) -> ModelClient:
+    """Return the client of the model whose key is set."""
     model = required_text(section, key, "<< config.my_model >>")
     try:
-        return lines(model) if model else SolverChain()
+        return models(model) if model else ModelClient()
     except TaskFileError as error:
         section.problems.extend(error.problems)
-        return SolverChain()
+        return ModelClient()

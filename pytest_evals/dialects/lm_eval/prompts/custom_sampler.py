@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
-from pytest_evals.data.calls import fault_of
+from pytest_evals.data.calls import error_text
 from pytest_evals.errors import EvalsError
 
 Rows = Sequence[Mapping[str, Any]]
@@ -45,7 +45,7 @@ class CustomSampler:
             self._sampler = make(list(self._pool), rnd=None)
             self._sampler.set_rnd(seed)
         except Exception as error:
-            raise EvalsError(f"{self._name}: {fault_of(error)}") from error
+            raise EvalsError(f"{self._name}: {error_text(error)}") from error
 
     def shots(self, index: int) -> tuple[int, ...]:
         """Positions in the pool; earlier documents are drawn first.
@@ -67,7 +67,7 @@ class CustomSampler:
         try:
             rows = list(self._sampler.sample(n=self._n, eval_doc=row))
         except Exception as error:  # noqa: BLE001  reported with its document
-            return f"{self._name}: {fault_of(error)}"
+            return f"{self._name}: {error_text(error)}"
         positions = [self._position(each) for each in rows]
         if None in positions:
             return f"{self._name} returned a row that is not in the pool"

@@ -35,10 +35,10 @@ from pytest_evals.dialects.lm_eval.prompts.recipe import Fields, Recipe
 from pytest_evals.dialects.lm_eval.prompts.shots import ShotTurns
 from pytest_evals.dialects.lm_eval.prompts.tables import Tables, load_tables
 from pytest_evals.errors import Problem, TaskFileError, did_you_mean
-from pytest_evals.prompts.chat import Turn, joined
-from pytest_evals.prompts.document_warnings import Notes
+from pytest_evals.prompts.chat import Turn, join_text
+from pytest_evals.prompts.document_warnings import DocumentWarnings
 from pytest_evals.prompts.fields import Field, Row, number_or_text
-from pytest_evals.prompts.identical_prompts import IdenticalPrompts, noted
+from pytest_evals.prompts.identical_prompts import IdenticalPrompts, warning_text
 from pytest_evals.prompts.images import image_reader, without_images
 
 
@@ -49,7 +49,7 @@ class Documents:
     def __init__(self, recipe: Recipe) -> None:
         # The dataset is read on first use.
         self._recipe = recipe
-        self._notes = Notes()
+        self._notes = DocumentWarnings()
 
     def ids(self) -> Sequence[str]:
         """Unique ids of the documents to run, in order.
@@ -106,14 +106,14 @@ class Documents:
         identical = IdenticalPrompts(loaded.sent, lambda: len(loaded.tables.asked))
         is_expected = self._recipe.may_be_identical or self._recipe.sound is not None
         if not is_expected and identical.n:
-            self._notes.add(noted(identical.text))
+            self._notes.add(warning_text(identical.text))
         return loaded
 
 
 class _Loaded:
     """Documents of a task whose dataset has been read."""
 
-    def __init__(self, recipe: Recipe, tables: Tables, notes: Notes) -> None:
+    def __init__(self, recipe: Recipe, tables: Tables, notes: DocumentWarnings) -> None:
         self.tables, self._recipe, self._notes = tables, recipe, notes
         self.ids, id_warnings = document_ids(tables.asked)
         for text in id_warnings:
@@ -201,7 +201,7 @@ class _Loaded:
     def _turns(self, question: Question, shots: Sequence[Turn]) -> Sequence[Turn]:
         if self._recipe.output_type == "loglikelihood_rolling":
             return ()
-        system = joined(
+        system = join_text(
             self._recipe.options.system_instruction,
             question.description,
             self._recipe.fields.fewshot_delimiter,

@@ -14,8 +14,8 @@ from pytest_evals.dialects.lm_eval.prompts.question import (
 from pytest_evals.dialects.lm_eval.prompts.recipe import Recipe
 from pytest_evals.dialects.lm_eval.prompts.tables import Tables
 from pytest_evals.errors import EvalsError, Problem, TaskFileError
-from pytest_evals.prompts.chat import Turn, shot_turns
-from pytest_evals.prompts.document_warnings import Notes
+from pytest_evals.prompts.chat import Turn, example_turns
+from pytest_evals.prompts.document_warnings import DocumentWarnings
 from pytest_evals.prompts.fewshot import SAMPLERS, Sampler
 
 
@@ -28,7 +28,7 @@ class ShotTurns:
         tables: Tables,
         readers: Readers,
         multiple_inputs: bool,
-        notes: Notes,
+        notes: DocumentWarnings,
     ) -> None:
         """Create the sampler; ``own`` is true if lm-eval would allow a document as its
         own few-shot example.
@@ -79,7 +79,7 @@ class ShotTurns:
         text, choices = question.text, question.choices
         if self._multiple_inputs:
             text, choices = choice_at(choices, text, fields.text), ()
-        return shot_turns(
+        return example_turns(
             text_of(text, fields.text),
             answer_text(question.target, choices, fields.target),
             question.prefix,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from pytest_evals.data.calls import FieldError, call, fault_of
+from pytest_evals.data.calls import FieldError, call, error_text
 from pytest_evals.data.hub import reading_datasets
 from pytest_evals.data.rows import RowsError, Table
 from pytest_evals.data.sources import load
@@ -139,7 +139,7 @@ def _table(rows: Any, origin: Field) -> Table:
     except RowsError as error:
         what = str(error)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's generator may raise anything
-        what = fault_of(error)
+        what = error_text(error)
     raise TaskFileError([Problem(f"{origin.key}: {what}", origin.place)])
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.data.sources import Source, located
+from pytest_evals.data.sources import Source, resolve
 from pytest_evals.dialects.gates_section.entries import (
     metadata_of,
     metadata_warnings,
@@ -31,7 +31,7 @@ from pytest_evals.dialects.metadata_keys import without_own
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, TaskFileError
 from pytest_evals.prompts.generation import check_overrides
-from pytest_evals.prompts.identical_prompts import are_allowed, noted
+from pytest_evals.prompts.identical_prompts import are_allowed, warning_text
 from pytest_evals.scorers.metrics import MetricSpec
 
 _STRUCTURE = ("tag", "group", "task_list", "gates")
@@ -100,7 +100,7 @@ def _identical(
     documents: PythonDocuments, metadata: Mapping[str, Any]
 ) -> Iterator[str]:
     if not are_allowed(metadata) and documents.identical:
-        yield noted(documents.identical)
+        yield warning_text(documents.identical)
 
 
 def _class_of(top: Section) -> type[Any]:
@@ -172,4 +172,4 @@ def _dataset_arguments(top: Section, options: TaskOptions) -> dict[str, Any]:
         data_place=top.place("dataset_kwargs"),
         base=Path(options.base) if options.base else Path.cwd(),
     )
-    return dict(located(source).arguments)
+    return dict(resolve(source).arguments)

@@ -16,7 +16,7 @@ from typing import Any
 
 from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.data.calls import fault_of
+from pytest_evals.data.calls import error_text
 from pytest_evals.data.hub import reading_datasets
 from pytest_evals.dialects.json_values import as_json
 from pytest_evals.dialects.lm_eval.modules import has_lm_eval
@@ -142,7 +142,7 @@ class PythonObject:
         except EvalsError as error:
             raise self._fault(f"class: {self._class.__name__}: {error}") from error
         except (Exception, SystemExit) as error:
-            what = f"class: {self._class.__name__}: {fault_of(error)}"
+            what = f"class: {self._class.__name__}: {error_text(error)}"
             is_newer = isinstance(error, AttributeError) and error.name in _NEWER_NAMES
             raise self._fault(what, _FIX_NEWER * is_newer) from error
 

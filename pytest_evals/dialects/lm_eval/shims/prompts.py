@@ -12,7 +12,13 @@ from pytest_evals.dialects.lm_eval.prompts.question import (
     text_of,
 )
 from pytest_evals.dialects.lm_eval.shims.fields import field_of, value_of
-from pytest_evals.prompts.chat import Turn, final_turns, joined, render, shot_turns
+from pytest_evals.prompts.chat import (
+    Turn,
+    example_turns,
+    final_turns,
+    join_text,
+    render,
+)
 
 
 def prompts_of(
@@ -34,7 +40,7 @@ def prompts_of(
     description = ""
     if config.description:
         description = value_of(task, "description", doc, None, None) or ""
-    front = joined(system, description, config.fewshot_delimiter)
+    front = join_text(system, description, config.fewshot_delimiter)
     turns = [Turn("system", front)] if front else []
     if n_shots:
         alone = task.fewshot_cfg.split == config.test_split
@@ -65,7 +71,7 @@ def _shot(task: Any, row: Any) -> Sequence[Turn]:
         prefix = value_of(task, "gen_prefix", row, shots.gen_prefix, None) or ""
     if task.multiple_input:
         text, choices = choice_at(choices, text, of_text), ()
-    return shot_turns(
+    return example_turns(
         text_of(text, of_text),
         answer_text(target, choices, field_of(task, "doc_to_target", target)),
         prefix,

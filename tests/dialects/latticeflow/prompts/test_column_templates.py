@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_evals.dialects.latticeflow.prompts.column_templates import filled
+from pytest_evals.dialects.latticeflow.prompts.column_templates import render_pieces
 from pytest_evals.dialects.latticeflow.prompts.templates import compile_template
 from pytest_evals.errors import DocumentError, Place
 
@@ -37,7 +37,7 @@ def test_it_reads_as_with_jinja(pieces, row):
 @pytest.mark.parametrize("text", ["{{ sample.a }}", "Q: {{ sample['a'] }}\nA:", "x"])
 def test_most_prompts_need_no_jinja(text):
     template = compile_template(text, PLACE, "content")
-    assert filled(template._pieces, {"sample": {"a": 1.5}}) == text.replace(
+    assert render_pieces(template._pieces, {"sample": {"a": 1.5}}) == text.replace(
         "{{ sample.a }}", "1.5"
     ).replace("{{ sample['a'] }}", "1.5")
 
@@ -45,11 +45,11 @@ def test_most_prompts_need_no_jinja(text):
 @pytest.mark.parametrize("row", [{}, {"a": None}, {"a": [1]}, {"a": {"b": 1}}])
 def test_what_is_no_plain_value_is_left_to_jinja(row):
     template = compile_template("{{ sample.a }}", PLACE, "content")
-    assert filled(template._pieces, {"sample": row}) is None
-    assert filled(template._pieces, {}) is None
+    assert render_pieces(template._pieces, {"sample": row}) is None
+    assert render_pieces(template._pieces, {}) is None
 
 
 def test_a_column_that_is_not_there_is_a_fault_with_its_place():
     template = compile_template("{{ sample.b }}", PLACE, "content")
-    with pytest.raises(DocumentError, match=r"task\.yaml:3: content: there is no 'b'"):
+    with pytest.raises(DocumentError, match=r"task\.yaml:3: content: no field 'b'"):
         template.render({"sample": {"a": 1}})

@@ -11,7 +11,7 @@ from pytest_evals.dialects.latticeflow.prompts.message_types import (
     FunctionCall,
     Message,
     OutputTextContent,
-    plain,
+    unwrap,
 )
 from pytest_evals.dialects.latticeflow.prompts.output import (
     ModelResponse,
@@ -110,14 +110,15 @@ def test_a_recorded_trace_may_have_any_of_these_forms(form):
 @pytest.mark.parametrize(
     ("form", "told"),
     [
-        (3, "this is no trace: 3"),
-        ({"a": 1}, "this is no trace: {'a': 1}"),
-        ("[", "a trace is no JSON: '['"),
-        ([3], "an item of a trace is a mapping, not 3"),
-        ([{"x": 1}], "an item of a trace has a type or a role, not {'x': 1}"),
+        (3, "not a trace: 3"),
+        ({"a": 1}, "not a trace: {'a': 1}"),
+        ("[", "invalid JSON in a trace: '['"),
+        ([3], "an item of a trace must be a mapping, not 3"),
+        ([{"x": 1}], "an item of a trace needs a type or a role, not {'x': 1}"),
         (
             [{"role": "bot"}],
-            "a message's role is one of system, user, assistant, developer, not 'bot'",
+            "a message's role must be one of system, user, assistant, "
+            "developer, not 'bot'",
         ),
     ],
 )
@@ -166,7 +167,7 @@ def test_an_output_as_text_is_the_answer():
     """Decision 10: upstream prints its fields."""
     assert str(SolverOutput(raw_outputs=[reply("Paris")]).output) == "Paris"
     assert str(SolverOutput(trace=CHAT).output) == "So long."
-    with pytest.raises(DocumentError, match="there is no answer"):
+    with pytest.raises(DocumentError, match="no answer"):
         str(SolverOutput(raw_outputs=[{"choices": []}]).output)
 
 
@@ -189,7 +190,7 @@ def test_outputs_of_custom_tasks_are_what_they_are():
     output = SolverOutput(raw_outputs=[{"score": 3}])
     assert (output.output.score, output.messages) == (3, [{"score": 3}])
     assert SolverOutput(raw_outputs=["yes"]).answer == "yes"
-    with pytest.raises(DocumentError, match="there is no answer"):
+    with pytest.raises(DocumentError, match="no answer"):
         output.answer  # noqa: B018
 
 
@@ -217,7 +218,7 @@ async def _late():
 
 
 def test_a_response_without_text_says_so():
-    with pytest.raises(DocumentError, match="the model gave no text"):
+    with pytest.raises(DocumentError, match="output has no text"):
         ModelResponse({"choices": []}).text  # noqa: B018
 
 
@@ -226,7 +227,7 @@ def test_parts_can_be_copied_changed_and_written_as_json():
     twin = deepcopy(part)
     twin.content[0].text = "b"
     assert (part.content[0].text, type(twin)) == ("a", Message)
-    assert json.loads(json.dumps(part)) == plain(part)
-    assert type(plain(part)) is dict
-    with pytest.raises(AttributeError, match="no 'rol'; did you mean 'role'"):
+    assert json.loads(json.dumps(part)) == unwrap(part)
+    assert type(unwrap(part)) is dict
+    with pytest.raises(AttributeError, match="no field 'rol'; did you mean 'role'"):
         part.rol  # noqa: B018

@@ -6,12 +6,12 @@ import pytest
 
 from pytest_evals.core.dialogue import Exchange, replayed
 from pytest_evals.core.request import Response
+from pytest_evals.dialects.latticeflow.metric_values import NOTHING
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.reader import read_entity_file
 from pytest_evals.dialects.latticeflow.scoring.reader import read_scorers
 from pytest_evals.dialects.latticeflow.scoring.trials import read_trials
-from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain
-from pytest_evals.dialects.latticeflow.task_metrics import NOTHING
+from pytest_evals.dialects.latticeflow.solvers.model_client import ModelClient
 from pytest_evals.dialects.yaml_reader.section import Section
 
 
@@ -36,7 +36,7 @@ def read(section, tmp_path):
         top, problems = section(f"scorers:\n{text}")
         found = read_scorers(
             top.entries("scorers"),
-            lambda key: SolverChain(name=key),
+            lambda key: ModelClient(name=key),
             has_solver=has_solver,
         )
         told = [str(problem).replace(str(tmp_path), ".") for problem in problems]
@@ -85,7 +85,7 @@ def added_up(read):
         (scorer,), _, problems = read(text)
         assert problems == []
         found = {}
-        for number in scorer.numbers:
+        for number in scorer.metric_values:
             values = []
             for sample in samples:
                 rows = sample if isinstance(sample, list) else [sample]

@@ -67,5 +67,5 @@ def test_calls_with_arguments_are_matched_first(scored):
     yaml = "- {type: function_call_coverage, function_calls: '{{ sample.c | tojson }}'}"
     score = scored(yaml, {"c": calls}, trace=trace)
     assert score.values["num_required_calls_made"] == 2
-    with pytest.raises(DocumentError, match="gives no list: 3"):
+    with pytest.raises(DocumentError, match="must be a list, not 3"):
         scored(yaml, {"c": 3}, trace=trace)

@@ -57,9 +57,9 @@ def test_a_reply_may_be_json_or_a_bare_label(scored, reply, is_correct):
 @pytest.mark.parametrize(
     ("reply", "told"),
     [
-        ("perhaps", "is none of 'correct', 'incorrect': 'perhaps'"),
-        ("not correct", "is none of"),
-        ('{"prediction": "so-so"}', "is none of"),
+        ("perhaps", "is not one of 'correct', 'incorrect': 'perhaps'"),
+        ("not correct", "is not one of"),
+        ('{"prediction": "so-so"}', "is not one of"),
         ("", "has no label: ''"),
         ('{"prediction": null}', "has no label"),
     ],
@@ -96,7 +96,7 @@ def test_a_labeler_takes_any_label_unless_some_are_valid(scored):
     assert score.metadata["reasoning"] == "r"
     yaml += '  valid_labels: ["POLITE", "RUDE"]\n'
     assert scored(yaml, {"text": "a"}, reply="polite").values == {"label": "POLITE"}
-    with pytest.raises(DocumentError, match="none of 'POLITE', 'RUDE': 'neither'"):
+    with pytest.raises(DocumentError, match="not one of 'POLITE', 'RUDE': 'neither'"):
         scored(yaml, {"text": "a"}, reply="neither")
 
 

@@ -23,7 +23,7 @@ def test_grouped_metrics_and_their_arguments(scored, read):
     score = scored(yaml, {"said": "a c"})
     assert score.values["edit_distance:strip_prediction=False"] == 1
     (scorer,), _, _ = read(yaml)
-    assert [one.name for one in scorer.numbers] == list(score.values)
+    assert [one.name for one in scorer.metric_values] == list(score.values)
 
 
 def test_a_metric_of_the_corpus_adds_up_over_all_samples(scored, added_up):
@@ -59,10 +59,10 @@ def test_judges_are_models_of_the_file(scored):
     ("fields", "what"),
     [
         ("metric: rouge_t6", "did you mean 'rouge_t5'?"),
-        ("metric: mcc", "measures log-probabilities"),
+        ("metric: mcc", "scores log-probabilities"),
         ("metric: pass_at_k, arguments: {k: 4}", "needs 4 answers at once"),
         ("metric: rouge1, arguments: {stem: 1}", "no argument called 'stem'"),
-        ("metric: rouge1, model_key: j", "asks no judge"),
+        ("metric: rouge1, model_key: j", "does not use a judge"),
         ("metric: hle_metrics", "model_key is missing"),
         ("ground_truth: a", "metric is missing"),
     ],

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from pytest_evals.core.metric import ANYTHING, SHARE
-from pytest_evals.dialects.latticeflow.metrics.measures import mean_of
+from pytest_evals.dialects.latticeflow.metrics.measures import mean_field
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.errors import DocumentError, EvalsError
 
@@ -29,7 +29,7 @@ def values(**columns):
     return [SampleScore(dict(zip(names, row, strict=True))) for row in rows]
 
 
-def numbers(found):
+def metric_values(found):
     return {name: one.value for name, one in found.items()}
 
 
@@ -42,7 +42,7 @@ def test_means_and_ends(added_up):
         "{type: std_dev, field: x}",
     )
     found = added_up(yaml, values(x=[1, 2, 6], ok=[True, False, True]))
-    assert numbers(found) == pytest.approx(
+    assert metric_values(found) == pytest.approx(
         {
             "x_mean": 3,
             "rate": 2 / 3,
@@ -77,7 +77,7 @@ def test_nan_spreads_and_texts_have_no_mean(added_up):
     found = added_up(yaml, values(x=[1, math.nan]))
     assert all(math.isnan(one.value) for one in found.values())
     with pytest.raises(
-        EvalsError, match="the score 'x' is 'red' somewhere, which is no number"
+        EvalsError, match="the score 'x' has the value 'red', which is not a number"
     ):
         added_up(yaml, values(x=[1, "red"]))
 
@@ -85,7 +85,7 @@ def test_nan_spreads_and_texts_have_no_mean(added_up):
 def test_frequencies_add_up_to_1(added_up):
     yaml = metrics("{type: frequency, field: label}", "{type: frequency, field: valid}")
     found = added_up(yaml, values(label=["A", "B", "A", "A"], valid=[True, True, 0, 3]))
-    assert numbers(found) == {
+    assert metric_values(found) == {
         "label_A": 0.75,
         "label_B": 0.25,
         "valid_0": 0.25,
@@ -103,7 +103,7 @@ def test_labels_have_weights(added_up):
         "{type: weighted_average, field: label, weights: {GOOD: 1.0, BAD: 0, True: 3}}"
     )
     found = added_up(yaml, values(label=["GOOD", "BAD", "GOOD", True]))
-    assert numbers(found) == {"label_weighted_average": 1.25}
+    assert metric_values(found) == {"label_weighted_average": 1.25}
     with pytest.raises(EvalsError, match="the label 'UGLY' of 'label' has no weight"):
         added_up(yaml, values(label=["GOOD", "UGLY"]))
 
@@ -120,7 +120,7 @@ def test_counts_add_up_before_a_ratio_is_made(added_up):
     """By hand: 3 hits, 1 miss, 2 false alarms in all."""
     samples = values(tp=[2, 1, 0], fn=[0, 1, 0], fp=[1, 0, 1])
     found = added_up(metrics(*COUNTS), samples)
-    assert numbers(found) == pytest.approx(
+    assert metric_values(found) == pytest.approx(
         {"recall": 3 / 4, "precision": 3 / 5, "f": 6 / 9}
     )
     nothing = added_up(metrics(*COUNTS), values(tp=[0], fn=[0], fp=[0]))
@@ -150,7 +150,7 @@ BINARY = metrics(
 def test_two_answers_are_compared_as_texts_and_others_left_out(added_up):
     """By hand; the sample with "?" does not count (DOC)."""
     found = added_up(BINARY, values(gt=[1, "1", 0, 0, 1], pred=["1", 0, "1", 0, "?"]))
-    assert numbers(found) == {
+    assert metric_values(found) == {
         "accuracy": 0.5,
         "precision": 0.5,
         "recall": 0.5,
@@ -169,7 +169,7 @@ def test_classes_are_those_that_are_named(added_up):
     sklearn = pytest.importorskip("sklearn.metrics")
     gold, said = list("aabbc"), list("abbdb")
     yaml = metrics("{type: multiclass-classification, field_gt: g, field_pred: p}")
-    found = numbers(added_up(yaml, values(g=gold, p=said)))
+    found = metric_values(added_up(yaml, values(g=gold, p=said)))
     assert found.pop("accuracy") == pytest.approx(0.4)
     precision, recall, f1, _ = sklearn.precision_recall_fscore_support(
         gold, said, labels=list("abcd"), zero_division=0
@@ -195,9 +195,11 @@ CODE = """
 def test_python_sees_all_scores(added_up):
     samples = [SampleScore({"x": 1}, {"a": 0}), SampleScore({"x": 5})]
     found = added_up(f"{PYTHON}  metrics:{CODE}", samples)
-    assert numbers(found) == {"total": 6, "second": 5, "k": 1}
+    assert metric_values(found) == {"total": 6, "second": 5, "k": 1}
     bad = CODE.replace('"second": scores[1]["x"]', '"second": "high"')
-    with pytest.raises(DocumentError, match="returns 'second': 'high', no number"):
+    with pytest.raises(
+        DocumentError, match="must return numbers, not 'second': 'high'"
+    ):
         added_up(f"{PYTHON}  metrics:{bad}", samples)
 
 
@@ -212,7 +214,7 @@ def test_several_rows_of_a_sample_weigh_as_rows(added_up):
         "{type: mean, field: x}", "{type: frequency, field: l}", "{type: max, field: x}"
     )
     found = added_up(yaml, samples)
-    assert numbers(found) == pytest.approx(
+    assert metric_values(found) == pytest.approx(
         {"x_mean": 2 / 3, "l_a": 2 / 3, "l_b": 1 / 3, "x_max": 1}
     )
     # The textbook's ratio of sums 1, 1 over sizes 2, 1.
@@ -254,7 +256,7 @@ def test_several_rows_of_a_sample_weigh_as_rows(added_up):
 def test_scorers_that_say_nothing_of_metrics_have_their_own(read, entry, names):
     scorers, _, problems = read(f"- {entry}")
     assert problems == []
-    assert [number.name for number in scorers[0].numbers] == names
+    assert [number.name for number in scorers[0].metric_values] == names
 
 
 def test_only_what_tells_right_from_wrong_does(read):
@@ -262,7 +264,7 @@ def test_only_what_tells_right_from_wrong_does(read):
         '- {type: string_equals, ground_truth: "a"}'
         + metrics("{type: mean, field: is_unique}", "{type: mean, field: is_correct}")
     )
-    told = [number.tells_right for one in scorers for number in one.numbers]
+    told = [number.is_correctness for one in scorers for number in one.metric_values]
     assert told == [True, False, True]
 
 
@@ -285,12 +287,12 @@ def test_only_what_tells_right_from_wrong_does(read):
         ),
         (
             "{type: weighted_average, field: x, weights: {A: high}}",
-            "the weight of 'A' is a number, not 'high'",
+            "the weight of 'A' must be a number, not 'high'",
         ),
         (
             "{type: binary-classification, field_gt: a, field_pred: b, "
             "positive_answer: x, negative_answer: x}",
-            "both answers are 'x'",
+            "positive_answer and negative_answer are both 'x'",
         ),
         ("{type: recall, num_true_positives_field: a}", "num_false_negatives_field is"),
         ("{type: python}", "compute_metrics_snippet is missing"),
@@ -304,20 +306,18 @@ def test_what_a_metric_cannot_say_is_told_with_its_line(read, entry, told):
 def test_two_metrics_of_a_type_are_told_apart(read):
     yaml = metrics("{type: mean, field: x}", "{type: mean, field: y}")
     (scorer,), warnings, problems = read(yaml)
-    assert [number.metric for number in scorer.numbers] == ["mean", "mean_2"]
-    assert (
-        "metric of type mean without a key; this one is called 'mean_2'" in warnings[0]
-    )
+    assert [number.metric for number in scorer.metric_values] == ["mean", "mean_2"]
+    assert "metrics of type mean have no key; this one is named 'mean_2'" in warnings[0]
     assert problems == []
     twice = metrics("{type: mean, field: x, key: a}", "{type: min, field: y, key: a}")
-    assert "another metric called 'a'" in read(twice)[2][0]
+    assert "duplicate metric 'a'" in read(twice)[2][0]
 
 
 def test_metrics_of_a_check_are_left_out_with_a_warning(read):
     yaml = metrics("{type: mean, field: x}") + "  purpose: qa\n"
     (scorer,), warnings, _ = read(yaml)
-    assert (scorer.purpose, scorer.numbers) == ("qa", ())
-    assert warnings[0].endswith("adds nothing up; its metrics are left out")
+    assert (scorer.purpose, scorer.metric_values) == ("qa", ())
+    assert warnings[0].endswith("is not aggregated; its metrics are ignored")
 
 
 TRIALS = """
@@ -360,7 +360,7 @@ def test_a_mean_is_what_trials_have_unless_they_say_more(trials):
 def test_passing_takes_right_and_wrong(trials):
     found, _ = trials(TRIALS)
     with pytest.raises(
-        DocumentError, match=r"pass@k takes right and wrong, .* is 0\.5"
+        DocumentError, match=r"pass@k needs values of 0 or 1, but .* is 0\.5"
     ):
         found.aggregate([SampleScore({"ok": 0.5})])
 
@@ -382,7 +382,7 @@ def test_passing_takes_right_and_wrong(trials):
         (
             "num_trials: 2\nscore_aggregators:\n"
             "  - {score_name: a, aggregator: {function: mean, k: 2}}",
-            "./t.yaml:3: k: mean takes none",
+            "./t.yaml:3: k: mean does not use it",
         ),
         (
             "num_trials: 2\nscore_aggregators:\n"
@@ -398,7 +398,7 @@ def test_what_trials_cannot_be_is_told_with_its_line(trials, yaml, told):
 
 def test_a_mean_can_be_held_against_a_bar_and_a_baseline(added_up):
     """Gates need to know that it is a plain mean, and what it is the sum of."""
-    how = mean_of("is_correct", "accuracy").how("accuracy")
+    how = mean_field("is_correct", "accuracy").how("accuracy")
     assert (how.is_mean, how.higher_is_better) == (True, True)
     assert how.number([1, 0, 1, 1]) == 0.75
     totals = how.totals([1, 0, (1, 1)])
@@ -439,5 +439,5 @@ def test_a_mean_can_be_held_against_a_bar_and_a_baseline(added_up):
 def test_the_range_of_numbers_of_built_in_scores_is_known(read, text, spans):
     (scorer,), _, problems = read(text)
     assert problems == []
-    found = {one.name: one.how(one.name).span for one in scorer.numbers}
+    found = {one.name: one.how(one.name).span for one in scorer.metric_values}
     assert found == spans

@@ -68,8 +68,8 @@ def test_metadata_is_kept_beside(scored):
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ("return 3", "compute_scores returns scores by name, not 3"),
-        ("return {1: 2}", "returns a score called 1, which is no text"),
+        ("return 3", "compute_scores must return scores by name, not 3"),
+        ("return {1: 2}", "must return strings as names of scores, not 1"),
         ("return sample['x']", r"KeyError: 'x' \(.*t.yaml:5\)"),
     ],
 )
@@ -95,19 +95,22 @@ def test_a_scorer_may_see_all_samples(read):
     (scorer,), _, problems = read(python(UNIQUE, "python_all_samples"), False)
     assert problems == []
     emails = [{"email": "a"}, {"email": "b"}, {"email": "a"}, {}]
-    found = [score["is_unique"] for score in scorer.of_all(emails)]
+    found = [score["is_unique"] for score in scorer.score_all(emails)]
     assert found == [False, True, False, True]
 
 
 @pytest.mark.parametrize(
     ("body", "told"),
-    [("[{}]", "returns 1 scores for 2 samples"), ("3", "returns a list, not 3")],
+    [
+        ("[{}]", "must return 2 scores, one per sample, not 1"),
+        ("3", "must return a list, not 3"),
+    ],
 )
 def test_all_samples_must_be_scored(read, body, told):
     code = f"def compute_scores(samples):\n    return {body}"
     (scorer,), _, _ = read(python(code, "python_all_samples"), False)
     with pytest.raises(DocumentError, match=told):
-        scorer.of_all([{}, {}])
+        scorer.score_all([{}, {}])
 
 
 def test_of_aligned_datasets_the_first_counts(read):
@@ -116,5 +119,5 @@ def test_of_aligned_datasets_the_first_counts(read):
         "    return [{'n': len(samples['b'])} for _ in samples['a']]"
     )
     (scorer,), _, _ = read(python(code, "python_all_samples"), False)
-    found = scorer.of_all({"a": [{}, {}], "b": [{}]})
+    found = scorer.score_all({"a": [{}, {}], "b": [{}]})
     assert [score.values for score in found] == [{"n": 1}, {"n": 1}]

@@ -97,7 +97,10 @@ def test_required_claims_have_scores_of_their_own(scored):
     ("reply", "told"),
     [
         ("no", "has no list of claims"),
-        ('{"claims": ["a"], "entailed": [true, true]}', "true or false of 1 claims"),
+        (
+            '{"claims": ["a"], "entailed": [true, true]}',
+            "must have 1 values of true or false",
+        ),
     ],
 )
 def test_a_judge_that_says_nothing_of_claims_is_told(scored, reply, told):

@@ -39,28 +39,29 @@ import pytest
         (
             "- {type: string_equals, ground_truth: a, key: x}\n"
             "- {type: string_equals, ground_truth: a, key: x}",
-            "./t.yaml:3: there is another scorer called 'x'",
+            "./t.yaml:3: duplicate scorer 'x'",
         ),
         (
             "- {type: labeler_via_model, model_key: m, user_prompt: a, "
             "valid_labels: [yes, no]}",
-            "./t.yaml:2: a label is a text, not True\n  fix: quote it: YAML reads yes, "
+            "./t.yaml:2: a label must be a string, not True\n  fix: quote "
+            "it: YAML reads yes, "
             "no, on and off as true and false",
         ),
         (
             "- {type: labeler_via_model, model_key: m, user_prompt: a, "
             "valid_labels: [1]}",
-            './t.yaml:2: a label is a text, not 1\n  fix: "1"',
+            './t.yaml:2: a label must be a string, not 1\n  fix: "1"',
         ),
         (
             "- {type: model_as_a_judge_scorer, model_key: m, user_prompt: a, "
             "score_min: 1, score_max: 1}",
-            "./t.yaml:2: score_max is more than score_min, and 1 is not more than 1",
+            "./t.yaml:2: score_max (1) must be greater than score_min (1)",
         ),
         (
             "- {type: model_as_a_judge_classifier, model_key: m, user_prompt: a, "
             "correct_labels: [x], incorrect_labels: [x]}",
-            "./t.yaml:2: 'x' is a correct label and an incorrect one",
+            "./t.yaml:2: 'x' is both a correct and an incorrect label",
         ),
         (
             "- {type: model_as_a_judge_scorer, user_prompt: a}",
@@ -69,17 +70,17 @@ import pytest
         ),
         (
             "- {type: rag_checker, judge_model_key: m, scores_to_compute: [recal]}",
-            "./t.yaml:2: no score called 'recal'; did you mean 'recall'?",
+            "./t.yaml:2: unknown score 'recal'; did you mean 'recall'?",
         ),
         (
             "- {type: rag_checker, judge_model_key: m, mode: required_only}",
-            "./t.yaml:2: mode required_only needs to know which claims are required\n"
+            "./t.yaml:2: mode required_only needs labels of the claims\n"
             "  fix: target_labels_column: labels",
         ),
         (
             "- {type: python_all_samples, compute_scores_snippet: "
             "'def compute_scores(samples): pass'}",
-            "./t.yaml:2: python_all_samples sees samples only, and this task has a "
+            "./t.yaml:2: python_all_samples cannot be used in a task with a "
             "solver\n  fix: type: python",
         ),
     ],

@@ -52,13 +52,13 @@ def test_a_dataset_is_scored_by_a_value(scored, read):
     yaml = '- {type: string_equals, ground_truth: "a", value: "{{ sample.x }}"}'
     assert scored(yaml, {"x": "a"}).values["is_correct"]
     assert read(EQUALS, has_solver=False)[2] == [
-        "./t.yaml:2: there is no solver, so that value must say what is compared\n"
+        "./t.yaml:2: value is required in a task without a solver\n"
         '  fix: value: "{{ sample.answer }}"'
     ]
 
 
 def test_an_answer_that_is_not_there_is_no_wrong_answer(scored):
-    with pytest.raises(DocumentError, match="the assistant has said nothing"):
+    with pytest.raises(DocumentError, match="the trace has no assistant message"):
         scored(EQUALS, {"target": "a"}, trace=[{"role": "user", "content": "a"}])
 
 

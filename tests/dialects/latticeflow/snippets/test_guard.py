@@ -76,7 +76,7 @@ def test_an_exception_that_cannot_speak_is_told_all_the_same() -> None:
         def __str__(self): raise ValueError
     raise Mute
     """
-    told = r"run: Mute: \(its text cannot be made: ValueError\) \(task.yaml:14\)"
+    told = r"run: Mute: \(its message cannot be created: ValueError\) \(task.yaml:14\)"
     with pytest.raises(DocumentError, match=told):
         function(body)()
 

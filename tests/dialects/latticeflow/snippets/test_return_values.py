@@ -12,7 +12,7 @@ import pytest
 
 from pytest_evals.dialects.latticeflow.prompts.message_types import Message
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
-from pytest_evals.dialects.latticeflow.snippets.return_values import as_json
+from pytest_evals.dialects.latticeflow.snippets.return_values import to_json
 
 
 class Colour(StrEnum):
@@ -46,7 +46,7 @@ class Word(str, Enum):  # noqa: UP042 - which are still around
     ],
 )
 def test_what_json_has_a_word_for_is_that(value: object, json: object) -> None:
-    found = as_json(value)
+    found = to_json(value)
     assert found == json and type(found) is type(json)
 
 
@@ -60,14 +60,14 @@ HOLDS_ITSELF.append(HOLDS_ITSELF)
         ({"a": [{1, 2}]}, r"\{1, 2\} of type set"),
         (b"x", "b'x' of type bytes"),
         (1j, "1j of type complex"),
-        (10**400, "a whole number of 1329 bits"),
-        (HOLDS_ITSELF, "it holds itself"),
+        (10**400, "an integer of 1329 bits"),
+        (HOLDS_ITSELF, "a value that contains itself"),
     ],
 )
 def test_anything_else_is_refused_in_words(value: object, told: str) -> None:
     with pytest.raises(ValueError, match=told):
-        as_json(value)
+        to_json(value)
 
 
 def test_something_may_stand_for_what_json_does_not_have() -> None:
-    assert as_json({"a": {1}}, str) == {"a": "{1}"}
+    assert to_json({"a": {1}}, str) == {"a": "{1}"}

@@ -106,7 +106,7 @@ def test_an_endless_loop_is_ended_and_told_with_its_line() -> None:
     function = snippet(ENDLESS, 0.1).function("run")
     with pytest.raises(DocumentError) as caught:
         function()
-    text = "task.yaml:10: run: TimeoutError: still at work after 0.1 s (task.yaml:1"
+    text = "task.yaml:10: run: TimeoutError: not finished after 0.1 s (task.yaml:1"
     assert str(caught.value).startswith(text)
 
 
@@ -115,12 +115,12 @@ def test_an_endless_loop_is_ended_in_any_thread() -> None:
     with ThreadPoolExecutor(1) as pool:
         error = pool.submit(function).exception(timeout=60)
     assert isinstance(error, DocumentError)
-    assert "still at work after 0.1 s" in str(error)
+    assert "not finished after 0.1 s" in str(error)
 
 
 def test_an_async_function_that_never_ends_is_ended() -> None:
     source = "import asyncio\nasync def run():\n    await asyncio.sleep(60)"
-    with pytest.raises(DocumentError, match=r"TimeoutError: still at work after 0.1 s"):
+    with pytest.raises(DocumentError, match=r"TimeoutError: not finished after 0.1 s"):
         snippet(source, 0.1).function("run")()
 
 
@@ -149,10 +149,10 @@ def test_a_time_limit_leaves_nothing_behind() -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("x = 1\ndef run(:\n", "task.yaml:11: this is no Python: invalid syntax"),
+        ("x = 1\ndef run(:\n", "task.yaml:11: invalid Python: invalid syntax"),
         (
             "def runs():\n    pass",
-            "task.yaml:10: the snippet defines no run; did you mean 'runs'?\n"
+            "task.yaml:10: the snippet does not define run; did you mean 'runs'?\n"
             "  fix: def run(…):",
         ),
     ],
@@ -174,7 +174,9 @@ def test_a_function_may_be_bound_in_any_way(source: str) -> None:
 
 
 def test_a_name_that_is_no_function_is_told() -> None:
-    with pytest.raises(DocumentError, match=r"task.yaml:10: run is no function but 3"):
+    with pytest.raises(
+        DocumentError, match=r"task.yaml:10: run is not a function but 3"
+    ):
         Snippet("run = 3", HERE).function("run")()
 
 

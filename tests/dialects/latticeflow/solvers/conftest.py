@@ -7,8 +7,8 @@ import pytest
 from pytest_evals.core.dialogue import Exchange, replayed
 from pytest_evals.core.request import Response
 from pytest_evals.dialects.latticeflow.reader import read_entity_file
+from pytest_evals.dialects.latticeflow.solvers.model_client import ModelClient
 from pytest_evals.dialects.latticeflow.solvers.reader import read_solver
-from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain
 from pytest_evals.dialects.yaml_reader.section import Section
 
 
@@ -16,7 +16,7 @@ from pytest_evals.dialects.yaml_reader.section import Section
 def read(tmp_path: Path):
     """YAML of a ``solver`` → its parts and the problems."""
 
-    def read_text(text, lines=lambda key: SolverChain(name=key)):
+    def read_text(text, lines=lambda key: ModelClient(name=key)):
         path = tmp_path / "t.yaml"
         path.write_text(text, encoding="utf-8")
         problems = []
@@ -32,7 +32,7 @@ def solve(read):
     """Run a solver to its end with ``reply(model, prompt)``; gives its output, and
     what was asked in each round."""
 
-    def run(text, sample, reply, *, trial=0, lines=lambda key: SolverChain(name=key)):
+    def run(text, sample, reply, *, trial=0, lines=lambda key: ModelClient(name=key)):
         parts, problems = read(text, lines)
         assert problems == []
         exchanges, rounds = [], []

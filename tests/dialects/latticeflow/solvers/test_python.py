@@ -99,7 +99,7 @@ async def run_solver(sample, model, trace):
 
 def test_the_same_question_twice_is_two_questions_to_a_model_that_draws(read):
 
-    from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain
+    from pytest_evals.dialects.latticeflow.solvers.model_client import ModelClient
 
     code = """
 import asyncio
@@ -109,7 +109,7 @@ async def run_solver(sample, model, trace):
     await asyncio.gather(model.predict(ask), model.predict(ask))
 """
     for heat, n in ((1.0, 2), (0.0, 1)):
-        line = SolverChain(temperature=heat)
+        line = ModelClient(temperature=heat)
         parts, _ = read(solver(code), lambda _key, line=line: line)
         asked = next(parts.solver.dialogue({}, 0))
         assert (len(asked), len(set(asked))) == (2, n)
@@ -144,7 +144,7 @@ def test_a_solver_may_be_written_in_any_of_these_ways(solve, code):
     [
         (
             "async def run_solver(s, m, t):\n    return 3",
-            "t.yaml:3: run_solver returns the trace, not int\n  fix: return trace",
+            "t.yaml:3: run_solver must return the trace, not int\n  fix: return trace",
         ),
         (
             "async def run_solver(s, m, t):\n    t.add_model_response(m.predict([]))",
@@ -207,10 +207,10 @@ def test_an_output_may_become_any_number_of_rows(read):
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ("return 3", "returns a list, not 3"),
-        ("return [3]", "returns pairs of sample and output, not 3"),
-        ("return [(3, solver_output)]", "returns a sample 3"),
-        ("return [(sample, 3)]", "returns an output that is none: this is no trace: 3"),
+        ("return 3", "must return a list, not 3"),
+        ("return [3]", "must return pairs of sample and output, not 3"),
+        ("return [(3, solver_output)]", "must return a mapping as sample, not 3"),
+        ("return [(sample, 3)]", "must return a valid output: not a trace: 3"),
     ],
 )
 def test_a_postprocessor_that_returns_something_else_is_told(read, body, told):

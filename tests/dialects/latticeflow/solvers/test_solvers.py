@@ -7,7 +7,7 @@ import pytest
 
 from pytest_evals.core.dialogue import Exchange, replayed
 from pytest_evals.core.request import FITTING, Response
-from pytest_evals.dialects.latticeflow.solvers.solver_model import SolverChain
+from pytest_evals.dialects.latticeflow.solvers.model_client import ModelClient
 from pytest_evals.errors import DocumentError
 
 CHAT = """
@@ -56,7 +56,7 @@ def test_a_generic_input_says_how_it_is_answered(read):
 @pytest.mark.parametrize("asked", [{}, {"max_new_tokens": 5}])
 def test_a_length_that_nobody_has_said_is_a_bound_only(read, asked):
     """Said in the input, or on the command line, it is meant."""
-    parts, _ = read(CHAT, lambda key: SolverChain(name=key, gen_kwargs=asked))
+    parts, _ = read(CHAT, lambda key: ModelClient(name=key, gen_kwargs=asked))
     (found,) = next(parts.solver.dialogue({"word": "hi"}, 0))
     length, fits = found.request.max_tokens, (FITTING, True)
     wanted = (5, False) if asked else (1024, True)
@@ -65,7 +65,7 @@ def test_a_length_that_nobody_has_said_is_a_bound_only(read, asked):
 
 def test_the_command_line_says_how_long_answers_are_by_any_name(read):
     parts, _ = read(
-        GENERIC, lambda key: SolverChain(name=key, gen_kwargs={"max_tokens": 3})
+        GENERIC, lambda key: ModelClient(name=key, gen_kwargs={"max_tokens": 3})
     )
     (found,) = next(parts.solver.dialogue({"word": "hi"}, 0))
     assert found.request.max_tokens == 3
@@ -76,7 +76,7 @@ def test_a_template_that_gives_no_json_shows_what_it_gave(solve):
     with pytest.raises(DocumentError) as caught:
         solve(GENERIC, {"word": 'say "hi"'}, upper)
     text = str(caught.value)
-    assert "t.yaml:5: template gives no JSON (Expecting" in text
+    assert "t.yaml:5: template must render JSON (Expecting" in text
     assert '"content": "say "hi""' in text
     assert "fix: {{ sample.question | tojson }}, without quotes around it" in text
 
@@ -87,7 +87,9 @@ def test_a_plain_model_takes_nothing_but_a_chat(solve):
         solve(yaml, {}, upper)
     image = '{"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}'
     yaml = yaml.replace("[1]", image)
-    with pytest.raises(DocumentError, match="this model takes texts, not"):
+    with pytest.raises(
+        DocumentError, match="this model supports text content only, not"
+    ):
         solve(yaml, {}, upper)
 
 
@@ -96,7 +98,7 @@ def test_a_model_of_latticeflow_takes_and_gives_any_json(solve):
     type: single_turn_solver
     input_builder: {type: generic, template: '{"n": {{ sample.n }}}'}
     """
-    native = SolverChain(native=True, takes_sample=True)
+    native = ModelClient(native=True, takes_sample=True)
     asked = []
 
     def reply(_model, prompt):
@@ -113,7 +115,7 @@ def test_a_model_of_latticeflow_takes_and_gives_any_json(solve):
 
 
 def test_trials_of_a_sampling_model_are_asked_for_apart(read):
-    hot = SolverChain(temperature=1.0)
+    hot = ModelClient(temperature=1.0)
     parts, _ = read(CHAT, lambda _key: hot)
     cold, _ = read(CHAT)
     asks = [next(parts.solver.dialogue({"word": "a"}, n))[0] for n in range(2)]
@@ -137,7 +139,9 @@ def test_each_part_of_a_group_is_asked_in_one_round(solve):
     output, rounds = solve(yaml, {"words": ["a", "b"]}, upper)
     assert [len(one) for one in rounds] == [2]
     assert str(output.solver_outputs["b"].output) == "B"
-    with pytest.raises(DocumentError, match="template gives no group of model inputs"):
+    with pytest.raises(
+        DocumentError, match="template must render a group of model inputs"
+    ):
         solve(yaml, {"words": []}, upper)
 
 
@@ -150,9 +154,7 @@ def test_a_recorded_trace_needs_no_model(solve, read):
     assert read(yaml)[0].models == frozenset()
     with pytest.raises(DocumentError, match=r"no 'trace'; did you mean 'traces'\?"):
         solve(yaml, {"traces": trace}, upper)
-    with pytest.raises(
-        DocumentError, match="trace_column 'trace': this is no trace: 3"
-    ):
+    with pytest.raises(DocumentError, match="trace_column 'trace': not a trace: 3"):
         solve(yaml, {"trace": 3}, upper)
 
 
@@ -226,7 +228,7 @@ def test_a_loop_that_must_end_and_does_not_is_a_fault(solve):
     output, rounds = run_loop(solve, 9)
     assert len(rounds) == 7
     assert said(output)[-1][0] == "assistant"
-    with pytest.raises(DocumentError, match="went round 3 times and met no terminate"):
+    with pytest.raises(DocumentError, match="no terminate_if was met in 3 iterations"):
         run_loop(solve, 9, way="error")
 
 
@@ -318,7 +320,7 @@ def test_loop_index_is_unknown_outside_of_loops(solve):
         (
             "type: single_turn_solver\ninput_builder:\n  type: generic\n"
             "  template: '{{ a'",
-            "./t.yaml:4: template is no template: unexpected end of template, "
+            "./t.yaml:4: template is not a valid template: unexpected end of template, "
             "expected 'end of print statement'",
         ),
         (
@@ -334,7 +336,7 @@ def test_loop_index_is_unknown_outside_of_loops(solve):
         (
             "type: multi_turn_solver\nmessage_builders:\n  - type: loop\n"
             "    message_builders: [{type: load_trace, trace_column: a}]",
-            "./t.yaml:4: load_trace cannot stand in a loop",
+            "./t.yaml:4: load_trace cannot be used in a loop",
         ),
         (
             "type: multi_turn_solver\nmessage_builders:\n"
@@ -347,7 +349,8 @@ def test_loop_index_is_unknown_outside_of_loops(solve):
         ),
         (
             "type: python\nrun_solver_snippet: 'def run_solvr(): pass'",
-            "./t.yaml:2: the snippet defines no run_solver; did you mean 'run_solvr'?\n"
+            "./t.yaml:2: the snippet does not define run_solver; did you "
+            "mean 'run_solvr'?\n"
             "  fix: def run_solver(…):",
         ),
         (

@@ -368,7 +368,7 @@ def test_a_misspelt_column_in_a_template_is_an_error_of_the_task():
         toy(text="{{qq}}").ids()
 
     assert str(error.value) == (
-        "toy.yaml:1: doc_to_text uses 'qq', which is no column; did you mean 'q'?\n"
+        "toy.yaml:1: doc_to_text uses 'qq', which is not a column; did you mean 'q'?\n"
         "  fix: the columns are q, choices, label, ans"
     )
 
@@ -384,8 +384,9 @@ def test_a_misspelt_column_name_is_used_as_text_with_a_warning():
         "did you mean 'label'?"
     )
     assert identical == (
-        "all 8 documents send the same prompt; is a column misspelt? if it is meant, "
-        "write metadata: {identical_prompts: true}"
+        "all 8 documents send the same prompt; check the names of "
+        "columns if this is intended, "
+        "set metadata: {identical_prompts: true}"
     )
 
 
@@ -394,8 +395,9 @@ def test_too_few_shots_are_an_error_of_the_task():
         toy(n=8, splits={"test": "test", "fewshot": "test"}).ids()
 
     assert str(error.value) == (
-        "toy.yaml:1: 8 shots need a pool of 9 documents (one more than the shots, "
-        "since a document is never its own shot), and there are 8 in split 'test'\n"
+        "toy.yaml:1: 8 few-shot examples need a pool of 9 documents (one more than "
+        "the examples, because a document is never its own example), but it has 8 in "
+        "split 'test'\n"
         "  fix: lower num_fewshot or set fewshot_split to a larger split"
     )
 

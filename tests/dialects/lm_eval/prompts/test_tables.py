@@ -122,7 +122,7 @@ class TestFiles:
         given = source(folder, data_files={"test": "x.jsonl"})
 
         assert failure(load, given) == (
-            "evals/toy.yaml:6: no such data file: evals/x.jsonl or x.jsonl\n"
+            "evals/toy.yaml:6: data file not found: evals/x.jsonl or x.jsonl\n"
             "  fix: give a path relative to the task file"
         )
 
@@ -158,9 +158,9 @@ class TestFiles:
 
         assert text == (
             "evals/toy.yaml:4: the dataset 'rows.py' is a loading script, which the "
-            "datasets library runs no more, with or without trust_remote_code\n"
-            "  fix: a dataset of the Hub mostly has its files as Parquet too: "
-            "dataset_kwargs: {revision: refs/convert/parquet}; or read yours with "
+            "datasets library no longer runs, with or without trust_remote_code\n"
+            "  fix: most datasets of the Hub are also available as Parquet: "
+            "dataset_kwargs: {revision: refs/convert/parquet}; or load it with "
             "custom_dataset"
         )
 

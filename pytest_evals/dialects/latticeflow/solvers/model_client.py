@@ -1,8 +1,8 @@
-"""The line to a model: from LatticeFlow's model input to a request, and back from the
-response to its model output.
+"""Client of a model: converts LatticeFlow's model inputs to requests, and responses to
+model outputs.
 
-A model of a LatticeFlow file takes any JSON and gives any JSON. All other models take
-chats and give texts; what they cannot take is an error of the document.
+A model of a LatticeFlow file exchanges arbitrary JSON. All other models take chats and
+return text; an unsupported input is an error of the document.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from pytest_evals.dialects.latticeflow.prompts.items import (
     messages_of,
     text_of,
 )
-from pytest_evals.dialects.latticeflow.prompts.message_types import plain
+from pytest_evals.dialects.latticeflow.prompts.message_types import unwrap
 from pytest_evals.dialects.latticeflow.prompts.output import ModelResponse
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.models.latticeflow.messages import INPUT, KWARGS, SAMPLE
 from pytest_evals.prompts.generation import Sampling, read_sampling
 
 MAX_TOKENS = 1024
-"""Most tokens of an answer where nothing else is said; as many of them as fit."""
+"""Default maximum length of an answer in tokens, reduced if the context is shorter."""
 _LEFT_OUT = frozenset({"messages", "model", "n", "stream", "user"})
-"""Fields of a chat that say nothing about its answer here."""
+"""Fields of a chat that do not affect its answer here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SolverChain:
-    """How one model is asked.
+class ModelClient:
+    """Converts the requests to one model.
 
     Args:
-        name: As ``Ask.model``; empty for the model that is tested.
+        name: As ``Ask.model``; empty for the tested model.
         native: Whether it is a model of a LatticeFlow file.
-        takes_sample: Whether it looks at the sample.
-        temperature: Where the input says nothing.
+        takes_sample: Whether it receives the sample.
+        temperature: Default temperature.
         gen_kwargs: Settings of the command line, for models that are not native.
     """
 
@@ -52,39 +52,43 @@ class SolverChain:
     _overrides: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Write down what is the same for all inputs."""
-        told = json.dumps(self.gen_kwargs, default=str, sort_keys=True)
-        object.__setattr__(self, "_overrides", told)
+        """Cache the part that is the same for all inputs."""
+        overrides_json = json.dumps(self.gen_kwargs, default=str, sort_keys=True)
+        object.__setattr__(self, "_overrides", overrides_json)
 
     def ask(
         self,
-        given: Any,
+        model_input: Any,
         sample: Mapping[str, Any],
         repeat: int = 0,
         kwargs: Mapping[str, Any] | None = None,
     ) -> Ask:
-        """The request for a model input.
+        """Return the request of a model input.
 
         Args:
-            given: Any JSON value; a chat has ``messages``.
-            sample: What it is about.
-            repeat: 0, 1, 2, … when the same input is sent several times.
+            model_input: Any JSON value; a chat has ``messages``.
+            sample: The sample.
+            repeat: Index of the repetition if the same input is sent several times.
             kwargs: Further arguments, for the adapter of a native model.
 
         Raises:
-            DocumentError: The model cannot take it.
+            DocumentError: The model does not support the input.
         """
         if self.native:
-            return Ask(self.name, self._native(given, sample, repeat, kwargs))
+            return Ask(self.name, self._native(model_input, sample, repeat, kwargs))
         if kwargs:
-            given = {**given, **kwargs} if isinstance(given, Mapping) else given
-        return Ask(self.name, self._plain(given, repeat))
+            model_input = (
+                {**model_input, **kwargs}
+                if isinstance(model_input, Mapping)
+                else model_input
+            )
+        return Ask(self.name, self._plain(model_input, repeat))
 
     def read(self, response: Response) -> ModelResponse:
-        """What the model gave.
+        """Return the model's response.
 
         Raises:
-            DocumentError: There is no response.
+            DocumentError: The request failed.
         """
         response.raise_for_error()
         if self.native:
@@ -98,13 +102,13 @@ class SolverChain:
 
     def _native(
         self,
-        given: Any,
+        model_input: Any,
         sample: Mapping[str, Any],
         repeat: int,
         kwargs: Mapping[str, Any] | None,
     ) -> Generate:
         options: list[tuple[str, Any]] = []
-        prompt = _simple_chat(given)
+        prompt = _simple_chat(model_input)
         if prompt is None:
             options.append((INPUT, True))
         if kwargs:
@@ -112,39 +116,41 @@ class SolverChain:
         if self.takes_sample:
             options.append((SAMPLE, _json(sample)))
         return Generate(
-            _json(given) if prompt is None else prompt,
+            _json(model_input) if prompt is None else prompt,
             options=tuple(sorted(options)),
             repeat=repeat,
         )
 
-    def _plain(self, given: Any, repeat: int) -> Generate:
-        if not isinstance(given, Mapping) or "messages" not in given:
+    def _plain(self, model_input: Any, repeat: int) -> Generate:
+        if not isinstance(model_input, Mapping) or "messages" not in model_input:
             raise DocumentError(
-                "a chat model takes an object with messages, and the input is "
-                f"{_json(given)[:200]}"
+                "a chat model needs an object with messages, but the input is "
+                f"{_json(model_input)[:200]}"
             )
-        extra = {name: one for name, one in given.items() if name not in _LEFT_OUT}
-        said = json.dumps(extra, default=str, sort_keys=True) if extra else "{}"
-        sampling = _sampling(self.temperature, said, self._overrides)
-        (first,) = sampling.requests(_chat(given["messages"]), 1)
+        extra = {
+            name: one for name, one in model_input.items() if name not in _LEFT_OUT
+        }
+        fields_json = json.dumps(extra, default=str, sort_keys=True) if extra else "{}"
+        sampling = _sampling(self.temperature, fields_json, self._overrides)
+        (first,) = sampling.requests(_chat(model_input["messages"]), 1)
         return replace(first, repeat=repeat) if first.temperature > 0 else first
 
 
 @lru_cache(maxsize=256)
-def _sampling(temperature: float, said: str, told: str) -> Sampling:
-    """How an answer is drawn; equal for most inputs of a task.
+def _sampling(temperature: float, fields_json: str, overrides_json: str) -> Sampling:
+    """Return the sampling settings; cached, because most inputs of a task share them.
 
     Args:
-        temperature: Where nothing is said of it.
-        said: Fields of the input beside its messages, as JSON.
-        told: Settings of the command line, as JSON.
+        temperature: Default temperature.
+        fields_json: Fields of the input besides its messages, as JSON.
+        overrides_json: Settings of the command line, as JSON.
 
     Raises:
-        DocumentError: A field means nothing.
+        DocumentError: A field is invalid.
     """
-    extra, overrides = json.loads(said), json.loads(told)
+    extra, overrides = json.loads(fields_json), json.loads(overrides_json)
     settings: dict[str, Any] = {"temperature": temperature, "until": None}
-    if _has_length(overrides):  # by whatever name
+    if _has_length(overrides):  # under any of its names
         extra = {key: one for key, one in extra.items() if key not in _LENGTHS}
     elif not _has_length(extra):
         settings |= {"max_gen_toks": MAX_TOKENS, FITTING: True}
@@ -159,24 +165,25 @@ def _sampling(temperature: float, said: str, told: str) -> Sampling:
 
 
 def input_of(items: Any) -> Any:
-    """The model input of what ``predict`` is given: a whole input, or items of a trace.
+    """Return the model input for an argument of ``predict``: a whole input, or items of
+    a trace.
 
     Raises:
-        DocumentError: Something in it has no place in a chat.
+        DocumentError: An item cannot be part of a chat.
     """
     if isinstance(items, Mapping) or not isinstance(items, Iterable):
-        return plain(items)
+        return unwrap(items)
     if isinstance(items, str):
         return items
-    found = items_of(items)
-    if found and found[-1].get("type") == "custom_task_input_message":
-        return plain(found[-1].get("content"))
-    return {"messages": messages_of(found)}
+    chat_items = items_of(items)
+    if chat_items and chat_items[-1].get("type") == "custom_task_input_message":
+        return unwrap(chat_items[-1].get("content"))
+    return {"messages": messages_of(chat_items)}
 
 
 def _json(value: Any) -> str:
-    """Canonical JSON, also of dates and other things that a dataset may hold."""
-    return json.dumps(plain(value), sort_keys=True, ensure_ascii=False, default=str)
+    """Return canonical JSON; dates and other non-JSON values become strings."""
+    return json.dumps(unwrap(value), sort_keys=True, ensure_ascii=False, default=str)
 
 
 _LENGTHS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
@@ -186,12 +193,12 @@ def _has_length(extra: Mapping[str, Any]) -> bool:
     return any(extra.get(name) is not None for name in _LENGTHS)
 
 
-def _simple_chat(given: Any) -> tuple[Message, ...] | None:
-    """The input as a chat if it is nothing else, so that it can be read in reports."""
-    if not isinstance(given, Mapping) or list(given) != ["messages"]:
+def _simple_chat(model_input: Any) -> tuple[Message, ...] | None:
+    """Return the input as a chat if it is nothing else, so that reports can show it."""
+    if not isinstance(model_input, Mapping) or list(model_input) != ["messages"]:
         return None
     chat = []
-    for message in given["messages"]:
+    for message in model_input["messages"]:
         if not isinstance(message, Mapping) or set(message) != {"role", "content"}:
             return None
         role, content = message["role"], message["content"]
@@ -202,13 +209,13 @@ def _simple_chat(given: Any) -> tuple[Message, ...] | None:
 
 
 def _chat(messages: Any) -> tuple[Message, ...]:
-    """A chat of texts.
+    """Return a chat of texts.
 
     Raises:
-        DocumentError: It has something else in it.
+        DocumentError: It contains other content.
     """
     if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
-        raise DocumentError(f"messages are a list, not {messages!r:.80}")
+        raise DocumentError(f"messages must be a list, not {messages!r:.80}")
     return tuple(_message(message) for message in messages)
 
 
@@ -217,7 +224,7 @@ def _message(message: Any) -> Message:
     role = "system" if role == "developer" else role
     if role not in ("system", "user", "assistant") or message.get("tool_calls"):
         raise DocumentError(
-            "this model takes texts of system, user and assistant, not "
+            "this model supports text messages of system, user and assistant, not "
             f"{message!r:.120}"
         )
     content = message.get("content")
@@ -225,6 +232,8 @@ def _message(message: Any) -> Message:
         parts = content or []
         texts = [p for p in parts if isinstance(p, Mapping) and "text" in p]
         if not isinstance(parts, list) or len(texts) != len(parts):
-            raise DocumentError(f"this model takes texts, not {content!r:.120}")
+            raise DocumentError(
+                f"this model supports text content only, not {content!r:.120}"
+            )
         content = text_of({"content": texts}) or ""
     return Message(cast("Role", role), content)
