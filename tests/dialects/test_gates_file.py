@@ -86,4 +86,4 @@ def test_defaults_are_for_all_gates_that_count_noise(gates):
 def test_a_key_that_is_given_twice_is_an_error(gates, text, message):
     with pytest.raises(TaskFileError) as caught:
         gates(text)
-    assert str(caught.value).startswith(f"{message} given twice")
+    assert str(caught.value).startswith(f"{message} a duplicate key")

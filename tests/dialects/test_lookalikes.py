@@ -40,9 +40,9 @@ def told(tmp_path, monkeypatch):
         (f"task:\n{REST}", 1, "but 'task' is empty, not a name"),
         (f"a: 1\nTask: quiz\n{REST}", 2, "no 'task' key; did you mean 'Task'?"),
         (f"tasks: quiz\n{REST}", 1, "no 'task' key; did you mean 'tasks'?"),
-        (f"task quiz\n{REST}", 2, "but cannot be read: this is no YAML"),
-        (f"task: [quiz\n{REST}", 2, "but cannot be read: this is no YAML"),
-        (f"\ttask: quiz\n{REST}", 1, "but cannot be read: this is no YAML"),
+        (f"task quiz\n{REST}", 2, "but cannot be read: invalid YAML"),
+        (f"task: [quiz\n{REST}", 2, "but cannot be read: invalid YAML"),
+        (f"\ttask: quiz\n{REST}", 1, "but cannot be read: invalid YAML"),
         (f"- {INDENTED.lstrip()}", 1, "expected a mapping, not a list"),
         ("{task: x, dataset_path: y, doc_to_text: z}", 1, "does not begin its line"),
         ("task: x\ndoc_to_text: a\nmetric_list: []\n", 1, "it names no dataset"),
@@ -66,7 +66,7 @@ def told(tmp_path, monkeypatch):
         ("task: a\nnum_fewshot: 2\ndataset_paht: json\n", 3, "'dataset_paht' meant"),
         ("{task: texts, tag: a}\n", 1, "it names no dataset"),
         ("task:\n  texts\ntest_split: x\n", 1, "it names no dataset"),
-        ("task: texts\ntag: [a\n", 3, "but cannot be read: this is no YAML"),
+        ("task: texts\ntag: [a\n", 3, "but cannot be read: invalid YAML"),
     ],
 )
 def test_what_is_missing_is_said_with_its_line(told, text, line, expected):

@@ -61,7 +61,7 @@ def test_values_that_engines_take_pass(good):
         ("top_p", 7, "a number from 0 to 1"),
         ("top_p", "0.9", "a number from 0 to 1"),
         ("min_p", -0.1, "a number from 0 to 1"),
-        ("top_k", 1.5, "a whole number from -1"),
+        ("top_k", 1.5, "an integer from -1"),
         ("temperature", -1, "a number from 0"),
         ("temperature", float("nan"), "a number from 0"),
         ("temperature", True, "a number from 0"),

@@ -359,7 +359,7 @@ class YamlParser:
     def _tagged(self, node: yaml.Node, steps: tuple[Step, ...]) -> Any:
         if node.tag not in self._tags:
             hint = did_you_mean(node.tag, self._tags)
-            raise self._error(f"no YAML tag called {node.tag!r}{hint}", _line(node))
+            raise self._error(f"unknown YAML tag {node.tag!r}{hint}", _line(node))
         if not isinstance(node, yaml.ScalarNode):
             what = "!function needs module.name"
             raise self._error(what, _line(node), "!function utils.process_docs")
