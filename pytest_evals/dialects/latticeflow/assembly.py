@@ -14,7 +14,7 @@ from pytest_evals.dialects.latticeflow.evaluation import JUDGE_KEY
 from pytest_evals.dialects.latticeflow.identical_requests import refuse_identical
 from pytest_evals.dialects.latticeflow.metric_values import (
     FinalName,
-    MetricValue,
+    ScorerValue,
     final_names,
 )
 from pytest_evals.dialects.latticeflow.parameters import Parameter, resolve_values
@@ -199,7 +199,7 @@ class _TaskBuilder:
         )
 
     def _subjects(
-        self, names: Sequence[FinalName], metric_values: Sequence[MetricValue]
+        self, names: Sequence[FinalName], metric_values: Sequence[ScorerValue]
     ) -> tuple[PolicySubject, ...]:
         """Return the metric values that policies can refer to."""
         return tuple(
@@ -347,7 +347,7 @@ class _TaskBuilder:
 
 
 def _metrics(
-    names: Sequence[FinalName], metric_values: Sequence[MetricValue], *, has_rows: bool
+    names: Sequence[FinalName], metric_values: Sequence[ScorerValue], *, has_rows: bool
 ) -> tuple[Metric, ...]:
     """Return the task's metrics. With several rows per sample, none of them is a plain
     mean over samples."""

@@ -21,7 +21,7 @@ NOTHING: Any = object()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetricValue:
+class ScorerValue:
     """One value of a metric, or several whose names are known only after scoring.
 
     Args:
@@ -61,7 +61,7 @@ class FinalName(NamedTuple):
     prefix: str = ""
 
 
-def final_names(numbers: Sequence[MetricValue]) -> tuple[FinalName, ...]:
+def final_names(numbers: Sequence[ScorerValue]) -> tuple[FinalName, ...]:
     """Return the final name of each value: its own if all differ, else prefixed with
     the metric's key, else also with the scorer's key (measured, ``latticeflow-core``
     3.17.0). Names that are known only after scoring follow the same form."""
@@ -82,7 +82,7 @@ def final_names(numbers: Sequence[MetricValue]) -> tuple[FinalName, ...]:
     )
 
 
-_PREFIXES: tuple[Callable[[MetricValue], str], ...] = (
+_PREFIXES: tuple[Callable[[ScorerValue], str], ...] = (
     lambda one: "",
     lambda one: f"{one.metric}_",
     lambda one: f"{one.scorer}_{one.metric}_",

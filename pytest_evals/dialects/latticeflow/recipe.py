@@ -24,7 +24,7 @@ from pytest_evals.core.doc import Doc, like, read_all
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.task import Asked
 from pytest_evals.dialects.latticeflow.actions import Action, excluding_action
-from pytest_evals.dialects.latticeflow.metric_values import NOTHING, MetricValue
+from pytest_evals.dialects.latticeflow.metric_values import NOTHING, ScorerValue
 from pytest_evals.dialects.latticeflow.prompts.message_types import unwrap
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.templates import NullFieldError
@@ -46,7 +46,7 @@ class NamedValue(NamedTuple):
     """A metric value with its final name."""
 
     name: str
-    number: MetricValue
+    number: ScorerValue
 
 
 class _SampleResult(NamedTuple):
@@ -330,7 +330,7 @@ class SampleRecipe:
     def _score(
         self,
         name: str,
-        number: MetricValue,
+        number: ScorerValue,
         work: _SampleResult,
         counted: Sequence[int],
     ) -> Score | None:

@@ -15,7 +15,7 @@ from pytest_evals.core.dialogue import Ask, Dialogue
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.request import Response
-from pytest_evals.dialects.latticeflow.metric_values import NOTHING, MetricValue
+from pytest_evals.dialects.latticeflow.metric_values import NOTHING, ScorerValue
 from pytest_evals.dialects.latticeflow.metrics.measures import (
     mean_measure,
     missing_message,
@@ -169,7 +169,7 @@ def _question(output: SolverOutput | None) -> str:
     return (output.trace.get_last_user_text() or "") if output else ""
 
 
-def _numbers(metric: TaskMetric) -> list[MetricValue]:
+def _numbers(metric: TaskMetric) -> list[ScorerValue]:
     """Return the metric's values, aggregated as in other dialects, under their own
     names."""
     found = []
@@ -181,7 +181,7 @@ def _numbers(metric: TaskMetric) -> list[MetricValue]:
         else:
             how = partial(_over_rows, one)
         found.append(
-            MetricValue(
+            ScorerValue(
                 scorer="",
                 metric="lighteval",
                 name=one.name,

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_evals.core.metric import SHARE, Estimate
 from pytest_evals.dialects.latticeflow.header import check_key
-from pytest_evals.dialects.latticeflow.metric_values import NOTHING, MetricValue
+from pytest_evals.dialects.latticeflow.metric_values import NOTHING, ScorerValue
 from pytest_evals.dialects.latticeflow.metrics.classification import (
     binary,
     count_ratio,
@@ -40,7 +40,7 @@ _CORRECT = frozenset({"all_required_calls_made", "correct", "is_correct"})
 
 def default_metric_values(
     kind: str, scorer: str, scores: Sequence[str]
-) -> tuple[MetricValue, ...]:
+) -> tuple[ScorerValue, ...]:
     """Return the metric values of a scorer without ``metrics``.
 
     Args:
@@ -74,7 +74,7 @@ _DEFAULTS: Mapping[str, Sequence[str]] = {
 
 def read_metrics(
     section: Section, scorer: str, warnings: list[str]
-) -> tuple[MetricValue, ...]:
+) -> tuple[ScorerValue, ...]:
     """Return the metric values of a scorer, in the order of its metrics.
 
     Args:
@@ -82,7 +82,7 @@ def read_metrics(
         scorer: Its key.
         warnings: Warnings are added here.
     """
-    result: list[MetricValue] = []
+    result: list[ScorerValue] = []
     keys: set[str] = set()
     for entry in section.entries("metrics"):
         kind = entry.one_of("type", "metric", sorted(_READERS), "")
@@ -123,8 +123,8 @@ def _unique_key(base: str, taken: set[str]) -> str:
 
 def _metric_value(
     scorer: str, metric: str, measure: Measure, is_correctness: bool = False
-) -> MetricValue:
-    return MetricValue(
+) -> ScorerValue:
+    return ScorerValue(
         scorer=scorer,
         metric=metric,
         name=measure.name,

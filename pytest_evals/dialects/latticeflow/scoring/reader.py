@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pytest_evals.core.metric import SHARE
 from pytest_evals.dialects.latticeflow.header import check_key
-from pytest_evals.dialects.latticeflow.metric_values import MetricValue
+from pytest_evals.dialects.latticeflow.metric_values import ScorerValue
 from pytest_evals.dialects.latticeflow.scoring.function_calls import read_coverage
 from pytest_evals.dialects.latticeflow.scoring.judges import (
     read_classifier,
@@ -118,7 +118,7 @@ def _read(section: Section, context: _Context) -> SampleScorer | None:
     )
 
 
-def _with_range(number: MetricValue, kind: str, parts: ScorerParts) -> MetricValue:
+def _with_range(number: ScorerValue, kind: str, parts: ScorerParts) -> ScorerValue:
     """Return the value with the range of the score that it aggregates, or of the
     score's trials (``score.mean``), if it is known."""
     score = number.field.partition(".")[0]
@@ -131,7 +131,7 @@ def _with_range(number: MetricValue, kind: str, parts: ScorerParts) -> MetricVal
 
 def _numbers(
     section: Section, context: _Context, purpose: Purpose | str, parts: ScorerParts
-) -> tuple[MetricValue, ...]:
+) -> tuple[ScorerValue, ...]:
     given = section.values.get("metrics")
     metric_values = read_metrics(section, context.key, context.warnings)
     if purpose == "qa":

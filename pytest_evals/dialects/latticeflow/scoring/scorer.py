@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.core.metric import Span
-from pytest_evals.dialects.latticeflow.metric_values import MetricValue
+from pytest_evals.dialects.latticeflow.metric_values import ScorerValue
 from pytest_evals.dialects.latticeflow.metrics.trial_aggregation import (
     Aggregator,
     aggregate_trials,
@@ -44,7 +44,7 @@ class ScorerParts:
     dialogue: Scoring | None = None
     score_samples: AllSamples | None = None
     scores: tuple[str, ...] = ()
-    metric_values: tuple[MetricValue, ...] = ()
+    metric_values: tuple[ScorerValue, ...] = ()
     target: Target | None = None
     scale: Span | None = None
 
@@ -71,7 +71,7 @@ class SampleScorer:
     target: Target | None = None
     scores: tuple[str, ...] = ()
     models: frozenset[str] = frozenset()
-    metric_values: tuple[MetricValue, ...] = ()
+    metric_values: tuple[ScorerValue, ...] = ()
 
     def score_all(self, samples: Any) -> Sequence[SampleScore]:
         """Return the score of each sample, from one call with all samples.
