@@ -33,6 +33,19 @@ browser() { # for the tests of the HTML report, which are skipped without one
     fi
 }
 
+install_firefox() { # Debian's, which the tests drive without Playwright
+    for name in firefox-esr firefox; do
+        if command -v "$name"; then return; fi
+    done
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        export TMPDIR=/var/tmp DEBIAN_FRONTEND=noninteractive # apt's user must write there
+        timeout 120 apt-get update -qq
+        timeout 600 apt-get install -y -qq --no-install-recommends firefox-esr >/dev/null
+    else
+        return 1
+    fi
+}
+
 lowest_versions() { # constraints for pip: each direct dependency at its lower bound
     python3 - <<'EOF'
 import re, tomllib

@@ -13,10 +13,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 from pytest_evals.errors import StoreError
+from pytest_evals.reports.html.other_runs import OtherRuns
 from pytest_evals.reports.html.write import write_html
 from pytest_evals.run.comparison import changes
 from pytest_evals.store.baselines import find_baseline
-from pytest_evals.store.history import read_run
+from pytest_evals.store.history import EarlierRun, read_run
 
 _WRONG_USE = 2
 """Exit code for usage errors, as in argparse."""
@@ -32,6 +33,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "run", metavar="RUN_DIR", help="folder of a run: .evals/runs/<time>-<model>"
     )
     parser.add_argument(
+        "others",
+        metavar="OTHER_RUN_DIR",
+        nargs="*",
+        help="folders of other runs, shown next to it for each document; "
+        "default: the newest stored runs with the same requests",
+    )
+    parser.add_argument(
         "-o", "--output", metavar="PATH", default="report.html", help="output file"
     )
     parser.add_argument(
@@ -43,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     try:
-        path = _write(Path(options.run), Path(options.output), options.compare)
+        path = _write(options)
     except StoreError as error:
         sys.stderr.write(f"error: {error}\n")
         return _WRONG_USE
@@ -51,28 +59,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _write(folder: Path, output: Path, compare: str) -> Path:
+def _write(given: argparse.Namespace) -> Path:
     """Write the HTML report and return its path.
 
     Raises:
-        StoreError: The run or the baseline cannot be read, or the report cannot be
+        StoreError: A run or the baseline cannot be read, or the report cannot be
             written.
     """
+    output = Path(given.output)
     if output.is_dir():
         raise StoreError(f"{str(output)!r} is a folder\n  fix: name a file with -o")
+    run, *others = [_run(Path(one)) for one in (given.run, *given.others)]
+    before, found = None, None
+    if given.compare:
+        base = run.path.resolve().parent.parent
+        before = find_baseline(base, given.compare, Path.cwd())
+        found = asdict(changes(given.compare, before, run))
+    shown = OtherRuns(before, found, others or None)
+    write_html(run, output, others=shown, option="-o")
+    return output
+
+
+def _run(folder: Path) -> EarlierRun:
+    """Return the run in a folder, which may be named by its results file.
+
+    Raises:
+        StoreError: It cannot be read.
+    """
     try:
-        run = read_run(folder.parent if folder.name == "results.json" else folder)
+        return read_run(folder.parent if folder.name == "results.json" else folder)
     except StoreError as error:
         if "\n  fix: " in str(error):
             raise
         raise StoreError(
             f"{error}\n  fix: pass the folder of a run, .evals/runs/<time>-<model>"
         ) from None
-    base = run.path.resolve().parent.parent
-    before = find_baseline(base, compare, Path.cwd()) if compare else None
-    comparison = asdict(changes(compare, before, run)) if before else None
-    write_html(run, output, before=before, comparison=comparison, option="-o")
-    return output
 
 
 if __name__ == "__main__":

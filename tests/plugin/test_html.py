@@ -44,7 +44,10 @@ def test_the_page_has_what_changed_since_the_baseline(suite):
     suite.run("evals", "--evals-compare=main", "--evals-html=report.html")
     path = suite.pytester.path / "report.html"
     facts = block(path, "facts")
-    assert [one["id"] for one in facts["comparison"]["worse"]] == ["q2"]
+    (task,) = block(path, "index")["tasks"]
+    (was,) = [run for run in task["runs"] if run["states"].strip()]
+    regressed = [a + b for a, b in zip(was["states"], task["states"], strict=True)]
+    assert regressed.index("rw") == task["id"].index("q2")
     whole = {one["id"]: one for one in block(path, "rows-0")}
     assert (whole["q2"]["before"]["answer"], whole["q2"]["answers"]) == (
         "a2",

@@ -45,6 +45,7 @@ class Html:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _write(self) -> Path:
+        from pytest_evals.reports.html.other_runs import OtherRuns
         from pytest_evals.reports.html.write import write_html
 
         path, here = self._session.options.html, self._session.run.writer.path
@@ -53,7 +54,7 @@ class Html:
         assert path is not None
         baseline = self._session.run.compared
         before = baseline.run if baseline is not None else None
-        write_html(read_run(here), path, before=before)
+        write_html(read_run(here), path, others=OtherRuns(before))
         return path
 
     @pytest.hookimpl(trylast=True)

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from pytest_evals.core.dialogue import Exchange
-from pytest_evals.core.doc import Doc, unwatched
+from pytest_evals.core.doc import Doc, as_list, unwatched
 from pytest_evals.core.key import public_options
 from pytest_evals.core.record import Record, Score, Status
 from pytest_evals.core.request import (
@@ -143,7 +143,7 @@ def _facts(record: Record) -> dict[str, Any]:
     target = _target(doc)
     arguments, answers = _asked(record)
     prompt = _text(arguments["gen_args_0"]["arg_0"]) if arguments else b""
-    facts = {
+    facts: dict[str, Any] = {
         "doc_id": record.index,
         "id": doc.id,
         "doc": row,
@@ -159,7 +159,10 @@ def _facts(record: Record) -> dict[str, Any]:
         "correct": record.correct,
         "finish": [response.finish for response in record.responses],
         "tokens": _tokens(record.own_responses),
+        **_times(record.own_responses),
     }
+    if record.requests and isinstance(record.requests[0], Loglikelihood):
+        facts["gold"] = as_list(doc.gold_index)
     reads = getattr(doc.row, "scored", None)
     if reads is not None:
         facts["reads"] = reads
@@ -199,6 +202,14 @@ def _tokens(responses: Sequence[Response]) -> dict[str, int]:
         answer += response.n_tokens
         truncated += response.n_truncated
     return {"prompt": prompt, "answer": answer, "truncated": truncated}
+
+
+def _times(responses: Sequence[Response]) -> dict[str, float]:
+    """Return the latency of the slowest response and the cost of all, where known."""
+    latency = max([one.latency_s for one in responses], default=0.0)
+    costs = [one.cost for one in responses if one.cost is not None]
+    known = {"latency_s": latency} if latency else {}
+    return known | ({"cost": sum(costs)} if costs else {})
 
 
 def _indented(row: Mapping[str, Any]) -> bytes:

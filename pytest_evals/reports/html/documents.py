@@ -7,24 +7,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby, takewhile
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import orjson
 
 from pytest_evals.reports.escape import cut, tail
 from pytest_evals.reports.html.baseline_documents import BaselineDocuments
-from pytest_evals.reports.html.prompt import FewshotExamples, is_apart, parts_of
+from pytest_evals.reports.html.numbers import numbers_of
+from pytest_evals.reports.html.prompt import (
+    FewshotExamples,
+    is_apart,
+    parts_of,
+    question_of,
+)
 from pytest_evals.store.history import EarlierRun
 
 TRUNCATED, REGRESSED, IMPROVED, CUT_OFF, LINE_IS_END = 1, 2, 4, 8, 16
 """Flags of a document: its prompt was truncated; it flipped from correct to wrong, or
 from wrong to correct; an answer reached the token limit; its list entry shows the end
 of the prompt, because the question cannot be separated."""
-_QUESTION, _ANSWER = 160, 80
+QUESTION, _ANSWER, _ANSWER_ELSEWHERE = 160, 80, 40
 """Maximum characters of the strings of a list entry."""
-_SAME = 12
-"""Maximum length of a common prefix of list entries."""
+_END = 3 * QUESTION
+"""The same for the end of a prompt, whose own end may be common to all documents."""
 _STATES = {"errored": "e", "unscored": "u"}
 
 Row = Mapping[str, Any]
@@ -42,7 +48,10 @@ class DocumentEntry(NamedTuple):
         answer: Its first answer, on one line.
         target: The reference, on one line.
         values: Value of each metric; other values are omitted.
+        numbers: Other numbers, such as the confidence.
+        others: State and answer in each of the other runs; ``None`` if it is not there.
         whole: All details, as JSON values.
+        doc: Its row of the data.
     """
 
     id: str
@@ -52,11 +61,18 @@ class DocumentEntry(NamedTuple):
     answer: str
     target: str
     values: dict[str, float]
+    numbers: dict[str, float]
+    others: list[tuple[str, str] | None]
     whole: dict[str, Any]
+    doc: Any
 
 
 def documents_of(
-    run: EarlierRun, task: str, shots: FewshotExamples, before: BaselineDocuments
+    run: EarlierRun,
+    task: str,
+    shots: FewshotExamples,
+    before: BaselineDocuments,
+    others: Sequence[BaselineDocuments] = (),
 ) -> Iterator[DocumentEntry]:
     """Yield the documents of a task in the order of its samples file.
 
@@ -65,35 +81,26 @@ def documents_of(
         task: Name of the task.
         shots: The few-shot format of its prompts.
         before: Baseline results of its documents.
+        others: Results of its documents in other runs.
 
     Raises:
         StoreError: The file cannot be read.
     """
     for _, rows in groupby(run.all_rows(task), lambda row: row["doc_id"]):
-        yield _document(list(rows), shots, before)
-
-
-def distinguishable(lines: Sequence[str]) -> list[str]:
-    """Return list entries without the common prefix of their questions, so that the
-    differing part fits."""
-    if len(lines) < 2:
-        return list(lines)
-    ends = zip(min(lines), max(lines), strict=False)
-    same = "".join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], ends))
-    n = same.rfind(" ") + 1
-    if n < _SAME:
-        return list(lines)
-    return [f"…{line[n - 1 :]}" for line in lines]
+        yield _document(list(rows), shots, before, others)
 
 
 def _document(
-    rows: Sequence[Row], shots: FewshotExamples, before: BaselineDocuments
+    rows: Sequence[Row],
+    shots: FewshotExamples,
+    before: BaselineDocuments,
+    others: Sequence[BaselineDocuments],
 ) -> DocumentEntry:
     """Return one document from its rows, one for each filter."""
     row = rows[0]
     prompts, asked = _requests(row, shots)
     was = before.of(row)
-    target = _target(row, asked)
+    correct = correct_choices(row, asked)
     whole = {
         "id": str(row["id"]),
         "doc_id": row["doc_id"],
@@ -108,7 +115,7 @@ def _document(
         "exchanges": [_exchange(one) for one in row.get("exchanges") or ()],
         "tokens": row.get("tokens") or {},
         "target": str(row.get("target", "")),
-        "wanted": target,
+        "gold": correct,
         "scores": [_scores(one) for one in rows],
         "row": _indented(row.get("doc")),
         "hashes": {
@@ -116,18 +123,22 @@ def _document(
         },
         "before": was,
     }
-    question = prompts[0][-1]["text"].strip() if prompts and prompts[0] else ""
+    question = question_of(prompts[0]) if prompts else ""
     is_end = bool(question) and not is_apart(prompts[0], shots)
-    shorten = tail if is_end else cut
+    line = tail(question, _END) if is_end else cut(question, QUESTION)
+    target = " | ".join(asked[n]["text"].strip() for n in correct)
     return DocumentEntry(
         id=whole["id"],
         state=_state(row),
         flags=_flags(row, was) + LINE_IS_END * is_end,
-        question=shorten(question, _QUESTION),
+        question=line,
         answer=cut(str(row.get("answer") or "").strip(), _ANSWER),
-        target=cut(target.strip(), _ANSWER),
-        values={key: v for one in rows for key, v in _numbers(one)},
+        target=cut(target or whole["target"].strip(), _ANSWER),
+        values={key: v for one in rows for key, v in _values(one)},
+        numbers=numbers_of(row, asked),
+        others=[_elsewhere(was), *(_elsewhere(one.of(row)) for one in others)],
         whole=whole,
+        doc=row.get("doc"),
     )
 
 
@@ -189,14 +200,40 @@ def _exchange(one: Row) -> dict[str, Any]:
     }
 
 
-def _target(row: Row, asked: Sequence[Mapping[str, Any]]) -> str:
-    """Return the reference; for a choice its text instead of its index."""
-    target = str(row.get("target", ""))
-    if target.isdecimal() and len(target) < len(str(len(asked))) + 1:
+def correct_choices(row: Row, asked: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Return the positions of the correct choices among the requests.
+
+    Runs of other programs and versions have only the target: the text of a choice or
+    its position.
+    """
+    texts = {
+        n: str(one["text"]).strip()
+        for n, one in enumerate(asked)
+        if one["kind"] == "choice"
+    }
+    gold = row.get("gold")
+    if isinstance(gold, list):
+        return [n for n in gold if n in texts]
+    target = str(row.get("target", "")).strip()
+    same = [n for n, text in texts.items() if text == target]
+    if target.isdecimal() and len(target) <= len(str(len(asked))):
         at = int(target)
-        if at < len(asked) and asked[at]["kind"] == "choice":
-            return str(asked[at]["text"])
-    return target
+        if at in texts and not (same and _agrees(row, same, texts)):
+            return [at]
+    return same
+
+
+def _agrees(row: Row, gold: Sequence[int], texts: Mapping[int, str]) -> bool:
+    """Return whether these choices explain why the document is correct or wrong."""
+    is_gold = str(row.get("answer", "")).strip() in {texts[n] for n in gold}
+    return is_gold == row.get("correct")
+
+
+def _elsewhere(found: Mapping[str, Any] | None) -> tuple[str, str] | None:
+    """Return state and answer of a document in another run."""
+    if found is None:
+        return None
+    return _state(found), cut(str(found.get("answer", "")).strip(), _ANSWER_ELSEWHERE)
 
 
 def _scores(row: Row) -> dict[str, Any]:
@@ -218,7 +255,7 @@ def _metrics(row: Row) -> Iterator[tuple[str, str]]:
         yield str(name), key if key in row else str(name)
 
 
-def _numbers(row: Row) -> Iterator[tuple[str, float]]:
+def _values(row: Row) -> Iterator[tuple[str, float]]:
     for name, key in _metrics(row):
         value = row.get(key)
         if isinstance(value, int | float):

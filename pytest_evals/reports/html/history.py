@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+from pytest_evals.errors import StoreError
 from pytest_evals.reports.html.sections import is_number, mapping, section
-from pytest_evals.store.history import EarlierRun, earlier_runs
+from pytest_evals.store.history import RESULTS, EarlierRun, earlier_runs, load_run
 
 _MOST = 40
 """Maximum number of runs, the newest first."""
@@ -14,31 +17,54 @@ _MOST = 40
 Points = dict[str, dict[str, list[dict[str, Any]]]]
 
 
-def history_of(run: EarlierRun) -> Points:
+def runs_before(run: EarlierRun) -> list[EarlierRun]:
+    """Return the stored runs before this one, newest first."""
+    date = run.results.get("date")
+    if not is_number(date):
+        return []
+    found = earlier_runs(_base(run), _MOST)
+    return [one for one in found if one.results["date"] < date]
+
+
+def history_of(run: EarlierRun, earlier: Sequence[EarlierRun]) -> Points:
     """Return, for each task or group and metric, its values in earlier runs and this
     one, oldest first.
 
     Each point has ``date`` (Unix time), ``value``, ``stderr`` or ``None``, ``model``,
-    and ``same``: whether the requests were the same. Only metrics with earlier values
-    are included.
+    ``same``: whether the requests were the same, and ``baseline``: the name that its
+    run was saved under. Only metrics with earlier values are included.
+
+    Args:
+        run: The run of the page.
+        earlier: The stored runs before it, newest first.
     """
     now = run.results
-    date = now.get("date")
-    if not is_number(date):
+    if not is_number(now.get("date")):
         return {}
-    before = [
-        one.results
-        for one in earlier_runs(run.path.resolve().parent.parent, _MOST)
-        if one.results["date"] < date
-    ]
+    names = _baselines(_base(run))
     points: Points = {}
-    for results in [*reversed(before), now]:
+    for results in [*(one.results for one in reversed(earlier)), now]:
+        name_of_run = names.get(results.get("date"), "")
         for name, key, point in _points(results, now):
+            point["baseline"] = name_of_run
             points.setdefault(name, {}).setdefault(key, []).append(point)
     return {
         name: {key: found for key, found in of_task.items() if len(found) > 1}
         for name, of_task in points.items()
     }
+
+
+def _base(run: EarlierRun) -> Path:
+    return run.path.resolve().parent.parent
+
+
+def _baselines(base: Path) -> dict[Any, str]:
+    """Return the names of the baselines by the date of their runs."""
+    found = {}
+    for path in sorted(base.glob(f"baselines/*/{RESULTS}")):
+        with suppress(StoreError):
+            found[load_run(path.parent).results.get("date")] = path.parent.name
+    return found
 
 
 def _points(

@@ -17,19 +17,21 @@ from pytest_evals.reports.html.plain import plain_html
 
 _SCRIPTS = (
     "dom",
-    "figures",
+    "formatting",
     "data",
+    "columns",
     "charts",
     "diff",
     "summary",
     "gates",
+    "figures",
     "task",
     "texts",
     "document",
     "list",
     "documents",
     "changes",
-    "made",
+    "environment",
     "keys",
     "main",
 )

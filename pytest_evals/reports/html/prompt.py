@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -43,25 +44,53 @@ def parts_of(prompt: Any, shots: FewshotExamples) -> list[dict[str, str]]:
     """Return the parts with their titles; their texts add up to the prompt.
 
     A prompt is split only if it contains as many delimiters as examples, so that none
-    of them can be part of a question.
+    of them can be part of a question. A chat rendered to text is never split: its
+    template decides where a message ends.
     """
-    if isinstance(prompt, list):
-        return [_message(one) for one in prompt]
+    messages = _messages(prompt)
+    if messages:
+        return [_message(one) for one in messages]
     text = str(prompt)
+    if shots.is_chat:
+        return [{"title": "", "text": text}]
     described = _described(text, shots)
     head, rest = text[:described], text[described:]
     delimiter = shots.delimiter
-    told = [{"title": "description", "text": head}] if head else []
+    parts = [{"title": "description", "text": head}] if head else []
     if shots.n and (not delimiter or rest.count(delimiter) != shots.n):
         return [{"title": "", "text": text}]
-    before: list[str] = []
+    examples: list[str] = []
     if shots.n:
-        *before, rest = rest.split(delimiter)
-    told += [
-        {"title": f"shot {n}", "text": shot + delimiter}
-        for n, shot in enumerate(before, 1)
+        *examples, rest = rest.split(delimiter)
+    parts += [
+        {"title": f"example {n}", "text": one + delimiter}
+        for n, one in enumerate(examples, 1)
     ]
-    return [*told, {"title": "question" if told else "", "text": rest}]
+    return [*parts, {"title": "question" if parts else "", "text": rest}]
+
+
+def _messages(prompt: Any) -> list[Any]:
+    """Return the messages of a chat: a list, or its JSON, as lm-eval's API models
+    write it."""
+    if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], str):
+        return _messages(prompt[0]) or prompt
+    if isinstance(prompt, list):
+        return prompt
+    if not isinstance(prompt, str) or not prompt.lstrip().startswith("[{"):
+        return []
+    try:
+        found = json.loads(prompt)
+    except (ValueError, RecursionError):
+        return []
+    is_chat = all(isinstance(one, dict) and "role" in one for one in found)
+    return found if is_chat else []
+
+
+def question_of(parts: Sequence[Mapping[str, str]]) -> str:
+    """Return the question of a prompt: its last part, or the last message of the user,
+    which the beginning of the answer may follow."""
+    last = [one for one in parts if one["title"] == "user"] or parts
+    return last[-1]["text"].strip() if last else ""
 
 
 def _described(text: str, shots: FewshotExamples) -> int:
@@ -82,9 +111,24 @@ def _described(text: str, shots: FewshotExamples) -> int:
 
 
 def _message(one: Any) -> dict[str, str]:
+    """Return a message with everything in it: text, images by their names, calls."""
     if not isinstance(one, dict):
         return {"title": "", "text": str(one)}
-    return {"title": str(one.get("role", "")), "text": str(one.get("content", ""))}
+    content = one.get("content")
+    several = content if isinstance(content, list) else [content]
+    texts = [_content(part) for part in several if part is not None]
+    others = {k: v for k, v in one.items() if k not in ("role", "content") and v}
+    if others:
+        texts.append(json.dumps(others, ensure_ascii=False, indent=2))
+    return {"title": str(one.get("role", "")), "text": "\n".join(texts)}
+
+
+def _content(part: Any) -> str:
+    if isinstance(part, dict):
+        if isinstance(part.get("text"), str):
+            return str(part["text"])
+        return f"[{part.get('type') or 'attachment'}]"
+    return str(part)
 
 
 def is_apart(parts: Sequence[Mapping[str, str]], shots: FewshotExamples) -> bool:

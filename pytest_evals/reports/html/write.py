@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,15 @@ from pytest_evals.reports.html.baseline_documents import (
     StoredComparison,
 )
 from pytest_evals.reports.html.chunks import LARGEST, Chunks
-from pytest_evals.reports.html.documents import distinguishable, documents_of
-from pytest_evals.reports.html.history import history_of
+from pytest_evals.reports.html.documents import documents_of
+from pytest_evals.reports.html.history import history_of, runs_before
+from pytest_evals.reports.html.index import task_index
+from pytest_evals.reports.html.other_runs import (
+    NO_OTHERS,
+    OtherRuns,
+    others_data,
+    related_runs,
+)
 from pytest_evals.reports.html.page import page_html
 from pytest_evals.reports.html.prompt import fewshot_examples
 from pytest_evals.reports.html.run_data import run_data
@@ -28,8 +35,7 @@ def write_html(
     run: EarlierRun,
     path: Path,
     *,
-    before: EarlierRun | None = None,
-    comparison: Mapping[str, Any] | None = None,
+    others: OtherRuns = NO_OTHERS,
     option: str = "--evals-html",
     largest: int = LARGEST,
 ) -> None:
@@ -38,9 +44,7 @@ def write_html(
     Args:
         run: The stored run.
         path: The file. Many rows are written to a folder of the same name next to it.
-        before: The baseline, if available.
-        comparison: The changes since then, as in ``comparison.json``; by default those
-            in the run's folder.
+        others: The runs that are shown next to it.
         option: The option that sets the path, for messages.
         largest: Maximum characters of rows embedded in the page.
 
@@ -48,10 +52,11 @@ def write_html(
         StoreError: The run cannot be read or the report cannot be written; an existing
             report is left unchanged.
     """
-    known = _told(run) if comparison is None else comparison
-    index, chunks = _read(run, known, before)
-    facts = run_data(run.results)
-    facts |= {"comparison": known, "history": history_of(run)}
+    earlier = runs_before(run)
+    others = _complete(run, earlier, others)
+    index, chunks = _read(run, others)
+    facts = run_data(run.results) | others_data(run, others)
+    facts["history"] = history_of(run, earlier)
     make_folder(path.parent, option)
     if chunks.size <= largest:
         replace_text(path, page_html(facts, index, chunks.texts), option)
@@ -80,52 +85,37 @@ def _write_beside(path: Path, key: str, chunks: Chunks, option: str) -> None:
         raise
 
 
-def _told(run: EarlierRun) -> Mapping[str, Any] | None:
-    """Return the comparison in the run's folder."""
-    return read_json(run.path / "comparison.json") or None
+def _complete(
+    run: EarlierRun, earlier: Sequence[EarlierRun], others: OtherRuns
+) -> OtherRuns:
+    """Return the other runs with the defaults filled in."""
+    comparison, runs = others.comparison, others.runs
+    if comparison is None:
+        comparison = read_json(run.path / "comparison.json") or None
+    if runs is None:
+        runs = related_runs(run, earlier, others.baseline)
+    return OtherRuns(others.baseline, comparison, runs)
 
 
-def _read(
-    run: EarlierRun, comparison: Mapping[str, Any] | None, before: EarlierRun | None
-) -> tuple[dict[str, Any], Chunks]:
+def _read(run: EarlierRun, others: OtherRuns) -> tuple[dict[str, Any], Chunks]:
     """Return the list entries of each task, and the documents in the same order."""
     chunks, tasks = Chunks(), []
+    runs = others.runs or ()
     for task in run.tasks:
-        columns: dict[str, Any] = {
-            name: [] for name in ("id", "question", "answer", "target", "flags")
-        }
-        states: list[str] = []
-        values: dict[str, list[float | None]] = {}
-        first = len(chunks.texts)
-        was = _before(task, comparison, before)
-        for one in documents_of(run, task, fewshot_examples(run.results, task), was):
-            chunks.add(one.whole)
-            for name, column in columns.items():
-                column.append(getattr(one, name))
-            for key in one.values:
-                values.setdefault(key, [None] * len(states))
-            for key, column in values.items():
-                column.append(one.values.get(key))
-            states.append(one.state)
-        chunks.end()
-        columns["question"] = distinguishable(columns["question"])
-        tasks.append(
-            {
-                "task": task,
-                "first": first,
-                "sizes": chunks.sizes[first:],
-                "states": "".join(states),
-                "values": values,
-                **columns,
-            }
+        documents = documents_of(
+            run,
+            task,
+            fewshot_examples(run.results, task),
+            _before(task, others),
+            [PairedRun(one, task) for one in runs],
         )
+        tasks.append(task_index(task, documents, chunks, 1 + len(runs)))
     return {"tasks": tasks, "beside": ""}, chunks
 
 
-def _before(
-    task: str, comparison: Mapping[str, Any] | None, before: EarlierRun | None
-) -> BaselineDocuments:
+def _before(task: str, others: OtherRuns) -> BaselineDocuments:
     """Return the baseline results of a task's documents."""
+    before, comparison = others.baseline, others.comparison
     if comparison is None:
         return NoBaseline()
     metrics = comparison.get("metrics") or ()

@@ -80,6 +80,7 @@ def test_a_choice_has_lm_evals_fields_with_typed_numbers_and_ours(make, choice):
         "id": "q0",
         "status": "scored",
         "error": "",
+        "gold": [0],
         "correct": True,
         "finish": ["", "", ""],
         "tokens": {"prompt": 15, "answer": 3, "truncated": 0},
@@ -214,3 +215,19 @@ def test_doc_hash_is_that_of_the_indented_row_whether_flat_or_nested(make, choic
     text = json.dumps(row, indent=2, ensure_ascii=False)
     expected = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     assert found["doc_hash"] == expected
+
+
+def test_latency_and_cost_are_in_the_samples_where_they_are_known(make):
+    question = Generate(prompt="q", stop=(), max_tokens=4)
+    answers = [
+        Response(text="a", finish="stop", latency_s=0.5, cost=0.25),
+        Response(text="b", finish="stop", latency_s=1.5, cost=0.5),
+    ]
+    doc = Doc("q", ["a"], 0, id="q0")
+    record = Record(task="toy", index=0, doc=doc, requests=(question,) * 2)
+    record = replace(record, responses=tuple(answers))
+    (row,) = sample_rows(record, make.task())
+    assert (row["latency_s"], row["cost"]) == (1.5, 0.75)
+    silent = replace(record, responses=(Response(text="a"), Response(text="b")))
+    (row,) = sample_rows(silent, make.task())
+    assert not {"latency_s", "cost"} & row.keys()

@@ -1,5 +1,8 @@
 """A document of a stored run, as the page has it."""
 
+import json
+import math
+
 import pytest
 
 from pytest_evals.reports.html.baseline_documents import (
@@ -13,9 +16,9 @@ from pytest_evals.reports.html.documents import (
     LINE_IS_END,
     REGRESSED,
     TRUNCATED,
-    distinguishable,
     documents_of,
 )
+from pytest_evals.reports.html.index import distinguishable
 from pytest_evals.reports.html.prompt import FewshotExamples, parts_of
 
 
@@ -66,10 +69,10 @@ def test_rows_of_several_filters_are_one_document(listed, write):
     assert [s["filter"] for s in one.whole["scores"]] == ["strict", "flexible"]
 
 
-def test_of_a_choice_the_text_is_what_was_wanted(listed, write):
+def test_the_target_of_choices_is_shown_as_text(listed, write):
     (one,) = listed(write.chosen(0, "Capital?", {" Rome": -1.0, " Oslo": -2.0}, 1))
     assert (one.answer, one.target, one.state) == ("Rome", "Oslo", "w")
-    assert one.whole["wanted"] == " Oslo"
+    assert one.whole["gold"] == [1]
     assert one.whole["target"] == "1"
     assert one.whole["prompts"] == [[{"title": "", "text": "Capital?"}]]
 
@@ -77,6 +80,44 @@ def test_of_a_choice_the_text_is_what_was_wanted(listed, write):
 def test_a_number_that_was_generated_is_no_place_in_a_list(listed, write):
     (one,) = listed(write.generated(0, "1+1=", "2", target="0"))
     assert one.target == "0"
+
+
+@pytest.mark.parametrize(
+    ("choices", "fields", "gold"),
+    [
+        ({" Rome": -1.0, " Oslo": -2.0}, {"target": "Oslo"}, [1]),
+        ({" Rome": -1.0, " Oslo": -2.0}, {"target": " Oslo\n"}, [1]),
+        ({" A": -1.0, " B": -2.0, " C": -3.0}, {"target": "C"}, [2]),
+        # The text "1" is the second choice, and the document is correct.
+        ({" 0": -2.0, " 2": -3.0, " 1": -1.0}, {"target": "1", "correct": True}, [2]),
+        # The position 1 is the choice "2", and the document is wrong.
+        ({" 1": -1.0, " 2": -2.0}, {"target": "1", "correct": False}, [1]),
+        # Our own runs have the positions of all correct choices.
+        ({" a": -1.0, " b": -2.0, " c": -3.0}, {"target": "x", "gold": [0, 2]}, [0, 2]),
+        ({" a": -1.0, " b": -2.0}, {"target": "7"}, []),
+        ({" a": -1.0, " b": -2.0}, {"target": "b", "gold": [-100]}, []),
+    ],
+)
+def test_the_correct_choice_is_marked_for_any_kind_of_target(
+    listed, write, choices, fields, gold
+):
+    (one,) = listed(write.chosen(0, "p", choices, 0) | fields)
+    assert one.whole["gold"] == gold
+
+
+def test_confidence_is_the_probability_of_the_best_choice_among_all(listed, write):
+    odds = {" a": math.log(0.06), " b": math.log(0.02), " c": math.log(0.02)}
+    one, plain = listed(write.chosen(0, "p", odds, 0), write.generated(1, "p", "four"))
+    assert one.numbers["confidence"] == pytest.approx(0.6, abs=1e-3)
+    assert "confidence" not in plain.numbers
+    assert plain.numbers["answer characters"] == 4
+
+
+def test_latency_and_cost_are_numbers_of_a_document(listed, write):
+    known = write.generated(0, "p", "x", latency_s=1.25, cost=0.002)
+    one, none = listed(known, write.generated(1, "p", "x"))
+    assert (one.numbers["latency (s)"], one.numbers["cost"]) == (1.25, 0.002)
+    assert not {"latency (s)", "cost"} & none.numbers.keys()
 
 
 def test_words_of_a_judge_are_kept(listed, write):
@@ -142,7 +183,7 @@ def test_a_lost_baseline_leaves_what_its_comparison_said(listed, write):
 def test_shots_are_told_from_the_question():
     prompt = "Be brief.\n\nQ: 1\nA: 2\n\nQ: 3\nA:"
     two = parts_of(prompt, FewshotExamples(2, "\n\n"))
-    assert [part["title"] for part in two] == ["shot 1", "shot 2", "question"]
+    assert [part["title"] for part in two] == ["example 1", "example 2", "question"]
     assert "".join(part["text"] for part in two) == prompt
 
 
@@ -154,7 +195,7 @@ def test_a_description_is_no_shot(description, n):
     parts = parts_of(prompt, FewshotExamples(n, "\n\n", description))
     assert [part["title"] for part in parts] == [
         "description",
-        *["shot 1"][:n],
+        *["example 1"][:n],
         "question",
     ]
     assert "".join(part["text"] for part in parts) == prompt
@@ -163,7 +204,7 @@ def test_a_description_is_no_shot(description, n):
 
 def test_a_line_has_the_question_or_says_that_it_has_an_end(listed, write):
     shots = "Q: 1\nA: 2\n\n"
-    question = "Why? " + "Because " * 40
+    question = "Why? " + "Because " * 80
     rows = [
         write.generated(0, f"{shots}{question}", "x"),
         write.generated(1, f"{shots}two\n\n{question}", "x"),
@@ -187,6 +228,52 @@ def test_a_question_with_a_delimiter_in_it_is_not_cut():
     assert parts_of(prompt, FewshotExamples(1, "\n\n")) == [
         {"title": "", "text": prompt}
     ]
+
+
+def test_a_rendered_chat_is_never_split():
+    """Its messages may contain as many blank lines as there are examples."""
+    prompt = "<|user|>Q: 1\n\nA<|end|><|user|>Q: 2\nA:"
+    parts = parts_of(prompt, FewshotExamples(1, "\n\n", is_chat=True))
+    assert parts == [{"title": "", "text": prompt}]
+
+
+def test_a_chat_in_json_is_shown_as_messages():
+    """lm-eval's API models write a list with one string."""
+    chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": ""}]
+    shots = FewshotExamples(0, "\n\n")
+    for prompt in (json.dumps(chat), [json.dumps(chat)]):
+        titles = [part["title"] for part in parts_of(prompt, shots)]
+        assert titles == ["system", "user"]
+    assert len(parts_of('[{"a": 1}]', shots)) == 1
+
+
+def test_all_content_of_a_message_is_shown():
+    image = {"type": "image_url", "image_url": {"url": "data:…"}}
+    content = [{"type": "text", "text": "Look:"}, image]
+    calls = [{"function": {"name": "search"}}]
+    chat = [
+        {"role": "user", "content": content},
+        {"role": "assistant", "content": None, "tool_calls": calls},
+    ]
+    user, assistant = parts_of(chat, FewshotExamples(0, "\n\n"))
+    assert user["text"] == "Look:\n[image_url]"
+    assert "search" in assistant["text"]
+
+
+def test_the_question_of_a_chat_is_the_last_message_of_the_user(listed, write):
+    chat = [
+        {"role": "user", "content": "Who?"},
+        {"role": "assistant", "content": "The answer is"},
+    ]
+    asked = {"gen_args_0": {"arg_0": chat, "arg_1": {}}}
+    (one,) = listed(write.generated(0, "", "x", arguments=asked))
+    assert one.question == "Who?"
+
+
+def test_ends_of_prompts_are_shown_without_their_common_end():
+    end = "<|im_end|>\n<|im_start|>assistant\n"
+    lines = [f"…{text}{end}" for text in ("Why is A?", "Who is B!")]
+    assert distinguishable(lines, [LINE_IS_END] * 2) == ["…Why is A? …", "…Who is B! …"]
 
 
 def test_messages_of_a_chat_are_parts():

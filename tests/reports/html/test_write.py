@@ -17,6 +17,7 @@ import pytest
 import pytest_evals.reports.html
 from pytest_evals.errors import StoreError
 from pytest_evals.report import main
+from pytest_evals.reports.html.documents import IMPROVED, REGRESSED
 from pytest_evals.reports.html.write import write_html
 
 ASSETS = Path(pytest_evals.reports.html.__file__).parent / "assets"
@@ -170,6 +171,68 @@ def test_history_has_runs_of_the_same_numbers_oldest_first(write, tmp_path):
     assert [(p["value"], p["same"]) for p in found] == [(0.5, False), (0.6, True)]
 
 
+def test_history_names_the_runs_that_are_baselines(write, tmp_path):
+    rows = {"quiz": [write.generated(0, "p", "x")]}
+    base = tmp_path / ".evals"
+    for n in range(2):
+        write.run(base / f"runs/2026010{n}", rows, date=1000.0 + n)
+    write.run(base / "baselines/main", rows, date=1000.0)
+    out = tmp_path / "out.html"
+    assert main([str(base / "runs/20260101"), "-o", str(out)]) == 0
+    points = block(out.read_text(encoding="utf-8"), "facts")["history"]["quiz"]
+    (found,) = points.values()
+    assert [p["baseline"] for p in found] == ["main", ""]
+
+
+def test_other_runs_of_the_same_requests_are_in_the_index(write, tmp_path):
+    """The newest ones by default; those that are named, whatever they asked."""
+    base = tmp_path / ".evals" / "runs"
+    for n, prompt in enumerate("pppqp"):
+        rows = [write.generated(i, prompt, f"{n}", correct=i < n) for i in range(3)]
+        hashes = {"quiz": prompt}
+        write.run(base / f"{n}", {"quiz": rows}, date=1000.0 + n, task_hashes=hashes)
+    out = tmp_path / "out.html"
+
+    def shown(*others):
+        folders = [str(base / one) for one in ("4", *others)]
+        assert main([*folders, "-o", str(out)]) == 0
+        text = out.read_text(encoding="utf-8")
+        dates = [one and one["date"] for one in block(text, "facts")["runs"]]
+        (task,) = block(text, "index")["tasks"]
+        return dates, [(run["states"], run["answers"][0]) for run in task["runs"]]
+
+    dates, runs = shown()
+    assert dates == [None, 1000.0, 1001.0, 1002.0]
+    assert runs == [("   ", ""), ("www", "0"), ("rww", "1"), ("rrw", "2")]
+    dates, runs = shown("2", "3")
+    assert dates == [None, 1002.0, 1003.0]
+    assert runs[1:] == [("rrw", "2"), ("rrr", "3")]  # found by the hash of the row
+
+
+def test_groups_of_compared_tasks_are_compared(write, tmp_path):
+    base = tmp_path / ".evals" / "runs"
+    for n in range(2):
+        tasks = {
+            name: [write.generated(0, name, "x", doc_hash=name)]
+            for name in ("one", "two")
+        }
+        numbers = {"alias": "x", "exact_match,none": 0.5 + n / 4}
+        names = ("one", "two", "both", "other")
+        write.run(
+            base / f"{n}",
+            tasks,
+            date=1000.0 + n,
+            results=dict.fromkeys(names, numbers),
+            group_subtasks={"both": ["one", "two"], "other": ["one", "three"]},
+        )
+    out = tmp_path / "out.html"
+    assert main([str(base / "1"), "--compare", str(base / "0"), "-o", str(out)]) == 0
+    found = block(out.read_text(encoding="utf-8"), "facts")["comparison"]
+    changes = {one["task"]: (one["before"], one["now"]) for one in found["metrics"]}
+    assert changes == dict.fromkeys(("one", "two", "both"), (0.5, 0.75))
+    assert "worse" not in found  # the index has these documents
+
+
 def test_command_compares_with_any_stored_run(write, tmp_path, capsys):
     base = tmp_path / ".evals" / "runs"
     before = [write.generated(n, "p", "x", correct=n < 2) for n in range(3)]
@@ -182,8 +245,10 @@ def test_command_compares_with_any_stored_run(write, tmp_path, capsys):
     assert capsys.readouterr().out == f"report: {out}\n"
     page = out.read_text(encoding="utf-8")
     found = block(page, "facts")["comparison"]
-    assert [one["id"] for one in found["worse"]] == ["d0"]
-    assert [one["id"] for one in found["better"]] == ["d2"]
+    assert found["n_paired"] == 3
+    (task,) = block(page, "index")["tasks"]
+    assert [n for n, flag in enumerate(task["flags"]) if flag & REGRESSED] == [0]
+    assert [n for n, flag in enumerate(task["flags"]) if flag & IMPROVED] == [2]
     assert block(page, "rows-0")[0]["before"]["answers"] == [["x"]]
 
 

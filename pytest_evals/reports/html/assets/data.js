@@ -1,5 +1,5 @@
-// What the page is about. Data stand in it compressed; rows that are too many lie
-// beside it and come as scripts when they are wanted.
+// Data of the page. They are embedded compressed; too many rows are in files next to
+// it, which are loaded as scripts on demand.
 
 const KEPT = 24; // chunks that stay unpacked
 
@@ -38,12 +38,13 @@ async function loadIndex() {
       place += 1;
       run.n += 1;
     }
-    run.tasks.set(task.task, { docs, values: task.values, last: chunk, first: task.first });
+    const { values, numbers = {}, slices = {}, runs = [] } = task;
+    run.tasks.set(task.task, { docs, values, numbers, slices, runs });
     for (const doc of docs) run.docs.push(doc);
   }
 }
 
-/** The tasks with documents that a name stands for: a task's own, or those below a group. */
+/** The tasks with documents of a name: the task itself, or those of the group. */
 function tasksOf(name, around = []) {
   if (run.tasks.has(name)) return [name];
   const members = around.includes(name) ? [] : (run.facts.parts[name]?.members ?? []);
@@ -55,17 +56,47 @@ function docsOf(name) {
   return name ? tasksOf(name).flatMap((task) => run.tasks.get(task).docs) : run.docs;
 }
 
-/** A document's number, null if it has none. */
+/** The value of a metric for a document, null if there is none. */
 function valueOf(doc, key) {
   return run.tasks.get(doc.task).values[key]?.[doc.n] ?? null;
 }
 
-/** The metric that a task's list is sorted by. */
+/** Another number of a document, such as its confidence; null if there is none. */
+function numberOf(doc, name) {
+  return run.tasks.get(doc.task).numbers[name]?.[doc.n] ?? null;
+}
+
+/** The labels of a document in a column of the data. */
+function labelsOf(doc, name) {
+  const slice = run.tasks.get(doc.task).slices[name];
+  return [slice?.at[doc.n] ?? []].flat().map((at) => slice.values[at]);
+}
+
+/** The other runs: the baseline first. */
+function otherRuns() {
+  return (run.facts.runs ?? []).map((other, at) => ({ ...other, at })).filter(({ name }) => name !== undefined)
+    .map((other) => ({ ...other, title: other.name || `${other.model} ${moment(other.date).slice(5, 16)}` }));
+}
+
+/** State and answer of a document in another run; null if it is not there. */
+function inRun(doc, at) {
+  const found = run.tasks.get(doc.task).runs[at];
+  const state = found?.states[doc.n] ?? " ";
+  return state === " " ? null : { state, answer: found.answers[doc.n] };
+}
+
+/** Whether a document is correct in one run and wrong in another. */
+function differs(doc) {
+  const states = [doc.state, ...run.tasks.get(doc.task).runs.map(({ states: all }) => all[doc.n])];
+  return states.includes("r") && states.includes("w");
+}
+
+/** The first metric of a task, which decides what is correct. */
 function firstKey(task) {
   return Object.keys(run.tasks.get(task)?.values ?? {})[0] ?? "";
 }
 
-/** The text of a document's line, for searching. */
+/** The text of a document's list entry, for searching. */
 function hay(doc) {
   doc.hay ??= `${doc.id}\n${doc.question}\n${doc.answer}\n${doc.target}`.toLowerCase();
   return doc.hay;
@@ -81,6 +112,7 @@ function matchesShow(doc, show) {
     case "excluded": return doc.state === "x";
     case "regressed": return (doc.flags & REGRESSED) !== 0;
     case "improved": return (doc.flags & IMPROVED) !== 0;
+    case "runs differ": return differs(doc);
     case "truncated": return (doc.flags & (TRUNCATED | CUT_OFF)) !== 0;
     default: return true;
   }
@@ -116,14 +148,14 @@ const chunks = {
       script.onload = () => script.remove();
       script.onerror = () => {
         script.remove();
-        reject(new Error(`cannot load ${name}: it belongs beside this file`));
+        reject(new Error(`cannot load ${name}: keep this folder next to the page`));
       };
       document.head.append(script);
     });
   },
 };
 
-/** What a script beside the page calls. */
+/** Called by the scripts next to the page. */
 window.evalsRows = (n, text) => {
   chunks.waiting.get(n)?.(text);
   chunks.waiting.delete(n);
@@ -133,11 +165,11 @@ window.evalsRows = (n, text) => {
 const rowsPolicy = (window.trustedTypes ?? { createPolicy: (_, rules) => rules }).createPolicy("evals-rows", {
   createScriptURL(name) {
     if (/^[^/:?#]+\/[0-9a-f]{12}-\d+\.js$/.test(name)) return name;
-    throw new Error(`no rows are called ${name}`);
+    throw new Error(`not a file of rows: ${name}`);
   },
 });
 
-/** Everything that is known of a document. */
+/** All details of a document. */
 async function wholeOf(doc) {
   return (await chunks.get(doc.chunk))[doc.place];
 }

@@ -1,6 +1,8 @@
-// What differs between two texts, word by word.
+// Differences between two texts, word by word.
 
-const WORDS = /\s+|[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu;
+// Letters keep their accents, emoji their skin tones and families, flags both halves.
+const EMOJI = "\\p{Extended_Pictographic}(?:\\p{Emoji_Modifier}|[\\ufe0e\\ufe0f\\u20e3]|[\\u{e0020}-\\u{e007f}])*";
+const WORDS = new RegExp(`\\s+|[\\p{L}\\p{M}\\p{N}_\\u200c]+|\\p{RI}\\p{RI}|${EMOJI}(?:\\u200d${EMOJI})*|[^\\s\\p{L}\\p{N}_]\\p{M}*`, "gu");
 const MOST = 4e6; // cells of the table; beyond it the middle counts as replaced
 
 /** Pairs of "same", "out" or "in" and a text. */
@@ -57,17 +59,18 @@ function joined(steps) {
   return found;
 }
 
-/** Both texts side by side, with what differs marked; of long ones the beginning. */
+/** Both texts side by side with their differences marked; of long ones the beginning. */
 function sideBySide(before, now, titles) {
   const isLong = Math.max(before.length, now.length) > LONGEST;
-  const steps = difference(before.slice(0, LONGEST), now.slice(0, LONGEST));
+  const steps = difference(beginning(before, LONGEST), beginning(now, LONGEST));
   const side = (kind, tag) => steps
     .filter(([step]) => step === "same" || step === kind)
     .map(([step, text]) => (step === "same" ? visible(text) : h(tag, visible(text))));
   return h(
     "div.pair",
-    h("div", h("h4", titles[0]), h("pre.text", before ? side("out", "del") : h("em", "nothing"))),
-    h("div", h("h4", titles[1]), h("pre.text", now ? side("in", "ins") : h("em", "nothing"))),
+    h("div", h("h4", titles[0]), h("pre.text", before ? side("out", "del") : h("em", "empty"))),
+    h("div", h("h4", titles[1]), h("pre.text", now ? side("in", "ins") : h("em", "empty"))),
+    h("p.key", h("del", "only in the baseline"), "  ", h("ins", "only in this run")),
     isLong ? h("p.soft", `the first ${count(LONGEST)} characters of each`) : null,
   );
 }

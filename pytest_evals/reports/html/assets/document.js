@@ -1,16 +1,17 @@
-// One document: what was asked, what came back, and what it was worth.
+// One document: its answers, scores, prompts and data.
 
 function documentPane(doc, whole) {
   const part = run.facts.parts[doc.task];
   const node = `${part?.node ?? doc.task}[${doc.id}]`;
   return h(
     "article.document",
-    h("header", h("p.over", link("task", { name: doc.task }, doc.task)), h("h2", h("bdi", doc.id)), h("p.marks", marksOf(doc))),
-    h("p.node-line", h("code.node", node), copyButton(node, "copy id"), copyButton(`pytest ${quoted(node)} -v`, "copy command", "run it again, with the same options")),
+    h("header", h("p.over", link("task", { name: doc.task }, doc.task)), h("h2", h("bdi", breakable(doc.id))), h("p.marks", marksOf(doc))),
+    h("p.node-line", h("code.node", breakable(node)), copyButton(node, "copy id"), copyButton(`pytest ${quoted(node)} -v`, "copy command", "run it again, with the same options")),
     whole.error ? h("section.trouble", h("h3", "Why it has no score"), block(whole.error)) : null,
-    whole.excluded ? h("section.trouble", h("h3", "Why it is in no metric"), block(whole.excluded)) : null,
+    whole.excluded ? h("section.trouble", h("h3", "Why it is excluded from the metrics"), block(whole.excluded)) : null,
     answersOf(whole),
     beforeOf(whole),
+    inRunsOf(doc),
     scoresOf(whole),
     exchangesOf(whole),
     promptsOf(whole),
@@ -22,19 +23,15 @@ function marksOf(doc) {
   const marks = [stateMark(doc.state)];
   if (doc.flags & REGRESSED) marks.push(h("span.mark.is-worse", h("span.sign", "▼"), "regressed"));
   if (doc.flags & IMPROVED) marks.push(h("span.mark.is-better", h("span.sign", "▲"), "improved"));
-  if (doc.flags & TRUNCATED) marks.push(h("span.mark.is-warn", h("span.sign", "✂"), "prompt did not fit"));
-  if (doc.flags & CUT_OFF) marks.push(h("span.mark.is-warn", h("span.sign", "✂"), "answer ended at its limit"));
+  if (doc.flags & TRUNCATED) marks.push(h("span.mark.is-warn", h("span.sign", "✂"), "prompt truncated"));
+  if (doc.flags & CUT_OFF) marks.push(h("span.mark.is-warn", h("span.sign", "✂"), "answer reached the token limit"));
   return marks;
 }
 
-/** Answers: choices beside each other, texts below each other. */
+/** Answers: choices in one table for each prompt, texts one after the other. */
 function answersOf(whole) {
-  const groups = new Map();
-  whole.asked.forEach((request, i) => {
-    const key = request.kind === "choice" ? `choice ${request.prompt}` : `${request.kind} ${i}`;
-    if (!groups.has(key)) groups.set(key, []);
-    groups.get(key).push({ request, answers: whole.answers[i] ?? [], finish: whole.finish[i] });
-  });
+  const requests = whole.asked.map((request, i) => ({ request, i, answers: whole.answers[i] ?? [], finish: whole.finish[i] }));
+  const groups = grouped(requests, ({ request, i }) => (request.kind === "choice" ? `choice ${request.prompt}` : `${request.kind} ${i}`));
   return [...groups.values()].map((group) => {
     if (group[0].request.kind === "choice") return choicesOf(group, whole, groups.size > 1);
     if (group[0].request.kind === "text") return textOf(group[0], whole);
@@ -45,20 +42,25 @@ function answersOf(whole) {
 const logprob = (value) => (typeof value === "number" ? `${figure(value)} nats` : "no answer");
 
 function choicesOf(group, whole, several) {
-  const found = group.map(({ request, answers }) => ({ text: request.text, logprob: answers[0]?.[0] ?? null, greedy: answers[0]?.[1] === true }));
-  const numbers = found.map((one) => one.logprob).filter((v) => v !== null);
+  const choices = group.map(({ request, i, answers }) => ({ text: request.text, logprob: answers[0]?.[0] ?? null, greedy: answers[0]?.[1] === true, isCorrect: whole.gold.includes(i) }));
+  const numbers = choices.map((one) => one.logprob).filter((v) => v !== null);
   const best = numbers.length ? Math.max(...numbers) : null;
   const worst = numbers.length ? Math.min(...numbers, 0) * 1.08 : -1;
-  const rows = found.map((one) => h(
-    one.text === whole.wanted ? "tr.is-wanted" : "tr",
-    h("td.signs", one.text === whole.wanted ? h("span", { title: "what was wanted" }, "◎") : "", one.logprob !== null && one.logprob === best && found.length > 1 ? h("span", { title: "the most probable" }, "★") : ""),
-    h("td.choice", h("bdi", visible(one.text))),
-    h("td.strength", one.logprob === null ? h("em", "no answer") : levelBar(one.logprob, worst, one.logprob === best)),
-    h("td.number", one.logprob === null ? "" : figure(one.logprob)),
-    h("td.soft", one.greedy ? "greedy" : ""),
-  ));
-  const title = several ? `Log-probabilities after prompt ${group[0].request.prompt + 1}` : found.length > 1 ? "Choices" : "Log-probability";
-  return h("section", h("h3", title), h("table.choices", h("tbody", rows)), found.length > 1 ? h("p.key", "★ most probable   ◎ wanted   log-probability in nats") : null);
+  const sum = numbers.reduce((all, v) => all + Math.exp(v - best), 0);
+  const rows = choices.map((one) => {
+    const isBest = one.logprob !== null && one.logprob === best && choices.length > 1;
+    return h(
+      one.isCorrect ? "tr.is-target" : "tr",
+      h("td.signs", one.isCorrect ? withSign("◎", "correct choice", "target", true) : "", isBest ? withSign("★", "most probable", "best", true) : ""),
+      h("td.choice", h("bdi", visible(one.text))),
+      h("td.strength", one.logprob === null ? h("em", "no answer") : levelBar(one.logprob, worst, isBest)),
+      h("td.number", one.logprob === null ? "" : figure(one.logprob)),
+      h("td.number.soft", one.logprob === null || choices.length < 2 ? "" : `${(100 * Math.exp(one.logprob - best) / sum).toFixed(1)}%`),
+      h("td.soft", one.greedy ? "greedy" : ""),
+    );
+  });
+  const title = several ? `Log-probabilities after prompt ${group[0].request.prompt + 1}` : choices.length > 1 ? "Choices" : "Log-probability";
+  return h("section", h("h3", title), h("div.scroll", h("table.choices", h("tbody", rows))), choices.length > 1 ? h("p.key", "◎ correct choice   ★ most probable   log-probability in nats   probability among the choices") : null);
 }
 
 function levelBar(value, worst, best) {
@@ -70,25 +72,26 @@ function textOf({ answers, finish }, whole) {
   const several = answers.length > 1;
   return h(
     "section",
-    h("h3", several ? `${answers.length} answers` : "Answer", finish === "length" ? h("span.tag", "ended at its limit of tokens") : null),
+    h("h3", several ? `${answers.length} answers` : "Answer", finish === "length" ? h("span.tag", "reached the token limit") : null),
     answers.map((text) => (typeof text !== "string" ? h("p.soft", "no answer") : block(text))),
-    h("dl.facts", h("dt", "wanted"), h("dd", h("bdi", visible(whole.target)))),
+    h("dl.facts", h("dt", "target"), h("dd", h("bdi", visible(whole.target)))),
   );
 }
 
 function scoresOf(whole) {
   if (!whole.scores.some((one) => Object.keys(one.values).length)) return null;
   const filters = whole.scores.length > 1 || whole.scores[0].filter !== "none";
+  const isExplained = whole.scores.some((one) => Object.keys(one.explanations).length);
   const rows = whole.scores.flatMap((one) => Object.entries(one.values).map(([name, value]) => h(
     "tr",
     h("td", name),
     filters ? h("td", one.filter) : null,
     h("td.number", typeof value === "number" ? figure(value) : h("code", JSON.stringify(value))),
-    h("td.answer", h("bdi", visible(one.answer.slice(0, 300)))),
-    h("td.said", one.explanations[name] ? visible(one.explanations[name]) : ""),
+    h("td.answer", h("bdi", visible(beginning(one.answer, 300)))),
+    isExplained ? h("td.said", visible(one.explanations[name] ?? "")) : null,
   )));
-  const heads = ["metric", ...(filters ? ["filter"] : []), "value", "answer as it was read", ""];
-  return h("section", h("h3", "Scores"), h("div.scroll", h("table", h("thead", h("tr", heads.map((text) => h("th", text)))), h("tbody", rows))));
+  const heads = ["metric", ...(filters ? ["filter"] : []), "value", "extracted answer", ...(isExplained ? ["explanation"] : [])];
+  return h("section", h("h3", "Scores"), h("div.scroll", h("table.scores", h("thead", h("tr", heads.map((text) => h("th", text)))), h("tbody", rows))));
 }
 
 /** Requests after the first responses, to a judge for example. */
@@ -103,18 +106,34 @@ function exchangesOf(whole) {
   )));
 }
 
-/** The baseline's answer beside this one. */
+/** The answers of the baseline and of this run. */
 function beforeOf(whole) {
   const was = whole.before;
   if (!was) return null;
-  const name = run.facts.comparison?.name ?? "before";
+  const name = run.facts.comparison?.name ?? "baseline";
   const texts = [textAnswer(was.answers), textAnswer(whole.answers)];
-  // A baseline keeps what was read out of a text, which says nothing beside a text.
+  // A saved baseline has extracted answers only; compare them with extracted answers.
   const [then, now] = texts.includes(null) ? [was.answer, whole.scores[0]?.answer ?? ""] : texts;
-  const word = (one) => ({ true: "correct", false: "wrong" })[String(one.correct)] ?? one.status;
-  const titles = [`${name}: ${word(was)}`, `this run: ${word(whole)}`];
-  if (then === now) return h("section", h("h3", `Beside ${name}`), h("p", `The same answer. ${titles.join("; ")}.`));
-  return h("section", h("h3", `Beside ${name}`), sideBySide(then, now, titles));
+  const titles = [[`${name}: `, outcomeOf(was)], ["this run: ", outcomeOf(whole)]];
+  const heading = h("h3", `Compared with ${name}`);
+  if (then === now) return h("section", heading, h("p", "The same answer. ", titles[0], "; ", titles[1], "."));
+  return h("section", heading, sideBySide(then, now, titles));
+}
+
+/** Whether an answer is correct, by its own sign: the colours of a diff mean old and new. */
+function outcomeOf({ correct, status }) {
+  if (correct === true) return stateMark("r");
+  return correct === false ? stateMark("w") : status;
+}
+
+/** The document in all runs. */
+function inRunsOf(doc) {
+  const others = otherRuns();
+  if (others.length < (run.facts.comparison ? 2 : 1)) return null;
+  const rows = [...others.map((other) => [other.title, inRun(doc, other.at)]), ["this run", doc]];
+  return h("section", h("h3", "In all runs"), h("div.scroll", h("table.in-runs", h("tbody", rows.map(([title, found]) => h(
+    "tr", h("td", h("bdi", title)), h("td", found ? stateMark(found.state) : h("span.soft", "not in this run")), h("td", h("bdi", found?.answer ?? "")),
+  ))))));
 }
 
 /** The generated text, if there is one. */
@@ -123,7 +142,7 @@ const textAnswer = (answers) => (typeof answers?.[0]?.[0] === "string" ? answers
 function promptsOf(whole) {
   if (!whole.prompts.length) return null;
   const several = whole.prompts.length > 1;
-  const space = h("button.quiet", { type: "button", "aria-pressed": String(marksSpaces), click: () => { marksSpaces = !marksSpaces; refresh(); } }, "show blanks");
+  const space = h("button.quiet", { type: "button", "aria-pressed": String(marksSpaces), click: () => { marksSpaces = !marksSpaces; refresh(); } }, "show whitespace");
   return h(
     "section",
     h("h3", several ? `${whole.prompts.length} prompts` : "Prompt", space),
@@ -136,11 +155,11 @@ function promptsOf(whole) {
 }
 
 function tokensOf(tokens) {
-  const told = [];
-  if (tokens.prompt) told.push(`${count(tokens.prompt)} tokens read`);
-  if (tokens.answer) told.push(`${count(tokens.answer)} scored or generated`);
-  if (tokens.truncated) told.push(`${count(tokens.truncated)} cut off at the beginning`);
-  return told.join(", ");
+  const parts = [];
+  if (tokens.prompt) parts.push(`${plural(tokens.prompt, "prompt token")}`);
+  if (tokens.answer) parts.push(`${count(tokens.answer)} scored or generated`);
+  if (tokens.truncated) parts.push(`${count(tokens.truncated)} truncated at the beginning`);
+  return parts.join(", ");
 }
 
 function dataOf(doc, whole) {

@@ -1,5 +1,4 @@
-// Elements. Text becomes text nodes and nothing else: what a model wrote is never
-// markup.
+// Elements. Text becomes text nodes only, so model output is never markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -48,7 +47,7 @@ function address(view, parameters = {}) {
   return `#/${view}${query ? `?${query}` : ""}`;
 }
 
-/** A button that copies a text, and says so. */
+/** A button that copies a text and confirms it. */
 function copyButton(text, label, title = "") {
   const button = h("button.quiet", { type: "button", title: title || null, click: () => copy(text).then(done) }, label);
   function done() {
@@ -71,15 +70,17 @@ async function copy(text) {
   }
 }
 
-/** A drawing that is made anew for each width of its place. */
+/** A drawing that fits the width of its container. */
 function fluid(draw, least = 220) {
   const box = h("div.chart");
   let last = 0;
-  new ResizeObserver(() => {
+  const redraw = () => {
     const width = Math.max(least, Math.floor(box.clientWidth));
-    if (width === last) return;
+    if (width === last || !box.clientWidth) return;
     last = width;
     box.replaceChildren(draw(width));
-  }).observe(box);
+  };
+  // Drawing changes the size, which an observer may not do at once.
+  new ResizeObserver(() => requestAnimationFrame(redraw)).observe(box);
   return box;
 }

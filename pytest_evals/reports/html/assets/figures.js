@@ -1,91 +1,105 @@
-// Numbers, times and words, as people read them.
+// Figures of a task or group: distributions, calibration, accuracy by slice.
 
-const COUNT = new Intl.NumberFormat("en");
+const BINS = 10; // of confidence
+const PARTS = 5; // of a number, with as many documents each
+const MOST_SLICES = 30;
 
-const OUTCOMES = {
-  failed: { sign: "✕", word: "failed", rank: 0 },
-  invalid: { sign: "!", word: "invalid", rank: 1 },
-  inconclusive: { sign: "≈", word: "inconclusive", rank: 2 },
-  skipped: { sign: "–", word: "skipped", rank: 3 },
-  passed: { sign: "✓", word: "passed", rank: 4 },
-};
-
-const STATES = {
-  r: { sign: "✓", word: "correct", kind: "correct" },
-  w: { sign: "✕", word: "wrong", kind: "wrong" },
-  s: { sign: "•", word: "scored", kind: "scored" },
-  e: { sign: "!", word: "errored", kind: "errored" },
-  u: { sign: "?", word: "unscored", kind: "unscored" },
-  x: { sign: "○", word: "excluded", kind: "excluded" },
-};
-
-const TRUNCATED = 1, REGRESSED = 2, IMPROVED = 4, CUT_OFF = 8, LINE_IS_END = 16;
-
-/** Three digits behind the point; three significant ones for small numbers, two for
- * tiny ones. */
-function figure(value) {
-  if (typeof value !== "number") return "–";
-  const size = Math.abs(value);
-  const small = size !== 0 && size < 0.001;
-  const text = small ? (size < 1e-4 ? size.toExponential(1) : size.toPrecision(3)) : size >= 1e6 ? size.toPrecision(6) : size.toFixed(3);
-  return value < 0 ? `−${text}` : text;
+function figuresOf(name) {
+  const docs = docsOf(name);
+  if (!docs.length) return null;
+  const found = [slicesFigure(name, docs), calibrationFigure(docs), ...distributions(name, docs)].filter(Boolean);
+  return found.length ? h("section", h("h2", "Documents"), found) : null;
 }
 
-function signed(value) {
-  return value < 0 ? figure(value) : `+${figure(value)}`;
+/** One histogram for each metric and each other number. */
+function distributions(name, docs) {
+  const tasks = tasksOf(name).map((task) => run.tasks.get(task));
+  const metrics = [...new Set(tasks.flatMap((task) => Object.keys(task.values)))].map((key) => [keyName(key), (doc) => valueOf(doc, key)]);
+  const numbers = [...new Set(tasks.flatMap((task) => Object.keys(task.numbers)))].map((key) => [key, (doc) => numberOf(doc, key)]);
+  return [...metrics, ...numbers].map(([title, of]) => [title, histogram(docs, of, title)]).filter(([, drawn]) => drawn)
+    .map(([title, drawn]) => h("figure", h("figcaption", title, h("span.soft", "  documents by value"), hatchKey(docs)), drawn));
 }
 
-/** A change in points, in percent or plain, as its gate has it. */
-function moved(value, unit) {
-  if (unit === "plain") return signed(value);
-  const text = `${value < 0 ? "−" : "+"}${Math.abs(100 * value).toFixed(2)}`;
-  return unit === "percent" ? `${text} %` : `${text} points`;
+const hatchKey = (docs) => (docs.some((doc) => doc.state === "w") ? h("span.soft", "; ", h("span.swatch.is-wrong", { "aria-hidden": "true" }), "wrong") : null);
+
+const isJudged = (doc) => doc.state === "r" || doc.state === "w";
+
+/** Of choices: the probability of the most probable one against accuracy. */
+function calibrationFigure(docs) {
+  const bins = Array.from({ length: BINS }, () => ({ sum: 0, k: 0, n: 0 }));
+  for (const doc of docs) {
+    const confidence = numberOf(doc, "confidence");
+    if (confidence === null || !isJudged(doc)) continue;
+    const bin = bins[Math.min(BINS - 1, Math.floor(confidence * BINS))];
+    bin.sum += confidence;
+    bin.k += doc.state === "r" ? 1 : 0;
+    bin.n += 1;
+  }
+  const filled = bins.filter(({ n }) => n).map(({ sum, k, n }) => ({ confidence: sum / n, k, n }));
+  const all = filled.reduce((sum, { n }) => sum + n, 0);
+  if (all < BINS) return null;
+  const error = filled.reduce((sum, { confidence, k, n }) => sum + Math.abs(k - confidence * n), 0) / all;
+  return h("figure", h("figcaption", "Calibration", h("span.soft", `  expected calibration error ${figure(error)}; bars: 90% CI; dashed: accuracy equals confidence`)), calibrationChart(filled));
 }
 
-function count(n) {
-  return COUNT.format(n);
+/** Accuracy by a column of the data, or by parts of a number. */
+function slicesFigure(name, docs) {
+  const ways = waysToSlice(name, docs.filter(isJudged));
+  if (!ways.length) return null;
+  const place = h("div.scroll");
+  const choose = select("slice by", ways.map(({ title }, i) => [String(i), title]), (i) => place.replaceChildren(slicesTable(name, ways[Number(i)])));
+  place.append(slicesTable(name, ways[0]));
+  return h("figure", h("figcaption", h("label", "Accuracy by ", choose)), place);
 }
 
-function plural(n, noun) {
-  return `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
+function waysToSlice(name, docs) {
+  const tasks = tasksOf(name);
+  const names = (kind) => [...new Set(tasks.flatMap((task) => Object.keys(run.tasks.get(task)[kind])))];
+  return [
+    ...(tasks.length > 1 ? [{ title: "task", slices: [...grouped(docs, (doc) => doc.task)] }] : []),
+    ...names("slices").filter((column) => !isTarget(docs, column)).map((column) => ({ title: column, column, slices: byLabel(docs, (doc) => labelsOf(doc, column)) })),
+    { title: "target", slices: byLabel(docs, (doc) => [doc.target]) },
+    { title: "answer", slices: byLabel(docs, (doc) => [doc.answer]) },
+    ...names("numbers").map((number) => ({ title: number, slices: byParts(docs, (doc) => numberOf(doc, number)) })),
+  ].filter(({ slices, column }) => slices.length > 1 && (column || slices.length <= MOST_SLICES));
 }
 
-function seconds(value) {
-  const given = Number(value);
-  if (!Number.isFinite(given)) return "";
-  if (given < 59.95) return `${given.toFixed(1)} s`;
-  const all = Math.round(given), minutes = Math.floor(all / 60), rest = all % 60;
-  if (minutes < 60) return `${minutes} min ${rest} s`;
-  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+/** Whether a column is the target in other words. */
+function isTarget(docs, column) {
+  const targets = new Map();
+  for (const doc of docs) {
+    const label = labelsOf(doc, column).join();
+    if ((targets.get(label) ?? doc.target) !== doc.target) return false;
+    targets.set(label, doc.target);
+  }
+  return new Set(targets.values()).size === targets.size;
 }
 
-/** A Unix time in UTC, to the minute. */
-function moment(value) {
-  if (typeof value !== "number") return "";
-  return `${new Date(value * 1000).toISOString().slice(0, 16).replace("T", " ")} UTC`;
+function byLabel(docs, labels) {
+  const found = new Map();
+  for (const doc of docs) for (const one of labels(doc)) found.set(one, [...(found.get(one) ?? []), doc]);
+  return [...found].sort(([a], [b]) => COMPARE.compare(a, b));
 }
 
-/** A metric with its filter, where that says something. */
-function keyName(key) {
-  return key.endsWith(",none") ? key.slice(0, -5) : key;
+/** Parts with about as many documents each; equal values stay together. */
+function byParts(docs, valueOfDoc) {
+  const known = docs.filter((doc) => valueOfDoc(doc) !== null).sort((a, b) => valueOfDoc(a) - valueOfDoc(b));
+  const ends = Array.from({ length: PARTS }, (_, i) => known[Math.ceil(((i + 1) * known.length) / PARTS) - 1]).filter(Boolean).map(valueOfDoc);
+  const parts = grouped(known, (doc) => ends.findIndex((end) => valueOfDoc(doc) <= end));
+  return [...parts.values()].map((part) => [`${shortNumber(valueOfDoc(part[0]))} to ${shortNumber(valueOfDoc(part.at(-1)))}`, part]);
 }
 
-/** A word that a shell takes as one. */
-function quoted(text) {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`;
-}
-
-function outcomeMark(outcome, { short = false } = {}) {
-  const known = OUTCOMES[outcome] ?? { sign: "?", word: String(outcome) };
-  return withSign(known.sign, known.word, known.word, short);
-}
-
-function stateMark(state, { short = false } = {}) {
-  const known = STATES[state];
-  return withSign(known.sign, known.word, known.kind, short);
-}
-
-/** A sign with its word, which may be for the ear only. */
-function withSign(sign, word, kind, short) {
-  return h(`span.mark.is-${kind}`, h("span.sign", { "aria-hidden": "true", title: word }, sign), short ? h("span.unseen", word) : word);
+function slicesTable(name, { column, slices }) {
+  const rows = slices.map(([title, docs]) => {
+    const k = docs.filter((doc) => doc.state === "r").length, n = docs.length, limits = wilson(k, n);
+    return h(
+      "tr",
+      h("td", h("bdi", column ? link("documents", { task: name, where: `${column}:${title}` }, title) : title || "–")),
+      h("td.bar", scoreBar({ value: k / n }, limits, 240)),
+      h("td.number", figure(k / n)),
+      h("td.number.soft", `90% CI ${figure(limits.low)} to ${figure(limits.high)}`),
+      h("td.number.soft", `${count(k)} of ${count(n)}`),
+    );
+  });
+  return h("table.numbers.slices", h("tbody", rows));
 }

@@ -1,33 +1,93 @@
-// The gates: what each claims, what was found, and what would decide it.
+// Gates: one line each in tables whose charts share one scale; a line opens.
 
 const SCOPES = {
-  run: "this run's number itself",
+  run: "this run itself",
   benchmark: "another run on the same documents",
   population: "other documents of the same kind",
 };
+const OPERATORS = { ">=": "≥", "<=": "≤", ">": ">", "<": "<" };
 
 function gatesView(parameters) {
+  const chosen = parameters.get("gate");
   const gates = [...run.facts.gates].sort((a, b) => rankOf(a.outcome) - rankOf(b.outcome));
-  const cards = gates.map(gateCard);
-  const at = gates.findIndex((gate) => gate.node === parameters.get("gate"));
-  if (at >= 0) {
-    cards[at].classList.add("is-chosen");
-    requestAnimationFrame(() => cards[at].scrollIntoView({ block: at ? "start" : "nearest" }));
+  const first = chosen === null && gates[0]?.outcome !== "passed" ? gates[0] : null;
+  const rows = new Map();
+  const tables = [...grouped(gates, scaleName)].map(([name, members]) => {
+    const axis = axisOf(members);
+    return h("section", h("h2", name), h("div.gates", axis ? h("div.gate-axis", { "aria-hidden": "true" }, axisTicks(axis)) : null, members.map((gate) => {
+      rows.set(gate.node, gateRow(gate, axis, gate.node === chosen || gate === first));
+      return rows.get(gate.node);
+    })));
+  });
+  const row = rows.get(chosen);
+  if (row) {
+    row.classList.add("is-chosen");
+    requestAnimationFrame(() => row.scrollIntoView({ block: "nearest" }));
   }
-  return h("div.page", h("p.over", run.facts.model_name ?? "a model"), h("h1", verdictWords(run.facts)[1]), cards);
+  const key = h("p.small", "● passed  ✕ failed  ◆ inconclusive  □ other: the value; line: its confidence interval; shaded, beyond the bar: where the condition holds");
+  return h("div.page", h("p.over", run.facts.model_name ?? "a model"), h("h1", verdictWords(run.facts)[1]), key, tables);
 }
 
-function gateCard(gate) {
+/** Gates with one name share a scale. */
+function scaleName(gate) {
+  if (gate.change) return { points: "Changes in points", percent: "Changes in percent" }[gate.change.unit] ?? `Changes of ${gate.metric}`;
+  if (!gate.bounds?.length) return "Documents and other conditions";
+  const numbers = [gate.value, ...gate.bounds.map((one) => one.value)].filter(Number.isFinite);
+  return numbers.every((v) => v >= 0 && v <= 1) ? "Values from 0 to 1" : `Values of ${gate.metric}`;
+}
+
+function gateRow(gate, axis, open) {
   return h(
-    `article.gate.is-${gate.outcome}`,
-    h("header", outcomeMark(gate.outcome), h("h2", link("task", { name: gate.task }, gate.task), " ", h("code", claimOf(gate))), gate.early ? h("span.tag", "decided early") : null),
-    gate.reason ? h("p.reason", gate.reason) : null,
-    h("div.gate-body", h("div", gateDrawn(gate), decides(gate), documentsOfGate(gate)), gateFacts(gate, gate.outcome !== "passed")),
-    h("footer", h("code.node", gate.node), copyButton(gate.node, "copy id"), copyButton(`pytest ${quoted(parentOf(gate.node))}`, "copy command", "run its documents again, with the same options"), h("span.soft", gate.source)),
+    `details.gate.is-${gate.outcome}`,
+    { open },
+    h(
+      "summary",
+      outcomeMark(gate.outcome),
+      h("span.gate-name", h("b", breakable(gate.task)), " ", h("span", breakable(conditionOf(gate))), gate.early ? h("span.tag", "decided early") : null),
+      h("span.gate-value", valueOfGate(gate), gate.interval ? h("span.soft", ` ${intervalText(gate)}`) : null),
+      h("span.gate-chart", axis ? gateLine(gate, axis) : ""),
+    ),
+    h("div.gate-more", gateCard(gate)),
   );
 }
 
-/** The claim, without the name of the task that stands before it anyway. */
+/** The condition in short: "acc ≥ 0.62", "acc vs v1 ≥ −3.00 points". */
+function conditionOf(gate) {
+  const metric = gate.filter && gate.filter !== "none" ? `${gate.metric},${gate.filter}` : gate.metric;
+  const bounds = thresholdsOf(gate).map(({ op, value }) => `${OPERATORS[op] ?? op} ${shownBound(value, gate.change)}`).join(", ");
+  if (!metric || !bounds) return claimOf(gate);
+  return gate.change ? `${metric} vs ${gate.change.baseline} ${bounds}` : `${metric} ${bounds}`;
+}
+
+function thresholdsOf({ change, bounds }) {
+  const found = change ? [{ op: change.op, value: change.bar }] : bounds ?? [];
+  return found.filter(({ value }) => typeof value === "number");
+}
+
+function numberOfGate({ change, value }) {
+  return change ? change.difference : value;
+}
+
+function valueOfGate(gate) {
+  const value = numberOfGate(gate);
+  return typeof value === "number" ? bare(value, gate.change) : "–";
+}
+
+const intervalText = ({ interval, change }) => `${intervalName(interval)} ${bare(interval.low, change)} to ${bare(interval.high, change)}`;
+
+const bare = (value, change) => shownBound(value, change).replace(/ (points|%)$/, "");
+
+/** The opened part of a line. */
+function gateCard(gate) {
+  return [
+    h("p.claim", link("task", { name: gate.task }, gate.task), " ", h("code", claimOf(gate))),
+    gate.reason ? h("p.reason", gate.reason) : null,
+    h("div.gate-body", h("div", decides(gate), documentsOfGate(gate)), gateFacts(gate)),
+    h("footer", h("code.node", breakable(gate.node)), copyButton(gate.node, "copy id"), copyButton(`pytest ${quoted(parentOf(gate.node))}`, "copy command", "run its documents again, with the same options"), h("span.soft", gate.source)),
+  ];
+}
+
+/** The claim without the name of its task. */
 const claimOf = (gate) => (gate.claim.startsWith(`${gate.task}/`) ? gate.claim.slice(gate.task.length + 1) : gate.claim);
 
 const parentOf = (node) => node.slice(0, node.lastIndexOf("::"));
@@ -35,54 +95,46 @@ const parentOf = (node) => node.slice(0, node.lastIndexOf("::"));
 /** Both one-sided limits together: a 90% CI at a confidence of 0.95. */
 const intervalName = ({ confidence }) => `${+(100 * (2 * confidence - 1)).toPrecision(4)}% CI`;
 
-/** The number and its threshold. */
-function gateDrawn(gate) {
-  const chart = gateChart(gate);
-  if (!chart) return null;
-  const line = gate.interval ? `line: ${intervalName(gate.interval)}; ` : "";
-  return [chart, h("p.small", `${line}shaded: where the condition holds`)];
-}
-
-/** What would turn or settle the verdict. */
+/** How far the value is from the threshold. */
 function decides(gate) {
-  const told = [];
-  if (gate.outcome === "failed" && gate.short > 0) told.push(`It is ${figure(gate.short)} beyond the threshold.`);
-  if (gate.n_short) told.push(`${plural(gate.n_short, "more correct answer")} would have passed it.`);
-  if (gate.outcome === "invalid") told.push("The gate could not be evaluated; this is not a statement about the model.");
-  for (const note of gate.notes ?? []) told.push(`${note}.`);
-  return told.length ? h("ul.decides", told.map((text) => h("li", text))) : null;
+  const parts = [];
+  if (gate.outcome === "failed" && gate.short > 0) parts.push(`The value is ${figure(gate.short)} beyond the threshold.`);
+  if (gate.n_short) parts.push(`${plural(gate.n_short, "more correct answer")} would have passed it.`);
+  if (gate.outcome === "invalid") parts.push("The gate could not be evaluated; this is not a statement about the model.");
+  for (const note of gate.notes ?? []) parts.push(`${note}.`);
+  return parts.length ? h("ul.decides", parts.map((text) => h("li", text))) : null;
 }
 
-function gateFacts(gate, open) {
+function gateFacts(gate) {
   const { change, interval } = gate;
   const facts = [
     ["value", typeof gate.value === "number" ? figure(gate.value) : null],
     ["standard error", typeof gate.stderr === "number" && !interval ? figure(gate.stderr) : null],
     ["documents scored", gate.n_scored === null ? null : count(gate.n_scored ?? 0)],
-    ["noise that counts", SCOPES[gate.over] ?? null],
+    ["valid for", SCOPES[gate.over] ?? null],
     ["confidence interval", interval ? `${intervalName(interval)} ${shownBound(interval.low, change)} to ${shownBound(interval.high, change)}, ${interval.method}` : null],
     ["baseline", change ? `${change.baseline}: ${figure(change.before)} → ${figure(change.now)} over ${plural(change.n, "document")}` : gate.baseline],
-    ["flips", change && change.gained !== null ? `${change.gained} improved, ${change.lost} got worse` : null],
-    ["p", typeof gate.p_value === "number" ? `${gate.p_value.toPrecision(2)}${typeof gate.p_adjusted === "number" ? `, ${gate.p_adjusted.toPrecision(2)} after correction (${gate.family})` : ""}` : null],
+    ["flips", change && change.gained !== null ? `${change.gained} improved, ${change.lost} regressed` : null],
+    ["p", typeof gate.p_value === "number" ? `${gate.p_value.toPrecision(2)}${typeof gate.p_adjusted === "number" ? `, ${gate.p_adjusted.toPrecision(2)} adjusted for several gates${gate.family ? ` (${gate.family})` : ""}` : ""}` : null],
     ["clustered by", gate.cluster],
   ].filter(([, value]) => value);
   if (!facts.length) return null;
-  return h("details.gate-facts", { open }, h("summary", "what it rests on"), h("dl.facts", facts.map(([name, value]) => [h("dt", name), h("dd", value)])));
+  return h("dl.facts", facts.map(([name, value]) => [h("dt", name), h("dd", value)]));
 }
 
 const shownBound = (value, change) => (change ? moved(value, change.unit) : figure(value));
 
-/** The documents that decided it, or those that were wrong. */
+/** Documents that decided the gate, and a link to the regressed or wrong ones. */
 function documentsOfGate(gate) {
   const named = new Set(gate.documents ?? []);
   const docs = docsOf(gate.task);
   const known = docs.filter((doc) => named.has(doc.id));
   const wrong = docs.some((doc) => doc.state === "w");
-  const beside = known.length ? known : gate.change ? docs : [];
-  const show = beside.some((doc) => doc.flags & REGRESSED) ? "regressed" : "wrong";
+  const deciding = known.length ? known : gate.change ? docs : [];
+  const show = deciding.some((doc) => doc.flags & REGRESSED) ? "regressed" : "wrong";
   return [
     known.length ? h("ul.examples", known.slice(0, 5).map((doc) => h("li", stateMark(doc.state, { short: true }), docLink(doc, doc.id), questionLine(doc)))) : null,
-    wrong && gate.outcome !== "passed" ? h("p", link("documents", { task: gate.task, show }, `look at the ${show} documents of ${gate.task}`)) : null,
+    wrong && gate.outcome !== "passed" ? h("p", link("documents", { task: gate.task, show }, `${show} documents of ${gate.task}`)) : null,
   ];
 }
 

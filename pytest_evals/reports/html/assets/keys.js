@@ -1,8 +1,8 @@
 // Everything by keyboard.
 
 const KEYS = [
-  ["1 … 5", "the views"], ["j  k", "next and previous document"], ["/", "search"], ["f", "next kind of document"],
-  ["b", "show blanks"], ["c", "copy the node id"], ["t", "light, dark"], ["Esc", "back"], ["?", "this help"],
+  ["1 … 5", "views"], ["j  k", "next and previous document"], ["/", "search"], ["f", "next kind of documents"],
+  ["b", "show whitespace"], ["c", "copy the node id"], ["t", "light, dark"], ["Esc", "hide or show the document"], ["?", "this help"],
 ];
 
 const help = h(
@@ -42,7 +42,7 @@ function actionOf(key) {
     "/": () => { if (!inList) addresses.push(address("documents")); requestAnimationFrame(() => documents.search.select()); },
     "?": () => help.showModal(),
     t: turnTheme,
-    Escape: inList && documents.shown ? () => documents.change({ doc: "" }) : null,
+    Escape: inList ? () => documents.back() : null,
     f: inList ? () => documents.nextShow() : null,
     b: inList ? () => { marksSpaces = !marksSpaces; refresh(); } : null,
     c: inList ? () => documents.pane.querySelector(".node-line button")?.click() : null,

@@ -1,11 +1,11 @@
-// A list of any length of which only the rows in sight exist.
+// A list of any length; only visible rows exist in the document.
 
 const AROUND = 8; // rows beyond each edge
 const ON_PAPER = 2000; // rows that are printed
-const TALLEST = 8e6; // pixels; browsers lose count some way beyond
+const TALLEST = 8e6; // pixels; browsers limit the height of elements
 
 class VirtualList {
-  /** draw(item) gives a row; choose(item) is called when one is taken. */
+  /** draw(item) returns a row; choose(item) is called when one is selected. */
   constructor(draw, choose) {
     this.draw = draw;
     this.choose = choose;
@@ -18,7 +18,7 @@ class VirtualList {
     this.isPrinted = false;
     addEventListener("beforeprint", () => this.print(true));
     addEventListener("afterprint", () => this.print(false));
-    this.observer = new ResizeObserver(() => this.measure());
+    this.observer = new ResizeObserver(() => requestAnimationFrame(() => this.measure()));
     this.observer.observe(this.node);
   }
 
@@ -38,21 +38,21 @@ class VirtualList {
     this.paint();
   }
 
-  /** Where in the whole list the view begins, in pixels. */
+  /** Position of the view in the whole list, in pixels. */
   get top() {
     const { scrollTop, clientHeight } = this.node;
     if (this.whole <= TALLEST) return scrollTop;
     return (scrollTop / (TALLEST - clientHeight)) * (this.whole - clientHeight);
   }
 
-  /** Paper does not scroll: its rows exist all at once, as far as anybody would read. */
+  /** Paper does not scroll: its rows exist all at once, up to a limit. */
   print(isPrinted) {
     if (!this.node.isConnected && isPrinted) return;
     this.isPrinted = isPrinted;
     this.paint();
   }
 
-  /** The places of the first row that exists, and of the one behind the last. */
+  /** Positions of the first row that exists and of the one after the last. */
   range(height, top) {
     if (this.isPrinted) return [0, Math.min(this.items.length, ON_PAPER)];
     const first = Math.max(0, Math.floor(top / height) - AROUND);
@@ -94,7 +94,7 @@ class VirtualList {
     this.choose(this.items[at]);
   }
 
-  /** Mark a row and bring it into sight. */
+  /** Mark a row and scroll to it. */
   select(at) {
     this.at = at;
     if (at >= 0) {

@@ -1,6 +1,6 @@
-// The frame: where one is, and what is shown there.
+// The frame: header, views and the address.
 
-const VIEWS = { summary: summaryView, gates: gatesView, task: taskView, documents: documentsView, changes: changesView, run: madeView };
+const VIEWS = { summary: summaryView, gates: gatesView, task: taskView, documents: documentsView, changes: changesView, run: environmentView };
 const current = { view: "", parameters: new URLSearchParams() };
 
 const addresses = {
@@ -9,7 +9,7 @@ const addresses = {
     try {
       history.replaceState(null, "", to);
     } catch {
-      // some browsers refuse after so many in a minute; a key that is held down is that quick
+      // browsers limit the rate; a key that is held down exceeds it
     }
     show(to);
   },
@@ -20,7 +20,7 @@ function viewsOffered() {
     ["summary", "Summary"],
     ...(run.facts.gates.length ? [["gates", "Gates"]] : []),
     ...(run.n ? [["documents", "Documents"]] : []),
-    ...(run.facts.comparison ? [["changes", "Changes"]] : []),
+    ...(run.facts.comparison || otherRuns().length ? [["changes", run.facts.comparison ? "Changes" : "Runs"]] : []),
     ["run", "Run"],
   ];
 }
@@ -42,13 +42,13 @@ function show(to = location.hash) {
   tabs.replaceChildren(...viewsOffered().map(([name, title]) => h("a", { href: address(name), "aria-current": name === chosen ? "page" : null }, title)));
 }
 
-/** Draw again what is there. */
+/** Draw the current view again. */
 function refresh() {
-  if (current.view === "documents") documents.showDocument(documents.given.get("doc") ?? "");
+  if (current.view === "documents") documents.redraw();
   else show();
 }
 
-/** A gate that is red is what one has come for. */
+/** The gates if one of them failed, else the summary. */
 function firstView() {
   const isRed = (gate) => ["failed", "invalid"].includes(gate.outcome) || (gate.outcome === "inconclusive" && gate.interval?.policy === "fail");
   return run.facts.gates.some(isRed) ? "gates" : "summary";
@@ -65,7 +65,7 @@ function setTheme(theme) {
   try {
     localStorage.setItem("evals-theme", theme);
   } catch {
-    // a page from the disk may have no memory
+    // pages opened from disk may have no storage
   }
 }
 
@@ -82,7 +82,7 @@ async function start() {
   if (theme) document.documentElement.dataset.theme = theme;
   const app = document.getElementById("app");
   if (!("DecompressionStream" in window)) {
-    app.append(h("p.trouble", "This browser is too old for the page: it needs one of 2023 or later."));
+    app.append(h("p.trouble", "This page needs a browser of 2023 or later."));
     return;
   }
   await loadFacts();
@@ -92,6 +92,7 @@ async function start() {
     h("div.top", h("a.brand", { href: address("summary") }, "evals"), tabs, h("div.right", h("button.quiet", { type: "button", click: turnTheme, title: "light or dark (t)", "aria-label": "light or dark" }, "◐"), h("button.quiet.help", { type: "button", click: () => help.showModal(), title: "keys (?)", "aria-label": "keys" }, "?"))),
     place,
     help,
+    hatching(),
   );
   place.tabIndex = -1;
   addEventListener("hashchange", () => show());

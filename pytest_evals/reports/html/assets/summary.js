@@ -1,6 +1,6 @@
-// The first view: what became of the run, its gates, its tasks and groups.
+// The first view: verdict, gates that did not pass, tasks and groups.
 
-const FEW = 4; // warnings that are not folded up
+const FEW = 4; // warnings shown open
 
 function summaryView() {
   const { facts } = run;
@@ -41,11 +41,11 @@ function verdictWords(facts) {
   for (const gate of facts.gates) tally[gate.outcome] = (tally[gate.outcome] ?? 0) + 1;
   const worst = Object.keys(tally).sort((a, b) => rankOf(a) - rankOf(b))[0];
   if (worst === "passed") return [worst, all === 1 ? "The gate passed" : `All ${all} gates passed`];
-  const told = Object.entries(tally)
+  const words = Object.entries(tally)
     .filter(([outcome]) => outcome !== "passed")
     .sort(([a], [b]) => rankOf(a) - rankOf(b))
     .map(([outcome, n]) => `${n} ${outcome}`);
-  return [worst, `${told.join(", ")} of ${plural(all, "gate")}`];
+  return [worst, `${words.join(", ")} of ${plural(all, "gate")}`];
 }
 
 const rankOf = (outcome) => OUTCOMES[outcome]?.rank ?? 9;
@@ -58,7 +58,7 @@ function totals(facts) {
   return sum;
 }
 
-/** A task's counts by the words that people see. */
+/** A task's counts by the states of its documents. */
 function wordedCounts(counts) {
   const known = counts.correct + counts.wrong + counts.errored + counts.unscored + counts.missing + (counts.excluded ?? 0);
   return {
@@ -89,7 +89,7 @@ function noticesOf(facts) {
   return [found.length ? h("ul.notices", found.map((text) => h("li", text))) : null, warningsOf(facts.warnings)];
 }
 
-/** What was odd; few stand open. */
+/** Warnings of the run; few are open at first. */
 function warningsOf(texts) {
   if (!texts.length) return null;
   const list = h("ul", texts.map((text) => h("li", h("bdi", text))));
@@ -106,11 +106,11 @@ function gatesInShort(facts) {
       "a.row-link",
       { href: address("gates", { gate: gate.node }) },
       outcomeMark(gate.outcome),
-      h("span.claim", h("b", gate.task), " ", claimOf(gate)),
+      h("span.claim", h("b", gate.task), " ", conditionOf(gate)),
       h("span.soft", gate.reason),
     )),
     passed && open.length ? h("p", link("gates", {}, `${passed} passed`)) : null,
-    passed && !open.length ? h("p", link("gates", {}, "what they claim, and how far off the bar each number is")) : null,
+    passed && !open.length ? h("p", link("gates", {}, "all gates with their thresholds and confidence intervals")) : null,
   );
 }
 
@@ -126,9 +126,9 @@ function taskRows(name, depth, compared) {
   const metrics = part.metrics.length ? part.metrics : [null];
   return metrics.map((metric, i) => h(
     i ? "tr.more" : "tr.first",
-    h(`td.name.depth-${Math.min(depth, 4)}`, i ? "" : link("task", { name }, part.alias.replace(/^[\s-]+/, ""))),
+    h(`td.name.depth-${Math.min(depth, 4)}`, i ? "" : link("task", { name }, breakable(part.alias.replace(/^[\s-]+/, "")))),
     h("td.number.docs", docsCell(name, metric, i === 0)),
-    h("td", metric ? keyName(metric.key) : h("span.soft", "group")),
+    h("td", metric ? breakable(keyName(metric.key)) : h("span.soft", "group")),
     ...numberCells(metric, gatesOf(name, metric, false)),
     compared.size ? h("td.number", metric ? changeCell(compared.get(`${name}\n${metric.key}`)) : "") : null,
     h("td.spark", metric && run.facts.history[name]?.[metric.key] ? sparkline(run.facts.history[name][metric.key]) : ""),
@@ -149,7 +149,7 @@ function numberCells(metric, gates) {
   ];
 }
 
-/** Of a group, those of its tasks that have the metric; of a task, once. */
+/** Documents of a task, once; of a group, those of its tasks that have the metric. */
 function docsCell(name, metric, isFirst) {
   const isGroup = !run.tasks.has(name);
   if (!isGroup && !isFirst) return "";
@@ -161,7 +161,7 @@ function docsCell(name, metric, isFirst) {
   return selected < total ? `${count(selected)} of ${count(total)}` : count(total);
 }
 
-/** A change with an arrow and a word for what it means. */
+/** A change with an arrow and a word. */
 function changeCell(one) {
   if (!one || one.before === null || one.now === null) return h("span.soft", "–");
   const by = one.now - one.before;
@@ -171,7 +171,7 @@ function changeCell(one) {
   return h(`span.change.is-${word}`, { title: word }, `${by > 0 ? "▲" : "▼"} ${signed(by)}`, h("span.unseen", ` ${word}`));
 }
 
-/** The gates on a metric; those on documents stand beside the first. */
+/** The gates on a metric; those on documents belong to the first. */
 function gatesOf(name, metric, isFirst) {
   const isOn = (gate) => (gate.metric ? gate.metric === metric?.name && (gate.filter ?? metric.filter) === metric.filter : isFirst);
   return run.facts.gates.filter((gate) => gate.task === name && isOn(gate));

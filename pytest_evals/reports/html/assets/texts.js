@@ -1,13 +1,13 @@
-// Texts of models and data: all of it, as it is, with what the eye would miss made
+// Text of models and data, complete and unchanged, with invisible characters made
 // visible.
 
-const LONGEST = 20000; // characters that are shown before somebody asks for more
+const LONGEST = 20000; // characters shown at first
 const SIGNS = "[\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f\\u00ad\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb]";
 const SPACES = /[\n\t ]/;
 
 let marksSpaces = false;
 
-/** Pieces of a text: signs without a shape by their names, special tokens as such. */
+/** Pieces of a text: invisible characters by their code points, special tokens marked. */
 function visible(text) {
   const found = [];
   for (const piece of text.split(splitter())) {
@@ -38,7 +38,7 @@ function isSpecial(piece) {
 
 function signChip(sign) {
   const code = sign.codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
-  return h("span.sign-chip", { title: `U+${code}, a character without a shape` }, `U+${code}`);
+  return h("span.sign-chip", { title: `U+${code}, an invisible character` }, `U+${code}`);
 }
 
 function spaceChip(space) {
@@ -46,12 +46,18 @@ function spaceChip(space) {
   return h("span.space", shown);
 }
 
-/** What was asked, on one line; of one whose beginning says little, its end. */
+/** The question on one line; of a prompt without a separate question, its end. */
 function questionLine(doc) {
   return h(doc.flags & LINE_IS_END ? "span.question.is-end" : "span.question", h("bdi", doc.question));
 }
 
-/** A block of text; of a very long one the beginning, and a way to the rest. */
+/** The start of a text, without half of a character at its end. */
+function beginning(text, n) {
+  if (text.length <= n) return text;
+  return text.slice(0, n).replace(/[\ud800-\udbff\u200d\ufe0f]+$/, "");
+}
+
+/** A block of text; of a very long one the beginning, with a button for the rest. */
 function block(text, kind = "text") {
   const pre = h(`pre.${kind}`);
   if (!text) {
@@ -62,7 +68,7 @@ function block(text, kind = "text") {
     pre.append(...visible(text));
     return pre;
   }
-  pre.append(...visible(text.slice(0, LONGEST)));
+  pre.append(...visible(beginning(text, LONGEST)));
   const more = h("button.quiet", { type: "button" }, `show all ${count(text.length)} characters`);
   more.addEventListener("click", () => pre.replaceChildren(...visible(text)));
   pre.append(h("div", more));

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_evals.reports.html.other_runs import OtherRuns
 from pytest_evals.reports.html.write import write_html
 from pytest_evals.run.comparison import changes
 
@@ -116,6 +117,7 @@ def story(write, tmp_path_factory):
     ]
     before = [dict(row) for row in quiz]
     before[1] |= {"resps": [["the dog sat on a mat"]], "correct": True}
+    before[1] |= {"answer": "the dog sat on a mat"}
     before[2] |= {"correct": False}
     tasks = {"quiz": quiz, "capitals": capitals}
     baseline = write.run(base / "a", tasks | {"quiz": before}, date=1788516000.0)
@@ -146,5 +148,5 @@ def story(write, tmp_path_factory):
     )
     path = base.parent / "report.html"
     found = asdict(changes("main", baseline, run))
-    write_html(run, path, before=baseline, comparison=found)
+    write_html(run, path, others=OtherRuns(baseline, found))
     return path

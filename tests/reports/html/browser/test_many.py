@@ -132,5 +132,7 @@ def test_rows_that_were_left_behind_are_missed_in_words(shared, write, tmp_path)
     write_html(run, tmp_path / "report.html", largest=1000)
     shutil.rmtree(tmp_path / "report_rows")
     page = shared.open(tmp_path / "report.html", "#/documents?doc=quiz/1")
-    sync_api.expect(page.locator(".pane")).to_contain_text("belongs beside this file")
+    sync_api.expect(page.locator(".pane")).to_contain_text(
+        "keep this folder next to the page"
+    )
     assert all("ERR_FILE_NOT_FOUND" in fault for fault in shared.faults)

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import pytest
 
+from pytest_evals.reports.html.other_runs import OtherRuns
 from pytest_evals.reports.html.write import write_html
 from pytest_evals.run.comparison import changes
 
@@ -15,17 +16,52 @@ sync_api = pytest.importorskip("playwright.sync_api")
 def test_it_opens_on_the_gate_that_failed(tab, story):
     page = tab.open(story)
     assert page.locator("h1").inner_text() == "1 failed, 1 inconclusive of 3 gates"
-    first = page.locator(".gate").first
-    assert "exact_match >= 0.75" in first.inner_text()
+    lines = page.locator(".gate")
+    assert [gate.get_attribute("open") for gate in lines.all()] == ["", None, None]
+    first = lines.first
+    assert "exact_match ≥ 0.750" in first.locator("summary").inner_text()
     assert "about 125 documents would settle it" in first.inner_text()
     assert first.locator("svg[role=img]").get_attribute("aria-label") == (
-        "0.700, bar >= 0.750"
+        "0.700, threshold >= 0.750, 90% CI 0.500 to 0.900"
     )
+
+
+def test_gates_are_drawn_to_one_scale(tab, write, tmp_path):
+    """The same value lies at the same place, whatever its threshold is."""
+    interval = {"low": 0.6, "high": 0.8, "method": "Wilson", "confidence": 0.975}
+    bounds = [{"op": ">=", "value": 0.2}]
+    change = {
+        "baseline": "main", "before": 0.5, "now": 0.7, "difference": -0.02, "op": ">=",
+        "bar": -0.03, "unit": "points", "n": 9, "gained": 1, "lost": 2,
+    }  # fmt: skip
+    gates = [
+        write.gate("quiz", "failed", id="a", interval=interval),
+        write.gate("quiz", "passed", id="b", interval=interval, bounds=bounds),
+        write.gate("quiz", "passed", id="c", change=change),
+    ]
+    run = write.run(
+        tmp_path / "run", {"quiz": [write.generated(0, "p", "x")]}, gates=gates
+    )
+    write_html(run, tmp_path / "report.html")
+    page = tab.open(tmp_path / "report.html", "#/gates")
+    titles = page.locator("main h2").all_inner_texts()
+    assert titles == ["Values from 0 to 1", "Changes in points"]
+    values = page.locator("section", has_text="Values from 0 to 1")
+    sync_api.expect(values.locator(".gate svg")).to_have_count(2)
+    ends = values.locator(".gate line.error").evaluate_all(
+        "lines => lines.map(one => one.getAttribute('x1'))"
+    )
+    assert len(ends) == 6 and ends[:3] == ends[3:]
+    shown = values.locator("summary").first.inner_text()
+    assert "95% CI 0.600 to 0.800" in shown  # both one-sided limits at 97.5%
+    page.locator("summary", has_text="vs main").click()
+    sync_api.expect(page.locator(".gate[open]")).to_have_count(2)
 
 
 def test_a_gate_of_a_group_leads_to_the_documents_of_its_tasks(tab, story):
     page = tab.open(story, "#/gates")
-    page.get_by_role("link", name="look at the wrong documents of all").click()
+    page.locator("summary", has_text="inconclusive").click()
+    page.get_by_role("link", name="wrong documents of all").click()
     page.wait_for_selector(".doc")
     assert tab.rows()[:3] == ["quiz[d0]", "quiz[d1]", "quiz[d4]"]
     assert {row.split("[")[0] for row in tab.rows()} == {"quiz", "capitals"}
@@ -84,14 +120,14 @@ def test_search_finds_what_no_line_shows(tab, story):
 
 def test_a_document_is_read_by_keyboard(tab, story):
     page = tab.open(story, "#/documents?task=capitals")
-    page.keyboard.press("j")
-    page.keyboard.press("j")
     heading = page.locator(".document h2")
+    sync_api.expect(heading).to_have_text("d0")
+    page.keyboard.press("j")
     sync_api.expect(heading).to_have_text("d1")
     rows = page.locator("table.choices tr")
     assert [row.split() for row in rows.all_inner_texts()] == [
-        ["★", "Rome", "\u22121.500", "greedy"],
-        ["◎", "Oslo", "\u22124.000"],
+        ["★", "most", "probable", "Rome", "\u22121.500", "92.4%", "greedy"],
+        ["◎", "correct", "choice", "Oslo", "\u22124.000", "7.6%"],
     ]
     page.keyboard.press("c")
     copied = page.evaluate("navigator.clipboard.readText()")
@@ -99,7 +135,9 @@ def test_a_document_is_read_by_keyboard(tab, story):
     page.keyboard.press("k")
     sync_api.expect(heading).to_have_text("d0")
     page.keyboard.press("Escape")
-    sync_api.expect(heading).to_have_count(0)
+    sync_api.expect(heading).to_be_hidden()
+    page.keyboard.press("Escape")
+    sync_api.expect(heading).to_be_visible()
     page.keyboard.press("?")
     assert page.locator("dialog[open]").is_visible()
     page.keyboard.press("Escape")
@@ -124,16 +162,22 @@ def test_words_of_a_judge_are_shown(tab, story):
 def test_two_runs_stand_side_by_side_with_the_words_that_differ(tab, story):
     page = tab.open(story, "#/changes")
     assert "1 regressed" in page.locator(".legend").inner_text()
-    page.get_by_text("quiz · d1").click()
+    turn = page.locator(".flip", has_text="d1")
+    was, now = "the dog sat on a mat", "the cat sat on the mat"
+    assert f"{was} → {now}" in turn.inner_text()
+    turn.click()
     pair = page.locator(".pair")
     sync_api.expect(pair).to_be_visible()
-    assert pair.locator("h4").all_inner_texts() == ["main: correct", "this run: wrong"]
+    assert pair.locator("h4").all_inner_texts() == [
+        "main: ✓correct",
+        "this run: ✕wrong",
+    ]
     assert pair.locator("pre").all_inner_texts() == [
         "the dog sat on a mat",
         "the cat sat on the mat",
     ]
-    assert pair.locator("del").all_inner_texts() == ["dog", "a"]
-    assert pair.locator("ins").all_inner_texts() == ["cat", "the"]
+    assert pair.locator("pre del").all_inner_texts() == ["dog", "a"]
+    assert pair.locator("pre ins").all_inner_texts() == ["cat", "the"]
 
 
 def test_what_a_baseline_has_read_is_compared_with_what_was_read_now(
@@ -147,10 +191,10 @@ def test_what_a_baseline_has_read_is_compared_with_what_was_read_now(
         for name, some in {"now": rows, "before": kept}.items()
     )
     found = asdict(changes("main", before, now))
-    write_html(now, tmp_path / "report.html", before=before, comparison=found)
+    write_html(now, tmp_path / "report.html", others=OtherRuns(before, found))
     page = tab.open(tmp_path / "report.html", "#/documents?doc=quiz/0")
-    beside = page.locator("section", has_text="Beside main")
-    sync_api.expect(beside).to_contain_text("The same answer")
+    compared = page.locator("section", has_text="Compared with main")
+    sync_api.expect(compared).to_contain_text("The same answer")
 
 
 def test_where_scripts_are_forbidden_there_is_a_table(browser, story):
