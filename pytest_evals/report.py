@@ -59,22 +59,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _write(given: argparse.Namespace) -> Path:
+def _write(options: argparse.Namespace) -> Path:
     """Write the HTML report and return its path.
 
     Raises:
         StoreError: A run or the baseline cannot be read, or the report cannot be
             written.
     """
-    output = Path(given.output)
+    output = Path(options.output)
     if output.is_dir():
         raise StoreError(f"{str(output)!r} is a folder\n  fix: name a file with -o")
-    run, *others = [_run(Path(one)) for one in (given.run, *given.others)]
+    run, *others = [_run(Path(one)) for one in (options.run, *options.others)]
     before, found = None, None
-    if given.compare:
+    if options.compare:
         base = run.path.resolve().parent.parent
-        before = find_baseline(base, given.compare, Path.cwd())
-        found = asdict(changes(given.compare, before, run))
+        before = find_baseline(base, options.compare, Path.cwd())
+        found = asdict(changes(options.compare, before, run))
     shown = OtherRuns(before, found, others or None)
     write_html(run, output, others=shown, option="-o")
     return output
