@@ -5,16 +5,38 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+ENVIRONMENT = "environment differs: "
+"""Start of the note about other hardware and libraries."""
+
+
+def is_environment(note: str) -> bool:
+    """Return whether a note is about other hardware and libraries than the
+    baseline's."""
+    return note.startswith(ENVIRONMENT)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricChange:
-    """A metric in the baseline and in the run; ``None`` if it does not exist there."""
+    """A metric of a task or group in both runs.
+
+    Args:
+        task: The task or group.
+        key: Metric and filter.
+        before: Its value in the baseline, ``None`` if it has none.
+        now: Its value in this run.
+        higher_is_better: Direction, ``None`` if unknown.
+        low: Lower limit of the 90% confidence interval of the change, from the paired
+            documents; ``None`` if the metric is not a mean over the same documents.
+        high: Upper limit.
+    """
 
     task: str
     key: str
     before: float | None
     now: float | None
     higher_is_better: bool | None = None
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

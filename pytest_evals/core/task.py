@@ -180,6 +180,8 @@ class Task:
         n_shots: Few-shot examples in each prompt.
         repeats: Number of responses to each request.
         config: The resolved configuration, as JSON values, for results files.
+        remedies: Cause of wrong answers → how the task file removes it
+            (:mod:`pytest_evals.scorers.near_misses`).
         warnings: Warnings known so far: more are added after its rows were read, and
             after its documents were prompted.
     """
@@ -206,4 +208,5 @@ class Task:
     n_shots: int = 0
     repeats: int = 1
     config: Mapping[str, Any] = field(default_factory=dict)
+    remedies: Mapping[str, str] = field(default_factory=dict)
     warnings: Callable[[], tuple[str, ...]] = tuple

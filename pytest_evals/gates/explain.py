@@ -24,10 +24,12 @@ from pytest_evals.gates.formatting import (
     suffix,
 )
 from pytest_evals.gates.reversal import Reversal
+from pytest_evals.stats.interval_methods import Proportion
 from pytest_evals.stats.search import first_that
 
 WITHIN_NOISE = "within noise"
 """Part of the reason of a verdict with a threshold within the confidence interval."""
+LOW_POWER = "low power"
 NO_NOISE = "the noise between runs is unknown, so this run's number is compared"
 MOST_TIMES = 100
 """If more than this many times the scored documents are needed, no number is
@@ -35,7 +37,16 @@ suggested."""
 POWER = 0.8
 """Required probability that an unchanged model passes."""
 WEAK = 0.5
+FEW = 5
+"""Correct or wrong answers from which on the normal approximation is used."""
+_CONFIDENCE = 0.95
+_CI = "90% CI"
 _NORMAL = NormalDist()
+
+
+def is_about_noise(note: str) -> bool:
+    """Whether a note is about the chance of another verdict, or about low power."""
+    return note.startswith((WITHIN_NOISE, LOW_POWER))
 
 
 def skipped_reason(
@@ -173,6 +184,20 @@ def shown_limits(verdict: Verdict) -> str:
     if change is None:
         return _limits(verdict.gate, interval)
     return _limits(verdict.gate, interval, change.unit) + suffix(change.unit)
+
+
+def shown_noise(metric: MetricResult | None) -> str:
+    """The standard error of a number that no gate compares; the exact confidence
+    interval of a proportion with few correct or few wrong answers, of which the
+    standard error is too small."""
+    if metric is None or metric.estimate is None:
+        return ""
+    count, n = metric.total, metric.n_scored
+    if count is not None and min(count, n - count) < FEW:
+        found = Proportion(count, n).interval(_CONFIDENCE)
+        return f"{_CI} [{figure(found.low)}, {figure(found.high)}]"
+    stderr = metric.estimate.stderr
+    return "" if stderr is None else f"± {figure(stderr)}"
 
 
 def _edge(condition: Condition) -> str:
@@ -319,7 +344,7 @@ def _weakness(
     assert gate.margin is not None
     key = "margin" if gate.margin.key == "recovery" else gate.margin.key
     yield (
-        f"low power: an unchanged model passes with probability {100 * power:.0f}%; "
+        f"{LOW_POWER}: an unchanged model passes with probability {100 * power:.0f}%; "
         f"{100 * POWER:.0f}% needs {key} {_size(least, estimate)} or {n:,} documents"
     )
 

@@ -5,7 +5,6 @@ threshold shown next to it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 
@@ -69,25 +68,6 @@ def shown_bar(change: Change) -> str:
 def suffix(unit: Unit) -> str:
     """The unit after a number."""
     return " points" if unit == "points" else ""
-
-
-def change_lines(change: Change) -> Iterator[str]:
-    """The change in a sentence, with the numbers of documents gained and lost."""
-    moved = shown_change(change.difference, change.unit, change.bar)
-    way = "fell" if change.difference < 0 else "rose"
-    if change.difference == 0:
-        way = "stayed: it moved"
-    values = f"{figure(change.before)} -> {figure(change.now)}"
-    yield (
-        f"It {way} by {moved.lstrip('+-')}{suffix(change.unit)} ({values}); the change "
-        f"must be {shown_bar(change)}."
-    )
-    if change.gained is not None and change.lost is not None:
-        n = change.gained + change.lost
-        yield (
-            f"{n} of {change.n} documents changed: {change.gained} improved, "
-            f"{change.lost} got worse."
-        )
 
 
 def change_text(change: Change) -> str:

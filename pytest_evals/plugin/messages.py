@@ -108,10 +108,13 @@ def _is_users(entry: TracebackEntry) -> bool:
 def gate_message(
     verdict: Verdict, result: TaskResult | GroupResult, config: pytest.Config
 ) -> ShortMessage:
-    """What, the numbers, where, how far, and examples."""
-    from pytest_evals.reports.details.gate import gate_lines
+    """Return the reason of a failed gate, its place, and examples of its documents;
+    with ``-q`` without examples."""
+    from pytest_evals.reports.details.gate import EXAMPLES, gate_lines
 
-    place, lines = verdict.gate.source, gate_lines(verdict, result)
+    n_examples = EXAMPLES if config.get_verbosity() >= 0 else 0
+    place = verdict.gate.source
+    lines = gate_lines(verdict, result, n_examples)
     return ShortMessage(_in_style(lines, config), str(place.path), place.line)
 
 

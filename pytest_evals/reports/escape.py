@@ -55,6 +55,25 @@ def cut(text: object, most: int) -> str:
     return f"{shown}…" if most > 0 else ""
 
 
+def middle(text: str, most: int, head: int) -> str:
+    """Return printable text with ``…`` instead of its middle if it takes more than
+    ``most`` terminal columns.
+
+    Args:
+        text: The text.
+        most: Maximum number of terminal columns.
+        head: Number of them for the start; the end gets the others.
+    """
+    if cells(text) <= most:
+        return text
+    start, end = min(head, len(text)), max(0, len(text) - (most - head - 1))
+    while cells(text[:start]) > head:
+        start -= 1
+    while cells(text[end:]) > most - head - 1:
+        end += 1
+    return f"{text[:start]}…{text[end:]}" if most > 0 else ""
+
+
 def tail(text: object, most: int) -> str:
     """Return the last ``most`` characters of a text on one line, after ``…`` if
     truncated."""

@@ -156,5 +156,5 @@ def anchor_lines(name: str, result: RunResult) -> Iterator[str]:
 
 def _side(run: EarlierRun) -> Side:
     return Side(
-        results=run.results, rows={task: list(run.rows(task)) for task in run.tasks}
+        results=run.results, rows={task: list(run.all_rows(task)) for task in run.tasks}
     )

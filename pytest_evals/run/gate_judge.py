@@ -3,6 +3,8 @@ other gates of their family."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.gates.check import left_out
@@ -60,9 +62,31 @@ class GateJudge:
             verdicts = [self._judged(one) for one in gates]
             self._verdicts = {(v.gate.task, v.gate.id): v for v in corrected(verdicts)}
             self._n = n
-        verdict = self._verdicts[gate.task, gate.id]
+        verdict, result = self._verdicts[gate.task, gate.id], self.result_of(gate)
+        if (
+            verdict.outcome is Outcome.FAILED
+            and (gate.task, gate.id) not in self.reported
+        ):
+            notes = (*verdict.notes, *self._near_misses(verdict, result))
+            verdict = replace(verdict, notes=notes)
+            self._verdicts[gate.task, gate.id] = verdict
         self.reported[gate.task, gate.id] = verdict
-        return verdict, self.result_of(gate)
+        return verdict, result
+
+    def _near_misses(
+        self, verdict: Verdict, result: TaskResult | GroupResult
+    ) -> tuple[str, ...]:
+        """Return the likely causes of wrong answers behind a failed gate."""
+        from pytest_evals.run.diagnosis import diagnosed
+
+        run = self._records.samples()
+        if run is None:
+            return ()
+        template = ""
+        if not (verdict.gate.baseline or self._config.chat):
+            template = str(self._inference.info.get("chat_template") or "")
+        key = verdict.metric.key if verdict.metric else ""
+        return diagnosed(run, result, key, template=template)
 
     def skipped(self) -> list[str]:
         """Return the node ids of gates that could not be judged."""

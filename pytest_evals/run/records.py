@@ -19,6 +19,7 @@ from pytest_evals.run.suite import Suite, TaskRun
 from pytest_evals.scorers.groups import summarise_group
 from pytest_evals.scorers.summary import summarise
 from pytest_evals.scorers.user_code import UserCode
+from pytest_evals.store.history import EarlierRun
 
 EXAMPLES = 3
 """Wrong documents of a task that are kept completely, for the message of a failed
@@ -133,6 +134,14 @@ class Records:
     def n_kept(self) -> int:
         """Documents that were scored so far."""
         return sum(len(run.records) for run in self._suite.tasks.values())
+
+    def samples(self) -> EarlierRun | None:
+        """Return the documents that were written so far; ``None`` if none were."""
+        self._writer.flush()
+        if self._writer.path is None or self._writer.error:
+            return None
+        files = {"sample_files": self._writer.files}
+        return EarlierRun(path=self._writer.path, results=files)
 
     def result(self, name: str) -> TaskResult:
         """Return a task's metrics over the documents that were run so far."""

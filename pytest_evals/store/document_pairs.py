@@ -21,11 +21,22 @@ from collections.abc import (
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_evals.core.comparison import Comparison, DocumentChange, MetricChange
+from pytest_evals.core.comparison import (
+    ENVIRONMENT,
+    Comparison,
+    DocumentChange,
+    MetricChange,
+)
 from pytest_evals.core.doc import field_faults, reads_of
 from pytest_evals.core.reference import Answers, Compared, Reference, logprobs_in
 from pytest_evals.core.top_logprobs import compact
 from pytest_evals.errors import did_you_mean
+from pytest_evals.store.metric_changes import (
+    Estimates,
+    group_estimates,
+    metric_changes,
+    paired_estimates,
+)
 
 Row = Mapping[str, Any]
 Pair = tuple[Row, Row]
@@ -69,18 +80,20 @@ def compare(name: str, before: Side, now: Side) -> Comparison:
     """
     refused = [f"{task}: not in the baseline" for task in _lacking(before, now)]
     metrics: list[MetricChange] = []
+    estimates: dict[str, Estimates] = {}
     worse: list[DocumentChange] = []
     better: list[DocumentChange] = []
     n_paired = 0
     for task in now.rows:
         if task not in before.rows:
             continue
-        pairs = pair_documents(before.rows[task], now.rows[task])
+        pairs = pair_documents(_firsts(before.rows[task]), _firsts(now.rows[task]))
         faults = [*setting_changes(task, before, now), *_content_changes(pairs, now)]
         if faults:
             refused.append(f"{task}: {'; '.join(faults)}")
             continue
-        metrics += _metrics(task, before, now)
+        estimates[task] = _estimates(task, before, now, pairs)
+        metrics += _metrics(task, before, now, estimates[task])
         for old, row in _complete(pairs):
             was, right = old.get("correct"), row.get("correct")
             n_paired += old.get("status") == row.get("status") == "scored"
@@ -90,13 +103,18 @@ def compare(name: str, before: Side, now: Side) -> Comparison:
                 better.append(_change(task, old, row))
     return Comparison(
         name=name,
-        metrics=tuple(metrics),
+        metrics=(*_groups(before, now, estimates), *metrics),
         worse=tuple(worse),
         better=tuple(better),
         n_paired=n_paired,
         refused=tuple(refused),
-        warnings=tuple(_machine_changes(before, now)),
+        warnings=_environment(before, now),
     )
+
+
+def _firsts(rows: Sequence[Row]) -> list[Row]:
+    """Return the first row of each document: filters have one each."""
+    return [*{row["doc_id"]: row for row in reversed(rows)}.values()][::-1]
 
 
 def changed_documents(
@@ -135,8 +153,7 @@ def refer(name: str, task: str, before: Side, now: Side) -> Reference:
     if partial:
         return _refused(name, f"it is a partial run ({partial})")
     rows = before.rows[task]
-    firsts = {row["doc_id"]: row for row in reversed(rows)}
-    old = [firsts[number] for number in sorted(firsts)]
+    old = sorted(_firsts(rows), key=lambda row: row["doc_id"])
     pairs = pair_documents(old, now.rows.get(task, ()))
     faults = [*setting_changes(task, before, now), *_content_changes(pairs, now)]
     if faults:
@@ -147,8 +164,7 @@ def refer(name: str, task: str, before: Side, now: Side) -> Reference:
     compared: dict[int, Compared] = {}
     for row in rows:
         at = position.get(row["doc_id"])
-        counts = row.get("status") == "scored" and not row.get("excluded")
-        if at is not None and counts:
+        if at is not None and _counts(row):
             for key, value in _values(row):
                 values.setdefault(key, {})[at] = value
             for key, answers in _repeats(row):
@@ -158,7 +174,7 @@ def refer(name: str, task: str, before: Side, now: Side) -> Reference:
             )
             filters = {**both.answers, str(row.get("filter")): str(row.get("answer"))}
             compared[at] = both._replace(answers=filters)
-    notes = tuple(_machine_changes(before, now))
+    notes = _environment(before, now)
     return Reference(
         baseline=name, values=values, repeats=repeats, compared=compared, notes=notes
     )
@@ -168,6 +184,11 @@ def _refused(name: str, why: str) -> Reference:
     fix = f"--evals-save-baseline={name} makes a new one"
     fault = f"baseline {name!r} is not comparable: {why}; {fix}"
     return Reference(baseline=name, fault=fault)
+
+
+def _counts(row: Row) -> bool:
+    """Return whether a document has scores that count."""
+    return row.get("status") == "scored" and not row.get("excluded")
 
 
 def _values(row: Row) -> Iterator[tuple[str, Any]]:
@@ -324,25 +345,47 @@ def _lacking(before: Side, now: Side) -> list[str]:
     return [task for task in now.rows if task not in before.rows]
 
 
-def _metrics(task: str, before: Side, now: Side) -> Iterator[MetricChange]:
-    old, new = before.of("results", task) or {}, now.of("results", task) or {}
-    directions = now.of("higher_is_better", task) or {}
-    for key in dict.fromkeys([*old, *new]):
-        name, comma, _ = key.partition(",")
-        if not comma or name.endswith("_stderr"):
-            continue
-        yield MetricChange(
-            task=task,
-            key=key,
-            before=_number(old.get(key)),
-            now=_number(new.get(key)),
-            higher_is_better=directions.get(name),
-        )
+def _metrics(
+    name: str, before: Side, now: Side, estimates: Estimates
+) -> Iterator[MetricChange]:
+    """Yield the changes of the metrics of a task or group."""
+    old, new = before.of("results", name) or {}, now.of("results", name) or {}
+    directions = now.of("higher_is_better", name) or {}
+    return metric_changes(name, old, new, directions, estimates)
 
 
-def _number(value: Any) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number else None
+def _estimates(
+    task: str, before: Side, now: Side, pairs: Iterable[tuple[Row | None, Row]]
+) -> Estimates:
+    same = {old["doc_id"]: new["doc_id"] for old, new in _complete(pairs)}
+    old: dict[str, dict[Any, Any]] = {}
+    new: dict[str, dict[Any, Any]] = {}
+    for side, values in ((before, old), (now, new)):
+        for row in side.rows[task]:
+            at = same.get(row["doc_id"]) if side is before else row["doc_id"]
+            if at is not None and _counts(row):
+                for key, value in _values(row):
+                    values.setdefault(key, {})[at] = value
+    was, is_ = (side.of("results", task) or {} for side in (before, now))
+    return paired_estimates(was, is_, old, new)
+
+
+def _groups(
+    before: Side, now: Side, estimates: Mapping[str, Estimates]
+) -> Iterator[MetricChange]:
+    """Yield the changes of groups with numbers in both runs."""
+    members = now.results.get("group_subtasks") or {}
+    for group in members:
+        old, new = before.of("results", group), now.of("results", group)
+        tasks = [*_tasks_below(group, members)]
+        if old and new and all(task in estimates for task in tasks):
+            found = group_estimates(old, new, [estimates[task] for task in tasks])
+            yield from _metrics(group, before, now, found)
+
+
+def _tasks_below(group: str, members: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for name in members[group]:
+        yield from _tasks_below(name, members) if name in members else (name,)
 
 
 def _change(task: str, old: Row, new: Row) -> DocumentChange:
@@ -360,8 +403,14 @@ def _change(task: str, old: Row, new: Row) -> DocumentChange:
     )
 
 
+def _environment(before: Side, now: Side) -> tuple[str, ...]:
+    """Return a note about the differences in hardware and libraries, which change
+    numbers slightly; nothing if there are none."""
+    found = "; ".join(_machine_changes(before, now))
+    return (f"{ENVIRONMENT}{found}",) if found else ()
+
+
 def _machine_changes(before: Side, now: Side) -> Iterator[str]:
-    """Yield differences in hardware and libraries, which change numbers slightly."""
     old, new = (side.results.get("model_info") or {} for side in (before, now))
     keys = MACHINE_KEYS if new else ()  # a model may say nothing of itself
     if old.get("device_name") and new.get("device_name"):

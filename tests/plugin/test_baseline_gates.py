@@ -23,7 +23,7 @@ def saved(gated):
     result = gated.run("evals", "--evals-save-baseline=main")
     assert result.ret == 0
     assert result.parseoutcomes() == {"passed": 7, "wrong": 3, "skipped": 2}
-    result.stdout.fnmatch_lines(["*not compared, since this run becomes the baseline*"])
+    result.stdout.fnmatch_lines(["*not compared, since this*"])
     return gated
 
 

@@ -49,16 +49,13 @@ def test_what_got_worse_and_better_is_shown(saved):
     result.stdout.fnmatch_lines(
         [
             "*= compared with main =*",
-            "task * metric * main * now * change",
-            "quiz * exact_match * 0.700 * 0.800 * +0.100",
+            "task * metric * main * now * change *90% CI",
+            "quiz * exact_match * 0.700 * 0.800 * +0.100 *[[]-*, +*]",
             "10 documents: 1 worse, 2 better",
-            "worse: quiz[[]q7[]]",
-            "  prompt  quiz 7[?]",
-            "  target  a7",
-            "  was     a7",
-            "  now     nonsense",
-            "better: quiz[[]q2[]]",
-            "better: quiz[[]q3[]]",
+            " * document * prompt * target * was * now",
+            "worse * quiz[[]q7[]] * quiz 7[?] * a7 * a7 * nonsense",
+            "better * quiz[[]q2[]] *",
+            "better * quiz[[]q3[]] *",
         ]
     )
     found = json.loads((newest(saved) / "comparison.json").read_text())

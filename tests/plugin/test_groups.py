@@ -58,7 +58,7 @@ def test_a_gate_of_a_group_is_judged_over_the_documents_of_all_members(groups):
         [
             "*both: exact_match >= 0.85*",
             "exact_match 0.800 is not >= 0.85 (16 of 20)*",
-            "E   It is 0.050 beyond the threshold; 1 more correct answer would have*",
+            "E   1 more correct answer would have passed.",
             "  tasks, worst first",
             "    zoo  exact_match,none 0.800 over 10",
             "    pytest evals/both.yaml::both",
@@ -106,7 +106,6 @@ def test_a_row_of_a_group_counts_the_documents_that_have_its_metric(mixed):
     result = mixed.run("evals/all.yaml", "--evals-markdown=run.md")
     result.stdout.fnmatch_lines(
         [
-            "E   documents: 8 correct, 2 wrong; 10 in all.",
             "all *20 *exact_match *0.800 *>= 0.1 *passed",
             " *10 *acc *0.800 *>= 0.95*FAILED",
         ]
@@ -122,7 +121,7 @@ def test_documents_that_were_not_run_are_counted_of_those_with_the_metric(mixed)
         [
             "all *20 *exact_match *passed",
             " *9/10 *acc *skipped",
-            "all::acc skipped: 9 of 10 documents were run; indicative value 0.778",
+            "all::acc: skipped: 9 of 10 documents were run; indicative value 0.778",
         ]
     )
     limited = mixed.run("evals/all.yaml", "--evals-limit=4")

@@ -33,7 +33,7 @@ def side(arguments=None, **info):
             side({"batch_size": "8"}),
             side({"batch_tokens": 64}),
             [
-                "batch_size: automatic (baseline: '8')",
+                "batch_size: automatic (baseline: '8'); "
                 "batch_tokens: 64 (baseline: automatic)",
             ],
         ),
@@ -48,4 +48,5 @@ def side(arguments=None, **info):
 )
 def test_different_machines_versions_and_batches_are_reported(before, now, told):
     found = compare("main", before, now)
-    assert (found.warnings, found.refused) == (tuple(told), ())
+    notes = tuple(f"environment differs: {text}" for text in told)
+    assert (found.warnings, found.refused) == (notes, ())

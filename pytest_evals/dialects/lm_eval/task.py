@@ -26,6 +26,7 @@ from pytest_evals.dialects.lm_eval.functions import resolve, unresolved_function
 from pytest_evals.dialects.lm_eval.prompt_keys import read_recipe
 from pytest_evals.dialects.lm_eval.prompts.documents import Documents
 from pytest_evals.dialects.lm_eval.prompts.recipe import Recipe
+from pytest_evals.dialects.lm_eval.scoring.remedies import remedies
 from pytest_evals.dialects.lm_eval.scoring.repeats import Repeats
 from pytest_evals.dialects.lm_eval.scoring.scorer import Scorer
 from pytest_evals.dialects.lm_eval.scoring_keys import read_scoring
@@ -147,6 +148,7 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
         n_shots=recipe.shots.n,
         repeats=recipe.repeats,
         config=_config({**top.values, "task": name}, recipe, metadata),
+        remedies=remedies(scoring.metrics),
         warnings=lambda: (*early_warnings, *documents.warnings, *scorer.warnings),
     )
 

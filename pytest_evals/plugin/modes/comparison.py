@@ -85,7 +85,8 @@ class Comparing:
         if found is not None:
             terminalreporter.write_sep("=", f"compared with {found.name}")
             width = terminalreporter._tw.fullwidth
-            for line in comparison_lines(found, width):
+            brief = terminalreporter.config.get_verbosity() < 0
+            for line in comparison_lines(found, width, brief=brief):
                 terminalreporter.write_line(line.text, **line.markup)
         for text, is_bad in self._told:
             write_text(terminalreporter, text, red=is_bad, bold=is_bad)

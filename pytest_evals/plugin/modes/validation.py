@@ -29,7 +29,9 @@ from pytest_evals.plugin.modes.task_checks import problems_of
 from pytest_evals.plugin.modes.write_out import write_out_lines
 from pytest_evals.plugin.nodes import DocItem, GateItem
 from pytest_evals.plugin.session import SESSION, EvalSession
+from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.suite.uncollected_files import lost_gates
+from pytest_evals.run.diagnosis import earlier_near_misses
 
 
 class Check(pytest.Item):
@@ -88,7 +90,10 @@ class TaskCheck(Check):
             TaskFileError: With all problems.
         """
         problems = problems_of(self.task, self.documents, scores=self.scores)
-        self.notes = tuple(f"{self.task.name}: {w}" for w in self.task.warnings())
+        base = self.config.stash[OPTIONS].dir
+        earlier = (f"last run: {one}" for one in earlier_near_misses(base, self.task))
+        notes = (*self.task.warnings(), *earlier)
+        self.notes = tuple(f"{self.task.name}: {note}" for note in notes)
         if problems:
             raise TaskFileError(problems)
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_evals.core.dialogue import JUDGE
+from pytest_evals.core.gate import Verdict
 from pytest_evals.masking.values import masked_text
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.nodes import GateItem
 from pytest_evals.plugin.reporting.resume_hint import write_going_on
 from pytest_evals.reports.escape import near, safe_lines
+from pytest_evals.reports.overview.grouping import grouped
 from pytest_evals.reports.terminal.summary import summary_lines
 
 if TYPE_CHECKING:
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def collected_lines(session: EvalSession, items: Sequence[pytest.Item]) -> list[str]:
-    """After collection: how much there is to do; nothing if none of what is selected is
-    ours."""
+    """Return the numbers of tasks, documents and gates after collection, and the model;
+    nothing if no documents or gates are selected."""
     n_gates = sum(isinstance(item, GateItem) for item in items)
     n_documents = session.run.inference.n_documents
     if session.config.get_verbosity() < 0 or not (n_gates or n_documents):
@@ -43,29 +45,52 @@ def collected_lines(session: EvalSession, items: Sequence[pytest.Item]) -> list[
 
 
 def warning_lines(session: EvalSession) -> list[str]:
-    """What is odd and was not reported yet; with ``-q`` it is reported at the end."""
+    """Return the warnings that were not reported yet, grouped by cause; with ``-q``
+    they are reported at the end."""
     if session.config.get_verbosity() < 0:
         return []
-    found = (f"evals: warning: {text}" for text in session.notices.new())
+    found = (f"evals: warning: {text}" for text in grouped(session.notices.new()))
     return [line for text in found for line in safe_lines(text)]
 
 
 def write_summary(session: EvalSession, terminal: pytest.TerminalReporter) -> None:
-    """The table of tasks and gates, counts, times and where the results are."""
-    if session.run.result is None:
+    """Write the table of tasks and gates, notes, counts, times and the folder of the
+    results; with ``-q`` without counts and times."""
+    result = session.run.result
+    if result is None:
         return
     terminal.write_sep("=", "evals")
     path, here = session.run.writer.path, session.config.invocation_params.dir
-    width = terminal._tw.fullwidth
-    for line in summary_lines(
-        session.run.result, width, near(path, here) if path else ""
-    ):
+    lines = summary_lines(
+        result,
+        terminal._tw.fullwidth,
+        near(path, here) if path else "",
+        reported=_reported(terminal, result.verdicts),
+        brief=session.config.get_verbosity() < 0,
+    )
+    for line in lines:
         terminal.write_line(line.text, **line.markup)
     for name, n in session.run.filled.items():
         left_out = f"{n:,} document{'s' * (n != 1)}"
         terminal.write_line(f"{name}: {left_out} out of the store, not run again")
-    for text in session.notices.new():
+    for text in grouped(session.notices.new()):
         write_text(terminal, f"warning: {text}", yellow=True)
     write_going_on(session, terminal)
     if session.run.writer.error:
         write_text(terminal, session.run.writer.error, red=True, bold=True)
+
+
+def _reported(
+    terminal: pytest.TerminalReporter, verdicts: Iterable[Verdict]
+) -> set[tuple[str, str]]:
+    """Return task and id of the gates that pytest lists under FAILURES."""
+    if terminal.config.getoption("tbstyle", "auto") == "no":
+        return set()
+    failed = {report.nodeid for report in terminal.stats.get("failed", ())}
+    gates = ((one.gate.task, one.gate.id) for one in verdicts if one.is_red)
+    ends = {f"::{task}::{id_}": (task, id_) for task, id_ in gates}
+    return {
+        gate
+        for end, gate in ends.items()
+        if any(nodeid.endswith(end) for nodeid in failed)
+    }

@@ -55,7 +55,8 @@ def _answer(record: Record) -> str:
     generation."""
     for score in record.scores:
         if score.answer:
-            return score.answer
+            has_space = score.answer != score.answer.strip()
+            return repr(score.answer) if has_space else score.answer
     for request, response in zip(record.requests, record.responses, strict=False):
         if isinstance(request, Generate) and not response.error:
             cause = " (stopped at the limit of tokens)"

@@ -7,18 +7,18 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from pytest_evals.core.comparison import is_environment
 from pytest_evals.core.gate import Outcome, Verdict
-from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.record import Record, Status
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import Place
-from pytest_evals.gates.formatting import change_lines, figure
+from pytest_evals.gates.explain import WITHIN_NOISE, shown_noise
 from pytest_evals.gates.run_metrics import RUN_METRICS
 from pytest_evals.reports.details.examples import error_of, example_lines, ids_by_index
 from pytest_evals.reports.details.members import member_lines
 from pytest_evals.reports.escape import one_line
 
-_EXAMPLES = 3
+EXAMPLES = 3
 _MARKS = {
     Outcome.FAILED: "E   ",
     Outcome.INVALID: "!   ",
@@ -29,7 +29,7 @@ _MARKS = {
 
 
 def gate_lines(
-    verdict: Verdict, result: TaskResult | GroupResult, n_examples: int = _EXAMPLES
+    verdict: Verdict, result: TaskResult | GroupResult, n_examples: int = EXAMPLES
 ) -> list[str]:
     """Yield the text of a verdict; summaries show only the first line.
 
@@ -38,15 +38,8 @@ def gate_lines(
         result: The results that it was judged on.
         n_examples: Maximum number of documents shown of each kind.
     """
-    gate = verdict.gate
     mark = _MARKS[verdict.outcome]
-    lines = [
-        headline(verdict),
-        "",
-        f"{one_line(gate.source)}:",
-        "",
-        f"    - {one_line(gate.text)}",
-    ]
+    lines = [headline(verdict), one_line(verdict.gate.source)]
     facts = [mark + fact for fact in _facts(verdict, result)]
     lines += ["", *facts] if facts else []
     if isinstance(result, GroupResult):
@@ -54,7 +47,7 @@ def gate_lines(
         lines += member_lines(verdict, result)
         return lines + _again(group.source.path, [group.name])
     ids = ids_by_index(result)
-    chosen = _chosen(verdict, result, ids)
+    chosen = _chosen(verdict, result, ids) if n_examples else {}
     for title, records in chosen.items():
         n = len(records)
         heading = title if n <= n_examples else f"{title} ({n_examples} of {n})"
@@ -75,46 +68,31 @@ def headline(verdict: Verdict) -> str:
 
 
 def _facts(verdict: Verdict, result: TaskResult | GroupResult) -> Iterator[str]:
-    if verdict.change is not None:
-        yield from change_lines(verdict.change)
-    elif verdict.outcome is Outcome.FAILED and verdict.short > 0:
-        yield f"It is {figure(verdict.short)} beyond the threshold{_answers(verdict)}."
-    elif verdict.outcome is Outcome.INVALID:
+    if verdict.outcome is Outcome.INVALID:
         yield (
             "The gate could not be evaluated; this is not a statement about the model."
         )
-    if verdict.metric is not None and verdict.interval is None:
-        yield from _numbers(verdict.metric)
+    elif verdict.outcome is Outcome.FAILED and verdict.n_short:
+        n = verdict.n_short
+        yield f"{n:,} more correct answer{'s' * (n > 1)} would have passed."
+    is_shown = verdict.interval is not None or WITHIN_NOISE in verdict.reason
+    if verdict.metric is not None and not is_shown:
+        noise = shown_noise(verdict.metric)
+        n = verdict.metric.n_scored
+        if noise:
+            yield f"{one_line(verdict.metric.key)}: {noise} over {n:,} documents"
     if isinstance(result, GroupResult) and verdict.gate.metric:
         result = result.having(verdict.gate.metric, verdict.gate.filter)
-    counts = {
-        "correct": result.n_correct,
-        "wrong": result.n_wrong,
+    lacking = {
         "errored": result.n_errored,
         "unscored": result.n_unscored,
         "not run": result.n_missing,
     }
-    told = ", ".join(f"{n} {word}" for word, n in counts.items() if n)
-    if told:
+    if any(lacking.values()) or result.n_selected < result.n_total:
+        counts = {"correct": result.n_correct, "wrong": result.n_wrong, **lacking}
+        told = ", ".join(f"{n} {word}" for word, n in counts.items() if n)
         yield f"documents: {told}; {_selected(result)}"
-    yield from (f"note: {one_line(note)}" for note in verdict.notes)
-
-
-def _answers(verdict: Verdict) -> str:
-    n = verdict.n_short
-    if n is None:
-        return ""
-    return f"; {n} more correct answer{'s' * (n > 1)} would have passed"
-
-
-def _numbers(metric: MetricResult) -> Iterator[str]:
-    if metric.estimate is None or metric.estimate.stderr is None:
-        return
-    method = f" ({metric.estimate.method})" if metric.estimate.method else ""
-    yield (
-        f"{one_line(metric.key)}: standard error {figure(metric.estimate.stderr)}"
-        f"{method} over {metric.n_scored} documents."
-    )
+    yield from (one_line(note) for note in verdict.notes if not is_environment(note))
 
 
 def _selected(result: TaskResult | GroupResult) -> str:

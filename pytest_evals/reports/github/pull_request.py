@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from pytest_evals.core.comparison import Comparison, DocumentChange
+from pytest_evals.core.comparison import Comparison, DocumentChange, MetricChange
 from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.record import Status
 from pytest_evals.core.result import RunResult, TaskResult
+from pytest_evals.gates.formatting import figure
 from pytest_evals.reports.details.examples import error_of, ids_by_index
 from pytest_evals.reports.details.gate import gate_lines
 from pytest_evals.reports.escape import cut, tail
@@ -17,6 +18,7 @@ from pytest_evals.reports.github.markdown import code, details, fenced, plain, t
 from pytest_evals.reports.overview.counts import count_lines
 from pytest_evals.reports.overview.remarks import remarks
 from pytest_evals.reports.overview.rows import run_rows, verdict_word
+from pytest_evals.reports.terminal.comparison import change_cells
 
 Changes = Mapping[tuple[str, str], Sequence[DocumentChange]]
 """For each task and gate id, the documents that flipped from correct to wrong."""
@@ -197,10 +199,26 @@ def _comparison(found: Comparison) -> Iterator[str]:
     lines += [f"- not compared: {plain(text)}" for text in found.refused]
     lines += [f"- {plain(text)}" for text in found.warnings]
     yield "\n".join(lines)
+    if found.metrics:
+        heading = (
+            "task",
+            "metric",
+            f"{plain(found.name)}:",
+            "now:",
+            "change:",
+            "90% CI",
+        )
+        yield table(heading, map(_change, found.metrics))
     for word, documents in (("worse", found.worse), ("better", found.better)):
         if documents:
             summary = f"{word} ({len(documents):,})"
             yield details(summary, _documents(f"{word} documents", documents))
+
+
+def _change(one: MetricChange) -> tuple[str, ...]:
+    values = ("-" if x is None else figure(x) for x in (one.before, one.now))
+    name, key = code(one.task), code(one.key.removesuffix(",none"))
+    return (name, key, *map(plain, (*values, *change_cells(one))))
 
 
 def _fitting(sections: Sequence[str], most: int) -> str:

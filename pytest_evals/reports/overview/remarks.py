@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from pytest_evals.core.gate import Outcome
+from pytest_evals.core.comparison import is_environment
+from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.metric import BOOTSTRAP_ITERS, MetricResult
 from pytest_evals.core.result import RunResult
-from pytest_evals.gates.explain import WITHIN_NOISE
+from pytest_evals.gates.explain import is_about_noise
+from pytest_evals.reports.overview.grouping import grouped
 from pytest_evals.reports.overview.rows import COLOURS, verdict_word
 
 
-def remarks(result: RunResult) -> Iterator[tuple[str, Mapping[str, bool]]]:
-    """Yield text and colour of each note: gates that did not plainly pass, metrics that
-    could not be computed, truncated prompts."""
-    for verdict in result.verdicts:
-        gate, outcome = verdict.gate, verdict.outcome
-        is_odd = outcome is not Outcome.PASSED or verdict.early or verdict.change
-        if is_odd or verdict.notes or WITHIN_NOISE in verdict.reason:
-            what = f"{gate.task}::{gate.id} {verdict_word(verdict)}: {verdict.reason}"
-            plain = outcome is Outcome.PASSED
-            text = "; ".join((what, *verdict.notes))
-            yield text, {} if plain else COLOURS[outcome]
+def remarks(
+    result: RunResult, reported: Collection[tuple[str, str]] = ()
+) -> Iterator[tuple[str, Mapping[str, bool]]]:
+    """Yield text and colour of each note: gates that did not pass, metrics that could
+    not be computed, truncated prompts.
+
+    Args:
+        result: The run.
+        reported: Task and id of the gates that are reported in full elsewhere.
+    """
+    yield from _gates(result, reported)
     for group in result.groups:
         for note in group.notes:
             yield f"{group.group.alias or group.group.name}: {note}", {"yellow": True}
@@ -42,6 +44,36 @@ def remarks(result: RunResult) -> Iterator[tuple[str, Mapping[str, bool]]]:
             what = f"{name}: {task.n_cut_short} of {task.n_selected} documents have an "
             what += "answer cut off before its own token limit: the context window was "
             yield what + "full or the server has a lower limit", {"yellow": True}
+
+
+def _gates(
+    result: RunResult, reported: Collection[tuple[str, str]]
+) -> Iterator[tuple[str, Mapping[str, bool]]]:
+    for outcome in Outcome:
+        texts = (
+            _verdict(verdict)
+            for verdict in result.verdicts
+            if verdict.outcome is outcome
+            and (verdict.gate.task, verdict.gate.id) not in reported
+        )
+        plain = outcome is Outcome.PASSED
+        for text in grouped(filter(None, texts)):
+            yield text, {} if plain else COLOURS[outcome]
+    if result.comparison is None:
+        notes = dict.fromkeys(note for v in result.verdicts for note in v.notes)
+        yield from ((note, {}) for note in filter(is_environment, notes))
+
+
+def _verdict(verdict: Verdict) -> str:
+    """Return outcome, reason and notes of a gate; of one that passed only the notes
+    that are not about noise."""
+    notes = [note for note in verdict.notes if not is_environment(note)]
+    if verdict.outcome is Outcome.PASSED and not verdict.early:
+        notes = [note for note in notes if not is_about_noise(note)]
+    else:
+        notes = [verdict.reason, *notes]
+    what = f"{verdict.gate.task}::{verdict.gate.id}: {verdict_word(verdict)}: "
+    return what + "; ".join(notes) if notes else ""
 
 
 def _has_stderr(result: RunResult, method: str) -> bool:

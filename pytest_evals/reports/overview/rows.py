@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 from pytest_evals.core.task import Task
-from pytest_evals.gates.explain import shown_limits
+from pytest_evals.gates.explain import shown_limits, shown_noise
 from pytest_evals.gates.formatting import figure, figure_beside
 from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.overview.hierarchy import ordered
 from pytest_evals.reports.overview.table import TableColumn, TableRow
 
 COLUMNS = (
-    TableColumn(title="task", least=8),
-    TableColumn(title="docs", right=True, drop=5),
-    TableColumn(title="shots", right=True, drop=1),
-    TableColumn(title="filter", drop=2),
-    TableColumn(title="metric", least=11),
+    TableColumn(title="task", rank=4, least=8),
+    TableColumn(title="docs", right=True, rank=5),
+    TableColumn(title="shots", right=True, rank=1),
+    TableColumn(title="filter", rank=2),
+    TableColumn(title="metric", rank=4, least=11),
     TableColumn(title="value", right=True),
-    TableColumn(title="", drop=3),
-    TableColumn(title="gate", drop=4),
+    TableColumn(title="", rank=3),
+    TableColumn(title="gate", rank=6, least=9),
     TableColumn(title="verdict"),
 )
 _WORDS = {
@@ -60,6 +61,8 @@ def _rows(
         facts += [(v.metric, v) for v in judged] or [(metric, None)]
     keys = {metric.key for metric in result.metrics}
     facts += [(v.metric, v) for v in mine if not v.metric or v.metric.key not in keys]
+    claims = {(found and found.key, _claim(v), v.gate.id) for found, v in facts if v}
+    alike = Counter(claim[:2] for claim in claims)
     name = " " * depth + "- " * (depth > 0) + one_line(one.alias or one.name)
     shots = _shots(one) if isinstance(one, Task) else ""
     for i, (found, verdict) in enumerate(facts or [(None, None)]):
@@ -71,8 +74,9 @@ def _rows(
                 one_line(_filter(found)),
                 one_line(found.name if found else _claimed(verdict)),
                 _value(found, verdict),
-                _stderr(found) if verdict is None else shown_limits(verdict),
-                _claim(verdict),
+                shown_noise(found) if verdict is None else shown_limits(verdict),
+                _claim(verdict)
+                + _named(verdict, alike[found and found.key, _claim(verdict)]),
                 verdict_word(verdict),
             ),
             COLOURS[verdict.outcome] if verdict else {},
@@ -124,12 +128,6 @@ def _value(metric: MetricResult | None, verdict: Verdict | None) -> str:
     return figure_beside(metric.estimate.value, verdict.gate.bounds[0].value)
 
 
-def _stderr(metric: MetricResult | None) -> str:
-    if metric is None or metric.estimate is None or metric.estimate.stderr is None:
-        return ""
-    return f"± {figure(metric.estimate.stderr)}"
-
-
 def _claim(verdict: Verdict | None) -> str:
     if verdict is None:
         return ""
@@ -145,6 +143,11 @@ def _claim(verdict: Verdict | None) -> str:
             name = str(gate.published.value)
         return f"{gate.margin} vs {name}"
     return ", ".join(str(bound) for bound in gate.bounds)
+
+
+def _named(verdict: Verdict | None, n_alike: int) -> str:
+    """Return the id of a gate if the task has others with the same claim."""
+    return f" ({one_line(verdict.gate.id)})" if verdict and n_alike > 1 else ""
 
 
 def verdict_word(verdict: Verdict | None) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pytest_evals.reports.escape import cells, cut
+from pytest_evals.reports.escape import cells, cut, middle
 
 _GAP = "  "
 
@@ -24,17 +24,16 @@ class TableColumn:
     """A column.
 
     Args:
-        title: Its heading.
-        right: Whether it is right-aligned.
-        drop: Columns with the lowest number above 0 are removed first if the table is
-            too wide; 0 is never removed.
-        least: Minimum width to which it is truncated if no more columns can be removed;
-            0 is never truncated.
+        title: The heading.
+        right: Whether cells are right-aligned.
+        rank: Order in which columns give way if the table is too wide; 0 is never
+            changed.
+        least: Width down to which cells are shortened; 0 removes the column instead.
     """
 
     title: str
     right: bool = False
-    drop: int = 0
+    rank: int = 0
     least: int = 0
 
 
@@ -49,21 +48,66 @@ class TableRow:
 def table_lines(
     columns: Sequence[TableColumn], rows: Sequence[TableRow], width: int
 ) -> list[TableLine]:
-    """Yield heading and rows, none wider than the terminal. Empty columns are
-    omitted."""
+    """Return heading and rows, none wider than the terminal.
+
+    Empty columns are omitted. Shortened cells lose their middle, and cells that differ
+    stay different.
+    """
     widths = _widths(columns, rows)
-    droppable = sorted((columns[i].drop, i) for i in widths if columns[i].drop)
-    while droppable and _total(widths) > width:
-        del widths[droppable.pop(0)[1]]
-    for i in list(widths):
-        excess = _total(widths) - width
-        if excess > 0 and columns[i].least:
-            widths[i] = max(columns[i].least, widths[i] - excess)
-    heading = TableRow(tuple(column.title for column in columns), {"bold": True})
-    return [
-        TableLine(_text(row, columns, widths, width), row.markup)
-        for row in (heading, *rows)
-    ]
+    _remove(widths, columns, width)
+    for rank in sorted({columns[i].rank for i in widths}):
+        _shrink(
+            widths, {i: columns[i] for i in widths if columns[i].rank == rank}, width
+        )
+    shown = {i: _shortened((row.cells[i] for row in rows), widths[i]) for i in widths}
+    heading = {i: cut(columns[i].title, widths[i]) for i in widths}
+    lines = [TableLine(_text(heading, columns, widths, width), {"bold": True})]
+    for row in rows:
+        texts = {i: shown[i][row.cells[i]] for i in widths}
+        lines.append(TableLine(_text(texts, columns, widths, width), row.markup))
+    return lines
+
+
+def _remove(widths: dict[int, int], columns: Sequence[TableColumn], width: int) -> None:
+    """Remove columns that have no room even if those of a lower rank are shortened."""
+    for i in sorted(widths, key=lambda i: columns[i].rank):
+        rank = columns[i].rank
+        least = {
+            j: min(widths[j], columns[j].least)
+            if columns[j].least and columns[j].rank < rank
+            else widths[j]
+            for j in widths
+        }
+        if rank and not columns[i].least and _total(least) > width:
+            del widths[i]
+
+
+def _shrink(
+    widths: dict[int, int], columns: Mapping[int, TableColumn], width: int
+) -> None:
+    """Shorten these columns until the table fits, the widest first."""
+    while _total(widths) > width:
+        i = max(columns, key=lambda i: widths[i] if columns[i].least else 0)
+        if not columns[i].least or widths[i] <= columns[i].least:
+            return
+        widths[i] -= 1
+
+
+def _shortened(texts: Iterable[str], room: int) -> dict[str, str]:
+    """Return each different text in at most ``room`` terminal columns, all still
+    different."""
+    known = dict.fromkeys(texts)
+    long = [text for text in known if cells(text) > room]
+    kept = {text: text for text in known if cells(text) <= room}
+    # Half from each end, else more of the end in which the texts differ.
+    found: dict[str, str] = {}
+    for head in sorted(range(room), key=lambda head: abs(2 * head - room)):
+        found = {text: middle(text, room, head) for text in long}
+        if len({*found.values(), *kept}) == len(known):
+            return kept | found
+    for n, text in enumerate(found, start=1):
+        found[text] = cut(text, room - len(f"~{n}")) + f"~{n}"
+    return kept | found
 
 
 def table_width(columns: Sequence[TableColumn], rows: Sequence[TableRow]) -> int:
@@ -85,11 +129,13 @@ def _total(widths: Mapping[int, int]) -> int:
 
 
 def _text(
-    row: TableRow, columns: Sequence[TableColumn], widths: Mapping[int, int], width: int
+    texts: Mapping[int, str],
+    columns: Sequence[TableColumn],
+    widths: Mapping[int, int],
+    width: int,
 ) -> str:
     parts = []
     for i, room in widths.items():
-        text = cut(row.cells[i], room)
-        space = " " * (room - cells(text))
-        parts.append(space + text if columns[i].right else text + space)
+        space = " " * (room - cells(texts[i]))
+        parts.append(space + texts[i] if columns[i].right else texts[i] + space)
     return cut(_GAP.join(parts).rstrip(), width)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 from pytest_evals.core.comparison import Comparison, DocumentChange, MetricChange
-from pytest_evals.gates.formatting import figure
-from pytest_evals.reports.escape import cut, one_line
+from pytest_evals.gates.formatting import figure, shown_change
+from pytest_evals.reports.escape import cut, one_line, tail
 from pytest_evals.reports.overview.table import (
     TableColumn,
     TableLine,
@@ -17,19 +16,39 @@ from pytest_evals.reports.overview.table import (
 
 SHOWN = 5
 """Maximum number of documents shown of each kind; the file contains all."""
+_PROMPT, _ANSWER = 60, 40
+"""Maximum characters of a prompt, and of a target or an answer."""
+_DOCUMENTS = (
+    TableColumn(title=""),
+    TableColumn(title="document", rank=3, least=12),
+    TableColumn(title="prompt", rank=1, least=20),
+    TableColumn(title="target", rank=2, least=8),
+    TableColumn(title="was", rank=2, least=8),
+    TableColumn(title="now", rank=2, least=8),
+)
 _GREEN, _RED, _YELLOW = {"green": True}, {"red": True}, {"yellow": True}
 
 
-def comparison_lines(found: Comparison, width: int) -> list[TableLine]:
-    """Yield the changes, at most ``width`` columns wide except for refusals."""
+def comparison_lines(
+    found: Comparison, width: int, *, brief: bool = False
+) -> list[TableLine]:
+    """Return the changes of metrics, then those of documents; at most ``width`` columns
+    wide except for refusals.
+
+    Args:
+        found: The comparison.
+        width: Number of terminal columns.
+        brief: Whether documents are omitted.
+    """
     lines: list[TableLine] = []
     if found.metrics:
         columns = (
-            TableColumn(title="task", least=8),
-            TableColumn(title="metric", least=8),
+            TableColumn(title="task", rank=1, least=8),
+            TableColumn(title="metric", rank=1, least=8),
             TableColumn(title=cut(found.name, 20), right=True),
             TableColumn(title="now", right=True),
             TableColumn(title="change", right=True),
+            TableColumn(title="90% CI"),
         )
         lines += table_lines(columns, [_metric(one) for one in found.metrics], width)
     if found.n_paired:
@@ -37,48 +56,55 @@ def comparison_lines(found: Comparison, width: int) -> list[TableLine]:
         lines.append(
             TableLine(f"{found.n_paired} documents: {n_worse} worse, {n_better} better")
         )
-    lines += _documents("worse", found.worse, width, _RED)
-    lines += _documents("better", found.better, width, _GREEN)
+    lines += [] if brief else _documents(found, width)
     lines += [TableLine(f"not compared: {text}", _RED) for text in found.refused]
     lines += [TableLine(f"warning: {text}", _YELLOW) for text in found.warnings]
     return lines
 
 
 def _metric(one: MetricChange) -> TableRow:
-    change, markup = "-", {}
+    markup = {}
     if one.before is not None and one.now is not None:
         difference = one.now - one.before
-        change = f"{'+' if difference >= 0 else '-'}{figure(abs(difference))}"
         if difference and one.higher_is_better is not None:
             markup = _GREEN if (difference > 0) == one.higher_is_better else _RED
     key = one.key.removesuffix(",none")
-    cells = (one.task, key, _figure(one.before), _figure(one.now), change)
+    cells = (one.task, key, _figure(one.before), _figure(one.now), *change_cells(one))
     return TableRow(tuple(map(one_line, cells)), markup)
+
+
+def change_cells(one: MetricChange) -> tuple[str, str]:
+    """Return the change of a metric and its confidence interval as text."""
+    if one.before is None or one.now is None:
+        return "-", ""
+    change = shown_change(one.now - one.before, "plain")
+    if one.low is None or one.high is None:
+        return change, ""
+    low, high = (shown_change(end, "plain") for end in (one.low, one.high))
+    return change, f"[{low}, {high}]"
 
 
 def _figure(value: float | None) -> str:
     return "-" if value is None else figure(value)
 
 
-def _documents(
-    word: str, changes: Sequence[DocumentChange], width: int, markup: dict[str, bool]
-) -> Iterator[TableLine]:
-    for one in changes[:SHOWN]:
-        yield TableLine(f"{word}: {one_line(one.task)}[{one_line(one.id)}]", markup)
-        facts = {
-            "prompt": _tail(one.prompt, width - 10),
-            "target": one.target,
-            "was": one.before,
-            "now": one.now,
-        }
-        for name, text in facts.items():
-            yield TableLine(f"  {name:<8}{cut(one_line(text), width - 10)}")
-    if len(changes) > SHOWN:
-        yield TableLine(f"and {len(changes) - SHOWN} more {word}")
+def _documents(found: Comparison, width: int) -> Iterator[TableLine]:
+    kinds = (("worse", found.worse, _RED), ("better", found.better, _GREEN))
+    rows = [
+        TableRow((word, *map(one_line, _cells(one))), markup)
+        for word, changes, markup in kinds
+        for one in changes[:SHOWN]
+    ]
+    if rows:
+        yield from table_lines(_DOCUMENTS, rows, width)
+    for word, changes, _ in kinds:
+        if len(changes) > SHOWN:
+            yield TableLine(f"and {len(changes) - SHOWN} more {word}")
 
 
-def _tail(prompt: Any, width: int) -> str:
-    """Return the end of a prompt, which contains the question."""
-    text = prompt if isinstance(prompt, str) else str(prompt[-1].get("content", ""))
-    text = one_line(text)
-    return text if len(text) <= width else "…" + text[len(text) - width + 1 :]
+def _cells(one: DocumentChange) -> Iterator[str]:
+    yield f"{one.task}[{one.id}]"
+    asked = one.prompt if isinstance(one.prompt, str) else one.prompt[-1]["content"]
+    yield tail(asked, _PROMPT)
+    for text in (one.target, one.before, one.now):
+        yield cut(text, _ANSWER)

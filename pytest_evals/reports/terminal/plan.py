@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from pytest_evals.core.run_plan import GatePlan, RunPlan, TaskPlan
 from pytest_evals.reports.escape import one_line
+from pytest_evals.reports.overview.grouping import grouped
 from pytest_evals.reports.overview.progress import duration
 from pytest_evals.reports.overview.table import (
     TableColumn,
@@ -16,21 +17,21 @@ from pytest_evals.reports.overview.table import (
 )
 
 _TASKS = (
-    TableColumn(title="task", least=8),
+    TableColumn(title="task", rank=3, least=8),
     TableColumn(title="docs", right=True),
     TableColumn(title="requests", right=True),
-    TableColumn(title="prompts", right=True, drop=2),
+    TableColumn(title="prompts", right=True, rank=2),
     TableColumn(title="stored", right=True),
-    TableColumn(title="time", right=True, drop=1),
+    TableColumn(title="time", right=True, rank=1),
 )
 _GATES = (
-    TableColumn(title="gate", least=12),
-    TableColumn(title="claim", least=10, drop=1),
-    TableColumn(title="last", right=True, drop=3),
+    TableColumn(title="gate", rank=5, least=12),
+    TableColumn(title="claim", rank=1),
+    TableColumn(title="last", right=True, rank=3),
     TableColumn(title="detects*", right=True),
     TableColumn(title="false positive", right=True),
-    TableColumn(title="needs", right=True, drop=4),
-    TableColumn(title="reads", right=True, drop=2),
+    TableColumn(title="needs", right=True, rank=4),
+    TableColumn(title="reads", right=True, rank=2),
 )
 
 
@@ -43,10 +44,13 @@ def plan_lines(forecast: RunPlan, width: int) -> list[TableLine]:
         lines += [TableLine(text) for text in _remarks(forecast)]
         for why, names in _uncomputed(forecast).items():
             lines += _wrapped(f"- {', '.join(names)}: {why}", width)
-    for one in forecast.gates:
-        if one.warning:
-            where = f"{one.gate.task}::{one.gate.id}"
-            lines += _warning(f"{where}: {one.warning}", width)
+    warnings = (
+        f"{one.gate.task}::{one.gate.id}: {one.warning}"
+        for one in forecast.gates
+        if one.warning
+    )
+    for text in grouped(warnings):
+        lines += _warning(text, width)
     for task in forecast.tasks:
         if task.n_faults:
             noun = "document" + "s" * (task.n_faults > 1)

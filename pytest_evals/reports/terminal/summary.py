@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pytest_evals.core.result import RunResult
-from pytest_evals.reports.escape import cut, one_line
+from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.overview.counts import count_lines
 from pytest_evals.reports.overview.remarks import remarks
 from pytest_evals.reports.overview.rows import COLUMNS, run_rows
@@ -17,17 +17,23 @@ from pytest_evals.reports.overview.table import (
     table_width,
 )
 
-_LONGEST_KEY = 24
-"""Maximum terminal columns of a metric with its filter; the metric comes first."""
 
-
-def summary_lines(result: RunResult, width: int, path: str = "") -> list[TableLine]:
+def summary_lines(
+    result: RunResult,
+    width: int,
+    path: str = "",
+    *,
+    reported: Collection[tuple[str, str]] = (),
+    brief: bool = False,
+) -> list[TableLine]:
     """Yield the summary, at most ``width`` columns wide except for paths.
 
     Args:
         result: The run.
         width: Number of terminal columns.
         path: Folder of the results, empty if they were not written.
+        reported: Task and id of the gates that are reported in full elsewhere.
+        brief: Whether counts and times are omitted.
     """
     lines = []
     if result.partial:
@@ -37,9 +43,9 @@ def summary_lines(result: RunResult, width: int, path: str = "") -> list[TableLi
         if table_width(COLUMNS, rows) > width:
             rows = [_with_filter(row) for row in rows]
         lines += table_lines(COLUMNS, rows, width)
-    for text, markup in remarks(result):
+    for text, markup in remarks(result, reported):
         lines += _wrapped(text, width, markup)
-    for text in count_lines(result):
+    for text in () if brief else count_lines(result):
         lines += _wrapped(text, width, {})
     if path:
         lines.append(TableLine(f"results: {one_line(path)}"))
@@ -50,7 +56,7 @@ def _with_filter(row: TableRow) -> TableRow:
     """Append the filter to its metric, ``exact_match,strict-match``, instead of a
     separate column."""
     *before, name, metric, value, error, claim, word = row.cells
-    key = cut(f"{metric},{name}", _LONGEST_KEY) if name else metric
+    key = f"{metric},{name}" if name else metric
     return TableRow((*before, "", key, value, error, claim, word), row.markup)
 
 

@@ -32,13 +32,10 @@ def test_a_failed_gate_tells_claim_numbers_examples_and_commands(make):
         text(verdict, result)
         == f"""\
 acc 0.250 is not >= 0.75 (1 of 4)
+evals/gsm8k.yaml:31
 
-evals/gsm8k.yaml:31:
-
-    - acc >= 0.75
-
-E   It is 0.500 beyond the threshold; 2 more correct answers would have passed.
-E   acc,none: standard error 0.250 (analytic) over 4 documents.
+E   2 more correct answers would have passed.
+E   acc,none: 90% CI [0.013, 0.751] over 4 documents
 E   documents: 1 correct, 3 wrong; 4 of 1172 were selected.
 
   wrong
@@ -69,10 +66,7 @@ def test_an_invalid_gate_shows_the_documents_without_a_score(make):
         text(verdict, result)
         == """\
 invalid: no document has a score (4 errored)
-
-evals/gsm8k.yaml:31:
-
-    - acc >= 0.75
+evals/gsm8k.yaml:31
 
 !   The gate could not be evaluated; this is not a statement about the model.
 !   documents: 4 errored; 4 in all.
@@ -93,9 +87,6 @@ evals/gsm8k.yaml:31:
 
 def test_documents_that_must_pass_are_the_examples(make):
     records = [make.record(i, i == 0, prompt=f"Q{i}", text="no") for i in range(3)]
-    result = make.result(
-        make.task(ids=IDS), records=records, n=3, n_correct=1, n_wrong=2
-    )
     gate = make.gate("{must_pass: [a, b]}", must_pass=("a", "b"))
     reason = "1 of 2 documents wrong: b"
     verdict = make.verdict(gate, "failed", reason=reason, documents=("b",), n_short=1)
@@ -103,10 +94,9 @@ def test_documents_that_must_pass_are_the_examples(make):
         text(verdict, make.result(make.task(ids=IDS), records=records, n=4))
         == """\
 1 of 2 documents wrong: b
+evals/gsm8k.yaml:31
 
-evals/gsm8k.yaml:31:
-
-    - {must_pass: [a, b]}
+E   1 more correct answer would have passed.
 
   wrong
     gsm8k[b]
@@ -117,7 +107,6 @@ evals/gsm8k.yaml:31:
     pytest evals/gsm8k.yaml::gsm8k
     pytest 'evals/gsm8k.yaml::gsm8k[b]' -v"""
     )
-    assert "E   documents: 1 correct, 2 wrong; 3 in all." in text(verdict, result)
 
 
 def test_nothing_of_a_hostile_task_or_document_reaches_the_terminal(make):

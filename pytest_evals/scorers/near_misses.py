@@ -1,0 +1,211 @@
+"""Near misses: why answers are counted as wrong although the model may know better, and
+the change of the task file that would help.
+
+Each cause is checked with the operation that its remedy performs, so an answer counts
+only if the remedy makes it equal to a target.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+NUMBER = r"-?\d+(?:\.\d+)?"
+LETTER = r"\b[A-Z]\b"
+MARKDOWN = r"(?s)^\s*(?:```\w*\n|[*_`#]+\s*)?(.*?)(?:\n?```|[*_`]+)?\s*$"
+MAX_LINES = 3
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_LEAST_SHARE = {"number": 0.3, "letter": 0.5}
+"""Share of the wrong answers from which on an extraction is proposed: a single letter
+often equals the target by chance."""
+_LEAST = 2
+_LEAST_CUT = 0.1
+_ALIKE, _SAME_CHOICE = 3, 10
+"""Documents from which on equal answers, or equal choices, are reported."""
+_ORDINALS = ("first", "second", "third", "fourth", "fifth")
+
+
+class Answer(NamedTuple):
+    """The answer to a document.
+
+    Args:
+        text: The answer as the metric compares it; ``None`` for a choice.
+        targets: The reference answers.
+        is_wrong: Whether the metric counts it as wrong.
+        is_cut: Whether it ended at its limit of tokens.
+        choice: Position of the choice with the highest log-probability.
+    """
+
+    text: str | None
+    targets: tuple[str, ...]
+    is_wrong: bool
+    is_cut: bool = False
+    choice: int | None = None
+
+
+class _Cause(NamedTuple):
+    """A difference between an answer and its target, and how it is removed.
+
+    Args:
+        name: Key of its remedy.
+        answer: Applied to the answer.
+        target: Applied to the target by the same remedy.
+    """
+
+    name: str
+    answer: Callable[[str], str]
+    target: Callable[[str], str] = str
+
+
+def _matched(pattern: str, position: int) -> Callable[[str], str]:
+    regex = re.compile(pattern)
+
+    def found(text: str) -> str:
+        matches: list[str] = regex.findall(text)
+        return matches[position].strip() if matches else ""
+
+    return found
+
+
+def _without_punctuation(text: str) -> str:
+    return text.translate(_PUNCTUATION)
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]
+
+
+_FORM = (
+    _Cause("whitespace", str.strip),
+    _Cause("case", str.lower, str.lower),
+    _Cause("punctuation", _without_punctuation, _without_punctuation),
+)
+_STOP = _Cause("stop", _first_line)
+_PRECISE: tuple[tuple[_Cause, ...], ...] = (
+    *((one,) for one in _FORM[:2]),
+    # Before punctuation, of which Markdown is a part.
+    (_Cause("markdown", _matched(MARKDOWN, 0)),),
+    *(ones for n in (1, 2, 3) for ones in combinations(_FORM, n)),
+    (_Cause("target", str.strip, str.strip),),
+    (_STOP,),
+    *((_STOP, *ones) for n in (1, 2, 3) for ones in combinations(_FORM, n)),
+)
+"""Causes of which a single wrong answer is evidence, the simplest first."""
+_EXTRACTIONS = (
+    _Cause("last number", _matched(NUMBER, -1)),
+    _Cause("first number", _matched(NUMBER, 0)),
+    _Cause("last letter", _matched(LETTER, -1)),
+    _Cause("first letter", _matched(LETTER, 0)),
+)
+
+
+def near_misses(
+    answers: Sequence[Answer], remedies: Mapping[str, str] | None = None
+) -> list[str]:
+    """Return the likely causes of wrong answers, the most frequent first, with counts.
+
+    Args:
+        answers: The answers to all documents of a task.
+        remedies: Cause → how the task file removes it, in its own dialect.
+    """
+    wrong = [one for one in answers if one.is_wrong]
+    if not wrong:
+        return []
+    constant = next(_constant(answers), "")
+    if constant:
+        return [constant]
+    return [
+        _with_remedy(f"{n:,} of {len(wrong):,} wrong answers {what}", names, remedies)
+        for names, what, n in _causes(answers, wrong)
+    ][:MAX_LINES]
+
+
+def _causes(
+    answers: Sequence[Answer], wrong: Sequence[Answer]
+) -> Iterator[tuple[tuple[str, ...], str, int]]:
+    """Yield names of causes, their description, and the number of wrong answers."""
+    kept = [one for one in answers if not one.is_wrong and _matches(one, ())]
+    counts: Counter[tuple[str, ...]] = Counter()
+    rest = []
+    for one in wrong:
+        causes = next((c for c in _PRECISE if _matches(one, c)), None)
+        if causes is None:
+            rest.append(one)
+        else:
+            counts[tuple(cause.name for cause in causes)] += 1
+    by_name = {tuple(cause.name for cause in causes): causes for causes in _PRECISE}
+    for names, n in counts.most_common():
+        if all(_matches(one, by_name[names]) for one in kept):
+            yield names, _described(names), n
+    found = {
+        cause: sum(_matches(one, (cause,)) for one in rest) for cause in _EXTRACTIONS
+    }
+    best = max(found, key=lambda cause: found[cause])
+    n, kind = found[best], best.name.split()[1]
+    is_safe = all(_matches(one, (best,)) for one in kept)
+    if is_safe and n >= max(_LEAST, _LEAST_SHARE[kind] * len(wrong)):
+        yield (best.name,), f"equal the target if the {best.name} is taken", n
+        rest = [one for one in rest if not _matches(one, (best,))]
+    n = sum(one.is_cut for one in rest)
+    if n and n >= _LEAST_CUT * len(wrong):
+        yield ("limit",), "were cut off at their token limit", n
+
+
+def _matches(one: Answer, causes: Sequence[_Cause]) -> bool:
+    """Return whether an answer equals a target once these differences are removed."""
+    text, targets = one.text, list(one.targets)
+    if text is None:
+        return False
+    for cause in causes:
+        text, targets = cause.answer(text), [*map(cause.target, targets)]
+    return bool(text) and text in targets
+
+
+def _described(names: Sequence[str]) -> str:
+    if names == ("target",):
+        return "differ from the target by whitespace of the target only"
+    if names == ("markdown",):
+        return "equal the target without their Markdown"
+    form = _listed(names[names[0] == "stop" :])
+    if names[0] != "stop":
+        return f"differ from the target by {form} only"
+    and_form = f", apart from {form}" if form else ""
+    return f"go on after a first line that equals the target{and_form}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Return ``a``, ``a and b`` or ``a, b and c``."""
+    *others, last = words or ("",)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _constant(answers: Sequence[Answer]) -> Iterator[str]:
+    """Yield that all answers are equal although the targets differ."""
+    targets = {one.targets for one in answers}
+    texts = {one.text for one in answers}
+    choices = {one.choice for one in answers}
+    n = len(answers)
+    if len(targets) < 2 or len(texts) > 1 or len(choices) > 1:
+        return
+    (text,), (choice,) = texts, choices
+    if text is not None and n >= _ALIKE:
+        shown = repr(text if len(text) <= 40 else f"{text[:39]}…")
+        what = f"are {shown}" if text.strip() else "are empty"
+        yield f"all {n:,} answers {what}, although the targets differ"
+    elif choice is not None and n >= _SAME_CHOICE:
+        name = _ORDINALS[choice] if choice < len(_ORDINALS) else f"{choice + 1}th"
+        yield (
+            f"the {name} choice is chosen for all {n:,} documents, although the "
+            "targets differ"
+        )
+
+
+def _with_remedy(
+    text: str, names: Sequence[str], remedies: Mapping[str, str] | None
+) -> str:
+    found = [(remedies or {}).get(name, "") for name in names]
+    return f"{text}; {_listed(found)}" if all(found) else text
