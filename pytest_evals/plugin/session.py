@@ -87,7 +87,9 @@ class EvalSession:
             hooked=hooks_of(config),
             raises=options.validate,
         )
-        inference = Inference(answers_of(config), options.max_errors, self._on_answer)
+        answers = answers_of(config)
+        answers.on_load = self._on_load
+        inference = Inference(answers, options.max_errors, self._on_answer)
         self.progress: Progress | None = None
         """The progress line, while documents run."""
         self.models = Models(inference)
@@ -114,6 +116,10 @@ class EvalSession:
         """Files that were reached through groups."""
         self.folders: dict[Path, pytest.Directory] = {}
         """Folders of such files, if pytest has not collected them itself."""
+
+    def _on_load(self, name: str) -> None:
+        if self.progress is not None:
+            self.progress.loading(name)
 
     def _on_answer(self) -> None:
         if self.progress is not None:

@@ -3,7 +3,7 @@ and which are reused."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -12,6 +12,7 @@ from pytest_evals.core.request import Render
 from pytest_evals.core.response_contract import as_model, described
 from pytest_evals.core.result import Reuse
 from pytest_evals.errors import EvalsError, ModelError, OptionError
+from pytest_evals.masking.values import masked_text
 from pytest_evals.models.registry import (
     ModelHook,
     answering,
@@ -50,6 +51,8 @@ class CachedModels:
         self._stored: list[StoredModel] = []
         self._note = ""
         self._is_closed = not opens
+        self.on_load: Callable[[str], None] = lambda name: None
+        """Called with the name of a model before it is loaded."""
 
     def named(self, text: str) -> Model:
         """The model of a spec, with the cache in front of it.
@@ -67,14 +70,14 @@ class CachedModels:
             return self.given(hooked)
         spec = parse_spec(text)
         if self._cache == "off":
-            return open_model(spec)
+            return self._load(spec)
         fingerprint = self._fingerprint(spec)
         if fingerprint is None:
             self._refuse_cache_only(text)
-            return self.given(open_model(spec))
+            return self.given(self._load(spec))
 
         def open_same() -> Model:
-            model = open_model(spec)
+            model = self._load(spec)
             if self._fingerprint(spec) != fingerprint:
                 raise ModelError(
                     f"the files of {spec} changed while the model was opened\n"
@@ -97,6 +100,10 @@ class CachedModels:
                 model.close()
                 raise
         return model
+
+    def _load(self, spec: ModelSpec) -> Model:
+        self.on_load(masked_text(str(spec)))
+        return open_model(spec)
 
     @property
     def opens_itself(self) -> bool:

@@ -112,7 +112,7 @@ def _answers(rows: Iterable[Row], key: str) -> Iterator[Answer]:
 
 def _text(row: Row) -> str:
     """Return the answer as the metric compares it."""
-    filtered = row.get("filtered_resps") or ()
+    filtered: list[Any] = row.get("filtered_resps") or []
     if len(filtered) == 1 and isinstance(filtered[0], str):
         return filtered[0]
     return str(row.get("answer", ""))

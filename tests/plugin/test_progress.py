@@ -24,3 +24,37 @@ def test_a_log_has_no_empty_lines_around_it(suite, monkeypatch, option):
     else:
         assert lines[-1].startswith("evals/quiz.yaml .")
         assert lines[-1].endswith("[100%]")
+
+
+def test_a_log_has_a_line_for_each_tenth_of_the_documents(suite, monkeypatch):
+    monkeypatch.setattr("pytest_evals.plugin.models.progress.LEAST_S", 0.0)
+    suite.pytester.makeconftest(
+        """
+        import pytest
+        from pytest_evals import Response
+
+        class Known:
+            name = "known"
+
+            def answer(self, requests):
+                for position, request in enumerate(requests):
+                    yield position, Response(text="a", n_tokens=1)
+
+        @pytest.hookimpl
+        def pytest_evals_open_model(spec, config):
+            return Known() if spec == "mine:x" else None
+        """
+    )
+    shown = [
+        line.split(" · ")[1]
+        for line in suite.run("evals", "--model=mine:x").outlines
+        if line.startswith("evals: ") and "documents · " in line
+    ]
+    assert shown == [f"{n}0 %" for n in range(1, 11)]
+
+
+def test_canned_answers_have_no_tokens_per_second(suite, monkeypatch):
+    monkeypatch.setattr("pytest_evals.plugin.models.progress.HEARTBEAT_S", 0.0)
+    result = suite.run("evals")
+    result.stdout.no_fnmatch_line("*tokens/s*")
+    result.stdout.fnmatch_lines(["evals: 10/10 documents*", "time: *"])

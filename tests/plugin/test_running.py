@@ -368,7 +368,7 @@ def test_an_interrupted_run_says_what_is_scored_and_stored_and_how_to_go_on(
     n_scored, n_stored = map(int, re.search(told, output).groups())
     assert (1 <= n_scored <= 3 * n, n_stored) == (True, 3 * n)
     again = " ".join(["pytest", "evals", *arguments, "--evals-cache=use"])
-    assert f"to go on (only what is missing is asked): {again}\n" in output
+    assert f"to continue (stored responses are reused): {again}\n" in output
     left = 10 - n_scored
     assert (f", {left} not scored\n" in output) == (arguments != ("-q",))
     assert f" {left} not scored in " in output
@@ -394,7 +394,7 @@ def test_an_interrupted_run_that_stores_nothing_says_so(suite):
     process.send_signal(signal.SIGINT)
     output = process.communicate()[0]
     assert "interrupted: 3 of 10 documents scored; 0 responses stored\n" in output
-    assert "to run again (nothing is stored, so that everything is asked): " in output
+    assert "to run again (no responses are stored): " in output
 
 
 def test_results_that_cannot_be_written_any_more_are_said_and_numbers_are_shown(suite):

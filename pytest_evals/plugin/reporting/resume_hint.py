@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
 INTERRUPTED = "interrupted"
-"""What ``partial`` says of such a run."""
+"""The value of ``partial`` for such a run."""
 _REFRESH = "--evals-cache=refresh"
 
 
@@ -38,9 +38,9 @@ def write_going_on(session: EvalSession, terminal: pytest.TerminalReporter) -> N
         f"{responses}",
         yellow=True,
     )
-    way = "to go on (only what is missing is asked)"
+    way = "to continue (stored responses are reused)"
     if not n_stored:
-        way = "to run again (nothing is stored, so that everything is asked)"
+        way = "to run again (no responses are stored)"
     terminal.write_line(f"{way}: {_command(session)}")
 
 
@@ -65,7 +65,7 @@ def count_unscored(session: EvalSession, terminal: pytest.TerminalReporter) -> N
 
 
 class _Unscored:
-    """Stands for a report."""
+    """A report without content, for pytest's counts."""
 
     count_towards_summary = True
 

@@ -20,11 +20,13 @@ def ids_by_index(result: TaskResult) -> Mapping[int, str]:
 
 
 def example_lines(record: Record, indent: str) -> list[str]:
-    """Yield prompt, answer and target, if available; each on one line."""
+    """Return prompt, answer, target and the judge's reason, if available; each on one
+    line."""
     facts = {
         "prompt": tail(prompt_of(record), _PROMPT),
         "answer": cut(_answer(record), _ANSWER),
         "target": cut(_target(record), _ANSWER),
+        "reason": cut(_reason(record), _PROMPT),
     }
     return [f"{indent}{name:8}{text}" for name, text in facts.items() if text]
 
@@ -62,6 +64,11 @@ def _answer(record: Record) -> str:
             cause = " (stopped at the limit of tokens)"
             return f"{response.text!r}{cause * (response.finish == 'length')}"
     return ""
+
+
+def _reason(record: Record) -> str:
+    """Return the explanation of the first score that has one."""
+    return next((s.explanation for s in record.scores if s.explanation), "")
 
 
 def _target(record: Record) -> str:

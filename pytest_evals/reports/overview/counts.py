@@ -8,13 +8,13 @@ from typing import Any
 
 from pytest_evals.core.gate import Outcome
 from pytest_evals.core.result import RunResult, TaskResult
-from pytest_evals.reports.overview.progress import duration
+from pytest_evals.reports.overview.progress import duration, has_speed
 
 
 def count_lines(result: RunResult) -> Iterator[str]:
     """Yield the lines; empty ones are omitted."""
-    for say in (_documents, _gates, _prompts, _tokens, _responses, _usage, _time):
-        text = say(result)
+    for line in (_documents, _gates, _prompts, _tokens, _responses, _usage, _time):
+        text = line(result)
         if text:
             yield text
 
@@ -31,8 +31,8 @@ def _documents(result: RunResult) -> str:
         counts["unscored"] += task.n_unscored
         counts[missing] += task.n_missing
         counts["excluded from metrics"] += task.n_excluded
-    told = ", ".join(f"{n:,} {word}" for word, n in counts.items() if n)
-    return f"documents: {told or 'none'}"
+    parts = ", ".join(f"{n:,} {word}" for word, n in counts.items() if n)
+    return f"documents: {parts or 'none'}"
 
 
 def _neither(task: TaskResult) -> int:
@@ -47,8 +47,8 @@ def _neither(task: TaskResult) -> int:
 
 def _gates(result: RunResult) -> str:
     counts = Counter(verdict.outcome for verdict in result.verdicts)
-    told = [f"{counts[outcome]} {outcome.value}" for outcome in Outcome]
-    return f"gates: {', '.join(t for t in told if t[0] != '0')}" if counts else ""
+    parts = [f"{counts[outcome]} {outcome.value}" for outcome in Outcome]
+    return f"gates: {', '.join(t for t in parts if t[0] != '0')}" if counts else ""
 
 
 def _prompts(result: RunResult) -> str:
@@ -56,9 +56,9 @@ def _prompts(result: RunResult) -> str:
     missing token there changes every metric."""
     begin = " ".join(map(repr, result.model_info.get("first_tokens") or ()))
     rule = result.model_info.get("bos_rule")
-    told = [f"begin {begin}"] if begin else []
-    told += [f"BOS token {rule}"] if rule else []
-    return f"prompts: {'; '.join(told)}" if told else ""
+    parts = [f"begin {begin}"] if begin else []
+    parts += [f"BOS token {rule}"] if rule else []
+    return f"prompts: {'; '.join(parts)}" if parts else ""
 
 
 def _tokens(result: RunResult) -> str:
@@ -72,15 +72,15 @@ def _tokens(result: RunResult) -> str:
 def _responses(result: RunResult) -> str:
     """Describe cached responses; empty if there are none."""
     reuse = result.reuse
-    told = []
+    parts = []
     if reuse.n_asked:
-        told.append(f"{reuse.n_asked:,} sent")
+        parts.append(f"{reuse.n_asked:,} sent")
     if reuse.n_reused:
         took = f" (originally took {duration(reuse.elapsed_s)})"
-        told.append(f"{reuse.n_reused:,} reused from the store{took}")
+        parts.append(f"{reuse.n_reused:,} reused from the store{took}")
     if reuse.note:
-        told.append(f"none stored, because {reuse.note}")
-    return f"responses: {', '.join(told)}" if told else ""
+        parts.append(f"none stored, because {reuse.note}")
+    return f"responses: {', '.join(parts)}" if parts else ""
 
 
 def _usage(result: RunResult) -> str:
@@ -90,9 +90,9 @@ def _usage(result: RunResult) -> str:
 def _time(result: RunResult) -> str:
     tokens = sum(task.n_prompt_tokens + task.n_tokens for task in result.tasks)
     if result.reuse.n_asked or result.reuse.n_reused:
-        tokens = result.reuse.n_tokens  # what was stored says nothing of today's speed
+        tokens = result.reuse.n_tokens  # stored responses took no time
     speed = ""
-    if result.model_s > 0 and tokens:
+    if result.model_s > 0 and tokens and has_speed(result.model):
         speed = f" ({tokens / result.model_s:,.0f} tokens/s)"
     model = f"{duration(result.model_s)} in the model{speed}"
     return f"time: {model}, {duration(result.elapsed_s)} in all"
@@ -108,19 +108,19 @@ def usage_line(info: Mapping[str, Any]) -> str:
     usage = info.get("usage")
     if not isinstance(usage, Mapping):
         return ""
-    told = []
+    parts = []
     again = usage.get("retried")
     if isinstance(again, Mapping) and again:
         ordered = sorted(again.items(), key=lambda one: -one[1])
         reasons = ", ".join(f"{why} ({n})" for why, n in ordered)
         n, n_all = int(usage.get("retries", 0)), int(usage.get("requests", 0))
-        told.append(f"{n:,} of {n_all:,} requests were sent again: {reasons}")
+        parts.append(f"{n:,} of {n_all:,} requests were sent again: {reasons}")
     if "cost" in usage:
         n_in, n_out = (
             int(usage.get(f"{name}_tokens", 0)) for name in ("prompt", "completion")
         )
-        told.append(
+        parts.append(
             f"cost {usage['cost']:.4f} for {n_in:,} tokens of prompts and {n_out:,} of "
             "answers"
         )
-    return f"server: {'; '.join(told)}" if told else ""
+    return f"server: {'; '.join(parts)}" if parts else ""

@@ -7,6 +7,11 @@ _TELLING = 0.02
 include the model's warm-up."""
 
 
+def has_speed(model: str) -> bool:
+    """Return whether tokens per second say anything: not for canned answers."""
+    return not model.startswith("scripted:")
+
+
 def progress_line(
     n_answered: int, n_documents: int, n_tokens: int, elapsed_s: float, model_s: float
 ) -> str:

@@ -38,7 +38,8 @@ def summary_lines(
     lines = []
     if result.partial:
         lines += _wrapped(f"partial run: {result.partial}", width, {"yellow": True})
-    rows = list(run_rows(result))
+    n_scored = sum(m.n_scored for task in result.tasks for m in task.metrics)
+    rows = list(run_rows(result)) if n_scored or not result.partial else []
     if rows:
         if table_width(COLUMNS, rows) > width:
             rows = [_with_filter(row) for row in rows]

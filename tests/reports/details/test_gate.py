@@ -1,6 +1,9 @@
 """Texts of gates that are not green, whole; written by hand after the rules for
 messages: what, where, numbers, examples, commands, and never a traceback."""
 
+from dataclasses import replace
+
+from pytest_evals.reports.details.examples import example_lines
 from pytest_evals.reports.details.gate import gate_lines
 
 IDS = ("a", "b", "c", "d")
@@ -122,3 +125,15 @@ def test_nothing_of_a_hostile_task_or_document_reaches_the_terminal(make):
     )
     lines = gate_lines(verdict, make.result(task, metric, records=records, n=1))
     assert all(line.isprintable() for line in lines)
+
+
+def test_an_example_shows_the_reason_of_a_judge_and_space_around_an_answer(make):
+    record = make.record(0, False, prompt="Q", text="x", gold="7")
+    score = replace(record.scores[0], answer=" 7", explanation="It is late.\nSo no.")
+    record = replace(record, scores=(score,))
+    assert example_lines(record, "") == [
+        "prompt  Q",
+        "answer  ' 7'",
+        "target  7",
+        "reason  It is late.⏎So no.",
+    ]
