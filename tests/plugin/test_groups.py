@@ -121,7 +121,7 @@ def test_documents_that_were_not_run_are_counted_of_those_with_the_metric(mixed)
         [
             "all *20 *exact_match *passed",
             " *9/10 *acc *skipped",
-            "all::acc: skipped: 9 of 10 documents were run; indicative value 0.778",
+            "all::acc skipped: 9 of 10 documents were run; indicative value 0.778",
         ]
     )
     limited = mixed.run("evals/all.yaml", "--evals-limit=4")

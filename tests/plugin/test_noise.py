@@ -24,7 +24,7 @@ def test_open_verdict_is_what_the_policy_says(suite, policy, ret, outcomes, work
     assert done.ret == ret
     assert done.parseoutcomes() == outcomes
     done.stdout.fnmatch_lines(
-        ["*quiz::exact_match inconclusive: 0.800: the 90% CI [[]*"]
+        ["*exact_match *0.800: the 90% CI [[]*"]
     )
     (gate,) = suite.results()["gates"]
     assert (gate["outcome"], gate["over"]) == ("inconclusive", "population")

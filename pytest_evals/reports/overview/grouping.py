@@ -28,11 +28,17 @@ def grouped(texts: Iterable[str]) -> list[str]:
 
 
 def _line(ones: list[tuple[str, str]]) -> str:
-    subject, cause = ones[0]
+    first, cause = ones[0]
     subjects = [*dict.fromkeys(subject for subject, _ in ones)]
-    named = ", ".join(subjects[:_SHOWN])
+    names = [subject.partition(" ")[0] for subject in subjects]
+    words = {subject.partition(" ")[2] for subject in subjects}
+    # "a failed" and "b failed" are "a, b failed".
+    has_one = len(words) == 1
+    named = ", ".join((names if has_one else subjects)[:_SHOWN])
     if len(subjects) > _SHOWN:
         named += f" and {len(subjects) - _SHOWN} more"
-    if len({cause for _, cause in ones}) > 1:
-        named += f" (numbers of {subject})"
+    if has_one:
+        named = f"{named} {words.pop()}".rstrip()
+    if len({text for _, text in ones}) > 1:
+        named += f" (numbers of {first.partition(' ')[0]})"
     return f"{named}: {cause}" if named else cause

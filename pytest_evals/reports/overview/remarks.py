@@ -72,7 +72,7 @@ def _verdict(verdict: Verdict) -> str:
         notes = [note for note in notes if not is_about_noise(note)]
     else:
         notes = [verdict.reason, *notes]
-    what = f"{verdict.gate.task}::{verdict.gate.id}: {verdict_word(verdict)}: "
+    what = f"{verdict.gate.task}::{verdict.gate.id} {verdict_word(verdict)}: "
     return what + "; ".join(notes) if notes else ""
 
 

@@ -65,8 +65,8 @@ def test_a_wide_terminal_shows_everything(run):
         "           >= 0.98      INVALID",
         "                  200                           must pass        -"
         "           2 documents  passed",
-        "gsm8k::exact_match: FAILED: 0.7500 is not >= 0.7501",
-        "refusals::refused: INVALID: 3 of 200 …",
+        "gsm8k::exact_match FAILED: 0.7500 is not >= 0.7501",
+        "refusals::refused INVALID: 3 of 200 …",
         "gsm8k: 2 of 200 documents did not fit into the model; their prompts were cut",
         "documents: 345 correct, 52 wrong, 3 errored",
         "gates: 1 passed, 1 failed, 1 invalid",
@@ -221,7 +221,7 @@ def test_a_gate_without_its_metric_still_has_a_row(make):
     assert shown(run, 80)[1:4] == [
         "gsm8k   200      0  acc     0.500",
         "        200         f1          -  >= 0.75  INVALID",
-        "gsm8k::f1: INVALID: no metric called 'f1'",
+        "gsm8k::f1 INVALID: no metric called 'f1'",
     ]
 
 
