@@ -174,7 +174,7 @@ def _described(names: Sequence[str]) -> str:
     if names[0] != "stop":
         return f"differ from the target by {form} only"
     and_form = f", apart from {form}" if form else ""
-    return f"go on after a first line that equals the target{and_form}"
+    return f"continue after a first line that equals the target{and_form}"
 
 
 def _listed(words: Sequence[str]) -> str:

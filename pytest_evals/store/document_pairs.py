@@ -405,7 +405,7 @@ def _change(task: str, old: Row, new: Row) -> DocumentChange:
 
 def _environment(before: Side, now: Side) -> tuple[str, ...]:
     """Return a note about the differences in hardware and libraries, which change
-    numbers slightly; nothing if there are none."""
+    numbers slightly; empty if nothing differs."""
     found = "; ".join(_machine_changes(before, now))
     return (f"{ENVIRONMENT}{found}",) if found else ()
 

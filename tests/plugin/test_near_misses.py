@@ -124,7 +124,7 @@ WRONG = "of {n} wrong answers"
         ),
         (
             [("7\nQuestion: 2+2=", "7"), ("8\nQuestion: 1+1=", "8")],
-            "2 of 2 wrong answers go on after a first line that equals the target; "
+            "2 of 2 wrong answers continue after a first line that equals the target; "
             r'add "\n" to until in generation_kwargs',
             lambda config, _: stop(config),
         ),

@@ -27,11 +27,11 @@ def right(text):
         ("7", " 7", "differ from the target by whitespace of the target only"),
         ("**7**", "7", "equal the target without their Markdown"),
         ("```python\nx = 1\n```", "x = 1", "equal the target without their Markdown"),
-        ("7\nQ: 2+2=", "7", "go on after a first line that equals the target"),
+        ("7\nQ: 2+2=", "7", "continue after a first line that equals the target"),
         (
             " 7\nQ: 2+2=",
             "7",
-            "go on after a first line that equals the target, apart from whitespace",
+            "continue after a first line that equals the target, apart from whitespace",
         ),
     ],
 )

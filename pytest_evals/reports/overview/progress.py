@@ -8,7 +8,7 @@ include the model's warm-up."""
 
 
 def has_speed(model: str) -> bool:
-    """Return whether tokens per second say anything: not for canned answers."""
+    """Return whether tokens per second are meaningful: not for canned answers."""
     return not model.startswith("scripted:")
 
 
