@@ -23,9 +23,7 @@ def test_open_verdict_is_what_the_policy_says(suite, policy, ret, outcomes, work
     done = suite.run("evals", option, "--junitxml=junit.xml", *workers)
     assert done.ret == ret
     assert done.parseoutcomes() == outcomes
-    done.stdout.fnmatch_lines(
-        ["*exact_match *0.800: the 90% CI [[]*"]
-    )
+    done.stdout.fnmatch_lines(["*exact_match *0.800: the 90% CI [[]*"])
     (gate,) = suite.results()["gates"]
     assert (gate["outcome"], gate["over"]) == ("inconclusive", "population")
     assert gate["interval"]["low"] < 0.7 < gate["interval"]["high"]
