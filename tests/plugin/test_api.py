@@ -198,7 +198,7 @@ def test_what_is_no_suite_is_told(both, source, told):
 def test_a_gate_that_names_nothing_is_told(both):
     with pytest.raises(OptionError, match="no task called 'zooo'; did you mean 'zoo'"):
         evaluate("evals", Knowing(), gates=["zooo/exact_match >= 1"])
-    with pytest.raises(OptionError, match="unknown kind of model 'hff'"):
+    with pytest.raises(OptionError, match="no kind of model called 'hff'"):
         evaluate("evals", "hff:gpt2")
 
 
