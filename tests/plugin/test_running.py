@@ -490,3 +490,30 @@ def test_the_number_of_resamples_is_asked_for_and_written_down(suite, n, has_std
     assert isinstance(stderr, float) == has_stderr
     said = "are of 1,000 resamples" in run.stdout.str()
     assert said == has_stderr
+
+
+def test_objects_of_a_run_are_not_frozen_at_exit_where_triton_would_report_leaks(suite):
+    suite.pytester.makeconftest("""
+        import atexit
+        import gc
+        import sys
+        import types
+
+        sys.modules.setdefault("triton", types.ModuleType("triton"))
+
+        class Late(list):
+            pass
+
+        late = []
+
+        def pytest_runtest_teardown():
+            late.append(Late())
+
+        @atexit.register
+        def report():
+            tracked = sum(isinstance(one, Late) for one in gc.get_objects())
+            print(f"{len(late)} late, {tracked} tracked")
+    """)
+    suite.knows()
+    result = suite.pytester.runpytest_subprocess("--model=scripted:answers.jsonl")
+    assert re.search(r"^([1-9]\d*) late, \1 tracked", result.stdout.str(), re.MULTILINE)
