@@ -164,6 +164,10 @@ def vague(prose: list[Text]) -> list[Hit]:
     ]
 
 
+def in_folder(path: Path) -> list[Path]:
+    return sorted([*path.rglob("*.py"), *path.rglob("*.md")])
+
+
 def n_words(prose: list[Text]) -> int:
     return sum(len(re.findall(r"\w+", text.prose)) for text in prose)
 
@@ -173,7 +177,7 @@ def main() -> None:
     paths = [
         file
         for path in given or [*pages(), PACKAGE]
-        for file in (sorted(path.rglob("*.py")) if path.is_dir() else [path])
+        for file in (in_folder(path) if path.is_dir() else [path])
     ]
     prose = list(texts(paths))
     found = vague(prose)
