@@ -72,7 +72,7 @@ function moment(value) {
 
 /** An identifier that may wrap behind its separators, and not inside of words. */
 function breakable(text) {
-  return text.split(/(?<=[/_.:,\[-])/).flatMap((part, i) => (i ? [h("wbr"), part] : [part]));
+  return text.split(/(?<=[/_:,\[-])|(?<=\.)(?!\d)/).flatMap((part, i) => (i ? [h("wbr"), part] : [part]));
 }
 
 /** A metric with its filter, unless there is none. */
