@@ -25,7 +25,6 @@ CEILINGS: dict[str, int] = {
     "plugin messages": 16,
     "prompts docstrings": 24,
     "prompts messages": 4,
-    "reports docstrings": 17,
     "run docstrings": 48,
     "run messages": 5,
     "scorers docstrings": 145,

@@ -1,6 +1,6 @@
-"""Annotations of GitHub Actions at each line of a task file that cannot be used.
+"""GitHub annotations at the lines of task files with problems.
 
-With pytest-xdist the workers see what is wrong, and the controller says it.
+With pytest-xdist, workers send the problems and the controller reports them.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from pytest_evals.reports.github.annotations import Annotation
 
 FAULTS = "evals_faults"
-"""Key of what a worker sends."""
+"""Key of the problems that a worker sends."""
 
 
 class Faults:
-    """The hooks of such a session, as a pytest plugin."""
+    """Hooks of such a session, as a pytest plugin."""
 
     def __init__(self, config: pytest.Config) -> None:
-        """Nothing is wrong yet."""
+        """Create the plugin of a session."""
         self._sent: dict[str, Any] | None = getattr(config, "workeroutput", None)
         self._problems: dict[Problem, None] = {}
 
     @staticmethod
     def begin(config: pytest.Config, sent: Iterable[Sequence[Any]] = ()) -> None:
-        """Register one, if this is a job of GitHub; ``sent`` is what a worker says."""
+        """Register one in GitHub Actions; ``sent`` are the problems of a worker."""
         if os.environ.get("GITHUB_ACTIONS") != "true":
             return
         name, manager = "evals-faults", config.pluginmanager
@@ -45,7 +45,7 @@ class Faults:
 
     @pytest.hookimpl
     def pytest_exception_interact(self, call: pytest.CallInfo[object]) -> None:
-        """Keep what is wrong with task files."""
+        """Keep the problems of task files."""
         error = call.excinfo.value if call.excinfo else None
         if not isinstance(error, TaskFileError):
             return
@@ -60,7 +60,7 @@ class Faults:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> None:
-        """The annotations, which GitHub takes from the log."""
+        """Write the annotations, which GitHub reads from the log."""
         from pytest_evals.reports.github.annotations import of_problems
 
         gates = terminalreporter.config.stash.get(GATE_PROBLEMS, [])

@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 
 class Html:
-    """The hooks of such a session, as a pytest plugin."""
+    """Hooks of such a session, as a pytest plugin."""
 
     def __init__(self, session: EvalSession) -> None:
-        """Nothing is written yet."""
+        """Create the plugin of a session."""
         self._session = session
         self._told = ""
         self._failed = False
 
     @staticmethod
     def begin(session: EvalSession) -> None:
-        """Register one, if a page is wanted; a worker writes none."""
+        """Register one with ``--evals-html``; workers write no page."""
         if session.options.html is not None and session.orders is None:
             session.config.pluginmanager.register(Html(session), "evals-html")
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write it; a page that cannot be written loses nothing else."""
+        """Write the page; an error leaves all other results intact."""
         if self._session.run.result is None:
             return
         try:
@@ -61,7 +61,7 @@ class Html:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> None:
-        """Where the page is, or why there is none."""
+        """Write the path of the page, or why it is missing."""
         if self._told:
             marks = {"red": self._failed, "bold": self._failed}
             write_text(terminalreporter, self._told, **marks)

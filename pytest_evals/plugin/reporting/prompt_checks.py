@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def will_ask(session: pytest.Session, options: Options) -> bool:
-    """Whether documents of a session that was collected will be sent."""
+    """Return whether documents of a collected session will be sent."""
     config = session.config
     stops = session.testsfailed and not config.getoption(
         "continue_on_collection_errors"
@@ -33,8 +33,8 @@ def will_ask(session: pytest.Session, options: Options) -> bool:
 
 
 def has_news(session: EvalSession, items: Iterable[pytest.Item]) -> bool:
-    """Whether a run has something to report: a session that leaves out all documents
-    and gates has not, unless a file is to be written that reported another run."""
+    """Return whether a run has results to report. A session without documents and gates
+    has results only if a file of an earlier run would be overwritten."""
     options = session.options
     asked = options.json or options.html or options.markdown or options.save_baseline
     ours = any(isinstance(item, DocItem | GateItem) or is_late(item) for item in items)
@@ -42,7 +42,7 @@ def has_news(session: EvalSession, items: Iterable[pytest.Item]) -> bool:
 
 
 def look(session: EvalSession, rendered: Iterable[tuple[Task, Record]]) -> None:
-    """Report what is odd about the documents of a session.
+    """Report warnings about the documents of a session.
 
     Args:
         session: The session.
@@ -58,8 +58,8 @@ def look(session: EvalSession, rendered: Iterable[tuple[Task, Record]]) -> None:
 
 @contextmanager
 def _as_in_a_test(config: pytest.Config) -> Iterator[None]:
-    """Treat Python warnings of task files' code as in a test. A file that they leave
-    open is no fault of the next document."""
+    """Treat Python warnings of task files' code as in a test. A file that one leaves
+    open does not fail the next document."""
     if not config.pluginmanager.hasplugin("warnings"):
         yield
         return

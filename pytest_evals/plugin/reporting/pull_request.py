@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 COMMENT = 65_000
 """Bytes of a file: GitHub takes comments of 65,536 characters."""
 SUMMARY = 1024 * 1024
-"""Bytes that GitHub takes of the summary of one step; of more it takes nothing."""
+"""Maximum bytes of the summary of one step; GitHub rejects longer ones."""
 LEAST = 1000
-"""Bytes below which there is no use in a summary."""
+"""Smallest useful size of a summary."""
 
 
 class Publishing:
-    """The hooks of a session whose summary somebody wants, as a pytest plugin."""
+    """Hooks of a session with a Markdown summary, as a pytest plugin."""
 
     def __init__(self, session: EvalSession) -> None:
-        """Nothing is known yet."""
+        """Create the plugin of a session."""
         self._session = session
         self._on_github = os.environ.get("GITHUB_ACTIONS") == "true"
         self._told: list[tuple[str, bool]] = []
 
     @staticmethod
     def begin(session: EvalSession) -> None:
-        """Register one, if there is somebody to publish for."""
+        """Register one in GitHub Actions and with ``--evals-markdown``."""
         publishing = Publishing(session)
         if session.orders is None and (
             publishing._on_github or session.options.markdown
@@ -51,8 +51,8 @@ class Publishing:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the summary; a file that was asked for and cannot be written is a
-        failure."""
+        """Write the summary; fail the session if the file of ``--evals-markdown``
+        cannot be written."""
         result, path = self._session.run.result, self._session.options.markdown
         if result is None:
             return
@@ -73,20 +73,20 @@ class Publishing:
             self._append(Path(place), result, changes)
 
     def _append(self, path: Path, result: RunResult, changes: Changes) -> None:
-        """Add to the summary of the step what there is room for."""
+        """Append to the summary of the step, up to its size limit."""
         from pytest_evals.reports.github.pull_request import run_markdown
 
         try:
             room = SUMMARY - (path.stat().st_size if path.exists() else 0) - 1
             if room < LEAST:
-                raise StoreError(f"there is no room left in {str(path)!r}")
+                raise StoreError(f"no space left in {str(path)!r}")
             text = run_markdown(result, room, changes)
             append_lines(path, [text], "GITHUB_STEP_SUMMARY")
         except (OSError, StoreError) as error:
             self._told.append((f"the job's summary is not written: {error}", False))
 
     def _changes(self, result: RunResult) -> Changes:
-        """What got worse, for gates against a baseline; as far as it is on the disk."""
+        """Return the documents that got worse, for gates against a baseline."""
         open_or_red = (Outcome.FAILED, Outcome.INCONCLUSIVE)
         return {
             (one.gate.task, one.gate.id): self._worse(one)
@@ -95,7 +95,7 @@ class Publishing:
         }
 
     def _worse(self, verdict: Verdict) -> tuple[DocumentChange, ...]:
-        """The documents that a verdict names, in its baseline and now."""
+        """Return the documents that a verdict names, in its baseline and now."""
         session, gate = self._session, verdict.gate
         path = session.run.writer.path
         if path is None or gate.baseline == session.options.save_baseline:
@@ -116,7 +116,7 @@ class Publishing:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> None:
-        """The annotations, which GitHub takes from the log."""
+        """Write the annotations, which GitHub reads from the log."""
         for text, is_bad in self._told:
             write_text(terminalreporter, text, red=is_bad, yellow=not is_bad)
         if self._on_github:

@@ -13,29 +13,29 @@ if TYPE_CHECKING:
 
 
 class Listeners:
-    """The hooks of a session that is no worker's, as a pytest plugin."""
+    """Hooks of a session other than a worker's, as a pytest plugin."""
 
     def __init__(self, session: EvalSession) -> None:
-        """Nothing is told yet."""
+        """Create the plugin of a session."""
         self._session = session
         self._fault = ""
 
     @staticmethod
     def begin(session: EvalSession) -> None:
-        """Register one, behind those that write."""
+        """Register one, after those that write."""
         if session.orders is None:
             session.config.pluginmanager.register(Listeners(session), "evals-listeners")
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Tell it. A listener that breaks, since its server is down say, takes neither
-        the verdicts away nor the summary; the session is red."""
+        """Call the hook. If it raises, verdicts and summary are kept, and the session
+        fails."""
         result = self._session.run.result
         if result is None:
             return
         try:
             session.config.hook.pytest_evals_result(result=result)
-        except Exception as error:  # noqa: BLE001 - of whoever listens: any kind
+        except Exception as error:  # noqa: BLE001 - user code: any kind
             self._fault = f"pytest_evals_result: {type(error).__name__}: {error}"
             if session.exitstatus == pytest.ExitCode.OK:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -44,6 +44,6 @@ class Listeners:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> None:
-        """What broke, if something did."""
+        """Report the error of the hook."""
         if self._fault:
             terminalreporter.write_line(one_line(self._fault), red=True, bold=True)

@@ -26,7 +26,7 @@ class RequestCacheInfo(NamedTuple):
 
     Args:
         stored: Unix time at which the nearest stored request was stored; ``None`` if
-            there is none.
+            without one.
         differences: How that one differs, except for its prompt.
         prompt: The prompt, as text.
         before: The stored prompt, empty if it is the same.

@@ -1,1 +1,1 @@
-"""A run on the disk: lm-eval's files, and what they say of model and machine."""
+"""Files of a run in lm-eval's schema, with model and machine."""

@@ -1,4 +1,4 @@
-"""What a run was made with: versions of libraries, Python, the platform, and the commit
+"""Environment of a run: versions of libraries, Python, the platform, and the commit
 of the working directory. It looks and never fails.
 """
 
@@ -40,13 +40,13 @@ def environment() -> dict[str, Any]:
 
 
 def commit_of(folder: Path) -> str:
-    """The commit of the repository around a folder, empty if there is none."""
+    """Return the commit of the repository that contains a folder; empty without one."""
     return _git("-C", str(folder), "rev-parse", "HEAD") or ""
 
 
 def _pretty(versions: Mapping[str, str | None], own: str | None) -> str:
-    """A text to read, in the form of lm-eval's; torch's own collector runs programs for
-    seconds, and says what the machine is called."""
+    """Return the environment as text, in lm-eval's form. torch's own collector runs
+    programs for seconds, and includes the host name."""
     facts = {
         "pytest-model-evals version": own,
         "PyTorch version": versions["torch"],
@@ -76,7 +76,7 @@ def _upper_commit() -> str | None:
 
 
 def _git(*arguments: str) -> str | None:
-    """What git says in the working directory, if there is git and a repository."""
+    """Return git's output in the working directory, ``None`` without a repository."""
     try:
         done = subprocess.run(
             ["git", *arguments],

@@ -40,7 +40,7 @@ _NO_ENVIRONMENT: Mapping[str, str | None] = {
     "lm_eval_version": "N/A",
     "upper_git_hash": None,
 }
-"""What lm-eval says of the environment, where nothing is known."""
+"""lm-eval's values for an unknown environment."""
 _WORST_FIRST = (
     Outcome.FAILED,
     Outcome.INVALID,
@@ -59,13 +59,13 @@ def results_json(
     sample_files: Mapping[str, str] | None = None,
     node_ids: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """The run as strict JSON.
+    """Return the run as strict JSON.
 
     Args:
         result: The run.
-        exit_code: What the process ends with, if it is known.
+        exit_code: The process's exit code, if it is known.
         environment: Versions and the like, for the top level: ``git_hash``,
-            ``transformers_version``, ``pretty_env_info`` and whatever else is known.
+            ``transformers_version``, ``pretty_env_info`` and others.
         task_hashes: One a task, over its documents and prompts.
         sample_files: Task → name of the file with its documents.
         node_ids: Task or group → its node id in pytest.
@@ -125,13 +125,13 @@ def _numbers(result: TaskResult) -> dict[str, Any]:
 
 
 def version_of(task: Task) -> str | int | float:
-    """The task's version; lm-eval's word for none."""
+    """Return the task's version, ``Yaml`` without one, as lm-eval."""
     return "Yaml" if task.version is None else task.version
 
 
 def _configs(result: RunResult) -> dict[str, dict[str, Any]]:
-    """The resolved configurations; as in lm-eval, ``metadata`` ends with the model's
-    arguments and the file. A task that no file configures has none."""
+    """Return the resolved configurations; as in lm-eval, ``metadata`` ends with the
+    model's arguments and the file. A task without a file has an empty one."""
     model = model_arguments(result.model)
     configs = {}
     for one in result.tasks:
@@ -169,7 +169,7 @@ def _ours(result: RunResult, exit_code: int | None) -> dict[str, Any]:
 
 
 def _verdict(verdicts: Sequence[Verdict]) -> str | None:
-    """The worst outcome of any gate, ``None`` if there are none."""
+    """Return the worst outcome of all gates, ``None`` without gates."""
     judged = [verdict for verdict in verdicts if not verdict.left_out]
     outcomes = {verdict.outcome for verdict in judged or verdicts}
     return next((one.value for one in _WORST_FIRST if one in outcomes), None)

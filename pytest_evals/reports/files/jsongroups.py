@@ -1,4 +1,4 @@
-"""What groups add to ``results.json``: lm-eval's fields and rules (0.4.13,
+"""Fields of groups in ``results.json``: lm-eval's fields and rules (0.4.13,
 ``evaluator_utils.py``)."""
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _numbers(result: GroupResult) -> dict[str, Any]:
 
 
 def group_members(groups: Groups) -> dict[str, list[str]]:
-    """``group_subtasks``: the names of what each group holds itself."""
+    """Return ``group_subtasks``: the names of the members of each group."""
     return {one.group.name: _children(one) for one in groups}
 
 
@@ -67,10 +67,10 @@ def _children(result: GroupResult) -> list[str]:
 
 
 def with_groups_shots(tasks: Mapping[str, int], groups: Groups) -> dict[str, int]:
-    """``n-shot``: a group has the number of shots that all it holds itself agree on.
+    """Return ``n-shot``: a group has the number that its own tasks have in common.
 
-    As in lm-eval a group is looked at before those that it holds, which therefore have
-    no say.
+    As in lm-eval, groups come before the groups that they contain, which therefore do
+    not count.
     """
     shots = dict(tasks)
     for one in groups:
@@ -83,8 +83,8 @@ def with_groups_shots(tasks: Mapping[str, int], groups: Groups) -> dict[str, int
 def with_groups_directions(
     tasks: Mapping[str, Directions], groups: Groups
 ) -> dict[str, Directions]:
-    """``higher_is_better``: a group has the metrics of all it holds itself, without a
-    direction where they do not agree."""
+    """Return ``higher_is_better``: a group has the metrics of all its members, without
+    a direction if members differ."""
     directions = dict(tasks)
     for one in groups:
         merged: dict[str, bool | None] = {}

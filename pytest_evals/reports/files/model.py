@@ -1,6 +1,5 @@
-"""What ``results.json`` says of the model and of how it was spoken to, in lm-eval's
-words (0.4.13, ``evaluator.py`` and ``loggers/evaluation_tracker.py``). Secrets of the
-spec are masked.
+"""The model and how it was prompted, in ``results.json``: lm-eval's fields (0.4.13,
+``evaluator.py`` and ``loggers/evaluation_tracker.py``). Secrets of the spec are masked.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _SEEDS = {"random_seed": 0, "numpy_seed": 1234, "torch_seed": None}
 
 
 def config_of(result: RunResult) -> dict[str, Any]:
-    """lm-eval's ``config``: the model, and how the run was asked for."""
+    """Return lm-eval's ``config``: the model and the options of the run."""
     spec, options, info = _spec(result.model), result.options, result.model_info
     given = model_arguments(result.model)
     dtype = info.get("dtype")
@@ -90,8 +89,8 @@ def speech_of(result: RunResult) -> dict[str, Any]:
 
 
 def _spec(model: str) -> ModelSpec:
-    """The spec, its secrets masked; a name without a kind has no target. Kinds that
-    came by a hook are taken apart in the same way, as far as their commas tell."""
+    """Return the spec with masked secrets; a name without a kind has no target. Kinds
+    of hooks are split at their commas."""
     shown = masked_text(model)
     try:
         return parse_spec(shown)

@@ -51,7 +51,7 @@ _TEXT = frozenset({str})
 
 
 class Sample(NamedTuple):
-    """What results files say of one document.
+    """Rows of one document in results files.
 
     Args:
         lines: Its rows, each as a line of strict JSON, one a filter.
@@ -67,7 +67,7 @@ class Sample(NamedTuple):
 
 
 def sample_of(record: Record, task: Task) -> Sample:
-    """What results files say of a document.
+    """Return the rows of a document in results files.
 
     Args:
         record: The document after scoring, with its requests and responses.
@@ -105,7 +105,7 @@ def _rows(facts: dict[str, Any], record: Record, task: Task) -> list[dict[str, A
 def _row(
     row: dict[str, Any], name: str, scores: Sequence[Score], requests: Sequence[Request]
 ) -> dict[str, Any]:
-    """The facts with what one filter made of them."""
+    """Return the fields of a document with those of one filter."""
     row["filtered_resps"] = _filtered(scores, row["resps"], requests)
     row["filter"] = name
     row["metrics"] = [score.metric for score in scores]
@@ -127,8 +127,8 @@ def _row(
 
 
 def _has_repeats(score: Score) -> bool:
-    """Whether there are several answers that each have a value; copies of one are no
-    more than it."""
+    """Return whether there are several answers with a value each; copies of one answer
+    do not count."""
     return bool(score.repeats) and not (score.is_copied or score.unscored)
 
 
@@ -188,7 +188,7 @@ def _exchange(exchange: Exchange) -> dict[str, Any]:
 
 
 def _unscored(record: Record) -> str:
-    """Why the first score that has no value has none."""
+    """Return why the first unscored score has no value."""
     for score in record.scores:
         if score.unscored:
             return score.unscored
@@ -240,12 +240,12 @@ def _alike(value: Any) -> bool:
 
 
 def _question(doc: Doc) -> dict[str, Any]:
-    """What there is of a document that was not made of a row."""
+    """Return the fields of a document without a row."""
     return {"query": doc.query, "choices": doc.choices, "gold_index": doc.gold_index}
 
 
 def _choices(doc: Doc) -> dict[str, Any]:
-    """What a document gives to scoring besides its row, its prompt and its target."""
+    """Return the fields for scoring other than row, prompt and target."""
     found: dict[str, Any] = {"choices": doc.choices, "gold": doc.gold_index}
     if doc.specific is not None:
         found["specific"] = doc.specific
@@ -277,21 +277,21 @@ def _asked(record: Record) -> tuple[dict[str, dict[str, Any]], list[list[Any]]]:
 
 
 def _instances(record: Record) -> list[list[tuple[Request, Response]]]:
-    """Requests with their responses. Those for the same thing again, which stand side
-    by side, are one instance of lm-eval with several responses."""
+    """Return requests with their responses. Adjacent requests that repeat a prompt are
+    one instance of lm-eval with several responses."""
     requests = record.requests
     pairs = list(zip(requests, _padded(record), strict=True))
     return [list(group) for _, group in groupby(pairs, lambda pair: _once(pair[0]))]
 
 
 def _padded(record: Record) -> Sequence[Response]:
-    """One response a request, also where the document never got any."""
+    """Return one response for each request, with an error for missing ones."""
     lacking = len(record.requests) - len(record.responses)
-    return (*record.responses, *[Response(error="not asked")] * lacking)
+    return (*record.responses, *[Response(error="not sent")] * lacking)
 
 
 def _once(request: Request) -> object:
-    """Equal for prompts that are sampled several times; other requests stand alone."""
+    """Return a key that is equal for repeats of a prompt, and different otherwise."""
     if isinstance(request, Generate):
         limits = (request.max_tokens, request.temperature, request.options)
         return (request.prompt, request.stop, *limits)
@@ -349,7 +349,7 @@ def _answer(request: Request, response: Response) -> Any:
 def _filtered(
     scores: Sequence[Score], responses: list[Any], requests: Sequence[Request]
 ) -> list[Any]:
-    """What the filter gave; without one, the first response of each request."""
+    """Return the filtered responses; without a filter the first of each request."""
     for score in scores:
         if score.filtered:
             return list(score.filtered)

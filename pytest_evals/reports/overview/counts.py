@@ -70,7 +70,7 @@ def _tokens(result: RunResult) -> str:
 
 
 def _responses(result: RunResult) -> str:
-    """Describe cached responses; empty if there are none."""
+    """Return the numbers of sent and cached responses; empty without any."""
     reuse = result.reuse
     parts = []
     if reuse.n_asked:
