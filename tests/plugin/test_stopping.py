@@ -104,8 +104,8 @@ def test_waves_are_dealt_to_workers_and_decided_on_the_controller(big):
     assert done.ret == 1
     done.stdout.fnmatch_lines(
         [
-            "E * documents: * correct, * wrong, * not run; 600 in all.",
             "exact_match *does not hold, decided after *",
+            "E * documents: * correct, * wrong, * not run; 600 in all.",
         ]
     )
     (gate,) = big.results()["gates"]
@@ -132,7 +132,7 @@ def test_what_cannot_be_left_is_read_to_the_end_and_says_why(big):
     done = big.run("evals", "--evals-stop=auto", model=None)
     assert len(asked(big)) == N
     done.stdout.fnmatch_lines(
-        ["*warning: one runs to the end: a gate of a group includes it"]
+        ["*warning: one, two runs to the end: a gate of a group includes it"]
     )
     (big.evals / "both.yaml").unlink()
     with (big.pytester.path / "conftest.py").open("a") as file:
