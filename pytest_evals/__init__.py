@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_evals.api import evaluate
+    from pytest_evals.core.case import Case, case
     from pytest_evals.core.dialogue import Ask, Exchange
     from pytest_evals.core.doc import Doc
     from pytest_evals.core.gate import Bound, Gate, Verdict
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     )
     from pytest_evals.core.result import RunResult, TaskResult
     from pytest_evals.core.task import Asked, Task, TaskOptions
+    from pytest_evals.dialects.native.python import Eval, eval  # noqa: A004
     from pytest_evals.errors import (
         DocumentError,
         EvalsError,
@@ -35,8 +37,16 @@ if TYPE_CHECKING:
         StoreError,
         TaskFileError,
     )
-    from pytest_evals.gates.scores import judge, judge_all
+    from pytest_evals.gates.scores import judge_gate, judge_gates
     from pytest_evals.plugin.eval_results import EvalResults, assert_gate
+    from pytest_evals.scorers.answers import (
+        contains,
+        exact,
+        json,
+        regex,
+        similar,
+        starts_with,
+    )
     from pytest_evals.scorers.lighteval.metric import (
         CorpusLevelMetric,
         CorpusLevelMetricGrouping,
@@ -45,8 +55,10 @@ if TYPE_CHECKING:
         SamplingMethod,
     )
     from pytest_evals.scorers.lighteval.response import ModelResponse
+    from pytest_evals.scorers.rubric import judge
 
 _MODULES = {
+    "core.case": ("Case", "case"),
     "core.dialogue": ("Ask", "Exchange"),
     "core.doc": ("Doc",),
     "core.gate": ("Bound", "Gate", "Verdict"),
@@ -62,6 +74,7 @@ _MODULES = {
     ),
     "core.result": ("RunResult", "TaskResult"),
     "core.task": ("Asked", "Task", "TaskOptions"),
+    "dialects.native.python": ("Eval", "eval"),
     "errors": (
         "DocumentError",
         "EvalsError",
@@ -71,8 +84,16 @@ _MODULES = {
         "StoreError",
         "TaskFileError",
     ),
-    "gates.scores": ("judge", "judge_all"),
+    "gates.scores": ("judge_gate", "judge_gates"),
     "plugin.eval_results": ("EvalResults", "assert_gate"),
+    "scorers.answers": (
+        "contains",
+        "exact",
+        "json",
+        "regex",
+        "similar",
+        "starts_with",
+    ),
     "scorers.lighteval.metric": (
         "CorpusLevelMetric",
         "CorpusLevelMetricGrouping",
@@ -81,6 +102,7 @@ _MODULES = {
         "SamplingMethod",
     ),
     "scorers.lighteval.response": ("ModelResponse",),
+    "scorers.rubric": ("judge",),
     "api": ("evaluate",),
 }
 
@@ -88,11 +110,13 @@ __all__ = [
     "Ask",
     "Asked",
     "Bound",
+    "Case",
     "CorpusLevelMetric",
     "CorpusLevelMetricGrouping",
     "Doc",
     "DocumentError",
     "Estimate",
+    "Eval",
     "EvalResults",
     "EvalsError",
     "Exchange",
@@ -122,9 +146,18 @@ __all__ = [
     "TaskResult",
     "Verdict",
     "assert_gate",
+    "case",
+    "contains",
+    "eval",
     "evaluate",
+    "exact",
+    "json",
     "judge",
-    "judge_all",
+    "judge_gate",
+    "judge_gates",
+    "regex",
+    "similar",
+    "starts_with",
 ]
 
 

@@ -13,7 +13,7 @@ from pytest_evals import report
 from pytest_evals.core.gate import Verdict
 from pytest_evals.errors import EvalsError, OptionError
 from pytest_evals.gates.read.entry import read_expression
-from pytest_evals.gates.scores import judge
+from pytest_evals.gates.scores import judge_gate
 
 _WRONG_USE = 2
 """Exit code for usage errors, as in argparse."""
@@ -90,7 +90,7 @@ def _verdict(options: argparse.Namespace) -> Verdict:
         clusters = [str(_value(row, options.cluster, at)) for at, row in rows]
     low, high = options.range
     is_open = low == float("-inf") and high == float("inf")
-    return judge(
+    return judge_gate(
         gate,
         scores,
         baseline=baseline,

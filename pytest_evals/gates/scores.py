@@ -1,4 +1,4 @@
-"""``judge()``: a gate on scores from any source, by the same rules as in a run."""
+"""``judge_gate()``: a gate on scores from any source, by the same rules as in a run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TASK, _METRIC, _FIELD = "scores", "score", "cluster"
 _MARGINS = ("max_drop", "max_rise", "recovery")
 
 
-def judge(
+def judge_gate(
     gate: str | Mapping[str, Any],
     scores: Scores,
     *,
@@ -66,7 +66,7 @@ def judge(
     return corrected([verdict])[0]
 
 
-def judge_all(
+def judge_gates(
     gates: Mapping[str, tuple[str | Mapping[str, Any], Scores]],
     *,
     baseline: Mapping[str, Scores] | None = None,
@@ -77,8 +77,8 @@ def judge_all(
     """Judge several gates together, with a correction of failures for their number.
 
     Args:
-        gates: Name of a gate → gate and scores, as for :func:`judge`. All gates are one
-            family, unless they set ``family``.
+        gates: Name of a gate → gate and scores, as for :func:`judge_gate`. All gates
+            are one family, unless they set ``family``.
         baseline: Name of a gate → scores of its documents in the baseline.
         clusters: Labels of the documents: for all gates, or by name of a gate.
         repeats: Number of answers to each document.

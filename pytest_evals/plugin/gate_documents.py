@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import cast
 
 import pytest
 
-from pytest_evals.plugin.nodes import DocItem, GateItem, file_node
+from pytest_evals.plugin.nodes import DocItem, GateItem, TaskFile, file_node
 from pytest_evals.plugin.result_tests import is_late
 from pytest_evals.plugin.session import EvalSession, session_of
 
@@ -105,7 +106,8 @@ def _lacking(
         if all(one in collected for one in lacking):
             yield from (collected[one] for one in lacking)
             continue
-        for item in file_node(run.path, after[0]).documents(run):
+        node = session.evals.get(run.nodeid) or file_node(run.path, after[0])
+        for item in cast("TaskFile", node).documents(run):
             if item.nodeid in kept:
                 continue
             if item.nodeid not in collected:

@@ -95,10 +95,16 @@ def pytest_collect_file(
 ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
     """Take the files whose first bytes look like an eval file."""
     found = yield
-    from pytest_evals.plugin.suite.eval_files import is_eval_file, is_test_file
+    from pytest_evals.plugin.suite.eval_files import (
+        is_eval_file,
+        is_eval_module,
+        is_test_file,
+    )
     from pytest_evals.plugin.suite.uncollected_files import note_found, note_lost
 
     if not is_eval_file(file_path, parent.ihook, parent.config):
+        if not found and is_eval_module(file_path, parent.config):
+            return [pytest.Module.from_parent(parent, path=file_path)]
         lost = None if found else note_lost(file_path, parent)
         return found if lost is None else [lost]
     from pytest_evals.core.node_names import file_id
@@ -128,6 +134,19 @@ def pytest_collect_directory(
     if (path / "__init__.py").is_file():
         return Package.from_parent(parent, path=path)
     return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(
+    collector: pytest.Module | pytest.Class, name: str, obj: object
+) -> list[pytest.Item | pytest.Collector] | None:
+    """Collect evals in Python modules."""
+    if type(obj).__module__ != "pytest_evals.dialects.native.python":
+        return None
+    from pytest_evals.dialects.native.python import Eval
+    from pytest_evals.plugin.python_evals import collect_eval
+
+    return collect_eval(collector, obj) if isinstance(obj, Eval) else None
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -98,6 +98,12 @@ class TaskFile(pytest.File):
             return ShortMessage(str(excinfo.value).splitlines(), str(self.path), 0)
         return super().repr_failure(excinfo)
 
+    per_document = False
+    """Whether each document is set up, and not only the first one of the file."""
+
+    def prepare(self, item: DocItem) -> None:
+        """Called when a document is set up."""
+
     @property
     def score_hook(self) -> Any:
         """``pytest_evals_score`` if a user implements it for this folder, else None."""
@@ -253,6 +259,7 @@ class DocItem(pytest.Item):
         self.funcargs: dict[str, Any] = {}
         if not self.config.getoption("setuponly", False):
             session_of(self.config).models.ensure(self)
+            self.parent.prepare(self)
 
     def runtest(self) -> None:
         """Wait for the answer and score it.

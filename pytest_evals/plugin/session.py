@@ -114,6 +114,8 @@ class EvalSession:
         self.claims = Claims(config)
         self.files: dict[Path, pytest.File] = {}
         """Files that were reached through groups."""
+        self.evals: dict[str, pytest.File] = {}
+        """Node id of an eval in a Python module → the parent of its documents."""
         self.folders: dict[Path, pytest.Directory] = {}
         """Folders of such files, if pytest has not collected them itself."""
 

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom
 from statsmodels.stats.proportion import proportion_confint
 
-from pytest_evals import judge
+from pytest_evals import judge_gate
 from pytest_evals.core.gate import Margin
 from pytest_evals.errors import Place
 from pytest_evals.gates.plan import forecast, weakness
@@ -58,7 +58,7 @@ def published_outcomes(gate, n, share, runs):
     """Shares of simulated runs that fail and that pass: the verdicts themselves."""
     rng = np.random.default_rng(n)
     scores = (rng.random((runs, n)) < share).tolist()
-    found = [judge(gate, one).outcome for one in scores]
+    found = [judge_gate(gate, one).outcome for one in scores]
     return found.count("failed") / runs, found.count("passed") / runs
 
 

@@ -1,26 +1,26 @@
-"""``judge()`` and ``judge_all()``: limits from scipy, verdicts that were wrong once."""
+"""``judge_gate()`` and ``judge_gates()``: limits from scipy, and regressions."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from pytest_evals import OptionError, TaskFileError, judge, judge_all
+from pytest_evals import OptionError, TaskFileError, judge_gate, judge_gates
 
 FLOOR = {"min": 0.9, "over": "population"}
 
 
 def test_a_bare_bound_compares_the_number_and_has_no_p_value():
-    found = judge("acc >= 0.9", [True] * 9 + [False])
+    found = judge_gate("acc >= 0.9", [True] * 9 + [False])
     assert (found.outcome, found.value) == ("passed", 0.9)
     assert (found.low, found.high, found.p_value) == (None, None, None)
-    assert judge("acc > 0.9", [1] * 9 + [0]).outcome == "failed"
+    assert judge_gate("acc > 0.9", [1] * 9 + [0]).outcome == "failed"
 
 
 @pytest.mark.parametrize(
     ("right", "outcome"), [(99, "passed"), (95, "inconclusive"), (80, "failed")]
 )
 def test_right_and_wrong_answers_are_judged_by_the_exact_binomial_test(right, outcome):
-    found = judge(FLOOR, [1] * right + [0] * (100 - right))
+    found = judge_gate(FLOOR, [1] * right + [0] * (100 - right))
     known = stats.binomtest(right, 100, 0.9)
     limits = known.proportion_ci(0.9, "exact")
     greater = stats.binomtest(right, 100, 0.9, alternative="greater").pvalue
@@ -39,13 +39,13 @@ def test_right_and_wrong_answers_are_judged_by_the_exact_binomial_test(right, ou
     ],
 )
 def test_nearly_identical_scores_prove_no_more_than_their_number(gate, scores):
-    found = judge(gate, scores)
+    found = judge_gate(gate, scores)
     assert found.outcome == "inconclusive"
     assert 0 <= found.low < gate["min"] <= found.high <= 1
 
 
 def test_unchanged_scores_of_few_documents_do_not_exclude_a_small_drop():
-    found = judge({"max_drop": "0.1%"}, [0.5] * 20, baseline=[0.5] * 20)
+    found = judge_gate({"max_drop": "0.1%"}, [0.5] * 20, baseline=[0.5] * 20)
     assert (found.outcome, found.value) == ("inconclusive", 0)
     assert found.low == pytest.approx(-(1 - 0.05 ** (1 / 20)), abs=1e-6)
 
@@ -54,8 +54,8 @@ def test_clusters_of_one_document_are_not_narrower_than_none():
     """4 of 200 lost. Tango's lower limit by its published formula: -4.38 points."""
     new, old = [0] * 4 + [1] * 196, [1] * 200
     gate = {"max_drop": 0.04}
-    alone = judge(gate, new, baseline=old)
-    found = judge(gate, new, baseline=old, clusters=range(200))
+    alone = judge_gate(gate, new, baseline=old)
+    found = judge_gate(gate, new, baseline=old, clusters=range(200))
     assert alone.low == pytest.approx(-0.0438, abs=5e-5)
     assert found.low <= alone.low
     assert found.high >= alone.high
@@ -64,8 +64,8 @@ def test_clusters_of_one_document_are_not_narrower_than_none():
 
 def test_clusters_are_counted_without_a_key_in_the_gate():
     scores, passages = [1] * 90 + [0] * 10, [i // 10 for i in range(100)]
-    alone = judge({"min": 0.7, "over": "population"}, scores)
-    found = judge({"min": 0.7}, scores, clusters=passages)
+    alone = judge_gate({"min": 0.7, "over": "population"}, scores)
+    found = judge_gate({"min": 0.7}, scores, clusters=passages)
     assert alone.outcome == "passed"
     assert found.outcome == "inconclusive"
     assert found.low < alone.low
@@ -74,28 +74,28 @@ def test_clusters_are_counted_without_a_key_in_the_gate():
 def test_repeats_may_be_rows_or_all_in_a_row():
     rows = [[1, 0], [1, 1], [0, 0], [1, 1]] * 10
     gate = {"min": 0.3, "over": "population"}
-    found = judge(gate, rows, repeats=2)
+    found = judge_gate(gate, rows, repeats=2)
     assert found.value == pytest.approx(0.625)
-    flat = judge(gate, [one for row in rows for one in row], repeats=2)
+    flat = judge_gate(gate, [one for row in rows for one in row], repeats=2)
     assert (flat.low, flat.high) == (found.low, found.high)
 
 
 def test_unbounded_scores_have_limits_outside_of_0_and_1():
     scores = np.random.default_rng(0).lognormal(1, 1, 60).tolist()
-    found = judge({"min": 1, "over": "population"}, scores, range=None)
+    found = judge_gate({"min": 1, "over": "population"}, scores, range=None)
     assert found.outcome == "passed"
     assert found.high > 4
 
 
 def test_a_missing_score_is_neither_right_nor_wrong():
-    assert judge("acc >= 0.6", [1, None] * 10).outcome == "invalid"
-    found = judge(FLOOR, [1] * 99 + [None])
+    assert judge_gate("acc >= 0.6", [1, None] * 10).outcome == "invalid"
+    found = judge_gate(FLOOR, [1] * 99 + [None])
     assert found.outcome == "passed"
     # The worst that one missing score could be: 99 of 100.
-    assert judge({"min": 0.96, "over": "population"}, [1] * 99 + [None]).outcome == (
-        "invalid"
-    )
-    found = judge({"min": 0.5, "over": "population"}, [0.8, 0.9] * 50 + [None])
+    assert judge_gate(
+        {"min": 0.96, "over": "population"}, [1] * 99 + [None]
+    ).outcome == ("invalid")
+    found = judge_gate({"min": 0.5, "over": "population"}, [0.8, 0.9] * 50 + [None])
     assert found.outcome == "passed"
 
 
@@ -103,12 +103,12 @@ def test_gates_that_are_judged_together_are_one_family():
     close = [1] * 83 + [0] * 17  # p = 0.021 alone
     gates = {"a": (FLOOR, close)}
     gates |= {name: (FLOOR, [1] * 100) for name in "bcde"}
-    alone, among = judge(FLOOR, close), judge_all(gates)["a"]
+    alone, among = judge_gate(FLOOR, close), judge_gates(gates)["a"]
     assert alone.outcome == "failed"
     assert among.outcome == "inconclusive"
     assert "fails alone, not among 5" in among.reason
     assert (alone.is_red, among.is_red) == (True, True)
-    own = judge_all(gates | {"a": ({**FLOOR, "family": "none"}, close)})["a"]
+    own = judge_gates(gates | {"a": ({**FLOOR, "family": "none"}, close)})["a"]
     assert own.outcome == "failed"
 
 
@@ -116,30 +116,39 @@ def test_gates_that_cannot_fail_are_no_reason_for_a_correction():
     close = [1] * 83 + [0] * 17
     never = {"min": 0, "over": "population"}
     gates = {"a": (FLOOR, close)} | {name: (never, [1] * 100) for name in "bcde"}
-    assert judge_all(gates)["a"].outcome == "failed"
+    assert judge_gates(gates)["a"].outcome == "failed"
 
 
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: judge("acc >= 1", [0.5, 2]), r"scores\[1\] is 2, outside of range"),
-        (lambda: judge("acc >= 1", ["a"]), r"scores\[0\] must be a finite number"),
-        (lambda: judge("acc >= 1", []), "scores is empty"),
-        (lambda: judge("acc >= 1", 3), "scores must be a sequence of numbers"),
-        (lambda: judge("acc >= 1", [1] * 5, repeats=2), "repeats=2 does not divide"),
-        (lambda: judge("acc >= 1", [1], repeats=1), "repeats must be a whole number"),
-        (lambda: judge("acc >= 1", [1], clusters=[1, 2]), "clusters has 2 labels"),
-        (lambda: judge("acc >= 1", [1], range=(1, 0)), "range must ascend"),
         (
-            lambda: judge({"max_drop": 0}, [1], baseline=[1, 1]),
+            lambda: judge_gate("acc >= 1", [0.5, 2]),
+            r"scores\[1\] is 2, outside of range",
+        ),
+        (lambda: judge_gate("acc >= 1", ["a"]), r"scores\[0\] must be a finite number"),
+        (lambda: judge_gate("acc >= 1", []), "scores is empty"),
+        (lambda: judge_gate("acc >= 1", 3), "scores must be a sequence of numbers"),
+        (
+            lambda: judge_gate("acc >= 1", [1] * 5, repeats=2),
+            "repeats=2 does not divide",
+        ),
+        (
+            lambda: judge_gate("acc >= 1", [1], repeats=1),
+            "repeats must be a whole number",
+        ),
+        (lambda: judge_gate("acc >= 1", [1], clusters=[1, 2]), "clusters has 2 labels"),
+        (lambda: judge_gate("acc >= 1", [1], range=(1, 0)), "range must ascend"),
+        (
+            lambda: judge_gate({"max_drop": 0}, [1], baseline=[1, 1]),
             "baseline has 2 documents, and scores 1",
         ),
         (
-            lambda: judge({"max_drop": 0, "baseline": "main"}, [1]),
+            lambda: judge_gate({"max_drop": 0, "baseline": "main"}, [1]),
             "no scores of it are given",
         ),
-        (lambda: judge(None, [1]), "gate must be text"),
-        (lambda: judge_all({"a": [1]}), r"gates\['a'\] must be a pair"),
+        (lambda: judge_gate(None, [1]), "gate must be text"),
+        (lambda: judge_gates({"a": [1]}), r"gates\['a'\] must be a pair"),
     ],
 )
 def test_a_wrong_argument_is_named(call, told):
@@ -149,25 +158,25 @@ def test_a_wrong_argument_is_named(call, told):
 
 def test_a_wrong_gate_is_an_error_with_a_suggestion():
     with pytest.raises(TaskFileError, match="no key 'mni'; did you mean 'min'"):
-        judge({"mni": 0.5}, [1])
+        judge_gate({"mni": 0.5}, [1])
     with pytest.raises(OptionError, match="column"):
-        judge("acc >= high", [1])
+        judge_gate("acc >= high", [1])
 
 
 def test_few_skewed_scores_without_a_range_are_a_warning():
     """Of lognormal scores, 13% of samples of 10 and 7% of 100 give false failures."""
     generator = np.random.default_rng(0)
     gate = {"min": 0.1, "over": "population"}
-    skewed = judge(gate, generator.lognormal(0, 1, 40).tolist(), range=None)
-    normal = judge(gate, generator.normal(1, 1, 40).tolist(), range=None)
+    skewed = judge_gate(gate, generator.lognormal(0, 1, 40).tolist(), range=None)
+    normal = judge_gate(gate, generator.normal(1, 1, 40).tolist(), range=None)
     assert any("skewed scores" in note for note in skewed.notes)
     assert not any("skewed" in note for note in normal.notes)
 
 
 def test_repeats_may_be_rows_or_all_in_a_row_with_missing_scores():
     gate = {"min": 0.1, "over": "benchmark"}
-    flat = judge(gate, [None, None, 1, 1, 1, 0] * 20, repeats=2)
-    rows = judge(gate, [None, [1, 1], [1, 0]] * 20, repeats=2)
+    flat = judge_gate(gate, [None, None, 1, 1, 1, 0] * 20, repeats=2)
+    rows = judge_gate(gate, [None, [1, 1], [1, 0]] * 20, repeats=2)
     assert (flat.outcome, flat.value) == (rows.outcome, rows.value)
     with pytest.raises(OptionError, match="not both"):
-        judge(gate, [1, [1, 0]], repeats=2)
+        judge_gate(gate, [1, [1, 0]], repeats=2)

@@ -12,7 +12,7 @@ from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
 
-from pytest_evals import judge, judge_all
+from pytest_evals import judge_gate, judge_gates
 from pytest_evals.stats.mean_limits import bounded_mean
 from tests.simulations import answers, means
 from tests.simulations.betting import betting_limits
@@ -59,21 +59,21 @@ def test_judge_gives_the_verdicts_that_the_simulations_count(seed):
     scores = rng.beta(0.6, 0.2, 15)
     low = 0.35 + 0.1 * seed
     one = bounded_mean(scores.tolist())
-    assert judge({"min": low, **POPULATION}, scores).outcome == outcome(one, low)
+    assert judge_gate({"min": low, **POPULATION}, scores).outcome == outcome(one, low)
     labels = (np.arange(15) // 2).tolist()
     grouped = bounded_mean(scores.tolist(), clusters=labels)
-    found = judge({"min": low}, scores, clusters=labels)
+    found = judge_gate({"min": low}, scores, clusters=labels)
     assert found.outcome == outcome(grouped, low)
     later = scores * 0.9
     drop = bounded_mean((later - scores).tolist(), low=-1, high=1)
     margin = 0.1 * seed
-    found = judge({"max_drop": margin}, later, baseline=scores)
+    found = judge_gate({"max_drop": margin}, later, baseline=scores)
     assert found.outcome == outcome(drop, -margin)
 
 
 @pytest.mark.parametrize(("correct", "n"), [(0, 20), (17, 20), (200, 200), (731, 1000)])
 def test_limits_of_proportions_are_those_of_statsmodels(correct, n):
-    found = judge({"min": 0.7, **POPULATION}, [1] * correct + [0] * (n - correct))
+    found = judge_gate({"min": 0.7, **POPULATION}, [1] * correct + [0] * (n - correct))
     known = proportion_confint(correct, n, alpha=0.1, method="beta")
     # statsmodels has NaN where all or none are correct
     known = np.where(np.isnan(known), [0, 1], known)
@@ -82,7 +82,7 @@ def test_limits_of_proportions_are_those_of_statsmodels(correct, n):
 
 def test_p_value_of_a_drop_of_0_is_mcnemars_of_statsmodels():
     new, old = [0] * 21 + [1] * 9 + [1] * 170, [1] * 21 + [0] * 9 + [1] * 170
-    found = judge({"max_drop": 0}, new, baseline=old)
+    found = judge_gate({"max_drop": 0}, new, baseline=old)
     square = mcnemar([[0, 21], [9, 0]], exact=False, correction=False).statistic
     # A true difference of 0 is not skewed.
     assert found.p_value == pytest.approx(stats.norm.sf(square**0.5), abs=1e-9)
@@ -90,7 +90,7 @@ def test_p_value_of_a_drop_of_0_is_mcnemars_of_statsmodels():
 
 def test_limits_of_many_unbounded_scores_are_students():
     scores = np.random.default_rng(0).normal(3, 2, 2500)
-    found = judge({"min": 3, **POPULATION}, scores, range=None)
+    found = judge_gate({"min": 3, **POPULATION}, scores, range=None)
     known = stats.t.interval(0.9, 2499, scores.mean(), stats.sem(scores))
     assert (found.low, found.high) == pytest.approx(known)
 
@@ -144,10 +144,10 @@ def test_more_gates_that_pass_never_turn_a_failure_into_exit_code_0():
     gate = {"min": 0.9, **POPULATION}
     for correct in rng.integers(60, 84, 6).tolist():
         scores = [1] * correct + [0] * (100 - correct)
-        assert judge(gate, scores).is_red
+        assert judge_gate(gate, scores).is_red
         for n_more in (1, 4, 40):
             more = {str(i): (gate, [1] * 100) for i in range(n_more)}
-            assert judge_all({"one": (gate, scores)} | more)["one"].is_red
+            assert judge_gates({"one": (gate, scores)} | more)["one"].is_red
 
 
 @pytest.mark.parametrize(

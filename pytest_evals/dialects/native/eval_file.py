@@ -16,17 +16,20 @@ from pytest_evals.data.rows import EncodingError, RowsError, Table
 from pytest_evals.data.sources import Source, load, not_utf8
 from pytest_evals.dialects.gates_section.entries import own_gates
 from pytest_evals.dialects.native.cases import RowCases, checked_first
-from pytest_evals.dialects.native.task import EvalParts, Scorer, eval_task
+from pytest_evals.dialects.native.task import (
+    EvalParts,
+    Scorer,
+    eval_task,
+    sampling_of,
+)
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile, read_yaml
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.prompts.fields import Field, Reader, bind, text_itself
-from pytest_evals.prompts.generation import Sampling, read_sampling
+from pytest_evals.prompts.generation import Sampling
 from pytest_evals.scorers import answers
 from pytest_evals.scorers.rubric import judge
 
-MAX_TOKENS = 1024
-"""Most new tokens of an answer, if the file sets no limit."""
 _BUILDERS = {
     ".arrow": "arrow",
     ".csv": "csv",
@@ -276,14 +279,9 @@ class _Reader:
         return found
 
     def _sampling(self) -> tuple[Sampling, tuple[str, ...]]:
-        given = dict(self._top.take("generation", dict, {}))
-        if "stop" in given:
-            stop = given.pop("stop")
-            given["until"] = stop
-        given.setdefault("until", [])
-        given.setdefault("max_tokens", MAX_TOKENS)
+        given = self._top.take("generation", dict, {})
         try:
-            result = read_sampling(given, self._options.gen_kwargs, "")
+            result = sampling_of(given, self._options)
         except EvalsError as error:
             self._top.problem("generation", f"generation: {error}")
             return Sampling(), ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_evals.core.case import Case, CasePrompt
 from pytest_evals.core.dialogue import Ask, Dialogue, ModelSource, replayed, together
@@ -17,16 +17,20 @@ from pytest_evals.core.request import Message, Prompt, Response
 from pytest_evals.core.task import Asked, Task, TaskOptions
 from pytest_evals.dialects.native.cases import CaseRows, CaseSource
 from pytest_evals.errors import DocumentError, Place
-from pytest_evals.prompts.generation import Sampling
+from pytest_evals.prompts.generation import Sampling, SamplingResult, read_sampling
 from pytest_evals.scorers.aggregations import AGGREGATIONS, estimate
 from pytest_evals.scorers.answers import AnswerScorer
+from pytest_evals.scorers.functions import FunctionScorer
 from pytest_evals.scorers.rubric import JUDGE_NAME, RubricScorer
 
 FILTER = "none"
 MODEL = "model"
 """Name in ``Ask.model`` of the model that an eval itself names."""
 
-Scorer = AnswerScorer | RubricScorer
+MAX_TOKENS = 1024
+"""Most new tokens of an answer, if an eval sets no limit."""
+
+Scorer = AnswerScorer | RubricScorer | FunctionScorer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +122,14 @@ def _metrics(scorers: Sequence[Scorer], options: TaskOptions) -> Iterator[Metric
         )
 
 
+class _Answered(NamedTuple):
+    """A case, the responses to it and the scores of the judges."""
+
+    case: Case
+    responses: Sequence[Response]
+    judged: Sequence[Score]
+
+
 class _Runner:
     """Requests and scores of one eval."""
 
@@ -136,7 +148,7 @@ class _Runner:
         requests = self._requests(case)
         return Asked(doc, () if self.own_model is not None else requests)
 
-    def follow_up(self, record: Record) -> Dialogue[list[Score]]:
+    def follow_up(self, record: Record) -> Dialogue[_Answered]:
         """Ask the eval's own model, if the session has none; then the judges."""
         responses: Sequence[Response] = record.responses
         case = replace(
@@ -147,16 +159,8 @@ class _Runner:
         answers = [one.raise_for_error().text for one in responses]
         judges = [one for one in self._parts.scorers if isinstance(one, RubricScorer)]
         dialogues = [one.dialogue(text, case) for one in judges for text in answers]
-        scores = yield from together(dialogues)
-        by_judge = iter(scores)
-        found: list[Score] = []
-        for scorer in self._parts.scorers:
-            if isinstance(scorer, RubricScorer):
-                values = [next(by_judge) for _ in answers]
-            else:
-                values = [scorer(text, case) for text in answers]
-            found.append(_combined(values, answers))
-        return found
+        judged = yield from together(dialogues)
+        return _Answered(case, responses, judged)
 
     def score(
         self, record: Record, *, keeps_repeats: bool = False
@@ -166,15 +170,43 @@ class _Runner:
         Raises:
             DocumentError: It cannot be scored.
         """
-        scores = replayed(self.follow_up(record), record.exchanges, by_order=True)
+        found = replayed(self.follow_up(record), record.exchanges, by_order=True)
+        scores = self._scores(found)
         if keeps_repeats:
             return tuple(scores)
         return tuple(replace(one, repeats=(), repeat_answers=()) for one in scores)
+
+    def _scores(self, found: _Answered) -> Iterator[Score]:
+        answers = [one.text for one in found.responses]
+        pairs = list(zip(answers, found.responses, strict=True))
+        by_judge = iter(found.judged)
+        for scorer in self._parts.scorers:
+            if isinstance(scorer, RubricScorer):
+                values = [next(by_judge) for _ in answers]
+            elif isinstance(scorer, FunctionScorer):
+                values = [scorer(text, found.case, one) for text, one in pairs]
+            else:
+                values = [scorer(text, found.case) for text in answers]
+            yield _combined(values, answers)
 
     def _requests(self, case: Case) -> tuple[Any, ...]:
         system = self._options.system_instruction or self._parts.system
         prompt = prompt_of(case.prompt, system, chat=self._options.chat)
         return self._parts.sampling.requests(prompt, self._parts.repeats)
+
+
+def sampling_of(generation: Mapping[str, Any], options: TaskOptions) -> SamplingResult:
+    """The sampling parameters of an eval, with those of the command line.
+
+    Raises:
+        EvalsError: A parameter is invalid.
+    """
+    given = dict(generation)
+    if "stop" in given:
+        given["until"] = given.pop("stop")
+    given.setdefault("until", [])
+    given.setdefault("max_tokens", MAX_TOKENS)
+    return read_sampling(given, options.gen_kwargs, "")
 
 
 def prompt_of(prompt: CasePrompt, system: str, *, chat: bool) -> Prompt:

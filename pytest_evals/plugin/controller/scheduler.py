@@ -24,6 +24,7 @@ from pytest_evals.plugin.checks.reference_models import run_reference_models
 from pytest_evals.plugin.checks.session import check_session
 from pytest_evals.plugin.controller.gate_reports import report_gate
 from pytest_evals.plugin.execution.start import begin, start
+from pytest_evals.plugin.python_evals import has_evals, load_module
 from pytest_evals.plugin.reporting.prompt_checks import look
 from pytest_evals.plugin.result_tests import HOST, hand_over
 from pytest_evals.plugin.session import EvalSession
@@ -189,13 +190,19 @@ class EvalScheduling:
         names = dict.fromkeys(nodeid.partition("::")[0] for nodeid in self._ids)
         for name in names:
             path = Path(os.path.normpath(root / name))
-            if is_eval_file(path, hook, self.config):
+            is_module = path.suffix == ".py" and has_evals(path)
+            if is_eval_file(path, hook, self.config) or is_module:
                 session = start(self.config)
                 try:
-                    session.load(path, hook, name)
+                    if is_module:
+                        load_module(path, self.config)
+                    else:
+                        session.load(path, hook, name)
                 except TaskFileError as error:
                     # Workers have reported it with the file of a group's task.
                     raise pytest.UsageError(str(error)) from None
+        if session is not None and not [*session.suite.all()]:
+            return None
         if session is not None and session.selection.lost:
             # A group without gates has no ids here; its worker has matched it.
             for name in names_of(self.config):

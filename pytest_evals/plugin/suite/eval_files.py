@@ -42,6 +42,16 @@ def dialect_here(path: Path, config: pytest.Config) -> str:
     return dialect_of(path, raw_of)
 
 
+def is_eval_module(path: Path, config: pytest.Config) -> bool:
+    """Whether a Python file is a module with evals: ``evals_python_files`` matches its
+    name, and it contains the name of this package."""
+    if path.suffix != ".py" or not matches(path, config.stash[OPTIONS].python_files):
+        return False
+    from pytest_evals.dialects.detect import raw_of
+
+    return b"pytest_evals" in raw_of(path)
+
+
 def is_test_file(path: Path, config: pytest.Config) -> bool:
     """Whether pytest itself would take a Python file that nobody names."""
     if not config.pluginmanager.hasplugin("python"):

@@ -44,6 +44,17 @@ def node_of(
     return FileNodes(folder, _child(folder, path))
 
 
+def root_node(
+    session: pytest.Session, made: dict[Path, pytest.Directory]
+) -> pytest.Directory:
+    """The node of the rootdir, made once, so that the fixtures of its conftest.py are
+    visible below it."""
+    root = session.config.rootpath
+    if root not in made:
+        made[root] = _made(root, session)
+    return made[root]
+
+
 class FileNodes(NamedTuple):
     """A folder, and a file in it if pytest collects the file."""
 

@@ -131,7 +131,8 @@ class FastPath:
         parent = item.parent
         has_next = isinstance(nextitem, DocItem) and nextitem.parent is parent
         is_first = self._active is not parent
-        if is_first or not has_next or self._setup_only or _has_pytest_mark(item):
+        is_set_up = is_first or not has_next or self._setup_only or parent.per_document
+        if is_set_up or _has_pytest_mark(item):
             self._active = parent if has_next else None
             if self._session.progress is not None:
                 self._session.progress.clear()

@@ -1,0 +1,319 @@
+"""Evals in Python modules: their nodes, and the fixtures that they request."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from _pytest.fixtures import FixtureLookupError, TopRequest
+from _pytest.mark.structures import get_unpacked_marks
+
+from pytest_evals.dialects.detect import raw_of
+from pytest_evals.dialects.native.python import Eval, fixtures_of_scorers
+from pytest_evals.dialects.native.task import EvalParts, eval_task
+from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
+from pytest_evals.plugin.execution.start import start
+from pytest_evals.plugin.nodes import DocItem, TaskFile
+from pytest_evals.plugin.session import session_of
+from pytest_evals.plugin.settings.options import OPTIONS
+from pytest_evals.plugin.suite.eval_files import is_test_file, matches
+from pytest_evals.plugin.suite.file_nodes import node_of, root_node
+from pytest_evals.run.suite import TaskRun
+from pytest_evals.scorers.functions import FunctionScorer
+
+_CASE_SCOPES = ("session", "package", "module")
+"""Scopes of fixtures that cases may request: collection has no test yet."""
+_OTHER_MARKS = ("parametrize", "usefixtures")
+_EVAL = re.compile(rb"\beval\b")
+
+
+def collect_eval(
+    module: pytest.Collector, found: Eval
+) -> list[pytest.Item | pytest.Collector]:
+    """The documents and gates of an eval, as children of its module.
+
+    Problems of the eval are those of a node of its own, so that the other tests of the
+    module are collected.
+    """
+    start(module.config)
+    if _is_collected_elsewhere(found, module):
+        return []
+    try:
+        node = EvalNode.from_parent(
+            module,
+            path=module.path,
+            name=module.name,
+            nodeid=module.nodeid,
+            definition=found,
+        )
+        return node.items()
+    except EvalsError as error:
+        name, nodeid = found.name, f"{module.nodeid}::{found.name}"
+        return [
+            FailedEval.from_parent(
+                module, path=module.path, name=name, nodeid=nodeid, error=error
+            )
+        ]
+
+
+def has_evals(path: Path) -> bool:
+    """Whether a Python file may define evals: it contains the package's name and the
+    decorator's."""
+    raw = raw_of(path)
+    return b"pytest_evals" in raw and _EVAL.search(raw) is not None
+
+
+def load_module(path: Path, config: pytest.Config) -> None:
+    """Add the evals of a test module to the suite of a controller of pytest-xdist,
+    which does not collect.
+
+    Raises:
+        TaskFileError: An eval has problems that workers did not find.
+    """
+    session = cast("Any", config.pluginmanager.getplugin("session"))
+    folders = session_of(config).folders
+    file = node_of(path, root_node(session, folders), folders).file
+    if not isinstance(file, pytest.Module):
+        return
+    report, _ = session._collect_one_node(file)
+    if not report.passed:
+        raise TaskFileError([Problem(str(report.longrepr), Place(path))])
+    for node in report.result:
+        if isinstance(node, FailedEval):
+            raise TaskFileError([Problem(str(node.error), node.place)])
+
+
+def _is_collected_elsewhere(found: Eval, module: pytest.Collector) -> bool:
+    """Whether an imported eval is collected from the module that defines it."""
+    path = found.place.path
+    if path == module.path:
+        return False
+    if is_test_file(path, module.config) or matches(
+        path, module.config.stash[OPTIONS].python_files
+    ):
+        return True
+    if not has_evals(module.path):
+        what = f"the eval {found.name!r} is imported by {module.path.name}"
+        fix = f"rename {path.name} to test_{path.name}, so that pytest collects it"
+        raise pytest.Collector.CollectError(str(Problem(what, found.place, fix)))
+    return False
+
+
+class FailedEval(pytest.Collector):
+    """An eval with problems."""
+
+    def __init__(self, *, error: EvalsError, **kwargs: Any) -> None:
+        """Keep the error, which collecting raises."""
+        super().__init__(**kwargs)
+        self.error = error
+
+    @property
+    def place(self) -> Any:
+        """Where the problem is."""
+        problems = getattr(self.error, "problems", ())
+        return problems[0].where if problems else self.path
+
+    def collect(self) -> Iterable[pytest.Item]:
+        """Raise the error as one of collection, without a traceback.
+
+        Raises:
+            pytest.Collector.CollectError: Always.
+        """
+        raise self.CollectError(str(self.error))
+
+
+class EvalNode(TaskFile):
+    """The parent of an eval's documents and gates; not collected itself."""
+
+    def __init__(self, *, definition: Eval, **kwargs: Any) -> None:
+        """Apply the markers of the function."""
+        super().__init__(**kwargs)
+        self.eval = definition
+        self.own_markers.extend(get_unpacked_marks(definition))
+        self.keywords.update((mark.name, mark) for mark in self.own_markers)
+        self.add_marker("evals")
+        self._requested: Mapping[str, list[FunctionScorer]] = {}
+        self.per_document = False
+        """Whether scorers request fixtures with the scope function or class, so that
+        each document is set up."""
+
+    def items(self) -> list[pytest.Item | pytest.Collector]:
+        """Documents and gates.
+
+        Raises:
+            EvalsError: The eval has problems.
+        """
+        self._check_marks()
+        session, found = session_of(self.config), self.eval
+        if not session.task_options.takes([found.name, *found.settings.tags]):
+            return []
+        parts = found.parts(session.task_options, _CaseFixtures(self))
+        self._requested = fixtures_of_scorers(parts)
+        self._check_scorer_fixtures(parts)
+        task = eval_task(parts, session.task_options)
+        nodes: list[pytest.Item | pytest.Collector] = []
+        for run in session.suite.add([task], self.path, self.parent_id):
+            assert isinstance(run, TaskRun)
+            known = session.evals.setdefault(run.nodeid, self)
+            if session.claims.take(run, known):
+                nodes += [*self.documents(run), *self.gates(run)]
+        return nodes
+
+    @property
+    def parent_id(self) -> str:
+        """Node id of the module."""
+        assert self.parent is not None
+        return self.parent.nodeid
+
+    def fixtureinfo(self, item: DocItem) -> Any:
+        """The fixtures of documents: the models, and those of scorers."""
+        if not hasattr(self, "_fixtureinfo"):
+            names = ("eval_model", "eval_judge", *self._requested)
+            manager = self.session._fixturemanager
+            function = _requesting(names)
+            self._fixtureinfo = manager.getfixtureinfo(
+                node=item, func=function, cls=None
+            )
+        return self._fixtureinfo
+
+    def prepare(self, item: DocItem) -> None:
+        """Set the values of the scorers' fixtures."""
+        if not self._requested:
+            return
+        request = TopRequest(cast("Any", item), _ispytest=True)
+        for name, scorers in self._requested.items():
+            value = request.getfixturevalue(name)
+            for scorer in scorers:
+                scorer.values[name] = value
+
+    def _check_marks(self) -> None:
+        for mark in self.own_markers:
+            if mark.name in _OTHER_MARKS:
+                what = f"{self.eval.name}: the marker {mark.name!r} is not supported"
+                fix = "yield more cases, or request fixtures as arguments"
+                raise TaskFileError([Problem(what, self.eval.place, fix)])
+
+    def _check_scorer_fixtures(self, parts: EvalParts) -> None:
+        for name, scorers in self._requested.items():
+            scope = self.fixture_scope(name, f"the scorer {scorers[0].name!r}")
+            self.per_document |= scope in ("function", "class")
+
+    def fixture_scope(self, name: str, what: str) -> str:
+        """The scope of a fixture.
+
+        Raises:
+            TaskFileError: It does not exist, or has parameters.
+        """
+        manager = self.session._fixturemanager
+        definitions = manager.getfixturedefs(name, self)
+        if not definitions:
+            self.refuse(
+                f"{what} requests the fixture {name!r}, which does not exist",
+                "list the fixtures: pytest --fixtures",
+            )
+        assert definitions is not None
+        if definitions[-1].params is not None:
+            self.refuse(
+                f"{what} requests the fixture {name!r}, which has parameters",
+                "yield a case for each parameter",
+            )
+        return str(definitions[-1].scope)
+
+    def refuse(self, what: str, fix: str = "") -> None:
+        """Raise a problem of this eval.
+
+        Raises:
+            TaskFileError: Always.
+        """
+        problem = Problem(f"{self.eval.name}: {what}", self.eval.place, fix)
+        raise TaskFileError([problem])
+
+
+class _CaseFixtures(Mapping[str, Any]):
+    """Values of the fixtures that a function of cases requests.
+
+    They are set up during collection. Those with the scope session are torn down after
+    the last test, others at once.
+    """
+
+    def __init__(self, node: EvalNode) -> None:
+        self._node = node
+        self._values: dict[str, Any] = {}
+        names = node.eval.fixtures
+        if names:
+            with _set_up(node, names) as request:
+                self._values = {one: self._value(request, one) for one in names}
+
+    def _value(self, request: TopRequest, name: str) -> Any:
+        node = self._node
+        scope = node.fixture_scope(name, "the function of cases")
+        if scope not in _CASE_SCOPES:
+            node.refuse(
+                f"the function of cases requests the fixture {name!r}, whose scope is "
+                f"{scope}",
+                "cases are collected before tests run: use the scope session, package "
+                "or module",
+            )
+        try:
+            return request.getfixturevalue(name)
+        except FixtureLookupError as error:
+            node.refuse(f"the fixture {name!r} is not available: {error.msg}")
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+class _CaseItem(pytest.Item):
+    """Requests the fixtures of cases during collection; never runs."""
+
+    obj = None
+    fixturenames: tuple[str, ...] = ()
+
+    def __init__(self, *, names: Sequence[str], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.funcargs: dict[str, Any] = {}
+        manager = self.session._fixturemanager
+        function = _requesting(names)
+        self._fixtureinfo = manager.getfixtureinfo(node=self, func=function, cls=None)
+
+    def runtest(self) -> None:
+        """Never called."""
+
+
+@contextmanager
+def _set_up(node: EvalNode, names: Sequence[str]) -> Iterator[TopRequest]:
+    """A request for fixtures during collection.
+
+    There is no public way to set up fixtures without a test that runs.
+    """
+    item = _CaseItem.from_parent(node, name=node.eval.name, names=names)
+    state = node.session._setupstate
+    for one in item.listchain()[len(state.stack) :]:
+        state.stack[one] = ([one.teardown], None)
+    try:
+        yield TopRequest(cast("Any", item), _ispytest=True)
+    finally:
+        state.teardown_exact(cast("Any", node.session))
+
+
+def _requesting(names: Sequence[str]) -> Callable[..., None]:
+    """A function whose arguments have these names."""
+
+    def function() -> None:
+        pass
+
+    kind = inspect.Parameter.KEYWORD_ONLY
+    parameters = [inspect.Parameter(name, kind) for name in names]
+    cast("Any", function).__signature__ = inspect.Signature(parameters)
+    return function

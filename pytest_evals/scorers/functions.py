@@ -1,0 +1,172 @@
+"""Custom scorers: functions of an answer and its case.
+
+Arguments are passed by name; see :data:`ARGUMENTS`. A function without any of these
+names gets answer and case by position. Every other name without a default is a fixture
+of pytest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+from pytest_evals.core.case import Case
+from pytest_evals.core.record import Score
+from pytest_evals.core.request import Response
+from pytest_evals.errors import DocumentError, EvalsError
+from pytest_evals.models.openai.event_loop import BackgroundLoop
+from pytest_evals.scorers.answers import score_of_value
+from pytest_evals.scorers.user_code import UserCode
+
+ARGUMENTS: Mapping[str, Callable[[str, Case, Response], Any]] = {
+    "answer": lambda answer, case, response: answer,
+    "output": lambda answer, case, response: answer,
+    "case": lambda answer, case, response: case,
+    "input": lambda answer, case, response: case.prompt,
+    "prompt": lambda answer, case, response: case.prompt,
+    "expected": lambda answer, case, response: case.target,
+    "target": lambda answer, case, response: case.target,
+    "metadata": lambda answer, case, response: case.row,
+    "row": lambda answer, case, response: case.row,
+    "response": lambda answer, case, response: response,
+}
+"""Name of a scorer's argument → its value."""
+_BY_POSITION = ("answer", "case")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionScorer:
+    """A custom scorer.
+
+    Args:
+        name: Name of the metric.
+        function: Returns a bool, a finite number, a :class:`Score`, or an awaitable.
+        passed: Names of :data:`ARGUMENTS`, in the order of the parameters that get
+            them; by position if ``by_name`` is false.
+        by_name: Whether arguments are passed by name.
+        fixtures: Names of fixtures.
+        values: Their values; set before a case is scored.
+        settings: JSON values that determine the scores; part of the task's hash.
+        limits: Smallest and largest value; ``None`` if unknown.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    passed: tuple[str, ...]
+    by_name: bool
+    fixtures: tuple[str, ...] = ()
+    values: dict[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    limits: tuple[float, float] | None = None
+
+    def __call__(self, answer: str, case: Case, response: Response) -> Score:
+        """Return the score of an answer.
+
+        Raises:
+            DocumentError: The function raised an exception, with its file and line; or
+                it returned something else.
+        """
+        what = f"scorer {self.name!r}"
+        given = [ARGUMENTS[one](answer, case, response) for one in self.passed]
+        with UserCode(what):
+            if self.by_name:
+                named = dict(zip(self.passed, given, strict=True))
+                value = self.function(**named, **self._fixture_values())
+            else:
+                value = self.function(*given)
+            if inspect.isawaitable(value):
+                value = result_of(value)
+        try:
+            score = score_of_value(value, answer)
+        except DocumentError as error:
+            raise DocumentError(f"{what}: {error}") from None
+        return replace(score, metric=self.name)
+
+    def _fixture_values(self) -> Mapping[str, Any]:
+        missing = [one for one in self.fixtures if one not in self.values]
+        if missing:
+            raise EvalsError(
+                f"the argument {missing[0]!r} is a fixture, which only pytest provides"
+            )
+        return {one: self.values[one] for one in self.fixtures}
+
+
+def function_scorer(function: Callable[..., Any], name: str = "") -> FunctionScorer:
+    """Return the scorer of a function.
+
+    Args:
+        function: The function.
+        name: Name of the metric; by default that of the function.
+
+    Raises:
+        EvalsError: It has no name, or arguments that cannot be passed.
+    """
+    name = name or getattr(function, "__name__", "") or type(function).__name__
+    if name == "<lambda>":
+        raise EvalsError("a scorer that is a lambda has no name\n  fix: use def")
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        raise EvalsError(f"scorer {name!r} has no signature that can be read") from None
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    listed = [one for one in parameters if one.kind not in variadic]
+    required = [one.name for one in listed if one.default is inspect.Parameter.empty]
+    passed = tuple(one.name for one in listed if one.name in ARGUMENTS)
+    fixtures: tuple[str, ...] = ()
+    if passed:
+        fixtures = tuple(one for one in required if one not in ARGUMENTS)
+    elif 1 <= len(required) <= len(_BY_POSITION):
+        passed = _BY_POSITION[: len(required)]
+    else:
+        known = ", ".join(ARGUMENTS)
+        raise EvalsError(
+            f"scorer {name!r} needs the argument answer\n  fix: def {name}(answer, "
+            f"case); arguments: {known}, and fixtures"
+        )
+    returned = getattr(function, "__annotations__", {}).get("return")
+    return FunctionScorer(
+        name=name,
+        function=function,
+        passed=passed,
+        by_name=passed[0] in [one.name for one in listed],
+        fixtures=fixtures,
+        settings={"function": name, "source": _source_hash(function)},
+        limits=(0.0, 1.0) if returned in (bool, "bool") else None,
+    )
+
+
+def result_of(awaitable: Awaitable[Any]) -> Any:
+    """Return the result of an awaitable, run in the background event loop.
+
+    Raises:
+        Exception: That of the awaitable; its traceback begins in the user's code.
+    """
+    value, error = _loop().run(_caught(awaitable))
+    if error is not None:
+        raise error
+    return value
+
+
+async def _caught(awaitable: Awaitable[Any]) -> tuple[Any, Exception | None]:
+    try:
+        return await awaitable, None
+    except Exception as error:  # noqa: BLE001 - raised again by the caller
+        return None, error
+
+
+@cache
+def _loop() -> BackgroundLoop:
+    """The event loop of this process for functions of users."""
+    return BackgroundLoop()
+
+
+def _source_hash(function: Callable[..., Any]) -> str:
+    try:
+        source = inspect.getsource(function)
+    except (OSError, TypeError):
+        return ""
+    return hashlib.sha256(source.encode()).hexdigest()[:16]

@@ -1,0 +1,217 @@
+"""Evals in Python modules, as pytest collects and runs them."""
+
+import json
+
+import pytest
+
+BOT = """
+import pytest_evals as ev
+
+@ev.eval(score=[ev.contains()], gates=["contains >= 0.6", "polite >= 0.9"])
+def support_bot():
+    yield ev.case("How do I reset my password?", target="settings", id="reset")
+    yield ev.case("How do I pay?", target="card", id="pay")
+    yield ev.case("How do I leave?", target="door", id="leave")
+
+@support_bot.score
+def polite(answer, case):
+    return "please" in answer.lower()
+
+def test_ordinary():
+    pass
+"""
+FIXTURES = """
+import pytest
+
+@pytest.fixture(scope="session")
+def words():
+    with open("log.txt", "a") as log:
+        log.write("up\\n")
+    yield {"card": 1}
+    with open("log.txt", "a") as log:
+        log.write("down\\n")
+
+@pytest.fixture(scope="module")
+def extra(words):
+    return "!"
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path
+"""
+
+
+@pytest.fixture
+def bot(pytester):
+    """Answers of a model, and a folder without an ini file of another project."""
+    pytester.makeini("[pytest]\n")
+    rules = [
+        {"prompt": "password?", "text": "Please open settings"},
+        {"prompt": "pay?", "text": "Please use a card"},
+        {"text": "no idea"},
+    ]
+    lines = "\n".join(map(json.dumps, rules))
+    (pytester.path / "answers.jsonl").write_text(lines, "utf-8")
+    return pytester
+
+
+def run(bot, *arguments):
+    return bot.runpytest("--model=scripted:answers.jsonl", *arguments)
+
+
+def ids(done):
+    return [line for line in done.outlines if "::" in line and " " not in line]
+
+
+def test_cases_are_documents_and_gates_of_a_test_module(bot):
+    bot.makepyfile(test_bot=BOT)
+    assert ids(run(bot, "--collect-only", "-q")) == [
+        "test_bot.py::support_bot[reset]",
+        "test_bot.py::support_bot[pay]",
+        "test_bot.py::support_bot[leave]",
+        "test_bot.py::test_ordinary",
+        "test_bot.py::support_bot::contains",
+        "test_bot.py::support_bot::polite",
+    ]
+    done = run(bot)
+    assert done.parseoutcomes() == {"passed": 4, "wrong": 1, "failed": 1}
+    done.stdout.fnmatch_lines(["polite 0.667 is not >= 0.9*", "test_bot.py:3:"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "outcomes"),
+    [
+        (["test_bot.py::support_bot[pay]"], {"passed": 1}),
+        (["test_bot.py::support_bot"], {"passed": 3, "wrong": 1, "failed": 1}),
+        (
+            ["test_bot.py::support_bot::polite"],
+            {"passed": 2, "wrong": 1, "failed": 1},
+        ),
+        (["-k", "pay"], {"passed": 1, "deselected": 5}),
+        (["-m", "evals"], {"passed": 3, "wrong": 1, "failed": 1, "deselected": 1}),
+        (["-x"], {"passed": 4, "wrong": 1, "failed": 1}),
+        (["-n2"], {"passed": 4, "wrong": 1, "failed": 1}),
+    ],
+)
+def test_evals_are_selected_as_tests_are(bot, arguments, outcomes):
+    bot.makepyfile(test_bot=BOT)
+    assert run(bot, *arguments).parseoutcomes() == outcomes
+
+
+def test_last_failed_runs_a_failed_gate_with_all_its_cases(bot):
+    bot.makepyfile(test_bot=BOT)
+    run(bot)
+    done = run(bot, "--lf")
+    assert done.parseoutcomes() | {"deselected": 0} == {
+        "passed": 2,
+        "wrong": 1,
+        "failed": 1,
+        "deselected": 0,
+    }
+
+
+def test_modules_named_as_eval_files_are_collected_if_they_mention_the_package(bot):
+    bot.makepyfile(eval_bot=BOT, eval_other="raise SystemExit")
+    assert run(bot).parseoutcomes() == {"passed": 4, "wrong": 1, "failed": 1}
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_cases_and_scorers_request_fixtures(bot, workers):
+    bot.makeconftest(FIXTURES)
+    bot.mkpydir("inner")
+    (bot.path / "inner" / "test_it.py").write_text(
+        """
+import pytest_evals as ev
+
+@ev.eval(score=ev.contains())
+async def asks(words, extra):
+    for number in range(4):
+        for word in words:
+            yield ev.case(f"{number}: pay?", target=word)
+
+@asks.score
+async def known(output, expected, words, folder):
+    return folder.is_dir() and expected in words
+""",
+        "utf-8",
+    )
+    done = run(bot, workers)
+    assert done.parseoutcomes() == {"passed": 4}
+    done.stdout.fnmatch_lines(["asks*contains*1.000*", "*known*1.000*"])
+    log = (bot.path / "log.txt").read_text().split()
+    assert log.count("up") == log.count("down") == {"-n0": 1, "-n2": 3}[workers]
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (
+            "def one(tmp_path): yield case('a', 'b')",
+            "*'tmp_path', whose scope is func*",
+        ),
+        ("def one(nothing): yield case('a', 'b')", "*'nothing', which does not exist*"),
+        (
+            "def one():\n    yield case('a', 'b')\n    raise KeyError('c')",
+            "test_it.py:2: the cases of one: KeyError: 'c' (test_it.py:5)",
+        ),
+        ("def one(): return []", "test_it.py:2: the eval has no cases"),
+        ("def one(): yield 3", "test_it.py:2: one: case 0 is a int, not a case"),
+        (
+            "def one():\n    yield case('a', id='x')\n    yield case('b', id='x')",
+            "test_it.py:2: one: cases 0 and 1 have the id 'x'",
+        ),
+    ],
+)
+def test_problems_of_an_eval_are_errors_without_traceback(bot, code, message):
+    text = f"from pytest_evals import case, eval\n@eval\n{code}\ndef test_b(): pass\n"
+    bot.makepyfile(test_it=text)
+    done = run(bot, "--continue-on-collection-errors")
+    assert done.parseoutcomes() == {"passed": 1, "errors": 1}
+    done.stdout.fnmatch_lines([message])
+    done.stdout.no_fnmatch_line("*Traceback*")
+    done.stdout.no_fnmatch_line("*dialects*")
+
+
+def test_an_exception_in_a_scorer_is_an_error_with_its_line(bot):
+    bot.makepyfile(
+        test_bot=BOT
+        + "\n@support_bot.score('late')\ndef late(answer):\n    return {}[answer]\n"
+    )
+    done = run(bot)
+    assert done.parseoutcomes()["errors"] == 3
+    done.stdout.fnmatch_lines(
+        ["scorer 'late': KeyError: 'Please open settings' (test_bot.py:18)"]
+    )
+
+
+def test_marks_of_the_function_apply_to_its_cases_and_gates(bot):
+    marked = BOT.replace("@ev.eval", "@pytest.mark.skip(reason='later')\n@ev.eval")
+    bot.makepyfile(test_bot="import pytest" + marked)
+    assert run(bot).parseoutcomes() == {"passed": 1, "skipped": 5}
+
+
+def test_an_imported_eval_is_collected_once(bot):
+    bot.makepyfile(
+        test_bot=BOT, test_other="import pytest_evals\nfrom test_bot import support_bot"
+    )
+    outcomes = {"passed": 4, "wrong": 1, "failed": 1}
+    assert run(bot).parseoutcomes() == outcomes
+
+
+def test_function_evals_and_the_same_eval_in_yaml_have_the_same_numbers(bot):
+    bot.makepyfile(test_bot=BOT)
+    (bot.path / "yaml_bot.yaml").write_text(
+        """
+prompt: "{{q}}"
+rows:
+  - {q: "How do I reset my password?", target: settings}
+  - {q: "How do I pay?", target: card}
+  - {q: "How do I leave?", target: door}
+score: contains
+""",
+        "utf-8",
+    )
+    done = run(bot, "-rN")
+    done.stdout.fnmatch_lines(
+        ["support_bot*contains*0.667*", "yaml_bot*contains*0.667*"]
+    )
