@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -286,9 +287,13 @@ def test_workers_share_one_store(counting):
 
 def test_keys_and_tokens_are_not_in_the_store(counting):
     run(counting)
-    with sqlite3.connect(counting.pytester.path / ".evals/responses.sqlite") as store:
+    with (
+        closing(
+            sqlite3.connect(counting.pytester.path / ".evals/responses.sqlite")
+        ) as store,
+        store,
+    ):
         (fingerprint,) = store.execute("SELECT fingerprint FROM models").fetchone()
-    store.close()
     assert json.loads(fingerprint) == {"given": "counting", "version": 1}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -93,9 +94,9 @@ def test_responses_in_the_store_keep_them(gated, tiny_model_path):
             model=f"hf:{tiny_model_path},device=cpu",
         )
         assert result.ret == 0
-    rows = sqlite3.connect(gated.pytester.path / ".evals/responses.sqlite").execute(
-        "SELECT response FROM responses"
-    )
+    path = gated.pytester.path / ".evals/responses.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT response FROM responses").fetchall()
     stored = [json.loads(row) for (row,) in rows]
     assert len(stored) == 10 and all(one["top_logprobs"] for one in stored)
     result = gated.run("evals", model=f"hf:{tiny_model_path},device=cpu")

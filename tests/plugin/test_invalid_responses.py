@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -93,7 +94,7 @@ def test_what_was_refused_is_not_stored_and_sent_again(suite):
     suite.pytester.makeconftest(source(bad, fingerprint=known) + WAYS["fixture"])
     suite.run("evals", model=None).assert_outcomes(passed=9, errors=1)
     path = suite.pytester.path / ".evals/responses.sqlite"
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         rows = connection.execute("SELECT response FROM responses").fetchall()
     connection.close()
     assert sorted(json.loads(row)["text"] for (row,) in rows) == [

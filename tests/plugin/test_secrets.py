@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -162,9 +163,11 @@ def test_no_output_of_a_run_against_a_server_has_a_secret(planted, port, workers
     metadata = results["configs"]["quiz"]["metadata"]
     assert metadata["list"] == [{"clientSecret": "***"}]
     assert metadata["max_tokens"] == 77
-    with sqlite3.connect(folder / ".evals/responses.sqlite") as connection:
+    with (
+        closing(sqlite3.connect(folder / ".evals/responses.sqlite")) as connection,
+        connection,
+    ):
         rows = connection.execute("SELECT response FROM responses").fetchall()
-    connection.close()
     assert len(rows) == 9
     assert all("***" in text for (text,) in rows)
 

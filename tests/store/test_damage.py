@@ -5,6 +5,7 @@ import random
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -138,7 +139,7 @@ def test_a_byte_that_is_no_text_any_more_is_not_taken_for_a_question_mark(
 def test_a_row_with_a_changed_value_is_not_used(tmp_path, whole, column, value):
     path = tmp_path / NAME
     path.write_bytes(whole)
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(
             f"UPDATE responses SET {column} = {value} WHERE key = ?",
             [KEYS[3].digest(model_hash(MODEL))],
@@ -159,7 +160,7 @@ def test_rows_of_another_type_do_not_stop_the_search_for_the_nearest(
 ):
     path = tmp_path / NAME
     path.write_bytes(whole)
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(f"UPDATE responses SET settings = {value}")
         connection.execute(f"UPDATE models SET fingerprint = {value}")
     connection.close()
@@ -199,7 +200,7 @@ def test_a_file_format_of_an_unknown_version_is_set_aside(tmp_path, whole, place
 def test_descriptions_of_models_are_read_from_older_caches(tmp_path, whole):
     path = tmp_path / NAME
     path.write_bytes(whole)
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("""UPDATE models SET info = '{"dtype": "float16"}'""")
     connection.close()
     assert use(tmp_path)[1] == {"dtype": "float16"}

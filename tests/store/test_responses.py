@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -187,13 +188,13 @@ def no_database(path):
 
 def other_database(path):
     path.unlink()
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE responses (key, value)")
     connection.close()
 
 
 def other_schema(path, version):
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(f"PRAGMA user_version = {SCHEMAS['responses'].current + 1}")
     connection.close()
 
@@ -274,7 +275,7 @@ def test_damage_in_the_middle_of_the_file_never_gives_a_wrong_answer(tmp_path):
 
 def test_a_changed_row_is_a_cache_miss(tmp_path):
     path = fill(tmp_path, 2)
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(
             "UPDATE responses SET response = replace(response, 'text 0', 'text 9')"
         )
