@@ -25,7 +25,7 @@ from pytest_evals.gates.check import left_out, span_fault
 from pytest_evals.gates.documents import with_labels
 from pytest_evals.gates.judge import judge
 from pytest_evals.gates.read.entry import read_gate
-from pytest_evals.plugin.result_tests import take_over
+from pytest_evals.plugin.result_tests import read_records
 from pytest_evals.plugin.session import SESSION
 from pytest_evals.reports.details.gate import gate_lines
 
@@ -198,7 +198,7 @@ class EvalResults:
         if session is None:
             pytest.skip("no eval file was collected, so there is nothing to judge")
         if session.orders is not None and not self._is_complete:
-            self._is_complete = take_over(session)
+            self._is_complete = read_records(session)
             if not self._is_complete:
                 pytest.skip("not all documents were run")
         if name in session.suite.groups:

@@ -1,5 +1,5 @@
-"""The fixtures: the model and the judge, which a user may override in any conftest.py,
-and the results, for gates written in Python."""
+"""The fixtures ``eval_model`` and ``eval_judge``, which any conftest.py may override,
+and ``eval_results`` for gates written in Python."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def eval_model(pytestconfig: pytest.Config) -> Iterator[Model]:
-    """The model that answers: opened once, when the first document is set up.
+    """The evaluated model, opened once, when the first document is set up.
 
-    Override it in a conftest.py to give any object with a ``name`` and an ``answer``
+    Override it in a conftest.py to return any object with a ``name`` and an ``answer``
     method, for the whole session or for one folder.
     """
     from pytest_evals.plugin.session import SESSION
@@ -38,8 +38,7 @@ def eval_model(pytestconfig: pytest.Config) -> Iterator[Model]:
 def eval_judge(
     request: pytest.FixtureRequest, pytestconfig: pytest.Config
 ) -> Iterator[Model]:
-    """The model that judges answers: opened once, when the first document that it
-    judges is set up.
+    """The judge model, opened once, when the first document that it rates is set up.
 
     Override it in a conftest.py, as ``eval_model``.
     """
@@ -60,9 +59,9 @@ def eval_judge(
 
 @pytest.fixture(scope="session")
 def eval_results(pytestconfig: pytest.Config) -> EvalResults:
-    """The numbers of this session: ``eval_results("gsm8k")["exact_match"].value``.
+    """The results of this session: ``eval_results("gsm8k")["exact_match"].value``.
 
-    Tests that ask for it run after all documents and gates.
+    Tests that use it run after all documents and gates.
     """
     from pytest_evals.plugin.eval_results import EvalResults
 

@@ -1,5 +1,5 @@
-"""Gates that are selected without their documents: the documents run as well, because
-a gate needs all of them."""
+"""Add the documents of gates that are selected without them: a gate needs all of its
+documents."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pytest_evals.plugin.session import EvalSession, session_of
 def documents_of_named_gates(
     config: pytest.Config, items: Sequence[pytest.Item]
 ) -> list[DocItem]:
-    """Documents that were not collected although a gate of theirs was, by its id; what
-    else selects among all items has its say afterwards.
+    """Return documents that were not collected although one of their gates was selected
+    by its id. Other selections apply afterwards.
 
     Args:
         config: pytest's configuration.
@@ -34,9 +34,9 @@ def documents_of_named_gates(
 def documents_of_gates(
     config: pytest.Config, before: Sequence[pytest.Item], after: Sequence[pytest.Item]
 ) -> list[DocItem]:
-    """Documents that were deselected although a gate of theirs runs: all that ``--lf``
-    or ``--sw`` has left out, or all of a gate that is selected without any. If a test
-    of the results runs, all of the former, since it may ask for any of them.
+    """Return documents that were deselected although one of their gates runs: those
+    that ``--lf`` or ``--sw`` deselected, or all documents of a gate that is selected
+    without any. A test of the results may use any document that ``--lf`` deselected.
 
     Args:
         config: pytest's configuration.
@@ -67,7 +67,7 @@ def documents_of_gates(
 
 
 def _select_again(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
-    """Let pytest's terminal not count items as deselected that run after all."""
+    """Remove items that run after all from the terminal's count of deselected items."""
     terminal = config.pluginmanager.getplugin("terminalreporter")
     counted = getattr(terminal, "stats", {}).get("deselected")
     if counted:
@@ -76,7 +76,7 @@ def _select_again(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
 
 
 def _leaves_out(config: pytest.Config) -> bool:
-    """Whether pytest selects by earlier failures."""
+    """Whether ``--lf`` or ``--sw`` deselects items."""
     lf, sw = config.getoption("lf", False), config.getoption("stepwise", False)
     return bool(lf or sw)
 
@@ -91,8 +91,8 @@ def _lacking(
     before: Sequence[pytest.Item],
     after: Sequence[pytest.Item],
 ) -> Iterator[DocItem]:
-    """The documents of some tasks that are not selected; those that were not even
-    collected are made below the file that they belong to."""
+    """Return the documents of some tasks that are not selected; those that were not
+    collected are created below their file."""
     counts = Counter(i.job.task.name for i in after if isinstance(i, DocItem))
     runs = [run for name, run in session.suite.tasks.items() if name in tasks]
     runs = [run for run in runs if counts[run.task.name] < len(run.ids)]

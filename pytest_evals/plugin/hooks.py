@@ -1,8 +1,8 @@
 """The hooks that pytest calls in every session: a few lines each, light imports only.
 
-This module is loaded in every pytest run of the environment. It may import pytest and
-the standard library only; all else waits until a file is an eval file. The hooks that
-see every test are in ``running`` and are registered then.
+This module is imported in every pytest run of the environment. It imports pytest and
+the standard library only. Everything else is imported when an eval file is collected;
+the hooks of each test are in ``execution.hooks`` and are registered then.
 """
 
 from __future__ import annotations
@@ -58,13 +58,15 @@ def pytest_load_initial_conftests(
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """The profile, where workers collect: else it is shown with the tasks."""
+    """Return the profile on a controller of workers; otherwise it is shown with the
+    tasks."""
     options = config.stash[OPTIONS]
     return profile_line(options.profile) if is_distributed(config) else []
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register our marker, and refuse a neighbour that owns the same package."""
+    """Read the options, register our marker, and refuse the distribution with the same
+    import package."""
     config.addinivalue_line("markers", "evals: documents and gates of a benchmark")
     config.stash[OPTIONS] = Options.from_config(config)
     config.stash[STARTED] = Start.now()
@@ -93,7 +95,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collect_file(
     file_path: Path, parent: pytest.Collector
 ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-    """Take the files whose first bytes look like an eval file."""
+    """Collect eval files, which are recognised by their first bytes."""
     found = yield
     from pytest_evals.plugin.suite.eval_files import (
         is_eval_file,
@@ -115,7 +117,7 @@ def pytest_collect_file(
     note_found(file_path, parent.config)
     nodeid = file_id(file_path, parent.config.rootpath)
     ours = TaskFile.from_parent(parent, path=file_path, nodeid=nodeid)
-    # pytest imports a module that the command line names, and finds no test in it.
+    # pytest also collects a module that the command line names.
     is_module = file_path.suffix == ".py"
     kept = not is_module or is_test_file(file_path, parent.config)
     return [*found, ours] if kept else [ours]
@@ -124,8 +126,8 @@ def pytest_collect_file(
 def pytest_collect_directory(
     path: Path, parent: pytest.Collector
 ) -> pytest.Collector | None:
-    """Packages are not imported for documents; folders of an include path are none, so
-    that nothing in them is imported."""
+    """Collect packages without importing them for documents, and folders of include
+    paths as plain folders."""
     options = parent.config.stash[OPTIONS]
     if not path.is_relative_to(parent.config.rootpath):
         for folder in options.include_path:
@@ -151,8 +153,8 @@ def pytest_pycollect_makeitem(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
-    """Add the files of what ``--evals-tasks`` names in the include paths; and refuse
-    files that look like eval files and are none."""
+    """Add the files of ``--evals-tasks`` from the include paths; refuse named files
+    that only resemble eval files."""
     options = session.config.stash[OPTIONS]
     if any(".y" in str(arg).lower() for arg in session.config.args):
         from pytest_evals.plugin.suite.uncollected_files import check_named
@@ -166,10 +168,10 @@ def pytest_collection(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """``-n auto`` is the number of devices, when there is a model to run on them.
+    """Return the number of devices for ``-n auto`` if a model is set.
 
-    pytest-xdist asks before anybody is configured. What its own variable of the
-    environment says comes first.
+    pytest-xdist calls this before ``pytest_configure``. Its own environment variable
+    has priority.
     """
     is_set = environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS")
     if is_set or not Options.from_config(config).model:
@@ -198,7 +200,7 @@ def pytest_evals_load_tasks(
 
 @pytest.hookimpl(trylast=True)
 def pytest_evals_open_model(spec: str, config: pytest.Config) -> Model:
-    """Open a model of a kind that we know."""
+    """Open a model of a built-in kind."""
     from pytest_evals.models.registry import open_model, parse_spec
 
     return open_model(parse_spec(spec))

@@ -28,7 +28,7 @@ _ANSWER = 200
 
 
 class DocumentFailed(Exception):
-    """A document that could not be scored, or a wrong one that must not be wrong."""
+    """A document that could not be scored, or a wrong answer that fails."""
 
     def __init__(self, record: Record) -> None:
         """Carry the record."""
@@ -37,7 +37,7 @@ class DocumentFailed(Exception):
 
 
 class GateFailed(Exception):
-    """A gate that is red."""
+    """A gate that failed or is invalid."""
 
     def __init__(self, verdict: Verdict, result: TaskResult | GroupResult) -> None:
         """Carry the verdict and what it was judged on."""
@@ -51,8 +51,7 @@ class ShortMessage(TerminalRepr):
     summary."""
 
     def __init__(self, lines: list[str], path: str, line: int) -> None:
-        """``path`` and ``line`` are where the reader should look; the lines may repeat
-        what is in data."""
+        """``path`` and ``line`` are the place to fix; the lines may contain data."""
         from pytest_evals.reports.escape import one_line
 
         lines = [one_line(one) for one in lines]
@@ -70,7 +69,7 @@ class ShortMessage(TerminalRepr):
 
 
 def message_of(error: BaseException, item: pytest.Item) -> ShortMessage | None:
-    """The message of an error of ours; ``None`` for anybody else's."""
+    """Return the message of one of our errors; ``None`` for any other."""
     path, line, _ = item.reportinfo()
     if isinstance(error, GateFailed):
         return gate_message(error.verdict, error.result, item.config)
@@ -86,8 +85,8 @@ def message_of(error: BaseException, item: pytest.Item) -> ShortMessage | None:
 
 
 def users_traceback(excinfo: ExceptionInfo[BaseException]) -> Traceback:
-    """The traceback from the user's code on: that of a model or a fixture, for example.
-    An exception that no file of the user raised keeps all of it."""
+    """Return the traceback from the user's code on, such as a model or a fixture; all
+    of it if no file of the user is in it."""
     entries = excinfo.traceback
     is_users = [_is_users(entry) for entry in entries]
     return Traceback(entries[is_users.index(True) :]) if True in is_users else entries
@@ -98,8 +97,7 @@ _LIBRARY = Path(sysconfig.get_path("stdlib"))
 
 
 def _is_users(entry: TracebackEntry) -> bool:
-    """Whether the code is neither installed nor ours; a conftest.py may be above the
-    rootdir."""
+    """Whether the code is neither installed nor ours."""
     path = Path(entry.path)
     is_installed = {"site-packages", "dist-packages"} & {*path.parts}
     return not is_installed and not {_PACKAGE, _LIBRARY} & {*path.parents}
@@ -108,8 +106,7 @@ def _is_users(entry: TracebackEntry) -> bool:
 def gate_message(
     verdict: Verdict, result: TaskResult | GroupResult, config: pytest.Config
 ) -> ShortMessage:
-    """Return the reason of a failed gate, its place, and examples of its documents;
-    with ``-q`` without examples."""
+    """Return verdict, numbers, place and examples; with ``-q`` no examples."""
     from pytest_evals.reports.details.gate import EXAMPLES, gate_lines
 
     n_examples = EXAMPLES if config.get_verbosity() >= 0 else 0
@@ -119,7 +116,7 @@ def gate_message(
 
 
 def write_text(terminal: pytest.TerminalReporter, text: str, **markup: bool) -> None:
-    """Write lines that may repeat what is in data."""
+    """Write lines that may contain data."""
     from pytest_evals.reports.escape import safe_lines
 
     for line in safe_lines(text):
@@ -127,30 +124,32 @@ def write_text(terminal: pytest.TerminalReporter, text: str, **markup: bool) -> 
 
 
 def _in_style(lines: list[str], config: pytest.Config) -> list[str]:
-    """The first line alone under ``--tb=line``: pytest writes the place behind it."""
+    """Return only the first line with ``--tb=line``, to which pytest adds the place."""
     return lines[:1] if config.getoption("tbstyle", "auto") == "line" else lines
 
 
 def heading_of(gate: Gate) -> str:
-    """The heading of a gate's failure: task or group, and the claim as written."""
+    """Return the heading of a gate's failure: task or group, and its condition as
+    written."""
     from pytest_evals.reports.escape import one_line
 
     return one_line(f"{gate.task}: {gate.text}")
 
 
 def gate_word(verdict: Verdict) -> str:
-    """What became of a gate, for reports; an open one that shall pass has passed."""
+    """Return a gate's result for reports; an inconclusive one passes with
+    ``--evals-inconclusive=pass``."""
     if verdict.outcome is Outcome.INCONCLUSIVE and verdict.policy == "pass":
         return Outcome.PASSED.value
     return verdict.outcome.value
 
 
 def document_properties(record: Record, word: str) -> list[tuple[str, object]]:
-    """What reports say of a document besides its outcome.
+    """Return the properties of a document for JUnit and other reports.
 
     Args:
         record: After scoring.
-        word: What became of it: ``correct``, ``wrong``, …
+        word: Its result: ``correct``, ``wrong``, …
     """
     from pytest_evals.reports.escape import cut, one_line
 
@@ -168,7 +167,7 @@ def document_properties(record: Record, word: str) -> list[tuple[str, object]]:
 
 
 def gate_properties(verdict: Verdict) -> list[tuple[str, object]]:
-    """What JUnit and other reports say of a gate besides its outcome."""
+    """Return the properties of a gate for JUnit and other reports."""
     from pytest_evals.reports.escape import one_line
 
     found: list[tuple[str, object]] = [

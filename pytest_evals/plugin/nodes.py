@@ -1,7 +1,7 @@
 """The nodes that pytest collects: a file, its documents, and its gates.
 
-A document is a direct child of its file, so that pytest's own ways to select work:
-``arc.yaml::arc_easy`` is every document ``arc_easy[…]`` and the gates below
+A document is a direct child of its file, so that pytest's selection works:
+``arc.yaml::arc_easy`` selects all documents ``arc_easy[…]`` and the gates below
 ``arc_easy``. A group ``mmlu.yaml::mmlu`` is a collector of all its members and gates.
 """
 
@@ -44,15 +44,15 @@ class TaskFile(pytest.File):
 
     _definition: Definition | None = None
     collected: Sequence[pytest.Item | pytest.Collector] = ()
-    """All that :meth:`collect` has given."""
+    """The result of :meth:`collect`."""
 
     @cached_property
     def named(self) -> str:
-        """Its node id, which pytest puts together anew each time."""
+        """Its node id, which pytest formats at each access."""
         return self.nodeid
 
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
-        """All documents of all its tasks, then the gates of each; or its groups."""
+        """Return the documents of all its tasks, then their gates; or its groups."""
         session = session_of(self.config)
         self.add_marker("evals")
         nodes: list[pytest.Item | pytest.Collector] = []
@@ -67,7 +67,7 @@ class TaskFile(pytest.File):
         return self.collected
 
     def gates(self, run: TaskRun) -> list[TaskGates]:
-        """The collector of a task's gates, if it has any."""
+        """Return the collector of a task's gates, if it has any."""
         if not run.gates:
             return []
         name, nodeid = run.name, run.nodeid
@@ -93,7 +93,7 @@ class TaskFile(pytest.File):
     def repr_failure(
         self, excinfo: ExceptionInfo[BaseException], style: Any = None
     ) -> str | TerminalRepr:
-        """Our own errors speak for themselves; others get pytest's traceback."""
+        """Return our own errors without traceback, and others with pytest's."""
         if isinstance(excinfo.value, EvalsError):
             return ShortMessage(str(excinfo.value).splitlines(), str(self.path), 0)
         return super().repr_failure(excinfo)
@@ -114,13 +114,13 @@ class TaskFile(pytest.File):
 
     @property
     def shows_documents(self) -> bool:
-        """Whether somebody reports the properties of each document."""
+        """Whether a report contains the properties of each document."""
         if not hasattr(self, "_shows_documents"):
             self._shows_documents = wants_properties(self.config)
         return self._shows_documents
 
     def model_definition(self, item: DocItem) -> Definition:
-        """What opens the models of this file's documents; nothing is executed."""
+        """Return the model fixtures of this file's documents without executing them."""
         if self._definition is None:
             found = self.fixtureinfo(item).name2fixturedefs
             self._definition = Definition(
@@ -129,10 +129,10 @@ class TaskFile(pytest.File):
         return self._definition
 
     def fixtureinfo(self, item: DocItem) -> Any:
-        """What a document of this file asks of fixtures; the same for all of them.
+        """Return the fixture info that all documents of this file share.
 
-        There is no public way to ask for fixtures from an item that is no function;
-        doctest and others use the same one.
+        pytest has no public API for fixtures of an item that is not a function; doctest
+        uses the same private one.
         """
         if not hasattr(self, "_fixtureinfo"):
             manager = self.session._fixturemanager
@@ -143,19 +143,18 @@ class TaskFile(pytest.File):
 
 
 class GroupNode(pytest.Collector):
-    """A group; its parent is the file that defines it, or the group around it.
+    """A group; its parent is the file that defines it, or the group that contains it.
 
-    A member that the group itself defines stands below it, any other below the file
-    that defines it.
+    Members that the group defines are below it; all others are below the file that
+    defines them.
     """
 
     def __init__(self, *, run: GroupRun, **kwargs: Any) -> None:
-        """Remember the group."""
         super().__init__(**kwargs)
         self.run = run
 
     def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
-        """Documents of all members, then their gates, then its own."""
+        """Return the documents of all members, their gates, and then its own gates."""
         session = session_of(self.config)
         documents: list[pytest.Item | pytest.Collector] = []
         gates: list[pytest.Collector] = []
@@ -181,8 +180,8 @@ class GroupNode(pytest.Collector):
 
 
 def file_node(path: Path, near: pytest.Item | pytest.Collector) -> TaskFile:
-    """The node of a file with tasks: that of ``near`` if it is the same file, else one
-    that is made once a session.
+    """Return the node of a file with tasks: that of ``near`` if it is the same file,
+    else one that is created once a session.
 
     Args:
         path: The file.
@@ -205,7 +204,7 @@ def file_node(path: Path, near: pytest.Item | pytest.Collector) -> TaskFile:
 
 
 def marks_of(task: Task) -> list[pytest.Mark]:
-    """A task's tags as markers, of its documents and of its gates."""
+    """Return a task's tags as markers of its documents and gates."""
     return [pytest.Mark(tag, (), {}, _ispytest=True) for tag in task.tags]
 
 
@@ -213,7 +212,7 @@ _NO_SCORE = frozenset({"error", "unscored"})
 
 
 def _wants_models(eval_model: object, eval_judge: object) -> None:
-    """What fixtures a document may ask for."""
+    """The signature of a document, for its fixtures."""
 
 
 class DocItem(pytest.Item):
@@ -224,30 +223,29 @@ class DocItem(pytest.Item):
     in_package = False
     parent: TaskFile
     word = ""
-    """What became of it, for reports: ``correct``, ``wrong``, ``scored``, …"""
+    """Its result in reports: ``correct``, ``wrong``, ``scored``, …"""
     packed: bytes | None = None
-    """Its record on the way to the controller of pytest-xdist."""
+    """Its serialized record, on a worker of pytest-xdist."""
     took_s = 0.0
     """Its share of the model's time and its own scoring, in seconds."""
     shown: Sequence[str] = ()
     """Prompt, answer and target as lines, if the terminal shows them."""
 
     def __init__(self, *, job: Job, marks: list[pytest.Mark], **kwargs: Any) -> None:
-        """Remember which document; render nothing."""
         super().__init__(**kwargs)
         self.job = job
         self.own_markers.extend(marks)
 
     @property
     def _fixtureinfo(self) -> Any:
-        # --fixtures-per-test wants a function of whatever has fixtures.
+        # --fixtures-per-test expects a function for each item with fixtures.
         if self.config.getoption("show_fixtures_per_test"):
             return None
         return self.parent.fixtureinfo(self)
 
     @property
     def location(self) -> tuple[str, int | None, str]:
-        """File and name; pytest's own way takes 20 µs a document."""
+        """File and name, without resolving the path again for each document."""
         return (self.parent.named, None, self.name)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
@@ -255,18 +253,18 @@ class DocItem(pytest.Item):
         return self.path, self.job.task.source.line or None, self.name
 
     def setup(self) -> None:
-        """Open the model, if this is the first document that needs it."""
+        """Open the model at the first document that needs it."""
         self.funcargs: dict[str, Any] = {}
         if not self.config.getoption("setuponly", False):
             session_of(self.config).models.ensure(self)
             self.parent.prepare(self)
 
     def runtest(self) -> None:
-        """Wait for the answer and score it.
+        """Take the response and score it.
 
         Raises:
-            DocumentFailed: It could not be scored; or it was answered wrong, and that
-                fails.
+            DocumentFailed: It could not be scored; or its answer is wrong, with
+                ``--evals-strict``.
         """
         session = session_of(self.config)
         record = session.run_document(self)
@@ -282,21 +280,20 @@ class DocItem(pytest.Item):
     def repr_failure(
         self, excinfo: ExceptionInfo[BaseException], style: Any = None
     ) -> str | TerminalRepr:
-        """The message of an error of ours, without traceback."""
+        """Return the message of our errors, without traceback."""
         return message_of(excinfo.value, self) or super().repr_failure(excinfo, style)
 
     def _traceback_filter(self, excinfo: ExceptionInfo[BaseException]) -> Traceback:
-        """Pytest asks for it in all phases, unless ``--full-trace`` is given."""
+        """Shorten the traceback; not called with ``--full-trace``."""
         return users_traceback(excinfo)
 
 
 class TaskGates(pytest.Collector):
-    """The gates of a task; named like it, so that its name selects them too."""
+    """The gates of a task, under its name, so that the name selects them."""
 
     parent: TaskFile
 
     def __init__(self, *, run: TaskRun, **kwargs: Any) -> None:
-        """Remember the task."""
         super().__init__(**kwargs)
         self.run = run
         self.own_markers.extend(marks_of(run.task))
@@ -321,7 +318,6 @@ class GateItem(pytest.Item):
     in_package = False
 
     def __init__(self, *, gate: Gate, run: TaskRun | GroupRun, **kwargs: Any) -> None:
-        """Remember the claim and what it is about."""
         super().__init__(**kwargs)
         self.gate = gate
         self.run = run
@@ -329,16 +325,16 @@ class GateItem(pytest.Item):
         """Its verdict, for reports."""
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Heading of a failure: task or group, and the claim as written."""
+        """Heading of a failure: task or group, and the gate's condition as written."""
         place = self.gate.source
         return Path(place.path), place.line or None, heading_of(self.gate)
 
     def runtest(self) -> None:
-        """Judge.
+        """Judge the gate.
 
         Raises:
-            GateFailed: The claim does not hold, there is nothing sound to judge, or the
-                noise leaves it open and that fails.
+            GateFailed: Its condition is false, it is invalid, or it is inconclusive
+                with ``--evals-inconclusive=fail``.
         """
         verdict, result = session_of(self.config).run.judge(self.gate)
         self.word = gate_word(verdict)
@@ -351,5 +347,5 @@ class GateItem(pytest.Item):
     def repr_failure(
         self, excinfo: ExceptionInfo[BaseException], style: Any = None
     ) -> str | TerminalRepr:
-        """What, the numbers, where, how far, and examples; no traceback."""
+        """Return verdict, numbers, place and examples, without traceback."""
         return message_of(excinfo.value, self) or super().repr_failure(excinfo, style)

@@ -1,4 +1,4 @@
-"""Scores of further runs of the same documents, here and in workers."""
+"""Scores of repeated runs of the same documents, in this process and in workers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Scores = dict[tuple[str, str], dict[int, object]]
 
 @dataclass(slots=True)
 class FurtherRuns:
-    """What further runs of documents have shown.
+    """Scores and counts of repeated runs.
 
     Args:
         n_first: Documents that this process has run, once.
         n_documents: Documents that were repeated, here and in workers.
-        runs: What they were worth in each further run.
-        n_sampled: Texts that were sampled and have one of the run before beside them.
-        n_same: Such texts that are that of the run before.
+        runs: Scores of each further run.
+        n_sampled: Sampled responses that can be compared with the previous run.
+        n_same: Those that equal the response of the previous run.
     """
 
     n_first: int = 0
@@ -30,8 +30,8 @@ class FurtherRuns:
     n_sampled: int = 0
     n_same: int = 0
 
-    def told(self) -> dict[str, Any]:
-        """The same as JSON values. Of values only numbers matter, and are there."""
+    def as_json(self) -> dict[str, Any]:
+        """Return the same as JSON values, with numeric scores only."""
         return {
             "n_documents": self.n_documents,
             "n_sampled": self.n_sampled,
@@ -45,13 +45,13 @@ class FurtherRuns:
             ],
         }
 
-    def add(self, told: dict[str, Any]) -> None:
-        """Hear what a worker has told."""
-        self.n_documents += told["n_documents"]
-        self.n_sampled += told["n_sampled"]
-        self.n_same += told["n_same"]
-        self.runs += [{} for _ in told["runs"][len(self.runs) :]]
-        for own, run in zip(self.runs, told["runs"], strict=True):
+    def add(self, report: dict[str, Any]) -> None:
+        """Add the :meth:`as_json` of a worker."""
+        self.n_documents += report["n_documents"]
+        self.n_sampled += report["n_sampled"]
+        self.n_same += report["n_same"]
+        self.runs += [{} for _ in report["runs"][len(self.runs) :]]
+        for own, run in zip(self.runs, report["runs"], strict=True):
             for task, key, values in run:
                 mine = own.setdefault((task, key), {})
                 mine |= {int(at): value for at, value in values.items()}
@@ -62,7 +62,7 @@ def _is_number(value: object) -> bool:
 
 
 def scores_of(records: Sequence[Record]) -> Scores:
-    """What documents are worth, but for those that errored or do not count."""
+    """Return the scores of documents without errors that are not excluded."""
     found: Scores = {}
     for record in records:
         for score in record.scores:

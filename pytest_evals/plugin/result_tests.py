@@ -26,16 +26,16 @@ _NAME = "records"
 
 
 def is_late(item: pytest.Item) -> bool:
-    """Whether a test asks for the results."""
+    """Whether a test uses the results."""
     return FIXTURE in getattr(item, "fixturenames", ())
 
 
-def turn(item: pytest.Item, *, on_worker: bool) -> int:
-    """When an item runs: documents, then gates, then tests that ask for the results.
+def rank(item: pytest.Item, *, on_worker: bool) -> int:
+    """Return the rank of an item: documents, gates, then tests of the results.
 
-    On a worker all other tests come before the documents: so what stands behind the
-    last document or gate is a late one, which the controller, that knows ids only, can
-    see from their order.
+    On a worker all other tests come before the documents, so that items after the last
+    document or gate are tests of the results. The controller, which has ids only,
+    recognises them by this order.
     """
     if isinstance(item, GateItem):
         return 2
@@ -44,9 +44,9 @@ def turn(item: pytest.Item, *, on_worker: bool) -> int:
     return 0 if on_worker and not isinstance(item, DocItem) else 1
 
 
-def hand_over(session: EvalSession, folder: Path) -> None:
-    """Write all records for the worker that runs late tests, and the hashes by which
-    they are found in a baseline."""
+def write_records(session: EvalSession, folder: Path) -> None:
+    """Write all records for the worker that runs tests of the results, with the hashes
+    that pair them with a baseline."""
     draft = folder / f"{_NAME}.tmp"
     with draft.open("wb") as stream:
         for name, run in session.suite.tasks.items():
@@ -58,11 +58,11 @@ def hand_over(session: EvalSession, folder: Path) -> None:
     draft.rename(folder / _NAME)
 
 
-def take_over(session: EvalSession) -> bool:
-    """Know, on a worker, what the controller knows of all documents.
+def read_records(session: EvalSession) -> bool:
+    """Read the records of all documents on a worker.
 
     Returns:
-        Whether all workers are done; nothing is known of their documents before.
+        False if some workers are still running.
     """
     assert session.orders is not None
     path = Path(session.orders.stop).parent / _NAME

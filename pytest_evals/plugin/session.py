@@ -106,8 +106,8 @@ class EvalSession:
         self.notices = Notices(config, self.run)
         self.repeats = FurtherRuns()
         self.news: CollectionReport | None = None
-        """What a worker has still to report of its collection."""
-        self._heard: set[str] = set()
+        """The collection report that a worker has not sent yet."""
+        self._reported: set[str] = set()
         """Files of groups that workers have reported."""
         self.excuses: dict[str, tuple[Any, ...]] = {}
         """Node id of a gate → its skip and xfail marks, as workers have reported."""
@@ -175,22 +175,22 @@ class EvalSession:
 
     def receive(self, data: bytes) -> None:
         """Keep a record that a worker of pytest-xdist has scored."""
-        record, sample, told = unpack(data)
-        if told is not None:
-            self._hear(told)
-        self.run.inference.arrived(record, told.machine if told else None)
+        record, sample, report = unpack(data)
+        if report is not None:
+            self._add_collection(report)
+        self.run.inference.arrived(record, report.machine if report else None)
         self.run.keep(record, sample)
 
-    def _hear(self, told: CollectionReport) -> None:
+    def _add_collection(self, report: CollectionReport) -> None:
         """Add the groups that a worker has collected, its order of tasks, and the marks
         of its gates."""
-        self.excuses |= told.excuses
-        for name in told.files:
-            if name not in self._heard:
-                self._heard.add(name)
+        self.excuses |= report.excuses
+        for name in report.files:
+            if name not in self._reported:
+                self._reported.add(name)
                 path = Path(os.path.normpath(self.config.rootpath / name))
                 self.load(path, self.config.hook, name)
-        self.suite.order(told.tasks)
+        self.suite.order(report.tasks)
 
 
 def _word(record: Record) -> str:

@@ -1,7 +1,7 @@
 """``--evals-stop``: stop tasks whose gates are decided.
 
-:mod:`pytest_evals.run.early_stopping` decides. Here items get their order, and those
-that are not needed any more are skipped. With pytest-xdist each wave is assigned to all
+:mod:`pytest_evals.run.early_stopping` decides. This module sorts the items and skips
+those that are no longer needed. With pytest-xdist each wave is assigned to all
 workers, the controller decides, and workers find in a file which tasks have stopped.
 """
 
@@ -21,14 +21,14 @@ from pytest_evals.run.run import Run
 
 _NAME = "decided"
 LOOK_S = 0.2
-"""Seconds between two looks of a worker at what was decided."""
+"""Seconds after which a worker checks again which tasks have stopped."""
 
 
 class Stopping:
-    """The order of items, and those that are skipped."""
+    """Sorts and skips items."""
 
     def __init__(self, run: Run, orders: Orders | None) -> None:
-        """Create the stopping of a run that may stop early; nothing is collected.
+        """Create it for a run that may stop early.
 
         Args:
             run: The run.
@@ -42,7 +42,7 @@ class Stopping:
         self._looked = 0.0
 
     def arrange(self, items: list[pytest.Item]) -> None:
-        """Bring the documents of tasks that may stop into their order.
+        """Sort the documents of tasks that may stop.
 
         Args:
             items: All items of the session; the list changes.
@@ -63,8 +63,7 @@ class Stopping:
                 self._waves[job] = (job.task.name, rank // task.size)
 
     def wave_of(self, job: Job) -> tuple[str, int] | None:
-        """Return the wave of a document; ``None`` if its task is read to the end, as
-        far as this process knows."""
+        """Return the wave of a document; ``None`` if its task does not stop early."""
         if self._orders is None and not self._early.watches(job.task.name):
             return None
         return self._waves.get(job)
@@ -81,7 +80,7 @@ class Stopping:
 
         Args:
             ids: Node ids of all items in the order they run.
-            folder: Where workers look for stopped tasks.
+            folder: Of the list of stopped tasks, which workers read.
         """
         self._folder = folder
         places = {nodeid: place for place, nodeid in enumerate(ids)}
@@ -106,7 +105,7 @@ class Stopping:
             draft.rename(self._folder / _NAME)
 
     def skip_if_decided(self, item: DocumentItem) -> None:
-        """Skip a document that can change no verdict any more."""
+        """Skip a document whose task has stopped."""
         if self._orders is not None:
             self._look(Path(self._orders.stop).parent / _NAME)
         if item.job.task.name in self._early.decided:

@@ -56,8 +56,8 @@ def test_tables_and_lists_are_arguments_of_generation(suite, workers):
     ("line", "told"),
     [
         ("evals_limit = [1]", "evals_limit in *pytest.toml: list [[]1]; write one *"),
-        ("evals_limit = true", "--evals-limit=true: a number of documents *"),
-        ("evals_seed = 1.5", "--evals-seed=1.5: a whole number is wanted"),
+        ("evals_limit = true", "--evals-limit=true: expected a number of documents*"),
+        ("evals_seed = 1.5", "--evals-seed=1.5: expected a whole number"),
         ('evals_strict = "maybe"', "evals_strict in *: str 'maybe'; write true or *"),
         ("evals_model = {a = 1}", "evals_model in *: dict {'a': 1}; write one value"),
     ],

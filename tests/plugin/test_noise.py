@@ -45,7 +45,7 @@ def test_policy_that_does_not_exist_is_a_usage_error(suite):
     done = suite.run("evals", "--evals-inconclusive=ignore", model="scripted:break")
     assert done.ret == pytest.ExitCode.USAGE_ERROR
     done.stderr.fnmatch_lines(
-        ["*--evals-inconclusive=ignore: it is warn, fail or pass"]
+        ["*--evals-inconclusive=ignore: expected warn, fail or pass"]
     )
 
 

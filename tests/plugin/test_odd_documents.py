@@ -91,7 +91,7 @@ def test_documents_that_cannot_be_sent_are_reported_before_anything_is_sent(suit
     assert done.ret == 1
     done.stdout.fnmatch_lines(
         [
-            "*document q3 cannot be asked (2 documents in all): *doc_to_text "
+            "*document q3 cannot be prompted (2 documents in all): *doc_to_text "
             "returned None*"
         ]
     )

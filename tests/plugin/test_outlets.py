@@ -85,7 +85,7 @@ def test_junit_has_all_documents_where_they_are_wanted(mixed, workers):
 def test_another_word_is_a_usage_error(suite):
     result = suite.run("evals", "--evals-junit=all")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--evals-junit=all: it is gates or docs"])
+    result.stderr.fnmatch_lines(["*--evals-junit=all: expected gates or docs"])
 
 
 @WORKERS

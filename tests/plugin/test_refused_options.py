@@ -6,7 +6,7 @@ import pytest
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ("--evals-tasks=,", "--evals-tasks=,: there is no name in it"),
+        ("--evals-tasks=,", "--evals-tasks=,: expected names of tasks*"),
         ("--evals-only=,", "--evals-only=,: expected one or more of wrong, error, *"),
         (
             "--evals-latticeflow-allow-code=nosuch",
@@ -17,7 +17,7 @@ import pytest
             "--evals-cache=never: expected use, refresh, off or only",
         ),
         ("--evals-judge=gpt", "--evals-judge: 'gpt' has no model kind*"),
-        ("--evals-metadata={a", "--evals-metadata={a: this is no JSON: *"),
+        ("--evals-metadata={a", "--evals-metadata={a: invalid JSON: *"),
         (
             "--evals-limit=2 --evals-sample=2",
             "--evals-limit and --evals-sample both choose documents; give one",
@@ -28,7 +28,7 @@ import pytest
         ),
         (
             "--evals-validate --evals-save-baseline=main",
-            "--evals-validate and --evals-save-baseline contradict each other: there *",
+            "--evals-validate and --evals-save-baseline contradict each other: *",
         ),
         (
             "--evals-repeatability=2 --evals-cache=only",
@@ -50,7 +50,7 @@ def test_what_an_ini_file_says_is_refused_with_its_place(suite):
         return result.errlines[:2]
 
     path = suite.pytester.path / "tox.ini"
-    place = f"is set by {{}} in {path}; {{}}= takes that back"
+    place = f"is set by {{}} in {path}; {{}}= overrides it"
     limit = place.format("evals_limit", "--evals-limit")
     two = "--evals-limit and --evals-sample both choose documents; give one"
     assert told("evals_limit = 2", "--evals-sample=3") == [
@@ -65,7 +65,7 @@ def test_what_an_ini_file_says_is_refused_with_its_place(suite):
         f"  --evals-tasks {tasks}",
     ]
     assert told("", "-o", "evals_stop=x") == [
-        "ERROR: --evals-stop=x: it is off, curtail or auto",
+        "ERROR: --evals-stop=x: expected off, curtail or auto",
         "  --evals-stop is set by -o evals_stop",
     ]
     assert told("evals_cache = only", "--evals-repeatability=2") == [

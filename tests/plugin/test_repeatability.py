@@ -132,7 +132,7 @@ def test_a_mean_of_other_numbers_is_measured_and_its_noise_used_by_gates(suite):
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["--evals-repeatability=1"], "it takes 2 runs or more"),
+        (["--evals-repeatability=1"], "expected 2 or more runs"),
     ],
 )
 def test_what_cannot_be_repeated_is_a_usage_error(suite, arguments, why):

@@ -203,8 +203,8 @@ def latest(suite):
 @pytest.mark.parametrize(
     ("option", "why"),
     [
-        ("--evals-stop=always", "it is off, curtail or auto"),
-        ("--evals-stop-error=2", "a share such as 5% is wanted"),
+        ("--evals-stop=always", "expected off, curtail or auto"),
+        ("--evals-stop-error=2", "expected a share, such as 5%"),
     ],
 )
 def test_values_that_mean_nothing_are_usage_errors(suite, option, why):

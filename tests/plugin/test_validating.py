@@ -20,7 +20,7 @@ def test_good_files_pass_without_a_model_and_leave_nothing_behind(suite):
         [
             "evals/quiz.yaml::quiz OK *",
             "evals/second.yaml::second OK *",
-            "2 checked: 2 ok, 0 with problems, 0 out of reach; no model was asked",
+            "2 checked: 2 ok, 0 with problems, 0 out of reach; no model was used",
         ]
     )
     assert not (suite.pytester.path / ".evals").exists()
@@ -37,7 +37,7 @@ def test_all_problems_of_all_files_are_told_at_once(suite):
             "evals/a_first.yaml:*unknown metric 'exact_mach'*",
             "evals/a_first.yaml:*no key 'taks'; did you mean 'task'?",
             "evals/z_last.yaml:*'tset'*",
-            "3 checked: 1 ok, 2 with problems, 0 out of reach; no model was asked",
+            "3 checked: 1 ok, 2 with problems, 0 out of reach; no model was used",
         ]
     )
 
@@ -47,7 +47,7 @@ def test_a_problem_of_a_later_document_is_found(suite):
     suite.task("quiz", doc_to_text=text)
     done = check(suite)
     assert done.ret == 1
-    done.stdout.fnmatch_lines(["evals/quiz.yaml:1: document q3 cannot be asked: *"])
+    done.stdout.fnmatch_lines(["evals/quiz.yaml:1: document q3 cannot be prompted: *"])
 
 
 def test_scoring_is_tried_with_the_right_answer(suite):
@@ -85,7 +85,7 @@ def test_a_dataset_out_of_reach_is_not_a_failure(suite, monkeypatch):
         [
             "evals/far.yaml::far NOT CHECKED *",
             "not checked: far: evals/far.yaml:2: the dataset 'acme/private-set' *",
-            "2 checked: 1 ok, 0 with problems, 1 out of reach; no model was asked",
+            "2 checked: 1 ok, 0 with problems, 1 out of reach; no model was used",
         ]
     )
 
@@ -133,7 +133,7 @@ def test_a_gates_file_that_many_share_is_told_once_and_hides_nothing(suite):
     done.assert_outcomes(failed=3)
     told, _, _ = done.stdout.str().partition("short test summary info")
     assert told.count("expected a finite number") == 1
-    done.stdout.fnmatch_lines(["*the same problem as told before"])
+    done.stdout.fnmatch_lines(["*the problem that was reported above"])
     done.stdout.fnmatch_lines(["evals/third.yaml:*'tset'*"])
 
 
@@ -185,7 +185,7 @@ def test_workers_check_the_same(suite):
     done.stdout.fnmatch_lines(
         [
             "warning: third: few-shot examples come from the evaluated *",
-            "3 checked: 2 ok, 1 with problems, 0 out of reach; no model was asked",
+            "3 checked: 2 ok, 1 with problems, 0 out of reach; no model was used",
         ]
     )
 

@@ -23,7 +23,7 @@ def test_prompts_are_shown_and_the_run_goes_on(suite):
 def test_without_a_model_files_are_checked_and_nothing_is_asked(suite):
     done = suite.run("evals", "--evals-write-out=2", model=None)
     assert done.ret == 0
-    done.stdout.fnmatch_lines([*QUIZ, "1 checked: 1 ok, *; no model was asked"])
+    done.stdout.fnmatch_lines([*QUIZ, "1 checked: 1 ok, *; no model was used"])
 
 
 def test_the_selected_documents_are_shown(suite):

@@ -1,6 +1,6 @@
 """The controller's hooks: slots and devices of workers, crashes, and the scheduler.
 
-Registered whenever tests are distributed; it acts only on what has to do with evals.
+Registered whenever tests are distributed, even without eval files.
 """
 
 from __future__ import annotations
@@ -32,12 +32,11 @@ if TYPE_CHECKING:
 class Controller:
     """One object on the controller, as a pytest plugin.
 
-    A slot is a worker's place: it has a device and a shard, and a worker that replaces
-    a crashed one takes its slot, whatever its id.
+    A slot has a device and a shard. A worker that replaces a crashed one takes its slot
+    under a new id.
     """
 
     def __init__(self, config: pytest.Config) -> None:
-        """Nothing is started yet."""
         if config.stash[OPTIONS].fast_path:
             config.pluginmanager.register(CompactReports(), "evals-compact-reports")
         self._config = config
@@ -51,12 +50,12 @@ class Controller:
 
     @pytest.hookimpl
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Keep the session, to see when it wants to stop."""
+        """Keep the session, whose ``shouldstop`` workers must follow."""
         self._session = session
 
     @pytest.hookimpl
     def pytest_xdist_setupnodes(self, specs: Sequence[Any]) -> None:
-        """A device and a share of the processor for each slot, set before the worker
+        """Set the device and the number of threads of each slot, before its worker
         imports anything."""
         self._n = len(specs)
         self._free = list(range(len(specs)))
@@ -71,7 +70,7 @@ class Controller:
 
     @pytest.hookimpl
     def pytest_configure_node(self, node: WorkerController) -> None:
-        """Tell a worker its slot; one that replaces another also what is left to do."""
+        """Send a worker its slot; a replacement also gets the remaining items."""
         slot = self._slots[node] = self._free.pop(0)
         scheduler = self._scheduler
         node.workerinput["evals"] = {
@@ -85,8 +84,8 @@ class Controller:
 
     @cached_property
     def _selects(self) -> str:
-        """Where ``--evals-only`` looks: for all workers the same, also for one that
-        starts when this run is the newest itself."""
+        """The run that ``--evals-only`` selects from: the same for all workers, even
+        for one that starts when this run is the newest."""
         options = self._config.stash[OPTIONS]
         if not options.only:
             return ""
@@ -97,8 +96,8 @@ class Controller:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_testnodedown(self, node: WorkerController, error: object) -> None:
-        """Free its slot for a worker that may replace it; keep what it says of its
-        model and its tasks."""
+        """Free its slot for a replacement, and keep its report of models, warnings and
+        repeated runs."""
         slot = self._slots.pop(node, None)
         if slot is not None:
             self._free.insert(0, slot)
@@ -107,16 +106,16 @@ class Controller:
             self._refuse(output[REFUSED])
         if FAULTS in output:
             Faults.begin(self._config, output[FAULTS])
-        told = output.get("evals")
-        if told and SESSION in self._config.stash:
-            said, session = json.loads(told), self._config.stash[SESSION]
-            session.run.inference.add_worker(said["models"])
-            session.notices.of_workers[slot or 0] = said["warnings"]
-            session.repeats.add(said["repeats"])
+        sent = output.get("evals")
+        if sent and SESSION in self._config.stash:
+            report, session = json.loads(sent), self._config.stash[SESSION]
+            session.run.inference.add_worker(report["models"])
+            session.notices.of_workers[slot or 0] = report["warnings"]
+            session.repeats.add(report["repeats"])
 
     def _refuse(self, why: str) -> None:
-        """End the session, since a worker cannot open a model. What others have sent by
-        then is kept.
+        """End the session, since a worker cannot open a model. Records of other workers
+        are kept.
 
         Raises:
             pytest.UsageError: With the reason.
@@ -135,7 +134,7 @@ class Controller:
     def pytest_xdist_make_scheduler(
         self, config: pytest.Config
     ) -> Generator[None, Any, Any]:
-        """Put ours in front of xdist's own."""
+        """Put our scheduler in front of that of xdist."""
         default = yield
         from pytest_evals.plugin.controller.scheduler import EvalScheduling
 
@@ -144,8 +143,8 @@ class Controller:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self) -> Generator[None, Any, Any]:
-        """An interrupted session has lost nothing to a crash; and workers that were not
-        interrupted themselves need not ask on while it ends."""
+        """Stop the workers of an interrupted session; its missing documents are not
+        lost to a crash."""
         try:
             return (yield)
         except (KeyboardInterrupt, pytest.exit.Exception):
@@ -157,8 +156,8 @@ class Controller:
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """What a worker has told is not lost when it dies. Workers have their whole
-        shard; ``-x`` reaches them through a file."""
+        """Count the item as reported. Workers have their whole shard, so ``-x`` stops
+        them through a file."""
         node, item_index = vars(report).get("node"), vars(report).get("item_index")
         if self._scheduler is not None and node and item_index is not None:
             self._scheduler.mark_test_reported(node, item_index)
@@ -168,12 +167,12 @@ class Controller:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Documents that no worker could run are errors, never a green exit."""
+        """Report documents that no worker could run as errors."""
         stopped = session.shouldfail or session.shouldstop or self._interrupted
         if self._scheduler is not None and not stopped:
             self._scheduler.report_lost(session)
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
-        """No worker is left that would look for the file."""
+        """Remove the folder of the stop file."""
         shutil.rmtree(self._stop.parent, ignore_errors=True)

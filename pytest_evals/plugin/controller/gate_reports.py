@@ -1,4 +1,4 @@
-"""Gates that are judged on the controller: reports like those of an item that ran."""
+"""Test reports of gates, which are judged on the controller of pytest-xdist."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def report_gate(session: EvalSession, nodeid: str) -> None:
 def _judged(
     session: EvalSession, verdict: Verdict, result: TaskResult | GroupResult
 ) -> dict[str, Any]:
-    """What the report of the call says of a verdict."""
+    """Return the fields of the call report for a verdict."""
     said: dict[str, Any] = {"evals_word": gate_word(verdict)}
     if verdict.outcome is Outcome.SKIPPED:
         said |= {
@@ -68,8 +68,8 @@ def _judged(
 
 
 def _excused(said: dict[str, Any], excuse: Excuse | None) -> dict[str, Any]:
-    """The same for a gate that is expected to be red, as ``_pytest.skipping`` has
-    it."""
+    """Return the fields for a gate with an ``xfail`` mark, as ``_pytest.skipping``
+    does."""
     outcome = said.get("outcome", "passed")
     if excuse is None or outcome == "skipped":
         return said
@@ -83,7 +83,7 @@ def _excused(said: dict[str, Any], excuse: Excuse | None) -> dict[str, Any]:
 
 
 def _left_out(gate: Gate, excuse: Excuse) -> dict[str, Any]:
-    """What the report of the setup says of a gate that is not judged."""
+    """Return the fields of the setup report for a gate that is not judged."""
     if excuse.fails:
         return {"outcome": "failed", "longrepr": excuse.reason}
     if excuse.skips:
@@ -96,7 +96,7 @@ def _skipped(gate: Gate, reason: str) -> tuple[str, int, str]:
 
 
 def _gate(session: EvalSession, nodeid: str) -> Gate:
-    """The gate that was collected under this id."""
+    """Return the gate that was collected under this id."""
     return next(
         gate
         for run in session.suite.all()

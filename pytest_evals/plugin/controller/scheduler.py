@@ -4,10 +4,10 @@ once, and gates are judged on the controller over what all workers sent.
 Duck-typed after ``xdist.scheduler.protocol.Scheduling`` (xdist 3.8). A session without
 eval documents is left to xdist's own scheduler.
 
-A worker that dies takes the batch that it was at with it, and the documents of which it
-had not told yet. So nobody is blamed at first: its shard runs again; if that makes no
-progress, again one document at a time; and then the first document that is left is the
-guilty one.
+A worker that crashes loses its current batch and the documents that it has not
+reported. So no document is blamed at first: the shard runs again; if that makes no
+progress, it runs one document at a time; then the first remaining document is reported
+as the error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pytest_evals.plugin.controller.gate_reports import report_gate
 from pytest_evals.plugin.execution.start import begin, start
 from pytest_evals.plugin.python_evals import has_evals, load_module
 from pytest_evals.plugin.reporting.prompt_checks import look
-from pytest_evals.plugin.result_tests import HOST, hand_over
+from pytest_evals.plugin.result_tests import HOST, write_records
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.settings.refusals import with_place
@@ -40,15 +40,15 @@ if TYPE_CHECKING:
 
 
 class EvalScheduling:
-    """Decides, when all workers have collected: xdist's scheduler, or shards."""
+    """Assigns shards if there are eval documents; otherwise uses xdist's scheduler."""
 
     def __init__(self, config: pytest.Config, default: Any, folder: Path) -> None:
-        """Know xdist's own scheduler, and nothing yet of what will be collected.
+        """Wrap a scheduler.
 
         Args:
             config: pytest's configuration.
             default: xdist's own scheduler.
-            folder: Where workers find what they are told by files.
+            folder: Of the files that workers read.
         """
         self.config = config
         self._folder = folder
@@ -58,10 +58,10 @@ class EvalScheduling:
         self._collected: dict[WorkerController, list[str]] = {}
         self._left: dict[int, dict[int, None]] = {}
         """Slot → positions that are not done, in order."""
-        self._unheard: dict[int, dict[int, None]] = {}
-        """Slot → positions that are done, of which its worker has not told yet."""
-        self._heard: dict[int, set[int]] = {}
-        """Slot → positions of which it has told, and that are not done yet."""
+        self._unreported: dict[int, dict[int, None]] = {}
+        """Slot → positions that are done and not reported yet."""
+        self._reported: dict[int, set[int]] = {}
+        """Slot → positions that are reported and not done yet."""
         self._gates: list[int] = []
         self._late: list[int] = []
         """Positions of tests of the results, until they may run."""
@@ -92,7 +92,7 @@ class EvalScheduling:
 
     @property
     def has_pending(self) -> bool:
-        """Whether something is left to run."""
+        """Whether items remain."""
         if self._session is None:
             return bool(self._default.has_pending)
         return any(self._left.values())
@@ -120,7 +120,7 @@ class EvalScheduling:
         self._nodes[node] = True
 
     def schedule(self) -> None:
-        """All workers have collected, or one that replaces another has."""
+        """All workers, or a replacement, have collected."""
         if self._session is None and not self._take_over():
             self._default.schedule()
             return
@@ -131,19 +131,20 @@ class EvalScheduling:
         self._judge_if_done()
 
     def _send(self, node: WorkerController) -> None:
-        """All that is left of its shard. The worker that will run the tests of the
-        results gets the first of them too, and waits there: it starts no item before it
-        knows what comes then."""
+        """Send a worker its remaining items. The worker that will run the tests of the
+        results also gets the first of them and waits there, because xdist's workers
+        start an item only when they have the next one."""
         waiting = self._late[:1] if slot_of(node) == HOST else []
         node.send_runtest_some(self.left_of(slot_of(node)) + waiting)
         if not waiting:
             node.shutdown()
 
     def _take_over(self) -> bool:
-        """Deal shards, if there are eval documents and all workers agree."""
+        """Assign shards if there are eval documents and all workers collected the same
+        items."""
         nodes, (first, *others) = list(self._collected), self._collected.values()
         if any(collection != first for collection in others):
-            return False  # xdist says what differs
+            return False  # xdist reports the differences
         self._ids = first
         session = self._read_tasks()
         if session is None:
@@ -166,8 +167,8 @@ class EvalScheduling:
         self._left = {
             slot: dict.fromkeys(shard) for slot, shard in enumerate(dealt.shards)
         }
-        self._unheard = {slot: {} for slot in self._left}
-        self._heard = {slot: set() for slot in self._left}
+        self._unreported = {slot: {} for slot in self._left}
+        self._reported = {slot: set() for slot in self._left}
         self._nodes = dict.fromkeys(nodes, True)
         documents = len(self._ids) - len(self._gates) - len(self._late)
         session.run.inference.expect(documents)
@@ -176,7 +177,7 @@ class EvalScheduling:
         return True
 
     def _look(self, session: EvalSession) -> None:
-        """Report what is odd about the documents before workers send any."""
+        """Show warnings about prompts before workers send requests."""
         places = session.suite.positions(self._ids)
         rendered = (
             (task, record) for task, index in places for record in looked(task, index)
@@ -184,7 +185,7 @@ class EvalScheduling:
         look(session, rendered)
 
     def _read_tasks(self) -> EvalSession | None:
-        """The tasks of all collected files, as the workers have read them."""
+        """Read the tasks of all collected files, as the workers did."""
         root, hook = self.config.rootpath, self.config.hook
         session = None
         names = dict.fromkeys(nodeid.partition("::")[0] for nodeid in self._ids)
@@ -218,24 +219,24 @@ class EvalScheduling:
             return
         slot = slot_of(node)
         self._left[slot].pop(item_index, None)
-        if item_index in self._heard[slot]:
-            self._heard[slot].discard(item_index)
+        if item_index in self._reported[slot]:
+            self._reported[slot].discard(item_index)
             self._crashes.pop(slot, None)
         else:
-            self._unheard[slot][item_index] = None
+            self._unreported[slot][item_index] = None
         self._judge_if_done()
 
     def mark_test_reported(self, node: WorkerController, item_index: int) -> None:
-        """A worker has told of an item; of many documents it tells after they are
+        """A worker has reported an item; batches of reports arrive after the items are
         done."""
         if self._session is None:
             return
         slot = slot_of(node)
-        if item_index in self._unheard[slot]:
-            del self._unheard[slot][item_index]
+        if item_index in self._unreported[slot]:
+            del self._unreported[slot][item_index]
             self._crashes.pop(slot, None)
         else:
-            self._heard[slot].add(item_index)
+            self._reported[slot].add(item_index)
 
     def _judge_if_done(self) -> None:
         assert self._session is not None
@@ -248,9 +249,9 @@ class EvalScheduling:
             self._release()
 
     def _release(self) -> None:
-        """Let the tests of the results run."""
+        """Send the tests that depend on results."""
         assert self._session is not None
-        hand_over(self._session, self._folder)
+        write_records(self._session, self._folder)
         late, self._late = self._late, []
         self._left[HOST] = dict.fromkeys(late)
         for node, ready in self._nodes.items():
@@ -265,23 +266,23 @@ class EvalScheduling:
     def remove_pending_tests_from_node(
         self, node: WorkerController, indices: Sequence[int]
     ) -> None:
-        """Only xdist's work stealing asks for this."""
+        """Called by xdist's work stealing only."""
         self._default.remove_pending_tests_from_node(node, indices)
 
     def remove_node(self, node: WorkerController) -> str | None:
         """A worker has ended.
 
         Returns:
-            The node id of the item that is to blame, ``None`` if it is not clear yet.
+            The node id of the item that crashes its worker; ``None`` while unknown.
         """
         if self._session is None:
             return self._default.remove_node(node)  # type: ignore[no-any-return]
         self._nodes.pop(node)
         slot = slot_of(node)
-        unheard, self._unheard[slot] = self._unheard[slot], {}
-        self._heard[slot].clear()
+        unreported, self._unreported[slot] = self._unreported[slot], {}
+        self._reported[slot].clear()
         if not hasattr(node, "workeroutput"):  # it crashed
-            self._left[slot] = {**unheard, **self._left[slot]}
+            self._left[slot] = {**unreported, **self._left[slot]}
         left = self._left[slot]
         if not left:
             return None
@@ -289,24 +290,24 @@ class EvalScheduling:
         if crashes < _BLAMED_AT:
             return None
         self._crashes.pop(slot)
-        guilty = next(iter(left))
-        left.pop(guilty)
+        culprit = next(iter(left))
+        left.pop(culprit)
         self._session.run.records.lose(
-            self._ids[guilty], "its worker crashed each time it ran"
+            self._ids[culprit], "its worker crashed each time it ran"
         )
         self._judge_if_done()
-        return self._ids[guilty]
+        return self._ids[culprit]
 
     def left_of(self, slot: int) -> list[int]:
-        """Positions that a slot has not done yet."""
+        """Return the remaining positions of a slot."""
         return list(self._left.get(slot, ()))
 
     def window_of(self, slot: int) -> int | None:
-        """Documents that a replacing worker shall plan together; ``None`` as usual."""
+        """Return the window of a replacement's plan; ``None`` for the usual size."""
         return 1 if self._crashes.get(slot, 0) >= _BLAMED_AT - 1 else None
 
     def report_lost(self, session: pytest.Session) -> None:
-        """Report what no worker could run as errors, and judge the gates."""
+        """Report items that no worker could run as errors, and judge the gates."""
         lost = [position for left in self._left.values() for position in left]
         if self._session is None or (self._judged and not lost):
             return
@@ -337,7 +338,7 @@ _BLAMED_AT = 3
 
 
 def refuse_empty_selection(config: pytest.Config) -> None:
-    """A selection that nothing answers to is a mistake.
+    """Refuse ``--evals-tasks`` without any match.
 
     Raises:
         pytest.UsageError: ``--evals-tasks`` was given.
@@ -350,5 +351,5 @@ def refuse_empty_selection(config: pytest.Config) -> None:
 
 
 def slot_of(node: WorkerController) -> int:
-    """The slot that the controller gave a worker."""
+    """Return the slot of a worker."""
     return int(node.workerinput["evals"]["slot"])

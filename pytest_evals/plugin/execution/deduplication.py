@@ -1,4 +1,4 @@
-"""Remove items that groups and files have named twice."""
+"""Remove duplicate items, which both a group and a file have collected."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pytest_evals.plugin.nodes import DocItem, GateItem
 from pytest_evals.run.suite import Suite
 
 
-def settle(items: list[pytest.Item], known: Suite) -> None:
-    """Leave each document and gate once, and only what its name stands for in the end;
-    and let ``-k`` find members by the name of their group.
+def deduplicate(items: list[pytest.Item], known: Suite) -> None:
+    """Keep each document and gate once, under the last definition of its name, and add
+    the names of groups to the keywords of ``-k``.
 
     Args:
         items: Items of the session; the list changes.
@@ -21,7 +21,7 @@ def settle(items: list[pytest.Item], known: Suite) -> None:
     seen: set[str] = set()
     kept = []
     for item in items:
-        if _is_sound(item, known) and item.nodeid not in seen:
+        if _is_current(item, known) and item.nodeid not in seen:
             kept.append(item)
             if isinstance(item, DocItem | GateItem):
                 seen.add(item.nodeid)
@@ -35,7 +35,7 @@ def settle(items: list[pytest.Item], known: Suite) -> None:
 
 
 def _groups_of(known: Suite) -> dict[str, set[str]]:
-    """Task → names of all groups around it."""
+    """Return the names of all groups of each task."""
     found: dict[str, set[str]] = {}
     for run in known.groups.values():
         for task in run.group.tasks():
@@ -43,7 +43,7 @@ def _groups_of(known: Suite) -> dict[str, set[str]]:
     return found
 
 
-def _is_sound(item: pytest.Item, known: Suite) -> bool:
+def _is_current(item: pytest.Item, known: Suite) -> bool:
     if isinstance(item, DocItem):
         run = known.tasks.get(item.job.task.name)
         return run is not None and run.task is item.job.task

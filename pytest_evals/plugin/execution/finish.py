@@ -1,4 +1,4 @@
-"""The end of a session: sum up the run and write its results."""
+"""The end of a session: compute and write its results."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pytest_evals.plugin.settings.process import is_distributed
 
 
 def finish(evals: EvalSession, session: pytest.Session) -> None:
-    """Sum up, and write the results; a worker reports its model, costs, warnings and
-    further runs to the controller."""
+    """Compute and write the results; a worker sends its models, warnings and repeated
+    runs to the controller."""
     run = evals.run
     run.inference.close()
     if evals.orders is not None:
         report = {
             "models": run.inference.worker_report(),
             "warnings": evals.notices.new(),
-            "repeats": evals.repeats.told(),
+            "repeats": evals.repeats.as_json(),
         }
-        # Secrets that only a worker has met are unknown to the controller.
+        # The controller does not know secrets that only a worker has seen.
         evals.config.workeroutput["evals"] = hidden(json.dumps(report))  # type: ignore[attr-defined]
         return
     stopped = session.shouldstop or session.shouldfail

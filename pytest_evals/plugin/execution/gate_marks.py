@@ -14,15 +14,15 @@ from pytest_evals.plugin.workers.collection_report import Excuse
 
 
 def excuses_of(items: Iterable[pytest.Item]) -> dict[str, Excuse]:
-    """Node id → excuse, of the gates that have one."""
+    """Return the mark of each gate that has one, by node id."""
     gates = (item for item in items if isinstance(item, GateItem))
     found = ((gate.nodeid, _excuse(gate)) for gate in gates)
     return {nodeid: excuse for nodeid, excuse in found if excuse is not None}
 
 
 def _excuse(gate: GateItem) -> Excuse | None:
-    """As ``_pytest.skipping`` finds it where a gate runs; a condition that cannot be
-    understood is an error there."""
+    """Evaluate the marks as ``_pytest.skipping`` does, where an invalid condition is an
+    error."""
     try:
         skip = evaluate_skip_marks(gate)
         if skip is not None:
@@ -42,8 +42,8 @@ def _excuse(gate: GateItem) -> Excuse | None:
 
 
 def _covers(raises: object) -> bool:
-    """Whether a red gate is what an ``xfail`` expects; its message is not known here,
-    and one that asks for certain words is not met."""
+    """Whether ``xfail`` covers a failed gate; its message is not known here, so
+    ``raises`` with a pattern does not match."""
     if raises is None:
         return True
     if isinstance(raises, type | tuple):

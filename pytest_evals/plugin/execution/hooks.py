@@ -1,4 +1,4 @@
-"""The hooks that run for every test of a session with eval files."""
+"""The hooks of a session with eval files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from pytest_evals.plugin.checks.reference_models import run_reference_models
 from pytest_evals.plugin.checks.session import check_session
-from pytest_evals.plugin.execution.deduplication import settle
+from pytest_evals.plugin.execution.deduplication import deduplicate
 from pytest_evals.plugin.execution.document_reports import Status, mark, status_of
 from pytest_evals.plugin.execution.finish import finish
 from pytest_evals.plugin.execution.gate_marks import excuses_of
@@ -30,7 +30,7 @@ from pytest_evals.plugin.reporting.terminal_summary import (
     warning_lines,
     write_summary,
 )
-from pytest_evals.plugin.result_tests import is_late, turn
+from pytest_evals.plugin.result_tests import is_late, rank
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.settings.outlets import Outlets
 from pytest_evals.plugin.settings.profile import profile_line
@@ -42,7 +42,7 @@ from pytest_evals.plugin.workers.sharding import deal
 from pytest_evals.store.writable import remove_made
 
 LOOK_S = 0.2
-"""Seconds between two looks of a worker at the controller's wish to stop."""
+"""Seconds after which a worker checks again whether the controller stops."""
 
 
 class SessionHooks:
@@ -51,7 +51,7 @@ class SessionHooks:
     def __init__(self, session: EvalSession) -> None:
         self._session = session
         self._sends = False
-        """Whether documents will be sent to a model, as far as it is known."""
+        """Whether documents may be sent to a model."""
         self._looked = 0.0
         self.readiness = ModelReadiness(session)
         self._made: tuple[Path, ...] = ()
@@ -63,12 +63,12 @@ class SessionHooks:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, None, None]:
-        """Gates run last, but for tests of the results; and never without any of their
-        documents."""
-        settle(items, self._session.suite)
+        """Sort items: documents, gates, then tests of the results. Add the documents of
+        selected gates."""
+        deduplicate(items, self._session.suite)
         items[:0] = documents_of_named_gates(config, items)
-        # Those who leave out what stands before an item, as --sw does, are to see the
-        # order in which items run; others, as --ff, change it.
+        # Sort twice: --sw deselects the items before the failed one, so it needs the
+        # order in which items run; --ff changes that order.
         self._sort(items)
         collected = list(items)
         yield
@@ -83,10 +83,10 @@ class SessionHooks:
 
     def _sort(self, items: list[pytest.Item]) -> None:
         is_worker = self._session.orders is not None
-        items.sort(key=lambda item: turn(item, on_worker=is_worker))
+        items.sort(key=lambda item: rank(item, on_worker=is_worker))
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Check what was asked for, and plan it; a worker plans its shard."""
+        """Check the session and plan its documents; a worker plans its shard."""
         orders, stopping = self._session.orders, self._session.stopping
         items = session.items
         self._sends = not self._setup_only and will_ask(session, self._session.options)
@@ -115,8 +115,9 @@ class SessionHooks:
     def pytest_report_collectionfinish(
         self, config: pytest.Config, items: Sequence[pytest.Item]
     ) -> list[str]:
-        """Tasks, documents, gates, model; and prompts, if they are wanted. What is odd
-        is reported once the documents were looked at, if they will be."""
+        """Return the numbers of tasks, documents and gates, the model, and prompts with
+        ``--evals-write-out``. Warnings follow after prompts were checked, if documents
+        will be sent."""
         lines = collected_lines(self._session, items)
         if lines:
             lines += profile_line(self._session.options.profile)
@@ -130,7 +131,7 @@ class SessionHooks:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
-        """Show progress while documents run."""
+        """Check prompts, run reference models, and show progress."""
         begins = self._sends and has_news(self._session, session.items)
         if begins:
             self.begin()
@@ -184,8 +185,8 @@ class SessionHooks:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Tell pytest's own reports what became of a document or gate; and let an
-        error of ours in a fixture speak without traceback."""
+        """Add results to pytest's reports of documents and gates; show our errors in
+        fixtures without traceback."""
         report = yield
         mark(report, item)
         if call.excinfo is not None and isinstance(item, DocItem):
@@ -194,8 +195,8 @@ class SessionHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take a record that a worker sends, and first those that came with it; and
-        wipe the progress line, since whatever is written next must not land on it."""
+        """Store the record that a worker sent; clear the progress line before the
+        terminal writes."""
         packed = getattr(report, "evals_record", None)
         if packed is not None and self._session.orders is None:
             self._session.receive(packed)
@@ -205,12 +206,12 @@ class SessionHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> Status | None:
-        """Count wrong answers apart; they do not fail."""
+        """Count wrong answers in a category of their own; they do not fail."""
         return status_of(report)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the results, however the session ended."""
+        """Write the results, even if the session was interrupted."""
         self._clear()
         keep_failed(session.config, self._session.run.gate_judge.skipped())
         if self._session.models.refused and self._session.orders is None:
@@ -222,11 +223,11 @@ class SessionHooks:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> None:
-        """The table."""
+        """Write the table of results."""
         if self._session.run.result is not None and not terminalreporter.no_summary:
             write_summary(self._session, terminalreporter)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_unconfigure(self, config: pytest.Config) -> None:
-        """Leave all as it was."""
+        """Restore pytest's JUnit plugin."""
         Outlets.end(config)

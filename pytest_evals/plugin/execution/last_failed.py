@@ -1,5 +1,5 @@
-"""``--lf``, ``--sw`` and gates: a gate runs again with all its documents; one that
-failed stays failed until it is judged again."""
+"""``--lf``, ``--sw`` and gates: a failed gate runs again with all its documents, and
+stays in the list of failures until it is judged again."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pytest_evals.plugin.nodes import TaskFile
 
 
 class LastFailed:
-    """The hook of a session that reruns failures, as a pytest plugin."""
+    """Keeps documents that a gate needs, as a pytest plugin of ``--lf``."""
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_make_collect_report(
         self, collector: pytest.Collector
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-        """Collect all documents of a file with a failure: ``--lf`` would leave those
-        that did not fail out before it is known whether a gate needs them."""
+        """Collect all documents of a file with a failure; ``--lf`` omits those that did
+        not fail before it is known whether a gate needs them."""
         report = yield
         if isinstance(collector, TaskFile) and report.passed:
             report.result[:] = collector.collected
@@ -26,8 +26,8 @@ class LastFailed:
 
 
 def keep_failed(config: pytest.Config, skipped: Iterable[str]) -> None:
-    """Let the gates that were skipped stay in pytest's list of failures, if they were
-    in it before: a skip is no success."""
+    """Keep skipped gates in pytest's list of failures if they were in it before: a skip
+    is not a success."""
     plugin = config.pluginmanager.getplugin("lfplugin")
     cache = getattr(config, "cache", None)
     if plugin is None or cache is None:

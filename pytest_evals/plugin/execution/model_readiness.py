@@ -1,8 +1,7 @@
-"""A model that cannot be opened is a usage error before the first test, and not an
-error of the first document.
+"""Check that models can be opened, and raise a usage error before the first test.
 
-With pytest-xdist the workers find it out, since they know who opens the models of each
-folder; the first of them that says so ends the session.
+With pytest-xdist the workers check, because they know the model fixtures of each
+folder; the first worker with an error ends the session.
 """
 
 from __future__ import annotations
@@ -20,21 +19,20 @@ if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
 REFUSED = "evals_refused"
-"""Key of what a worker sends."""
+"""Key in ``workeroutput``."""
 
 
 class ModelReadiness:
-    """The hooks of a session that asks models, as a pytest plugin."""
+    """Checks the models of a session, as a pytest plugin."""
 
     def __init__(self, session: EvalSession) -> None:
-        """Nothing is known yet."""
         self._session = session
         self._n_called = 0
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
-        """Check models before the first test; a worker does so when it has been told
-        what to run, since nobody listens to it before."""
+        """Check models before the first test. A worker checks when it has received its
+        items, because the controller reads no messages before."""
         option = session.config.option
         is_run = not (option.collectonly or option.setuponly)
         if is_run and not session.testsfailed and self._session.orders is None:
@@ -52,7 +50,7 @@ class ModelReadiness:
             raise with_place(session.config, error) from None
 
     def before_item(self, session: pytest.Session) -> None:
-        """Before each call of the protocol.
+        """Check models of a worker before its first test.
 
         Raises:
             pytest.exit.Exception: A worker cannot open a model that it needs.

@@ -24,17 +24,16 @@ _OWN = {
     "p": "passed",
     "E": "error",
 }
-"""What pytest lists by each letter."""
+"""Letter of ``-r`` → pytest's category."""
 _PASSED = ("wrong", "regressed", "inconclusive")
 """Categories of documents and gates that passed."""
 _SKIPPED = "stopped"
 
 
 class ShortSummary:
-    """The hook of a session that is no worker's, as a pytest plugin."""
+    """Adds lines to the short summary, as a pytest plugin; not for workers."""
 
     def __init__(self, session: EvalSession) -> None:
-        """Nothing is known yet."""
         self._session = session
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -1,8 +1,8 @@
-"""SIGTERM ends a session as Ctrl-C does: with its summary, and with the answers stored.
+"""SIGTERM ends a session like Ctrl-C: responses are stored and the summary is shown.
 
-A worker of pytest-xdist that is sent one by itself, as by a guard of the machine's
-memory, dies of it as before, so that its shard runs again; but it first says and stores
-what it knows.
+A single worker of pytest-xdist that receives SIGTERM, such as from an out-of-memory
+guard, still exits by the signal, so that its shard runs again; but it first sends its
+reports and stores its responses.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from pytest_evals.plugin.session import EvalSession
 
 
 class SigtermHandler:
-    """One object a session, as a pytest plugin."""
+    """Handles SIGTERM, as a pytest plugin."""
 
     def __init__(self, session: EvalSession) -> None:
-        """Listen, where nobody else does: a handler that is there already has its
-        reason."""
+        """Install the handler, unless another one is installed."""
         self._session = session
         self._pid = os.getpid()
         self._came = False
@@ -34,46 +33,45 @@ class SigtermHandler:
 
     def _interrupt(self, number: int, frame: object) -> None:
         if os.getpid() != self._pid:
-            _die()  # a copy of this process, as user code may make, is none of ours
+            _exit_by_sigterm()  # a fork of this process, by user code
         self._came = True
         self._ignore()
         raise KeyboardInterrupt("SIGTERM")
 
     def _ignore(self) -> None:
-        """``timeout`` sends the signal to a process and to its group, and GitHub sends
-        it some seconds after the one of Ctrl-C: a session that ends already is left to
-        it."""
+        """Ignore further signals while the session ends: ``timeout`` sends SIGTERM to
+        the process and to its group, and GitHub sends it some seconds after SIGINT."""
         if self._listens:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self) -> Generator[None, Any, Any]:
-        """Let a worker die of its own signal; its last words are said by then."""
+        """Exit a worker by the signal; its reports are sent by then."""
         try:
             return (yield)
         except KeyboardInterrupt:
             if self._came and self._session.orders is not None:
                 self._session.run.inference.answers.close()
-                _die()
+                _exit_by_sigterm()
             raise
 
     @pytest.hookimpl
     def pytest_keyboard_interrupt(self) -> None:
-        """The session ends."""
+        """Ignore SIGTERM while the session ends."""
         self._ignore()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        """Results are being written."""
+        """Ignore SIGTERM while results are written."""
         self._ignore()
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
-        """Leave all as it was."""
+        """Restore the default handler."""
         if self._listens:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _die() -> None:
+def _exit_by_sigterm() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -34,7 +34,7 @@ _SHOWN = 10
 def check_models(
     config: pytest.Config, answers: CachedModels, spec: str, tasks: Sequence[Task]
 ) -> None:
-    """Refuse models that can be known not to do, unless a hook opens them.
+    """Refuse unsuitable models, unless a hook opens them.
 
     Args:
         config: Of a session.
@@ -42,9 +42,8 @@ def check_models(
         spec: Of the tested model, empty if a fixture opens it.
         tasks: Those whose documents will run.
 
-    Raises:
-        pytest.UsageError: A spec has a mistake, a model cannot answer a task, or there
-            is no judge.
+    Raises: pytest.UsageError: A spec is invalid, a model does not support a task, or a
+        judge is missing.
     """
     options = config.stash[OPTIONS]
     if spec:
@@ -57,10 +56,10 @@ def check_models(
 def check_model(
     config: pytest.Config, answers: CachedModels, spec: str, tasks: Sequence[Task]
 ) -> None:
-    """Refuse a model that can be known not to answer tasks, unless a hook opens it.
+    """Refuse a model that does not support its tasks, unless a hook opens it.
 
     Raises:
-        pytest.UsageError: The spec has a mistake, or with the tasks.
+        pytest.UsageError: The spec is invalid, or with the tasks.
     """
     asking = [task for task in tasks if task.asks_model]
     try:
@@ -76,12 +75,12 @@ def check_model(
 def check_ready(
     config: pytest.Config, spec: str, models: Models, items: Sequence[DocumentItem]
 ) -> None:
-    """Refuse models that cannot be opened on this machine, as far as it is our fixtures
-    that open them, and where a response is needed that is not stored.
+    """Refuse models that cannot be opened on this machine, if our fixtures open them
+    and a response is not stored.
 
     Args:
         config: Of a session.
-        spec: Of the tested model, empty if there is none.
+        spec: Of the tested model, or empty.
         models: The models of the session; nothing of them is opened.
         items: Documents that will run, here or in other workers.
 
@@ -105,16 +104,15 @@ def check_ready(
 
 
 def _check_model(text: str, tasks: Iterable[Task], *, chat: bool) -> None:
-    """Refuse a model that cannot exist, or that cannot answer a task.
+    """Refuse an invalid model, or one that does not support a task.
 
     Args:
         text: The model's spec.
         tasks: Those whose documents will run.
         chat: Whether prompts are chats.
 
-    Raises:
-        pytest.UsageError: The spec has a mistake; or with the reason, and all tasks
-            that it is about.
+    Raises: pytest.UsageError: The spec is invalid; or with the reason and all affected
+        tasks.
     """
     unfit: dict[str, list[str]] = {}
     try:
@@ -129,7 +127,7 @@ def _check_model(text: str, tasks: Iterable[Task], *, chat: bool) -> None:
     except OptionError as error:
         raise pytest.UsageError(str(error)) from None
     if unfit:
-        raise pytest.UsageError("\n".join(_told(*one) for one in unfit.items()))
+        raise pytest.UsageError("\n".join(_message(*one) for one in unfit.items()))
 
 
 def _asks(config: pytest.Config) -> bool:
@@ -142,7 +140,7 @@ def _asks(config: pytest.Config) -> bool:
 
 
 def _check_scoring(answers: CachedModels, text: str, tasks: Iterable[Task]) -> None:
-    """Refuse a server that gives no log-probabilities where a task needs them.
+    """Refuse a server without log-probabilities for a task that needs them.
 
     Raises:
         pytest.UsageError: With the reason, and the tasks.
@@ -154,23 +152,22 @@ def _check_scoring(answers: CachedModels, text: str, tasks: Iterable[Task]) -> N
         return
     why = why_unable(spec)
     if why:
-        raise pytest.UsageError(_told(why, [_named(task) for task in scored]))
+        raise pytest.UsageError(_message(why, [_named(task) for task in scored]))
 
 
 def _check_judges(
     answers: CachedModels, text: str, tasks: Iterable[Task], *, may_lack: bool
 ) -> None:
-    """Refuse judges that cannot exist, or cannot write, unless a hook opens them.
+    """Refuse judges that are invalid or cannot generate, unless a hook opens them.
 
     Args:
         answers: Opens the session's models.
-        text: The spec of the session's judge, empty if there is none.
+        text: The spec of the session's judge, or empty.
         tasks: Those whose documents will run.
-        may_lack: Whether nobody will be asked, so that there need be no judge.
+        may_lack: Whether no requests are sent, so that a judge may be missing.
 
     Raises:
-        pytest.UsageError: A spec has a mistake, or there is no judge; with the task
-            that wants it.
+        pytest.UsageError: A spec is invalid, or a judge is missing; with the task.
     """
     for task in tasks:
         for source in task.models.values():
@@ -197,7 +194,7 @@ def _check_judges(
 
 
 def overrides_judge(config: pytest.Config) -> bool:
-    """Whether a conftest or plugin defines a judge of its own."""
+    """Whether a conftest or plugin overrides the judge."""
     plugins = config.pluginmanager.get_plugins()
     return sum(hasattr(plugin, "eval_judge") for plugin in plugins) > 1
 
@@ -206,7 +203,7 @@ def _named(task: Task) -> str:
     return f"{task.name} ({task.output_type}, {task.source})"
 
 
-def _told(why: str, tasks: list[str]) -> str:
+def _message(why: str, tasks: list[str]) -> str:
     what, _, fix = why.partition("\n")
     more = f" and {len(tasks) - _SHOWN} more" if len(tasks) > _SHOWN else ""
     return f"{what}: {', '.join(tasks[:_SHOWN])}{more}\n{fix}"

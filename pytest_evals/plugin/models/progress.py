@@ -28,7 +28,7 @@ class Progress:
     """Paints from the main thread, between two answers of the model."""
 
     def __init__(self, config: pytest.Config, models: Inference) -> None:
-        """Prepare for the terminal of this session; write nothing."""
+        """Detect whether the line can be repainted."""
         self._models = models
         self._terminal = config.pluginmanager.getplugin("terminalreporter")
         self._capture = config.pluginmanager.getplugin("capturemanager")
@@ -82,8 +82,7 @@ class Progress:
             self._write(f"{line}\n", fresh=True)
 
     def clear(self) -> None:
-        """Wipe the line before something else is written, and begin pytest's line
-        again, which would be empty otherwise."""
+        """Clear the line before other output, and begin pytest's line again."""
         if self._painted and self._over:
             self._draw(f"\r\x1b[2K{self._over}")
             self._painted = False
@@ -104,8 +103,8 @@ class Progress:
         self._painted = True
 
     def _write(self, text: str, *, fresh: bool) -> None:
-        """``fresh`` starts on a line of its own."""
-        with self._unheard():
+        """Write; with ``fresh`` on a new line."""
+        with self._uncaptured():
             if fresh:
                 begun = getattr(self._terminal, "currentfspath", None)
                 self._begun = begun if isinstance(begun, Path | str) else self._begun
@@ -122,8 +121,8 @@ class Progress:
         return text if is_bare else ""
 
     def _draw(self, text: str) -> None:
-        """Write without changing what pytest takes for the current line."""
-        with self._unheard():
+        """Write without changing pytest's notion of the current line."""
+        with self._uncaptured():
             self._terminal._tw._file.write(text)
             self._terminal._tw.flush()
 
@@ -133,8 +132,8 @@ class Progress:
             return begun
         return f"{bestrelpath(self._terminal.startpath, begun)} "
 
-    def _unheard(self) -> AbstractContextManager[None]:
-        """A block whose output goes to the terminal, whatever pytest captures."""
+    def _uncaptured(self) -> AbstractContextManager[None]:
+        """Return a context whose output pytest does not capture."""
         if self._capture is None:
             return nullcontext()
         block: AbstractContextManager[None]
@@ -145,13 +144,12 @@ class Progress:
         begun, self._begun = self._begun, None
         if begun is None:
             return
-        with self._unheard():
+        with self._uncaptured():
             self._terminal._tw.write(self._start_of(begun), flush=True)
             self._terminal.currentfspath = begun
 
     def _emit(self, text: str) -> None:
-        """``rewrite`` would spoil pytest's column of percentages, so the text goes out
-        raw."""
+        """Write without ``rewrite``, which breaks pytest's column of percentages."""
         if hasattr(self._terminal, "write_raw"):
             self._terminal.write_raw(text, flush=True)
         else:

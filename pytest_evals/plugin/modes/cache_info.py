@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
 MOST_COMPARED = 2000
-"""Ids that a mistyped one is compared with."""
+"""Ids that are searched for a similar one."""
 
 
 class CacheInfoItem(DocItem):
@@ -44,7 +44,7 @@ class CacheInfoItem(DocItem):
 
 
 class CacheInfoMode:
-    """The hooks of such a session, as a pytest plugin."""
+    """Reports instead of running, as a pytest plugin."""
 
     def __init__(self, session: EvalSession) -> None:
         """Read the node id from the options."""
@@ -111,7 +111,7 @@ class CacheInfoMode:
         return RequestCacheInfo(found.stored, tuple(parts), _text(prompt), _text(other))
 
     def _prompts(self, item: DocItem) -> Iterator[Prompt]:
-        """Prompts of the document in earlier runs, the latest first."""
+        """Return the document's prompts in earlier runs, the latest first."""
         for run in earlier_runs(self._session.options.dir):
             for row in run.rows(item.job.task.name):
                 if row["doc_id"] == item.job.index:
@@ -131,7 +131,7 @@ class CacheInfoMode:
 
 
 def _prompt(given: Any) -> Prompt:
-    """A prompt as it stands in a samples file."""
+    """Return a prompt from a samples file."""
     if isinstance(given, list):
         return tuple(Message(one["role"], one["content"]) for one in given)
     return str(given)

@@ -14,10 +14,9 @@ from pytest_evals.reports.terminal.comparison import comparison_lines
 
 
 class Comparing:
-    """The hooks of such a session, as a pytest plugin."""
+    """Saves and compares runs, as a pytest plugin."""
 
     def __init__(self, session: EvalSession) -> None:
-        """Create the plugin of a session."""
         self._session = session
         self._told: list[tuple[str, bool]] = []
         self._xfailed: list[str] = []
@@ -79,7 +78,7 @@ class Comparing:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> None:
-        """The changes; and where the baseline is."""
+        """Show the changes and the baseline's path."""
         result = self._session.run.result
         found = result.comparison if result is not None else None
         if found is not None:

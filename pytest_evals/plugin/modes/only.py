@@ -29,10 +29,9 @@ Row = Mapping[str, Any]
 
 
 class OnlyMode:
-    """The hooks of such a session, as a pytest plugin."""
+    """Selects documents by an earlier run, as a pytest plugin."""
 
     def __init__(self, session: EvalSession) -> None:
-        """Keep the session; documents are selected after collection."""
         self._session = session
         self._lines: list[str] = []
 
@@ -40,8 +39,8 @@ class OnlyMode:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        """Leave the documents that are wanted, and all gates; those whose documents are
-        not all there are skipped. Without a document there is nothing to run."""
+        """Deselect all other documents. Gates stay, and are skipped unless all of their
+        documents run. Without a document nothing runs."""
         options = self._session.options
         orders = self._session.orders
         if orders is None:
@@ -69,11 +68,11 @@ class OnlyMode:
 
     @pytest.hookimpl
     def pytest_report_collectionfinish(self) -> list[str]:
-        """What was chosen."""
+        """Show which documents were selected."""
         return self._lines
 
     def _chosen(self, documents: Sequence[DocItem], run: EarlierRun | None) -> set[str]:
-        """Node ids of the documents that are wanted."""
+        """Return the node ids of the selected documents."""
         by_task: dict[str, list[DocItem]] = {}
         for item in documents:
             by_task.setdefault(item.job.task.name, []).append(item)
@@ -84,7 +83,7 @@ class OnlyMode:
             if run and rows.are_there and _has_changed(task, run.results):
                 self._lines.append(
                     f"evals: warning: {task.name} has changed since that run; its "
-                    "documents are chosen by their ids"
+                    "documents are selected by their ids"
                 )
             for item in items:
                 if self._wants(task, rows.of(item)):
@@ -115,7 +114,7 @@ def run_to_select_from(options: Options) -> EarlierRun | None:
 
 
 class _Rows:
-    """What a run says of a task's documents."""
+    """The samples of a task in an earlier run."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._by_index, self._by_id = dict[int, Row](), dict[str, Row]()
@@ -127,8 +126,8 @@ class _Rows:
         return bool(self._by_index)
 
     def of(self, item: DocItem) -> Row | None:
-        """The document of the same id, wherever it stood; one that could not be built
-        then, and so has none, by its place."""
+        """Return the row of the document with the same id. A document that could not be
+        built has no id and is found by its index."""
         id_ = item.name.partition("[")[2][:-1]
         here = self._by_index.get(item.job.index)
         return here if here and here["id"] in ("", id_) else self._by_id.get(id_)
@@ -146,7 +145,7 @@ _WANTS: Mapping[str, Callable[[Row | None], bool]] = {
 
 
 def _has_changed(task: Task, results: Mapping[str, Any]) -> bool:
-    """Whether the recipe is another one than in a run."""
+    """Whether the task's configuration differs from that of a run."""
     known = results.get("configs", {}).get(task.name)
     now = json.loads(json.dumps(strict(dict(task.config), [])))
     parts = [{**one, "metadata": None} for one in (known or {}, now)]

@@ -30,16 +30,14 @@ if TYPE_CHECKING:
 
 
 class Planning:
-    """The hooks of such a session, as a pytest plugin."""
+    """Shows the plan instead of running, as a pytest plugin."""
 
     def __init__(self, session: EvalSession) -> None:
-        """Nothing is collected yet."""
         self._session = session
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
-        """Show the plan, and run nothing. What could not be collected is pytest's
-        matter."""
+        """Show the plan and run nothing. pytest reports collection errors."""
         goes_on = session.config.option.continue_on_collection_errors
         if session.testsfailed and not goes_on:
             return None
@@ -74,7 +72,7 @@ class Planning:
     def _reference_tasks(
         self, by_task: Mapping[str, Sequence[DocItem]]
     ) -> Iterator[TaskPlan]:
-        """What models that gates name as their baseline will be asked."""
+        """Return the requests to reference models of gates."""
         hook = self._session.config.hook
         ids = [item.nodeid for items in by_task.values() for item in items]
         for model in reference_models(self._session, ids, lambda _: hook):
@@ -111,8 +109,8 @@ class Planning:
         )
 
     def _n_stored(self, spec: str, requests: list[Request]) -> int | None:
-        """How many of the responses are stored; ``None`` if nobody knows without the
-        model: one that a fixture opens, or of a kind that a hook adds."""
+        """Return the number of stored responses; ``None`` if a fixture or a hook opens
+        the model, whose keys are unknown until then."""
         if not spec:
             return None
         try:
@@ -138,7 +136,7 @@ class Planning:
                 yield replace(found, read=read)
 
     def _number(self, gate: Gate, run: EarlierRun | None) -> float | None:
-        """What a gate's metric was."""
+        """Return the value of a gate's metric in an earlier run."""
         if gate.baseline:
             session = self._session
             here = session.config.invocation_params.dir
@@ -160,14 +158,14 @@ class Planning:
         return float(found[0]) if is_number else None
 
     def _last(self) -> EarlierRun | None:
-        """The baseline, or the last whole run of this model."""
+        """Return the baseline, or the last complete run of this model."""
         if self._session.run.compared is not None:
             return self._session.run.compared.run
         whole = (run for run in self._earlier() if not run.results.get("partial"))
         return next(whole, None)
 
     def _earlier(self) -> Iterator[EarlierRun]:
-        """Runs of this model, the latest first."""
+        """Return the runs of this model, the latest first."""
         given = self._session.options.model
         model = masked_text(given) if given else ""
         for run in earlier_runs(self._session.options.dir):
@@ -176,8 +174,8 @@ class Planning:
                 yield run
 
     def _pace(self) -> tuple[Mapping[str, Any], float] | None:
-        """Counts of all tasks and the model's time, of the last run of this model that
-        took nothing from the store."""
+        """Return the counts of all tasks and the model's time in the last run of this
+        model without stored responses."""
         for run in self._earlier():
             results = run.results
             if not results.get("n_reused") and results.get("counts"):
@@ -188,7 +186,7 @@ class Planning:
 def _as_before(
     name: str, n: int, pace: tuple[Mapping[str, Any], float] | None
 ) -> tuple[int | None, float | None]:
-    """Tokens of prompts and seconds of a task, by those of an earlier run."""
+    """Estimate the tokens and seconds of a task from an earlier run."""
     counts = pace[0].get(name) if pace is not None else None
     if pace is None or not counts:
         return None, None

@@ -26,14 +26,13 @@ if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
 FEW = 10
-"""Documents with sampled texts below which equal texts may be chance."""
+"""Sampled documents below which equal responses may be chance."""
 
 
 class RepeatabilityMode:
-    """The hooks of such a session, as a pytest plugin."""
+    """Runs documents again, as a pytest plugin."""
 
     def __init__(self, session: EvalSession) -> None:
-        """Keep the session; the other runs start after its last document."""
         self._session = session
         self._found: list[MetricRepeatability] = []
         self._told: list[tuple[str, bool]] = []
@@ -42,14 +41,14 @@ class RepeatabilityMode:
     def pytest_runtest_teardown(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> None:
-        """After the last document, while its model is open, the other runs."""
+        """Start the other runs after the last document, while its model is open."""
         session, planned = self._session, self._session.models.planned
         is_last = isinstance(item, DocItem) and not isinstance(nextitem, DocItem)
         if is_last and session.repeats.n_first == len(planned):
             session.repeats = repeat(session, planned)
 
     def _conclude(self) -> None:
-        """What was not run cannot be repeated."""
+        """Fail if documents were not repeated."""
         repeats = self._session.repeats
         runs = self._session.suite.tasks.values()
         records = [record for run in runs for record in run.records.values()]
@@ -78,7 +77,7 @@ class RepeatabilityMode:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Record the noise, after the baseline is saved. A worker only tells of its
+        """Record the variation after the baseline is saved; a worker only reports its
         part."""
         if self._session.orders is not None:
             return
@@ -122,7 +121,7 @@ class RepeatabilityMode:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> None:
-        """Noise, bars, and where they were written."""
+        """Show the variation, the thresholds that it allows, and the file."""
         if self._found or self._told:
             terminalreporter.write_sep("=", "repeatability")
         width = terminalreporter._tw.fullwidth

@@ -1,7 +1,7 @@
 """Run documents again, without items, for ``--evals-repeatability``.
 
-No run is a copy of another: sampled texts are asked for under further numbers of
-repeats, which the store keeps apart, and everything else is asked of the model itself,
+No run is a copy of another: sampled generations have further repeat numbers, which the
+store keeps separately, and all other requests bypass the store,
 in another order. With pytest-xdist each worker repeats the documents of its shard.
 """
 
@@ -24,15 +24,16 @@ if TYPE_CHECKING:
 
 
 class Again(Model):
-    """A model that is asked once more: nothing it gives is a copy of an earlier run."""
+    """A model for a further run, without responses of earlier runs."""
 
     def __init__(self, model: Model, run: int) -> None:
-        """Another run of a model; the first one was number 0."""
+        """Create the model of run ``number``; the first run is 0."""
         self.name = model.name
         self._model, self._run = model, run
 
     def answer(self, requests: Sequence[Request], /) -> Iterator[tuple[int, Response]]:
-        """Sampled texts under numbers of their own; all else from the model itself."""
+        """Answer sampled generations under new repeat numbers, and all other requests
+        without the store."""
         sampled = [i for i, one in enumerate(requests) if _is_sampled(one)]
         others = [i for i, one in enumerate(requests) if not _is_sampled(one)]
         if others:
@@ -52,7 +53,7 @@ class Again(Model):
 
 
 _APART = 1_000_000
-"""More repeats than any task asks for."""
+"""More repeats than any task has."""
 
 
 def _is_sampled(request: Request) -> bool:
@@ -60,7 +61,7 @@ def _is_sampled(request: Request) -> bool:
 
 
 def repeat(session: EvalSession, items: Sequence[DocumentItem]) -> FurtherRuns:
-    """Run documents again, as often as is asked for.
+    """Run documents again.
 
     Args:
         session: Its models are open.
@@ -84,7 +85,7 @@ def repeat(session: EvalSession, items: Sequence[DocumentItem]) -> FurtherRuns:
 def _compare(
     found: FurtherRuns, records: Sequence[Record], texts: dict[tuple[str, int], str]
 ) -> None:
-    """Count sampled documents whose texts are those of the run before."""
+    """Count sampled documents with the same responses as in the previous run."""
     for record in records:
         if any(map(_is_sampled, record.requests)):
             key = record.task, record.index

@@ -1,4 +1,4 @@
-"""Problems of a task that are known without a model.
+"""Check a task without a model.
 
 Its file has been read and its rows were looked at before; here all its documents are
 rendered, and the first of them answered with their targets and scored.
@@ -18,13 +18,13 @@ from pytest_evals.run.records import score
 
 FIRST = 5
 """Documents of a task that are scored."""
-_UNASKED = "cannot be asked"
+_UNASKED = "cannot be prompted"
 
 
 def problems_of(
     task: Task, documents: Mapping[int, str], *, scores: bool
 ) -> list[Problem]:
-    """The problems of a task's documents; those of one text are one problem.
+    """Return the problems of a task's documents; equal ones are merged.
 
     Args:
         task: The task.
@@ -42,7 +42,7 @@ def problems_of(
 
 
 def _counted(what: str, ids: Sequence[str]) -> str:
-    """How many there are; only the first documents are scored."""
+    """Return the number of documents; only the first ones are scored."""
     several = what == _UNASKED and len(ids) > 1
     return f" ({len(ids):,} documents in all)" if several else ""
 
@@ -51,14 +51,15 @@ def _faults(task: Task, index: int, *, scores: bool) -> Iterator[tuple[str, str]
     record = ask(task, index)
     if record.error:
         yield _UNASKED, record.error
-    elif scores and task.follow_up is None:  # what is asked later has no answer here
+    elif scores and task.follow_up is None:  # follow-up requests have no answer here
         error = score(_answered(record), task).error
         if error:
             yield "cannot be scored, though answered with its target", error
 
 
 def _answered(record: Record) -> Record:
-    """The record with an answer to each request: the target, and the first choice."""
+    """Return the record with a response to each request: the target, and the first
+    choice."""
     answers = (_answer(record, q, i) for i, q in enumerate(record.requests))
     return replace(record, responses=tuple(answers))
 

@@ -1,8 +1,8 @@
 """``--evals-validate``: check files, tasks and gates without a model.
 
 Files are collected as for a run. Then one item a task takes the place of its documents
-and gates, and one item the place of each file that could not be collected; so all
-problems of all files are told in one session. Tests of other kinds are deselected.
+and gates, and one item the place of each file that could not be collected; so one
+session reports the problems of all files. All other tests are deselected.
 """
 
 from __future__ import annotations
@@ -35,19 +35,18 @@ from pytest_evals.run.diagnosis import earlier_near_misses
 
 
 class Check(pytest.Item):
-    """Something that is known to be wrong, or that could not be looked at."""
+    """A problem that was found at collection, or a file that could not be checked."""
 
     in_package = False
 
     def __init__(self, *, error: Exception, **kwargs: Any) -> None:
-        """Remember what was found when it was collected."""
         super().__init__(**kwargs)
         self.error = error
         self.notes: tuple[str, ...] = ()
-        """What is odd, for the summary."""
+        """Warnings for the summary."""
 
     def runtest(self) -> None:
-        """Say it.
+        """Raise the problem, or skip.
 
         Raises:
             Exception: What was found.
@@ -63,7 +62,7 @@ class Check(pytest.Item):
     def repr_failure(
         self, excinfo: ExceptionInfo[BaseException], style: Any = None
     ) -> str | TerminalRepr:
-        """The problems, without traceback; each of them is a line of its own."""
+        """Return the problems, one a line, without traceback."""
         error = excinfo.value
         if not isinstance(error, EvalsError | pytest.UsageError):
             return super().repr_failure(excinfo, style)
@@ -74,17 +73,17 @@ class Check(pytest.Item):
 
 
 class TaskCheck(Check):
-    """A task that was collected: its documents are rendered, and the first scored."""
+    """A collected task: renders its documents and scores the first ones."""
 
     def __init__(
         self, *, task: Task, documents: Mapping[int, str], scores: bool, **kwargs: Any
     ) -> None:
-        """Remember the task and its documents, position to id."""
+        """``documents`` maps positions to ids."""
         super().__init__(error=TaskFileError([]), **kwargs)
         self.task, self.documents, self.scores = task, documents, scores
 
     def runtest(self) -> None:
-        """Render, score and look at the warnings.
+        """Render, score and collect warnings.
 
         Raises:
             TaskFileError: With all problems.
@@ -103,10 +102,9 @@ class TaskCheck(Check):
 
 
 class Validating:
-    """The hooks of such a session, as a pytest plugin."""
+    """Replaces documents by checks, as a pytest plugin."""
 
     def __init__(self, config: pytest.Config) -> None:
-        """Nothing is collected yet."""
         self._config = config
         self._notes: dict[str, None] = {}
         self._told: set[str] = set()
@@ -116,7 +114,7 @@ class Validating:
     def pytest_make_collect_report(
         self, collector: pytest.Collector
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-        """A file with problems is an item like the others."""
+        """Collect a file with problems as an item."""
         report = yield
         call = getattr(report, "call", None)
         error = call.excinfo.value if call and call.excinfo else None
@@ -130,12 +128,12 @@ class Validating:
         return pytest.CollectReport(collector.nodeid, "passed", None, [check])
 
     def _not_told_yet(self, error: TaskFileError) -> TaskFileError:
-        """What others have not said before: all tasks of a folder share a
-        ``gates.yaml``."""
+        """Return the problems that were not reported before: all tasks of a folder
+        share one ``gates.yaml``."""
         fresh = [p for p in error.problems if str(p) not in self._told]
         if not fresh and error.problems:
             where = error.problems[0].where
-            fresh = [Problem("the same problem as told before", where)]
+            fresh = [Problem("the problem that was reported above", where)]
         self._told.update(map(str, error.problems))
         return TaskFileError(fresh)
 
@@ -143,8 +141,8 @@ class Validating:
     def pytest_collection_modifyitems(
         self, session: pytest.Session, items: list[pytest.Item]
     ) -> Generator[None, None, None]:
-        """One check a task instead of its documents, after ``-k``, ``-m`` and the like
-        have chosen among these."""
+        """Replace the documents of each task by one check, after ``-k``, ``-m`` and
+        other selections."""
         if SESSION in self._config.stash:
             items[:0] = documents_of_named_gates(self._config, items)
         yield
@@ -160,8 +158,8 @@ class Validating:
             self._config.hook.pytest_deselected(items=others)
 
     def _whole(self, session: pytest.Session, evals: EvalSession) -> Iterator[Check]:
-        """What only all tasks together show: gates and ``--evals-tasks`` that name
-        nothing. Where a file could not be read it would be told in error."""
+        """Check gates and ``--evals-tasks`` against all tasks, unless a file could not
+        be read."""
         try:
             check_session(evals)
         except pytest.UsageError as error:
@@ -169,7 +167,7 @@ class Validating:
             yield Check.from_parent(session, name=name, nodeid=name, error=error)
 
     def pytest_report_collectionfinish(self, items: Sequence[pytest.Item]) -> list[str]:
-        """The prompts, if they are wanted."""
+        """Return the prompts, with ``--evals-write-out``."""
         checks = (item for item in items if isinstance(item, TaskCheck))
         wanted = ((check.task, check.documents) for check in checks)
         return write_out_lines(self._config, wanted)
@@ -178,7 +176,7 @@ class Validating:
     def pytest_runtest_makereport(
         self, item: pytest.Item
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Send what is odd along; a skip points at the task file, not at our code."""
+        """Add warnings to the report; a skip points at the task file."""
         report = yield
         if isinstance(item, Check) and report.when == "call":
             vars(report)["evals_notes"] = list(item.notes)
@@ -188,7 +186,7 @@ class Validating:
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count, and keep what is odd."""
+        """Count results and keep warnings."""
         if report.when == "call":
             self._counts[report.outcome] += 1
             self._notes.update(dict.fromkeys(getattr(report, "evals_notes", ())))
@@ -199,7 +197,7 @@ class Validating:
     def pytest_report_teststatus(
         self, report: pytest.TestReport
     ) -> tuple[str, str, str] | None:
-        """The words of ``-v``."""
+        """Return the words of ``-v``."""
         if report.when != "call":
             return None
         return {
@@ -211,7 +209,7 @@ class Validating:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> None:
-        """Warnings, what was not checked, and how many."""
+        """Write warnings, unchecked tasks and counts."""
         n_all = sum(self._counts.values())
         if terminalreporter.no_summary or not n_all:
             return
@@ -223,13 +221,13 @@ class Validating:
         counts = self._counts
         terminalreporter.write_line(
             f"{n_all} checked: {counts['passed']} ok, {counts['failed']} with problems"
-            f", {counts['skipped']} out of reach; no model was asked"
+            f", {counts['skipped']} out of reach; no model was used"
         )
 
 
 def _checks(items: Sequence[pytest.Item]) -> list[Check]:
-    """One check for each task that has a document left, and those that were collected
-    as such; in the order in which the items stand."""
+    """Return one check for each task with a selected document, and the collected
+    checks, in the order of the items."""
     first: dict[str, DocItem | Check] = {}
     documents: dict[str, dict[int, str]] = {}
     for item in items:
@@ -248,7 +246,7 @@ def _checks(items: Sequence[pytest.Item]) -> list[Check]:
 
 
 def _task_check(item: DocItem, names: Mapping[int, str]) -> TaskCheck:
-    """The check of an item's task; names are those of items, ``task[id]``."""
+    """Return the check of an item's task; ``names`` are ``task[id]``."""
     check = TaskCheck.from_parent(
         item.parent,
         name=item.name.partition("[")[0],

@@ -1,4 +1,4 @@
-"""``--evals-write-out``: the prompts of the first documents, before anything runs."""
+"""``--evals-write-out``: show the prompts of the first documents before the run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pytest_evals.run.plan import ask
 def documents_of(
     items: Sequence[pytest.Item],
 ) -> Iterator[tuple[Task, Mapping[int, str]]]:
-    """The selected documents of each task, position to id."""
+    """Return the selected documents of each task, by position."""
     tasks: dict[str, tuple[Task, dict[int, str]]] = {}
     for item in items:
         if isinstance(item, DocItem):
@@ -34,11 +34,11 @@ def documents_of(
 def write_out_lines(
     config: pytest.Config, wanted: Iterable[tuple[Task, Mapping[int, str]]]
 ) -> list[str]:
-    """The lines for all tasks; none if the option is not given.
+    """Return the lines of all tasks; none without the option.
 
     Args:
         config: pytest's configuration.
-        wanted: Tasks with their documents, position to id.
+        wanted: Tasks with their documents, ids by position.
     """
     if SESSION not in config.stash or not config.stash[SESSION].options.write_out:
         return []
@@ -52,8 +52,8 @@ def write_out_lines(
 
 
 def _cutter(spec: str) -> tuple[Cutter | None, list[str]]:
-    """The model's tokenizer; where it cannot be had, a line that says why. A kind of
-    model that came by a hook is asked for nothing but answers."""
+    """Return the model's tokenizer, or a line with the reason why it is unavailable.
+    Models of hooks have none."""
     try:
         parsed = parse_spec(spec)
     except OptionError:

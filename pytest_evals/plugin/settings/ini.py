@@ -1,7 +1,9 @@
-"""Values of the ini file. pytest reads texts, and lists of texts, from ``pytest.ini``
-and from ``[tool.pytest.ini_options]``; since 9.0 it reads TOML's own types from
-``[tool.pytest]`` and from ``pytest.toml``, and accepts exactly the declared one. Here a
-number, a truth or a list means what the same text means.
+"""Values of the ini file.
+
+pytest reads strings and lists of strings from ``pytest.ini`` and
+``[tool.pytest.ini_options]``. Since 9.0 it reads TOML types from ``[tool.pytest]`` and
+``pytest.toml``, and accepts the declared type only. Here a number, a boolean or a list
+is equivalent to the same value as a string.
 
 Standard library and pytest only: this is imported in every pytest run.
 """
@@ -17,15 +19,15 @@ from pytest_evals.plugin.settings.option_table import Option
 
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _SEPARATORS = {"NAMES": ",", "GLOBS": " ", "K=V,…|JSON": ","}
-"""What stands between the entries of options that take several in one text."""
+"""Separators of options with several entries in one string."""
 
 
 def ini_value(config: pytest.Config, option: Option) -> Any:
-    """What the ini file says of an option: a text, a truth or a list of texts, as the
-    option's kind has it; ``None`` if it says nothing.
+    """Return the ini value of an option: a string, a boolean or a list of strings, by
+    its kind; ``None`` if it is not set.
 
     Raises:
-        pytest.UsageError: The value is of a type that the option cannot have.
+        pytest.UsageError: The value has a type that the option does not accept.
     """
     value = _value(config, option)
     if value is None or (option.kind == "text" and isinstance(value, str)):
@@ -47,8 +49,8 @@ def ini_value(config: pytest.Config, option: Option) -> Any:
 
 
 def _value(config: pytest.Config, option: Option) -> Any:
-    """The value as the file has it where pytest (9.0) would refuse or deprecate its
-    type; it keeps it, with the way in which it was read, in a private attribute."""
+    """Return the value of the file if pytest (9.0) would refuse or deprecate its type;
+    pytest keeps it in a private attribute."""
     found = getattr(config, "_inicfg", {}).get(option.dest)
     mode, value = getattr(found, "mode", ""), getattr(found, "value", None)
     if mode == "toml" or (mode and isinstance(value, list)):
@@ -63,13 +65,13 @@ def _value(config: pytest.Config, option: Option) -> Any:
 
 
 def _lines(value: object) -> list[str]:
-    """A list, or the lines of a text."""
+    """Return a list, or the lines of a string."""
     entries = value if isinstance(value, list) else _text(value).splitlines()
     return [text for entry in entries if (text := _text(entry).strip())]
 
 
 def _text(value: object) -> str:
-    """As it would be typed."""
+    """Return the value as on the command line."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -172,7 +172,7 @@ class Options:
                 "latticeflow-snippet-timeout", raw, seconds
             ),
             allow_unsafe_code=raw["allow-unsafe-code"],
-            # Without a model nothing can be asked, and the prompts are what is wanted.
+            # Without a model only prompts can be shown.
             validate=raw["validate"] or bool(raw["write-out"] and not raw["model"]),
             write_out=_checked("write-out", raw, documents) or 0,
             fast_path=_checked("fast-path", raw, switch),
@@ -180,7 +180,7 @@ class Options:
 
 
 OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
-"""Where the options hang on ``config.stash``."""
+"""Key of the options in ``config.stash``."""
 
 
 def _raw(config: pytest.Config, option: Option) -> Any:
@@ -194,7 +194,7 @@ def _raw(config: pytest.Config, option: Option) -> Any:
 
 
 def _names(text: str, base: Path) -> tuple[str, ...]:
-    """Names of tasks; of a text file those in its lines."""
+    """Return the names of tasks, and those in the lines of text files."""
     names: list[str] = []
     for name in text.replace(",", " ").split():
         if name.endswith(".txt") and os.path.isfile(base / name):
@@ -208,7 +208,9 @@ def _names(text: str, base: Path) -> tuple[str, ...]:
         with usage_errors():
             names_of(names)
     elif text:
-        raise pytest.UsageError(f"--evals-tasks={text}: there is no name in it")
+        raise pytest.UsageError(
+            f"--evals-tasks={text}: expected names of tasks, groups or tags"
+        )
     return tuple(names)
 
 
@@ -285,13 +287,13 @@ def suite_root(config: pytest.Config, include: Sequence[Path]) -> Path:
 
 
 def _file(config: pytest.Config, raw: Mapping[str, Any], name: str) -> Path | None:
-    """A file to write, if it is wanted."""
+    """Return the file to write, if the option is given."""
     return _place(config, f"evals_{name}") / raw[name] if raw[name] else None
 
 
 def _place(config: pytest.Config, dest: str) -> Path:
-    """What the paths of an option are relative to: where it was typed, or the folder of
-    the ini file."""
+    """Return the base of relative paths: the working directory, or the folder of the
+    ini file."""
     if config.getoption(dest) is not None:
         return config.invocation_params.dir
     return config.inipath.parent if config.inipath else config.rootpath
@@ -308,7 +310,7 @@ def _folders(config: pytest.Config, given: Sequence[str]) -> tuple[Path, ...]:
     ]
     for folder in folders:
         if not os.path.isdir(folder):
-            raise pytest.UsageError(f"--evals-include-path: {folder} is no folder")
+            raise pytest.UsageError(f"--evals-include-path: {folder} is not a folder")
     return tuple(dict.fromkeys(folders))
 
 
@@ -333,7 +335,7 @@ def _checked(name: str, raw: Mapping[str, Any], read: Callable[[str], Any]) -> A
     except ValueError as error:
         detail = str(error)
         if detail.startswith("invalid literal"):
-            detail = "a whole number is wanted"
+            detail = "expected a whole number"
         from pytest_evals.masking.values import masked_text
 
         shown = masked_text(raw[name])
@@ -341,7 +343,7 @@ def _checked(name: str, raw: Mapping[str, Any], read: Callable[[str], Any]) -> A
 
 
 def _learn(raw: Mapping[str, Any]) -> None:
-    """Remember the secrets in options, before any message repeats them."""
+    """Register the secrets in options before any message contains them."""
     models = [raw[name] for name in ("model", "judge", "ray")]
     others = [raw["metadata"], raw["gen-kwargs"], *raw["latticeflow-config"]]
     if any(models) or any(others):

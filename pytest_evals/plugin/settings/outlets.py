@@ -1,8 +1,8 @@
-"""What pytest's JUnit file and other plugins' reports get of documents.
+"""Documents in pytest's JUnit file and in the reports of other plugins.
 
-Ten thousand documents are no ten thousand test cases on a dashboard: a JUnit file has
-the gates and the documents that failed, unless ``--evals-junit=docs`` asks for all. A
-document that could not be scored is an error there, as it is in the terminal.
+A JUnit file contains the gates and the failed documents, because dashboards are not
+made for ten thousand test cases; ``--evals-junit=docs`` adds all documents. A document
+that could not be scored is an error there, as in the terminal.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NAME = "evals-junit"
 
 
 def wants_properties(config: pytest.Config) -> bool:
-    """Whether there is a report that shows the properties of each document."""
+    """Whether a report contains the properties of each document."""
     if config.getoption("report_log", None) or _has_rows(config):
         return True
     return _has_junit(config) and config.stash[OPTIONS].junit == "docs"
@@ -34,7 +34,7 @@ def outcomes_with_teardown(config: pytest.Config) -> frozenset[str]:
 
 
 def _has_rows(config: pytest.Config) -> bool:
-    """Whether pytest-html or pytest-json-report is at work."""
+    """Whether pytest-html or pytest-json-report writes a report."""
     names = ("htmlpath", "json_report")
     return any(config.getoption(name, None) for name in names)
 
@@ -44,14 +44,14 @@ def _has_junit(config: pytest.Config) -> bool:
 
 
 class Outlets:
-    """Stands in the place of pytest's JUnit log, and hands on what belongs into it."""
+    """Replaces pytest's JUnit plugin, and passes on selected reports."""
 
     def __init__(self, log: Any, *, every: bool) -> None:
         """Implement all hooks that the log implements, by the log itself but for one.
 
         Args:
             log: pytest's ``LogXML``.
-            every: Whether documents that did not fail belong into it too.
+            every: Whether documents that did not fail are included.
         """
         self.log = log
         self._every = every
@@ -63,7 +63,7 @@ class Outlets:
 
     @classmethod
     def begin(cls, config: pytest.Config) -> None:
-        """Take the place of the log, if there is one."""
+        """Replace the plugin, if it is registered."""
         from _pytest.junitxml import xml_key
 
         log, manager = config.stash.get(xml_key, None), config.pluginmanager
@@ -74,7 +74,7 @@ class Outlets:
 
     @staticmethod
     def end(config: pytest.Config) -> None:
-        """Put the log back."""
+        """Restore the plugin."""
         outlets = config.pluginmanager.get_plugin(NAME)
         if isinstance(outlets, Outlets):
             config.pluginmanager.unregister(outlets)
@@ -92,7 +92,8 @@ class Outlets:
             self.log.pytest_runtest_logreport(report)
 
     def _write_error(self, report: pytest.TestReport) -> None:
-        """pytest takes a test that raised in its call for a failure."""
+        """Write an error; pytest writes a failure for a test that raised in its
+        call."""
         case = self.log.node_reporter(report)
         n_before = len(case.nodes)
         self.log.pytest_runtest_logreport(report)

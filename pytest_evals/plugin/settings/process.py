@@ -1,6 +1,6 @@
-"""What this process is under pytest-xdist, and which devices there are.
+"""The role of this process under pytest-xdist, and the visible devices.
 
-Light: it is asked in every pytest run. Neither xdist nor torch is imported.
+Imported in every pytest run; imports neither xdist nor torch.
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ from pytest_evals.run.start import Start
 
 
 class Orders(NamedTuple):
-    """What the controller tells a worker.
+    """The assignment of a worker.
 
     Args:
-        slot: Its place: which shard and device are its own.
+        slot: Number of its shard and device.
         n: Number of slots.
-        stop: A file; once it is there, the session is over.
-        todo: Positions of the items that are left, for a worker that replaces another.
-        window: Documents to plan together, if not as usual.
-        selects: Folder of the run that ``--evals-only`` looks at, empty if there is
-            none.
+        stop: A file; the worker stops once it exists.
+        todo: Positions of the remaining items, for a replacement of a crashed worker.
+        window: Documents to plan together, if not the usual number.
+        selects: Folder of the run that ``--evals-only`` selects from, or empty.
     """
 
     slot: int
@@ -46,15 +45,15 @@ def is_distributed(config: pytest.Config) -> bool:
 
 
 def orders_of(config: pytest.Config) -> Orders | None:
-    """What this worker was told; ``None`` in any other process."""
-    told: dict[str, Any] | None = getattr(config, "workerinput", {}).get("evals")
-    return Orders(**told) if told else None
+    """Return the assignment of this worker; ``None`` in any other process."""
+    orders: dict[str, Any] | None = getattr(config, "workerinput", {}).get("evals")
+    return Orders(**orders) if orders else None
 
 
 STARTED: pytest.StashKey[Start] = pytest.StashKey()
 """When pytest was configured."""
 ALONE: pytest.StashKey[bool] = pytest.StashKey()
-"""Whether ``-n auto`` has found no device, and takes one worker."""
+"""Whether ``-n auto`` found no device and uses one worker."""
 
 
 NVIDIA, AMD, INTEL = "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"

@@ -1,5 +1,4 @@
-"""Refusals of options: those that contradict each other, and where a refused value was
-set, if nobody has typed it.
+"""Checks of options: contradictions, and the ini file in which an invalid value is set.
 
 Standard library and pytest only: this is imported in every pytest run.
 """
@@ -20,7 +19,7 @@ from pytest_evals.plugin.settings.option_table import TABLE, Option
 _PATHS = ("latticeflow-allow-code", "dir", "html", "include-path", "json", "markdown")
 """Options with paths, which are bytes: any of them is valid."""
 
-_NO_RUN = "contradict each other: there is no run to save"
+_NO_RUN = "contradict each other: no run is saved"
 
 _TOGETHER = (
     (("limit", "sample"), "both choose documents"),
@@ -32,7 +31,7 @@ _TOGETHER = (
     (("plan", "save-baseline"), _NO_RUN),
     (("cache-info", "save-baseline"), _NO_RUN),
 )
-"""Options of which one may be given, and why."""
+"""Mutually exclusive options, with the reason."""
 
 
 def check_encoding(raw: Mapping[str, Any]) -> None:
@@ -91,7 +90,7 @@ def usage_errors() -> Iterator[None]:
 
 
 def with_place(config: pytest.Config, error: pytest.UsageError) -> pytest.UsageError:
-    """The error, with the place of each option in it that comes from the ini file."""
+    """Return the error with the ini key and file of each option that it names."""
     text = str(error)
     places = [
         _place(config, option)
@@ -108,5 +107,5 @@ def _place(config: pytest.Config, option: Option) -> str:
     typed = config.getoption("override_ini", None) or ()
     if any(one.partition("=")[0].strip() == option.dest for one in typed):
         return f"{option.flag} is set by -o {option.dest}"
-    back = "" if option.kind == "flag" else f"; {option.flag}= takes that back"
+    back = "" if option.kind == "flag" else f"; {option.flag}= overrides it"
     return f"{option.flag} is set by {option.dest} in {config.inipath}{back}"

@@ -1,5 +1,5 @@
-"""Values of options, from the text that was typed. Each reader raises ``ValueError``,
-which says what is wanted, for a text that means nothing.
+"""Parsers of option values. Each raises ``ValueError`` with the expected form if a
+value is invalid.
 
 Standard library only: this is imported in every pytest run.
 """
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 def shots(text: str) -> int:
-    """A number of shots."""
+    """A number of few-shot examples."""
     number = int(text)
     if number < 0:
-        raise ValueError("a number of shots is 0 or more")
+        raise ValueError("expected 0 or a positive whole number")
     return number
 
 
@@ -25,7 +25,7 @@ def resamples(text: str) -> int:
     """A number of resamples; 0 for no standard errors, as in lm-eval."""
     number = int(text)
     if number < 0:
-        raise ValueError("a number of resamples is 0 or more")
+        raise ValueError("expected 0 or a positive whole number")
     return number
 
 
@@ -33,7 +33,7 @@ def documents(text: str) -> int:
     """A number of documents."""
     number = int(text)
     if number < 1:
-        raise ValueError("a number of documents is 1 or more")
+        raise ValueError("expected a positive whole number")
     return number
 
 
@@ -41,21 +41,21 @@ def runs(text: str) -> int:
     """A number of runs that can be compared."""
     number = int(text)
     if number < 2:
-        raise ValueError("it takes 2 runs or more to see how they differ")
+        raise ValueError("expected 2 or more runs")
     return number
 
 
 def policy(text: str) -> str:
-    """What an open verdict means."""
+    """The result of an inconclusive gate."""
     if text not in ("warn", "fail", "pass"):
-        raise ValueError("it is warn, fail or pass")
+        raise ValueError("expected warn, fail or pass")
     return text
 
 
 def stop(text: str) -> str:
-    """When a task is left."""
+    """When a task is stopped."""
     if text not in ("off", "curtail", "auto"):
-        raise ValueError("it is off, curtail or auto")
+        raise ValueError("expected off, curtail or auto")
     return text
 
 
@@ -74,32 +74,32 @@ def cache(text: str) -> str:
 
 
 def seconds(text: str) -> float:
-    """A time, 0 for ever."""
-    wanted = "seconds are wanted, such as 30, or 0 for ever"
+    """A time limit in seconds; 0 for none."""
+    expected = "expected seconds, such as 30, or 0 for no limit"
     try:
         number = float(text)
     except ValueError:
-        raise ValueError(wanted) from None
+        raise ValueError(expected) from None
     if not 0 <= number < math.inf:
-        raise ValueError(wanted)
+        raise ValueError(expected)
     return number
 
 
 def share(text: str) -> float:
     """A number of documents, or a share below 1 (lm-eval's ``--limit``)."""
-    wanted = "a number of documents such as 200, or a share such as 10%, is wanted"
+    expected = "expected a number of documents, such as 200, or a share, such as 10%"
     try:
         number = float(text.removesuffix("%"))
     except ValueError:
-        raise ValueError(wanted) from None
+        raise ValueError(expected) from None
     if text.endswith("%"):
         number /= 100
         if number == 1:
-            raise ValueError("100% is everything; leave the option out")
+            raise ValueError("100% selects all documents; omit the option")
     if not math.isfinite(number) or number <= 0 or (text.endswith("%") and number > 1):
-        raise ValueError(wanted)
+        raise ValueError(expected)
     if number > 1 and number != int(number):
-        raise ValueError(wanted)
+        raise ValueError(expected)
     return number
 
 
@@ -110,7 +110,7 @@ def percent(text: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number <= 1:
-        raise ValueError("a share such as 5% is wanted")
+        raise ValueError("expected a share, such as 5%")
     return number
 
 
@@ -125,7 +125,7 @@ def pairs(text: str) -> dict[str, Any]:
     for part in _split(text):
         name, equals, value = part.partition("=")
         if not equals or not name.strip():
-            raise ValueError(f"{part!r} is no NAME=VALUE")
+            raise ValueError(f"{part!r} is not NAME=VALUE")
         found[name.strip()] = cli_value(value.strip())
     return found
 
@@ -137,16 +137,16 @@ def tag_pairs(text: str) -> tuple[tuple[str, str], ...]:
         return ()
     from ast import literal_eval
 
-    wanted = "off, or pairs such as [('<think>', '</think>')], are expected"
+    expected = "off, or pairs such as [('<think>', '</think>')], are expected"
     try:
         found = literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
-        raise ValueError(wanted) from None
+        raise ValueError(expected) from None
     listed = found if isinstance(found, list | tuple) else [found]
     for pair in listed:
         whole = isinstance(pair, list | tuple) and len(pair) == 2
         if not whole or not all(isinstance(tag, str) and tag for tag in pair):
-            raise ValueError(wanted)
+            raise ValueError(expected)
     return _encodable(tuple((start, end) for start, end in listed), text)
 
 
@@ -157,7 +157,7 @@ def mapping(text: str) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"this is no JSON: {error}") from None
+        raise ValueError(f"invalid JSON: {error}") from None
     return _encodable(found, text)
 
 
@@ -173,14 +173,14 @@ def _encodable(value: T, text: str) -> T:
 
 
 STATUSES = ("wrong", "error", "missing", "regressed")
-"""What a document of an earlier run can have been."""
+"""Statuses of documents of an earlier run."""
 
 
 def statuses(text: str) -> tuple[str, ...]:
-    """What documents of an earlier run were, separated by commas.
+    """Statuses of an earlier run, separated by commas.
 
     Raises:
-        ValueError: A word is none of these, or there is none.
+        ValueError: A status is unknown, or none is given.
     """
     words = tuple(word.strip() for word in text.split(",") if word.strip())
     for word in words:
@@ -195,13 +195,13 @@ def statuses(text: str) -> tuple[str, ...]:
 
 
 def junit(text: str) -> str:
-    """What a JUnit file has.
+    """The test cases of a JUnit file.
 
     Raises:
-        ValueError: It is neither word.
+        ValueError: It is neither gates nor docs.
     """
     if text not in ("gates", "docs"):
-        raise ValueError("it is gates or docs")
+        raise ValueError("expected gates or docs")
     return text
 
 

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from pytest_evals.dialects.task_index.lookup import TaskLibrary
 
 LIBRARY: pytest.StashKey[TaskLibrary] = pytest.StashKey()
-"""Where the library hangs on ``config.stash``."""
+"""Key of the library in ``config.stash``."""
 
 
 def library_of(config: pytest.Config) -> TaskLibrary:
-    """The library of the session; nothing is read before it is asked."""
+    """Return the library of the session; trees are read at the first lookup."""
     if LIBRARY not in config.stash:
         from pytest_evals.dialects.task_index.index import Scanner
         from pytest_evals.dialects.task_index.lookup import TaskLibrary
@@ -38,7 +38,7 @@ def library_of(config: pytest.Config) -> TaskLibrary:
 
 
 def skips_of(config: pytest.Config) -> Callable[[Path], bool]:
-    """Whether a folder is not entered: what pytest itself leaves out."""
+    """Return whether a folder is skipped, as in pytest's collection."""
     patterns = config.getini("norecursedirs")
 
     def skips(folder: Path) -> bool:
@@ -49,14 +49,14 @@ def skips_of(config: pytest.Config) -> Callable[[Path], bool]:
 
 
 def add_included(config: pytest.Config) -> None:
-    """Let pytest collect what ``--evals-tasks`` names and only include paths have.
+    """Add the files of ``--evals-tasks`` from the include paths to the command line.
 
-    A pattern that something in the collected files and folders answers to is theirs.
-    If none is, and the command line names no file or folder, then the files of the
-    include paths are all that is collected.
+    Only patterns without a match in the collected files and folders are looked up
+    there. If no pattern has one, and the command line contains no file or folder, only
+    the files of the include paths are collected.
 
     Raises:
-        pytest.UsageError: Nothing answers to a pattern.
+        pytest.UsageError: A pattern has no match.
     """
     library = library_of(config)
     own = _own_names(config, library)
@@ -81,7 +81,7 @@ def add_included(config: pytest.Config) -> None:
 
 
 def names_of(config: pytest.Config) -> set[str]:
-    """All names of tasks, groups and tags that this session may have collected."""
+    """Return all names of tasks, groups and tags that this session may collect."""
     library = library_of(config)
     return {*_own_names(config, library), *library.included_names()}
 
@@ -93,7 +93,8 @@ def _own_names(config: pytest.Config, library: TaskLibrary) -> set[str]:
 
 
 def _has_modules(config: pytest.Config) -> bool:
-    """Whether Python files may be collected, whose tasks are known by running them."""
+    """Whether Python files may be collected, whose names are known only after
+    import."""
     patterns = config.stash[OPTIONS].python_files
     base = config.invocation_params.dir
     for arg in config.args:
@@ -107,7 +108,7 @@ def _has_modules(config: pytest.Config) -> bool:
 
 
 def _names(place: Path, library: TaskLibrary) -> Iterator[str]:
-    """Names in a file or folder of the command line."""
+    """Return the names in a file or folder of the command line."""
     if os.path.isdir(place):
         yield from library.below(place)
     elif os.path.isfile(place) and place.suffix != ".py":
@@ -129,8 +130,8 @@ def _files(name: str, library: TaskLibrary) -> Iterator[Path]:
 
 
 def _names_places(config: pytest.Config) -> bool:
-    """Whether the command line names files or folders; a worker of pytest-xdist gets
-    pytest's own choice as if it did."""
+    """Whether the command line contains files or folders; a worker of pytest-xdist
+    always gets pytest's defaults as arguments."""
     chosen = [[str(config.invocation_params.dir)], [*config.getini("testpaths")]]
     if config.args_source is not config.ArgsSource.ARGS:
         return False

@@ -10,14 +10,14 @@ _IMPORTED: pytest.StashKey[set[object]] = pytest.StashKey()
 
 
 class Package(pytest.Package):
-    """A package of Python, which is imported for the tests in it and not for documents.
+    """A Python package that is imported for the tests in it, but not for documents.
 
     pytest imports a package before the first item below it. A folder of lm-eval's tasks
-    is one too, and imports all of ``lm_eval``, which need not be there.
+    is one too, and imports all of ``lm_eval``, which may not be installed.
     """
 
     def setup(self) -> None:
-        """Import the package if anything below it is no document and no gate."""
+        """Import the package if it contains items other than documents and gates."""
         stash = self.session.stash
         if _IMPORTED not in stash:
             tests = [i for i in self.session.items if getattr(i, "in_package", True)]

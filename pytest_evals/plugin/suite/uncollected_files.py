@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
 
 _GATES_FILES: pytest.StashKey[list[Path]] = pytest.StashKey()
-"""The gates files that pytest has walked over."""
+"""The gates files in collected folders."""
 _EVAL_FILES: pytest.StashKey[list[Path]] = pytest.StashKey()
 """The files that are collected."""
 
@@ -39,7 +39,7 @@ class LostFile(pytest.File):
     problem: Problem
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Tell what is wrong.
+        """Raise the problem.
 
         Raises:
             TaskFileError: In any case.
@@ -47,7 +47,7 @@ class LostFile(pytest.File):
         raise TaskFileError([self.problem])
 
     def repr_failure(self, excinfo: object, style: object = None) -> str:
-        """The problem, without traceback."""
+        """Return the problem without traceback."""
         return str(self.problem)
 
 
@@ -69,7 +69,7 @@ def check_named(config: pytest.Config) -> None:
 
 
 def note_lost(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Warn of such a file in a folder; or its node, if it is a problem."""
+    """Warn about such a file in a folder, or return its node if it is an error."""
     config = parent.config
     if path.name in GATES_FILES:
         config.stash.setdefault(_GATES_FILES, []).append(path)
@@ -89,12 +89,12 @@ def note_lost(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
 
 
 def note_found(path: Path, config: pytest.Config) -> None:
-    """Remember a file that is collected."""
+    """Record that a file is collected."""
     config.stash.setdefault(_EVAL_FILES, []).append(path)
 
 
 def lost_gates(config: pytest.Config, gates: SuiteGates) -> Iterator[Problem]:
-    """Gates files that are neither read nor next to or above an eval file."""
+    """Return gates files without an eval file next to or below them."""
     read = {*gates.files()}
     places = config.stash.get(_EVAL_FILES, [])
     seen = config.stash.get(_GATES_FILES, [])

@@ -1,9 +1,8 @@
 """A worker's report of its collection, beyond the ids of items.
 
-Ids do not say which groups there are, since a group without gates has none; nor in
-which order tasks were found, which is that of results; nor what markers gates have. A
-worker says it with the first document that it sends, so that it reaches a controller on
-another machine as well.
+Ids contain neither the groups (a group without gates has no id), nor the order of
+tasks, which is that of results, nor the markers of gates. A worker sends the report
+with its first document, so that it also reaches a controller on another machine.
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ from pytest_evals.run.suite import Suite
 
 
 class Excuse(NamedTuple):
-    """A ``skip``, or an ``xfail``, whose conditions hold; or a condition that cannot be
-    understood.
+    """A ``skip`` or ``xfail`` mark whose condition is true, or a mark with an invalid
+    condition.
 
     Args:
         reason: Why.
         skips: Whether it is a skip.
         runs: Whether the gate is judged.
-        strict: Whether it must not be green.
-        covers: Whether it may be red.
-        fails: Whether it is an error by its condition, and ``reason`` says which.
+        strict: Whether a passing gate fails.
+        covers: Whether a failing gate is expected.
+        fails: Whether the condition is invalid; ``reason`` is the error.
     """
 
     reason: str
@@ -47,8 +46,8 @@ class CollectionReport(NamedTuple):
 
 
 def report_collection(known: Suite, excuses: Mapping[str, Excuse]) -> CollectionReport:
-    """What this worker has collected."""
+    """Return the report of this worker."""
     groups = (run for run in known.groups.values() if not run.changed)
     files = dict.fromkeys(run.nodeid.partition("::")[0] for run in groups)
-    said = {nodeid: tuple(excuse) for nodeid, excuse in excuses.items()}
-    return CollectionReport(list(files), list(known.tasks), said)
+    marks = {nodeid: tuple(excuse) for nodeid, excuse in excuses.items()}
+    return CollectionReport(list(files), list(known.tasks), marks)

@@ -35,7 +35,7 @@ _REQUESTS: dict[str, type[Request]] = {
     "Rolling": Rolling,
 }
 _DOC = ("id", "query", "choices", "gold_index", "task_name")
-"""Fields of a document that travel; its row stays with the worker."""
+"""Fields of a document that are sent; its row is not."""
 _RESPONSE = tuple(field.name for field in fields(Response))
 _SCORE = tuple(field.name for field in fields(Score))
 _of_doc = attrgetter(*_DOC)
@@ -45,22 +45,22 @@ _BARE = _of_doc(bare_doc(""))[1:]
 
 
 class Arrived(NamedTuple):
-    """What the controller gets of a document."""
+    """A document as the controller receives it."""
 
     record: Record
     sample: Sample
-    """What results files say of it."""
+    """Its row of the samples file."""
     told: CollectionReport | None
-    """What the worker says of its collection, with its first document."""
+    """The worker's collection report, with its first document."""
 
 
 def pack(record: Record, sample: Sample, told: CollectionReport | None = None) -> bytes:
-    """A record as bytes: whole, or as ``slim`` has left it.
+    """Return a record as bytes, complete or as ``slim`` returned it.
 
     Args:
         record: After scoring.
-        sample: What results files say of it.
-        told: What the worker has to say of its collection.
+        sample: Its row of the samples file.
+        told: The worker's collection report.
 
     Raises:
         DocumentError: A score holds a value that is not plain Python.

@@ -33,18 +33,18 @@ class Dealt(NamedTuple):
 def deal(
     ids: Sequence[str], known: Suite, n: int, waves: Mapping[str, int] | None = None
 ) -> Dealt:
-    """Deal all items to ``n`` workers.
+    """Assign all items to ``n`` workers.
 
     Args:
         ids: Node ids of all items, in the order they run.
         known: The tasks and groups of the session.
         n: Number of workers, at least 1.
         waves: Node id of a task, up to the bracket, to the documents that are answered
-            before others are asked: each wave is dealt to all workers.
+            before the next wave is sent: each wave is assigned to all workers.
 
     Returns:
         Each position once. The costs of two shards differ by about one document. What
-        stands behind the last document and gate is a test of the results: workers
+        follows the last document and gate is a test of the results: workers
         collect in that order.
     """
     gates = {f"{run.nodeid}::{gate.id}" for run in known.all() for gate in run.gates}
@@ -95,7 +95,7 @@ def _cut(
         ends = list(accumulate(_shares(loads, sum(costs[i] for i in group))))
         worker, done = 0, 0
         for position in group:
-            # A document goes where its middle lies.
+            # The middle of a document decides its worker.
             while worker < n - 1 and done + costs[position] / 2 >= ends[worker]:
                 worker += 1
             dealt[worker].append(position)
@@ -105,8 +105,8 @@ def _cut(
 
 
 def _shares(loads: Sequence[int], cost: int) -> list[float]:
-    """What each worker takes of a task's cost, so that those who have least so far
-    catch up: all end at one level, but for who is above it already."""
+    """Return each worker's share of a task's cost, so that all workers reach the same
+    total, except those that are above it already."""
     left = float(cost)
     level, rest = 0.0, sorted(loads)
     for n_below, load in enumerate(rest):
