@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -33,12 +34,15 @@ default."""
 LETTERS = "A-Za-zÀ-ÖØ-öø-ÿΑ-ΡΣ-Ωα-ωЀ-ҁא-תء-غف-ي가-힣"
 """Letters of scripts that separate words by spaces; excludes combining marks and
 letters that normalizers replace by anything else than letters and marks."""
-BOUNDARY = re.compile(f"(?<=[{LETTERS}]) (?=[{LETTERS}])")
+BOUNDARY = re.compile(f" (?<=[{LETTERS}] )(?=[{LETTERS}])")
+"""The space comes first, so that the search skips to spaces."""
 SPAN = 192
 """Characters of a part: large enough to be worth a call, small enough that a
 continuation is not encoded with much of its context."""
 SELF_TEST_SPAN = 8
 """Part size in the self-test; short, so that it covers many boundaries."""
+STEM = 256
+"""Characters at the end of a context in which the last boundary is searched."""
 SHORT = 48
 """Characters after which a blank line also ends a part: few-shot examples are separated
 by blank lines and come in different orders."""
@@ -86,46 +90,72 @@ class PartBoundaries:
         self._added = _any_of(added)
         self._ascii_only = ascii_only
         self.drops_space = drops_space
+        self._last: tuple[str, list[int], list[str]] = ("", [], [])
 
     def parts(self, text: str) -> list[str]:
         """The parts of a string; all but the first begin with a space."""
-        parts, start = [], 0
-        while (end := self._end(text, start)) is not None:
+        last, ends, parts = self._last
+        # What decides about an end is in the text up to here; most texts begin as the
+        # one before them.
+        reach = self._reach + 2
+        n = bisect_left(
+            ends, True, key=lambda e: not text.startswith(last[: e + reach])
+        )
+        ends, parts = ends[:n], parts[:n]
+        start = ends[-1] if ends else 0
+        is_clean = self._is_clean(text)
+        while (end := self._end(text, start, is_clean)) is not None:
             parts.append(text[start:end])
+            ends.append(end)
             start = end
-        parts.append(text[start:])
-        return parts
+        self._last = (text, ends, parts)
+        return [*parts, text[start:]]
 
-    def inner(self, part: str) -> str:
-        """The string to encode for a part other than the first."""
-        return part[1:] if self.drops_space else part
+    def words(self, part: str) -> list[str]:
+        """A part other than the first of a text, split at all of its boundaries; the
+        space before each word is missing."""
+        return BOUNDARY.split(part[1:]) if self._is_clean(part) else [part[1:]]
 
-    def _end(self, text: str, start: int) -> int | None:
+    def stem(self, text: str) -> str:
+        """The end of a text from its last boundary on, with the space; empty if it has
+        none."""
+        start = max(0, len(text) - STEM)
+        is_clean = self._is_clean(text[max(0, start - self._reach) :])
+        for found in reversed(list(BOUNDARY.finditer(text, start))):
+            if self._is_safe(text, found.start(), is_clean):
+                return text[found.start() :]
+        return ""
+
+    def with_space(self, word: str) -> str:
+        """The string to encode for a word other than the first of a text."""
+        return word if self.drops_space else f" {word}"
+
+    def _end(self, text: str, start: int, is_clean: bool) -> int | None:
         place = start + self._span
         blank = text.find("\n\n", start + min(self._span, SHORT), place)
         if blank >= 0:
             place = blank
-        for found in BOUNDARY.finditer(text, place):
-            seam = found.start()
-            # More may follow in another text with the same beginning: what decides has
-            # to be there already.
-            if seam + 1 + self._reach >= len(text):
-                return None
-            if not self._touched(text[max(0, seam - self._reach) :][: self._width]):
-                return seam
-        return None
+        found = BOUNDARY.search(text, place)
+        while found is not None and not self._is_safe(text, found.start(), is_clean):
+            found = BOUNDARY.search(text, found.end())
+        return None if found is None else found.start()
 
-    @property
-    def _width(self) -> int:
-        return 2 * self._reach + 2
-
-    def _touched(self, around: str) -> bool:
-        """Whether an added token may overlap a boundary."""
-        if self._first is None or self._added is None:
+    def _is_safe(self, text: str, seam: int, is_clean: bool) -> bool:
+        """Whether no added token can overlap a boundary, whatever follows the text."""
+        if seam + 1 + self._reach >= len(text):
             return False
-        if self._ascii_only and not around.isascii():
+        if is_clean:
             return True
-        return bool(self._first.search(around) and self._added.search(around))
+        start = max(0, seam - self._reach)
+        return self._is_clean(text[start : start + 2 * self._reach + 2])
+
+    def _is_clean(self, text: str) -> bool:
+        """Whether a text contains no added token."""
+        if self._first is None or self._added is None:
+            return True
+        if self._ascii_only and not text.isascii():
+            return False
+        return not (self._first.search(text) and self._added.search(text))
 
 
 def boundaries_of(
@@ -215,8 +245,10 @@ def _alike(seams: PartBoundaries, encode: Encode) -> bool:
         (whole,), (front,) = encode([text], None), encode([first], None)
         (bare,) = encode([first], False)
         if rest:
-            tails = encode([seams.inner(part) for part in rest], False)
-            parts = [*front, *(i for ids in tails for i in ids)]
+            words = [
+                seams.with_space(word) for part in rest for word in seams.words(part)
+            ]
+            parts = [*front, *(i for ids in encode(words, False) for i in ids)]
         else:
             parts = front
         if whole != parts or front[len(front) - len(bare) :] != bare:

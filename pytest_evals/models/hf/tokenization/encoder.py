@@ -1,13 +1,14 @@
 """Batch encoder that tokenizes each distinct part of its input once.
 
-If the tokenizer has safe part boundaries, shared parts (few-shot blocks, contexts of
-several choices) are encoded once; otherwise each distinct string is. The caller decides
-about special tokens.
+If the tokenizer has safe boundaries, shared parts (few-shot blocks, contexts of several
+choices) are joined once from the ids of their words, and each distinct word is encoded
+once; otherwise each distinct string is. The caller decides about special tokens.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,6 +23,8 @@ from pytest_evals.models.hf.tokenization.boundaries import (
 T = TypeVar("T")
 Ids = npt.NDArray[np.int32]
 """A sequence of token ids, (T,)."""
+MOST_WORDS = 2**18
+"""Words whose ids are kept."""
 CHUNK = 2**20
 """Characters per tokenizer call. Bounds the memory of the tokenizer's output, about 150
 bytes a token."""
@@ -35,6 +38,7 @@ class TextEncoder:
         characters."""
         self._tokenizer = tokenizer
         self._inner: Any = getattr(tokenizer, "backend_tokenizer", None)
+        self._words: dict[str, Sequence[int]] = {}
         self._seams: PartBoundaries | None = None
         self._seams = boundaries_of(tokenizer, self._lists, span)
         self.has_seams = self._seams is not None
@@ -74,34 +78,48 @@ class TextEncoder:
         distinct = list(dict.fromkeys(pairs))
         stems = {a: self._stem(a) for a in dict.fromkeys(a for a, _ in distinct)}
         whole = self.ids((a + b for a, b in distinct if not stems[a]), specials)
-        grown = {pair: stems[pair[0]] + pair[1] for pair in distinct if stems[pair[0]]}
-        parted = {text: self._parts(text) for text in dict.fromkeys(grown.values())}
-        rests = self._rests(part for parts in parted.values() for part in parts)
-        known = self._rests(stem for stem in stems.values() if stem)
-        tails = {
-            pair: whole[pair[0] + pair[1]] for pair in distinct if pair not in grown
-        }
-        tails = {pair: ids[len(heads[pair[0]]) :] for pair, ids in tails.items()}
-        for pair, text in grown.items():
-            ids = _joined([rests[part] for part in parted[text]])
-            tails[pair] = ids[len(known[stems[pair[0]]]) :]
+        rests = self._rests(
+            chain(
+                filter(None, stems.values()),
+                (stems[a] + b for a, b in distinct if stems[a]),
+            )
+        )
+        tails = {}
+        for a, b in distinct:
+            stem = stems[a]
+            ids, first = (
+                (rests[stem + b], rests[stem]) if stem else (whole[a + b], heads[a])
+            )
+            tails[a, b] = ids[len(first) :]
         return tails
 
     def _stem(self, text: str) -> str:
-        """The last part of a string, which the continuation extends; empty if there is
-        only one."""
-        parts = self._parts(text)
-        return parts[-1] if len(parts) > 1 else ""
+        """The end of a string from its last boundary on, which the continuation
+        extends; empty for none."""
+        return "" if self._seams is None else self._seams.stem(text)
 
     def _parts(self, text: str) -> list[str]:
         return [text] if self._seams is None else self._seams.parts(text)
 
     def _rests(self, parts: Iterable[str]) -> dict[str, Ids]:
-        """Ids of parts other than the first of a string."""
-        distinct = list(dict.fromkeys(parts))
-        inner = self._seams.inner if self._seams is not None else str
-        encoded = self._all([inner(part) for part in distinct], False)
-        return dict(zip(distinct, encoded, strict=True))
+        """Ids of parts other than the first of a string, which begin with a space."""
+        seams = self._seams
+        if seams is None:
+            return {}
+        split = {part: seams.words(part) for part in dict.fromkeys(parts)}
+        known = self._words if len(self._words) < MOST_WORDS else {}
+        self._words = known
+        distinct = dict.fromkeys(chain.from_iterable(split.values()))
+        new = [word for word in distinct if word not in known]
+        for some in chunks(new, len, CHUNK):
+            encoded = self._encode([seams.with_space(word) for word in some], False)
+            known.update(zip(some, encoded, strict=True))
+        return {
+            part: np.fromiter(
+                chain.from_iterable(map(known.__getitem__, words)), dtype=np.int32
+            )
+            for part, words in split.items()
+        }
 
     def _fronts(self, texts: Iterable[str], specials: bool | None) -> dict[str, Ids]:
         """Ids of first parts."""

@@ -281,10 +281,17 @@ class RequestEncoder:
             )
         return np.asarray([self.prefix_id], dtype=np.int32)
 
+    @cached_property
+    def _fits(self) -> bool:
+        """Whether the model knows all ids that the tokenizer can give."""
+        largest = max(self._tokenizer.get_vocab().values(), default=0)
+        begun = self._coder.ids(["a"], None)["a"]
+        return max(largest, int(begun.max(initial=0))) < self._n_embeddings
+
     def _checked(self, ids: Ids) -> Ids | InvalidRequestError:
         """Reject ids beyond the embedding: some devices would read another row's
         memory, others would abort the process."""
-        if len(ids) and int(ids.max()) >= self._n_embeddings:
+        if not self._fits and len(ids) and int(ids.max()) >= self._n_embeddings:
             return InvalidRequestError(
                 f"the tokenizer gives the token {int(ids.max())}, the model knows only "
                 f"{self._n_embeddings}; is this the model's own tokenizer?"
