@@ -122,6 +122,23 @@ def large_makers(
                 index_head_dim=8,
             )
         ),
+        "hy_v4": lambda: hf.HYV4ForCausalLM(
+            hf.HYV4Config(
+                **{**shape, "num_key_value_heads": 4},
+                moe_intermediate_size=32,
+                num_experts_per_tok=2,
+                n_routed_experts=4,
+                head_dim=12,
+                kv_lora_rank=16,
+                q_lora_rank=16,
+                qk_rope_head_dim=4,
+                qk_nope_head_dim=8,
+                v_head_dim=8,
+                index_topk=40,
+                index_n_heads=2,
+                index_head_dim=8,
+            )
+        ),
         "doge": lambda: hf.DogeForCausalLM(hf.DogeConfig(**shape, keep_window_size=8)),
         "gpt_neo": lambda: hf.GPTNeoForCausalLM(
             hf.GPTNeoConfig(

@@ -103,6 +103,23 @@ def test_a_text_ends_with_the_token_that_completes_a_stop_string(data, tokenizer
     )
 
 
+def test_special_tokens_without_text_within_a_stop_string_do_not_hide_it(saved_model):
+    """A token of nothing but a mark, which the decoder drops."""
+    from tokenizers import Tokenizer, decoders, models
+    from transformers import PreTrainedTokenizerFast
+
+    names = ["▁", "▁the", "a", "b", ""]
+    inner = Tokenizer(models.BPE({name: i for i, name in enumerate(names)}, []))
+    inner.decoder = decoders.Sequence([decoders.Replace("▁", ""), decoders.Fuse()])
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=inner)
+    encoder = RequestEncoder(tokenizer, HfSettings(target="x"), len(names))
+    stops = StopStrings(encoder, ("ab",))
+    for n_silent in (0, 4, 5, 6, 50):
+        tokens = [1, 2, *[0] * n_silent, 3]
+        tail = stops.tail(tokens)
+        assert stops.in_text(encoder.decode(tail, specials=True)), n_silent
+
+
 def test_most_tokens_are_not_decoded_with_those_before(saved_model):
     tokenizer = of_bytes(saved_model)
     encoder = RequestEncoder(tokenizer, HfSettings(target="x"), len(tokenizer))

@@ -22,8 +22,8 @@ class StopStrings:
         """``strings`` must not be empty strings."""
         self.strings = strings
         self._encoder = encoder
-        # A token is a byte or more, special ones without text aside, and a tokenizer
-        # may swallow a blank at the start of what it decodes.
+        # A token with text is a byte or more, and a tokenizer may drop a space at the
+        # start of a text.
         self._span = max((len(s.encode()) + 4 for s in strings), default=0)
         last = {s[-1] for s in strings}
         # A blank is shown or not according to the tokens around it.
@@ -31,17 +31,30 @@ class StopStrings:
         self._last = frozenset(last)
         self._always = vague or not encoder.only_appends
         self._may_end: dict[int, bool] = {}
+        self._has_text: dict[int, bool] = {}
 
     def tail(self, tokens: Sequence[int]) -> Sequence[int]:
         """The last tokens, enough to contain any stop string that the last of them
         completes; empty if it completes none."""
         if not self.strings or not (self._always or self._may(tokens[-1])):
             return ()
-        return tokens[-self._span :]
+        start, n = len(tokens), 0
+        while start > 0 and n < self._span:
+            start -= 1
+            n += self._has(tokens[start])
+        return tokens[start:]
 
     def in_text(self, text: str) -> bool:
         """Whether a string contains a stop string."""
         return any(stop in text for stop in self.strings)
+
+    def _has(self, token: int) -> bool:
+        """Whether a token decodes to any text between others."""
+        known = self._has_text.get(token)
+        if known is None:
+            one, two = self._encoder.decode_all([[token], [token, token]])
+            known = self._has_text[token] = bool(one or two)
+        return known
 
     def _may(self, token: int) -> bool:
         known = self._may_end.get(token)

@@ -19,7 +19,7 @@ Kinds = Mapping[str, int]
 """Layer type → size of its window or chunk in positions, 0 for full attention."""
 WINDOWS = {"sliding_attention": "sliding_window"}
 CHUNKS = {"chunked_attention": "attention_chunk_size"}
-REACHES = {"full_attention": "", **WINDOWS, **CHUNKS}
+REACHES = {"full_attention": "", "indexed_attention": "", **WINDOWS, **CHUNKS}
 UNTOLD = re.compile("(?<!keep_)window_(size|len)")
 """Config names of a window that the model applies on its own, by columns and regardless
 of the mask (transformers, ``GPTNeoSelfAttention``). Self-tests do not detect it:

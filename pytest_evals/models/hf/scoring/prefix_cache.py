@@ -52,6 +52,12 @@ class _Past(transformers.DynamicCache):
             self._joined[layer_idx] = (keys, values)
         return (key_states, value_states) if self.is_apart else (keys, values)
 
+    def update_indexer(self, keys: Tensor, layer_idx: int) -> Tensor:
+        """(B, T, D) keys by which sparse attention selects tokens, after those of the
+        prefix. They are cached as keys of a further layer."""
+        joined, _ = self.update(keys[:, None], keys[:, None, :, :0], ~layer_idx)
+        return joined[:, 0]
+
     def __len__(self) -> int:
         # Some models ask a cache for its truth to see whether there is one.
         return max(1, len(self.prefix))

@@ -258,7 +258,7 @@ class RequestEncoder:
                 if continuation
                 else "the continuation is empty"
             )
-        for ids in (head, tail):
+        for ids in () if self._fits else (head, tail):
             checked = self._checked(ids)
             if isinstance(checked, InvalidRequestError):
                 return checked
@@ -291,7 +291,7 @@ class RequestEncoder:
     def _checked(self, ids: Ids) -> Ids | InvalidRequestError:
         """Reject ids beyond the embedding: some devices would read another row's
         memory, others would abort the process."""
-        if not self._fits and len(ids) and int(ids.max()) >= self._n_embeddings:
+        if len(ids) and int(ids.max()) >= self._n_embeddings:
             return InvalidRequestError(
                 f"the tokenizer gives the token {int(ids.max())}, the model knows only "
                 f"{self._n_embeddings}; is this the model's own tokenizer?"
