@@ -243,12 +243,19 @@ def engine(session: Session, name: str) -> Any:
         folder.mkdir()
         random_models._make_tokenizer(min(size.vocabulary, 32_768), folder)
     config = transformers.LlamaConfig(
-        vocab_size=size.vocabulary, hidden_size=size.hidden, intermediate_size=size.inner,
-        num_hidden_layers=size.layers, num_attention_heads=size.heads,
-        num_key_value_heads=size.kv_heads, max_position_embeddings=40_000,
-        bos_token_id=0, eos_token_id=0, pad_token_id=0, dtype=session.dtype,
+        vocab_size=size.vocabulary,
+        hidden_size=size.hidden,
+        intermediate_size=size.inner,
+        num_hidden_layers=size.layers,
+        num_attention_heads=size.heads,
+        num_key_value_heads=size.kv_heads,
+        max_position_embeddings=40_000,
+        bos_token_id=0,
+        eos_token_id=0,
+        pad_token_id=0,
+        dtype=session.dtype,
         initializer_range=random_models.SPREAD,
-    )  # fmt: skip
+    )
     torch.manual_seed(0)
     torch.set_default_dtype(session.dtype)
     with torch.device(session.device):
@@ -256,9 +263,12 @@ def engine(session: Session, name: str) -> Any:
     torch.set_default_dtype(torch.float32)
     settings = HfSettings(target=str(folder))
     loaded = LoadedModel(
-        model=weights, tokenizer=load_tokenizer(settings), settings=settings,
-        max_length=2048, n_embeddings=size.vocabulary,
-    )  # fmt: skip
+        model=weights,
+        tokenizer=load_tokenizer(settings),
+        settings=settings,
+        max_length=2048,
+        n_embeddings=size.vocabulary,
+    )
     usual, hf.load = hf.load, lambda _: loaded
     try:
         model = hf.HfModel(name, settings)
@@ -305,12 +315,16 @@ def figures(
     n_padding = model.counters["n_padding"] - before["n_padding"]
     n_weights = weights.num_parameters(exclude_embeddings=True)
     return {
-        "requests": len(asked), "errors": errors, "wall_s": round(took, 3),
-        "cpu_s": round(time.process_time() - cpu, 3), "first_response_s": round(first, 3),
-        "n_read": n_read, "n_padding": n_padding,
+        "requests": len(asked),
+        "errors": errors,
+        "wall_s": round(took, 3),
+        "cpu_s": round(time.process_time() - cpu, 3),
+        "first_response_s": round(first, 3),
+        "n_read": n_read,
+        "n_padding": n_padding,
         "share_of_matrix_rate": round(2 * n_weights * n_read / took / session.rate, 4),
         "share_of_dense_prefill": round(n_read / took / dense, 4),
-    }  # fmt: skip
+    }
 
 
 def long_prefixes(session: Session, model: Any) -> dict[str, Any]:
