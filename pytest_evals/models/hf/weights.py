@@ -35,7 +35,7 @@ def load_weights(settings: HfSettings, config: Any, device: torch.device) -> Any
 
     Raises:
         ModelError: Some weights are missing, or the adapter does not fit.
-        MissingExtraError: A library is missing for what is wanted.
+        MissingExtraError: A library is missing.
     """
     placed = _placement(settings, device)
     dtype = settings.dtype
