@@ -141,7 +141,7 @@ class PartBoundaries:
         return None if found is None else found.start()
 
     def _is_safe(self, text: str, seam: int, is_clean: bool) -> bool:
-        """Whether no added token can overlap a boundary of this text or a longer one."""
+        """Whether no added token can overlap a boundary, also in a longer text."""
         if seam + 1 + self._reach >= len(text):
             return False
         if is_clean:
