@@ -6,7 +6,7 @@ requests are sent once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -136,6 +136,8 @@ class Response:
         error: Why there is no response; then only ``finish`` may be set as well.
         top_logprobs: For each generated token, if the request has that option and the
             model returns them.
+        steps: Steps of an agent before its answer, such as tool calls: mappings of JSON
+            values.
     """
 
     text: str = ""
@@ -150,6 +152,7 @@ class Response:
     cost: float | None = None
     error: str = ""
     top_logprobs: TopLogprobs = ()
+    steps: tuple[Mapping[str, Any], ...] = ()
 
     def raise_for_error(self) -> Response:
         """Return this response, or raise its error.

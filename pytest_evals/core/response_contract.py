@@ -6,6 +6,7 @@ It is the same for all kinds of models, and checked only here.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +19,7 @@ from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.core.top_logprobs import read_top_logprobs
 from pytest_evals.errors import ModelError
 from pytest_evals.masking.registry import hidden
+from pytest_evals.masking.values import masked
 
 MAX_LOGPROB = 1e-3
 """Log-probabilities are at most 0; rounding may exceed it a little."""
@@ -140,9 +142,11 @@ def checked_response(request: Request, given: object, model: Model) -> Response:
         type(given.cost),
         type(given.error),
     )
-    if given.error and kinds[-1] is str:
+    steps = given.steps
+    if given.error and kinds[-1] is str and steps == ():
         return _without_secrets(given)
-    if kinds not in _PLAIN or given.top_logprobs != () or not _in_range(given):
+    is_plain = kinds in _PLAIN and given.top_logprobs == () and steps == ()
+    if not is_plain or not _in_range(given):
         try:
             given = _converted(given)
         except _FieldError as error:
@@ -270,6 +274,18 @@ def _cost(value: object) -> float | None:
     return number
 
 
+def _steps(value: object) -> tuple[Mapping[str, Any], ...]:
+    if not isinstance(value, list | tuple):
+        raise TypeError
+    if not all(isinstance(step, Mapping) for step in value):
+        raise TypeError
+    try:
+        steps = json.loads(json.dumps([dict(step) for step in value], allow_nan=False))
+    except RecursionError:
+        raise ValueError from None
+    return tuple(masked(steps))
+
+
 _A_COUNT = (_count, "a whole number, 0 or more")
 _FIELDS: Mapping[str, tuple[Callable[[object], object], str]] = {
     "error": (_text, "a str"),
@@ -277,6 +293,7 @@ _FIELDS: Mapping[str, tuple[Callable[[object], object], str]] = {
         read_top_logprobs,
         "one (token, ((token, log-probability), …)) for each generated token",
     ),
+    "steps": (_steps, "a list of mappings of JSON values"),
     "text": (_text, "a str"),
     "logprob": (_logprob, "a log-probability: a number of at most 0, in nats"),
     "greedy": (_greedy, "True, False or None"),

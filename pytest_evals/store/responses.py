@@ -319,6 +319,8 @@ def _response(digest: bytes, body: object, checksum: object) -> Response | None:
         given = json.loads(body)
         if TOP_LOGPROBS in given:
             given[TOP_LOGPROBS] = read_top_logprobs(given[TOP_LOGPROBS])
+        if "steps" in given:
+            given["steps"] = tuple(given["steps"])
         return Response(**given)
     except (TypeError, ValueError, RecursionError):
         return None

@@ -83,8 +83,21 @@ def test_numbers_of_other_types_become_plain_ones(given, plain):
         assert type(getattr(found, name)) is type(value)
 
 
+def test_steps_become_plain_json_values_without_secrets():
+    given = [{"tool": "search", "args": ("a", 1)}, {"api_key": "sk-1234567890"}]
+    found = checked_response(WRITE, Response(text="yes", steps=given), Mine())
+    plain = ({"tool": "search", "args": ["a", 1]}, {"api_key": "***"})
+    assert found == Response(text="yes", steps=plain)
+
+
+def test_an_error_keeps_the_steps_before_it():
+    given = Response(error="no more steps", steps=({"tool": "search"},))
+    assert checked_response(WRITE, given, Mine()) == given
+
+
 A_LOGPROB = "a log-probability: a number of at most 0, in nats"
 A_COUNT = "a whole number, 0 or more"
+A_LIST_OF_STEPS = "a list of mappings of JSON values"
 
 
 @pytest.mark.parametrize(
@@ -121,6 +134,11 @@ A_COUNT = "a whole number, 0 or more"
         ("elapsed_s", "1", "'1' (str)", "seconds: a finite number"),
         ("error", ValueError("x"), "ValueError('x') (ValueError)", "a str"),
         ("error", None, "None", "a str"),
+        ("steps", "search", "'search' (str)", A_LIST_OF_STEPS),
+        ("steps", ["search"], "['search'] (list)", A_LIST_OF_STEPS),
+        ("steps", {"tool": "search"}, "{'tool': 'search'} (dict)", A_LIST_OF_STEPS),
+        ("steps", [{"p": math.nan}], "[{'p': nan}] (list)", A_LIST_OF_STEPS),
+        ("steps", [{"p": {1}}], "[{'p': {1}}] (list)", A_LIST_OF_STEPS),
     ],
 )
 def test_an_invalid_value_is_an_error_that_names_it(field, value, shown, expected):

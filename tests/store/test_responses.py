@@ -83,13 +83,17 @@ RESPONSES = st.builds(
         ),
         max_size=3,
     ).map(tuple),
+    steps=st.lists(
+        st.dictionaries(st.text(), st.text() | st.integers(-9, 9) | st.none()),
+        max_size=3,
+    ).map(tuple),
 )
 
 
 def test_the_strategy_of_the_next_test_knows_all_fields():
     known = {"text", "logprob", "greedy", "n_prompt_tokens", "n_tokens", "n_truncated"}
     known |= {"finish", "elapsed_s", "latency_s", "cost", "error"}
-    known |= {"top_logprobs"}
+    known |= {"top_logprobs", "steps"}
     assert {field.name for field in dataclasses.fields(Response)} == known
 
 

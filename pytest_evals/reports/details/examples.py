@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from pytest_evals.core.record import Record
@@ -20,10 +21,11 @@ def ids_by_index(result: TaskResult) -> Mapping[int, str]:
 
 
 def example_lines(record: Record, indent: str) -> list[str]:
-    """Return prompt, answer, target and the judge's reason, if available; each on one
-    line."""
+    """Return prompt, steps, answer, target and the judge's reason, if available; each
+    on one line."""
     facts = {
         "prompt": tail(prompt_of(record), _PROMPT),
+        "steps": cut(_steps(record), _ANSWER),
         "answer": cut(_answer(record), _ANSWER),
         "target": cut(_target(record), _ANSWER),
         "reason": cut(_reason(record), _PROMPT),
@@ -64,6 +66,12 @@ def _answer(record: Record) -> str:
             cause = " (stopped at the limit of tokens)"
             return f"{response.text!r}{cause * (response.finish == 'length')}"
     return ""
+
+
+def _steps(record: Record) -> str:
+    """Return the steps before the first answer that has some, as compact JSON."""
+    steps = next((r.steps for r in record.responses if r.steps), ())
+    return " ".join(json.dumps(step, ensure_ascii=False) for step in steps)
 
 
 def _reason(record: Record) -> str:

@@ -5,8 +5,8 @@ Other than there, numbers stay numbers, and a document that could not be scored 
 row too. Ours are ``id``, ``status``, ``error``, ``correct``, ``answer``, ``finish`` and
 ``tokens``; ``choices_hash``; ``reads``, the fields of the row that scoring reads;
 ``exchanges``, where there were follow-up requests; ``top_logprobs`` of the first
-answer's tokens, for a gate on ``kl``; and ``explanations``, where a
-metric gives some.
+answer's tokens, for a gate on ``kl``; ``steps``, if a model returns some; and
+``explanations``, where a metric gives some.
 """
 
 from __future__ import annotations
@@ -99,6 +99,7 @@ def _rows(facts: dict[str, Any], record: Record, task: Task) -> list[dict[str, A
     ]
     for row in rows[1:]:  # they do not depend on the filter and are long
         row.pop("top_logprobs", None)
+        row.pop("steps", None)
     return rows
 
 
@@ -170,6 +171,8 @@ def _facts(record: Record) -> dict[str, Any]:
         facts["excluded"] = record.excluded
     if record.responses and (tops := record.responses[0].top_logprobs):
         facts["top_logprobs"] = shown_top_logprobs(tops)
+    if any(response.steps for response in record.responses):
+        facts["steps"] = [response.steps for response in record.responses]
     if record.exchanges:
         facts["exchanges"] = [*map(_exchange, record.exchanges)]
     return facts
@@ -178,7 +181,8 @@ def _facts(record: Record) -> dict[str, Any]:
 def _exchange(exchange: Exchange) -> dict[str, Any]:
     """A follow-up request, its model and its response."""
     model, request, response = exchange
-    return {
+    steps = {"steps": response.steps} if response.steps else {}
+    return steps | {
         "model": model,
         "arguments": _arguments(request),
         "resp": _answer(request, response),

@@ -112,6 +112,7 @@ def _document(
         "asked": asked,
         "answers": row.get("resps") or [],
         "finish": row.get("finish") or [],
+        "steps": [_indented(steps) for steps in row.get("steps") or ()],
         "exchanges": [_exchange(one) for one in row.get("exchanges") or ()],
         "tokens": row.get("tokens") or {},
         "target": str(row.get("target", "")),

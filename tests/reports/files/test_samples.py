@@ -231,3 +231,16 @@ def test_latency_and_cost_are_in_the_samples_where_they_are_known(make):
     silent = replace(record, responses=(Response(text="a"), Response(text="b")))
     (row,) = sample_rows(silent, make.task())
     assert not {"latency_s", "cost"} & row.keys()
+
+
+def test_steps_before_an_answer_are_in_the_samples(make):
+    steps = ({"tool": "search", "arguments": {"query": "a"}}, {"tool": "read"})
+    record = Record(
+        task="toy",
+        index=0,
+        doc=Doc("q", ["a"], 0, id="q0"),
+        requests=(Generate(prompt="q"), Generate(prompt="r")),
+        responses=(Response(text="a", steps=steps), Response(text="b")),
+    )
+    (row,) = sample_rows(record, make.task())
+    assert row["steps"] == [list(steps), []]

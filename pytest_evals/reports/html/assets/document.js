@@ -10,6 +10,7 @@ function documentPane(doc, whole) {
     whole.error ? h("section.trouble", h("h3", "Why it has no score"), block(whole.error)) : null,
     whole.excluded ? h("section.trouble", h("h3", "Why it is excluded from the metrics"), block(whole.excluded)) : null,
     answersOf(whole),
+    stepsOf(whole),
     beforeOf(whole),
     inRunsOf(doc),
     scoresOf(whole),
@@ -37,6 +38,12 @@ function answersOf(whole) {
     if (group[0].request.kind === "text") return textOf(group[0], whole);
     return h("section", h("h3", "Log-probability of the text"), h("p.big", logprob(group[0].answers[0])));
   });
+}
+
+/** Steps before the answers, such as tool calls. */
+function stepsOf(whole) {
+  const steps = whole.steps.filter(Boolean);
+  return steps.length ? h("section", h("h3", "Steps"), steps.map((text) => block(text, "code"))) : null;
 }
 
 const logprob = (value) => (typeof value === "number" ? `${figure(value)} nats` : "no answer");
