@@ -52,6 +52,7 @@ def test_a_search_without_end_is_an_error_after_seconds(
     assert compiled(r"(b+)+c").findall("a" + "b" * 20 + "c") == ["b" * 20]
 
 
+@pytest.mark.slow
 def test_catastrophes_are_found_out() -> None:
     """Else the test above could say nothing."""
     with pytest.raises(PatternLimitError, match=r"'\(a\+\)\+\$' takes more than 2 s"):

@@ -531,6 +531,7 @@ def test_memory_of_a_batch_does_not_grow_with_the_prefix(
     assert peaks[1] - peaks[0] < 2.1 * 256 * (4096 - 512)
 
 
+@pytest.mark.slow
 def test_a_prefix_of_32_thousand_tokens_is_scored_in_little_memory():
     """Against the definition, in float64, for the one choice that is checked; masks
     over the prefix alone would take 32,768 x 8,192 cells in the reading of a part."""
