@@ -14,12 +14,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from pytest_evals.core.case import Case
 from pytest_evals.core.group import Group
 from pytest_evals.core.model import ModelLike
 from pytest_evals.core.response_contract import as_model
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
+from pytest_evals.dialects.native.python import Eval, is_rows, rows_eval
 from pytest_evals.errors import OptionError, StoreError
 from pytest_evals.gates.read.entry import read_expression
 from pytest_evals.masking.logs import masking_logs
@@ -32,6 +34,7 @@ from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.config import RunConfig, StopMode
 from pytest_evals.run.event_loop import in_own_thread
 from pytest_evals.run.inference import Given, Inference, open_model
+from pytest_evals.run.notebook import progress
 from pytest_evals.run.plugins import Plugins
 from pytest_evals.run.profile import RELEASE, Profile, policy_of
 from pytest_evals.run.readiness import PlannedRequests, why_refused
@@ -50,10 +53,13 @@ NO_JUDGE = (
 
 @with_checked_arguments
 def evaluate(  # noqa: PLR0913 - what pytest has as options
-    tasks: Source | Sequence[Source],
+    tasks: Source | Sequence[Source] | Sequence[Mapping[str, Any] | Case],
     model: str | ModelLike,
     options: TaskOptions | None = None,
     *,
+    prompt: str = "",
+    target: Any = None,
+    score: Any = (),
     gates: Sequence[str] = (),
     judge: str | ModelLike = "",
     folder: str | Path | None = None,
@@ -69,11 +75,16 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
 
     Args:
         tasks: Files with tasks or groups, in any dialect, and folders of such files; or
-            tasks and groups that were loaded. A ``gates.yaml`` in their folders
-            applies.
+            tasks and groups that were loaded; or evals in Python. A ``gates.yaml`` in
+            their folders applies. Or rows: a list of mappings or cases.
         model: A spec as for ``--model``, or an object with a name and ``answer``.
         options: Changes to every task.
-        gates: Further gates, as for ``--evals-gate``: ``["arc_easy/acc >= 0.6"]``.
+        prompt: For rows: a template over their values; by default the value
+            ``prompt``.
+        target: For rows: a template or a column; by default the column ``target``.
+        score: For rows: scorers, or their names; ``exact`` by default.
+        gates: Further gates, as for ``--evals-gate``: ``["arc_easy/acc >= 0.6"]``; for
+            rows, ``["exact >= 0.9"]``.
         judge: The model that judges answers, if a task needs one.
         folder: Results folder, like pytest's ``.evals``: contains the response cache,
             the run and baselines. Without it, no files are written, and baselines are
@@ -102,7 +113,13 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
         StoreError: The folder cannot be written to, the baseline does not exist, or
             this run cannot be saved as one.
     """
-    sources = [tasks] if isinstance(tasks, str | Path | Task | Group) else tasks
+    is_one = isinstance(tasks, str | Path | Task | Group | Eval)
+    sources: Any = [tasks] if is_one else tasks
+    if is_rows(sources):
+        own = {"prompt": prompt, "target": target, "score": score, "gates": gates}
+        sources, gates = [rows_eval(sources, **own)], ()
+    elif prompt or score or target is not None:
+        raise OptionError("prompt, target and score are for rows, not for tasks")
     tested = model if isinstance(model, str) else as_model(model, "model")
     judged_by = judge if isinstance(judge, str) else as_model(judge, "judge")
     spec = tested if isinstance(tested, str) else ""
@@ -165,7 +182,8 @@ class _Call:
                 # Runs are compared by their files, which are deleted afterwards.
                 folder = closing.enter_context(TemporaryDirectory())
                 config = replace(config, writes_to=Path(folder))
-            inference = Inference(self._answers())
+            n_documents = sum(len(run.ids) for run in suite.tasks.values())
+            inference = Inference(self._answers(), on_answer=progress(n_documents))
             config = replace(config, options=self._public())
             run = Run(config, suite, inference, hook)
             self._check(run)

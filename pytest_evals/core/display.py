@@ -14,6 +14,8 @@ from pytest_evals.errors import MissingExtraError
 
 Row = Mapping[str, Any]
 
+_FAILED = "color: #b3261e; font-weight: bold"
+"""Style of the row of a failed gate."""
 _MOST = 30
 """Number of metrics, and of gates, that are shown."""
 
@@ -63,7 +65,8 @@ def as_html(
     if gates:
         columns = ("task", "gate", "outcome", "reason")
         verdicts = [tuple(gate[column] for column in columns) for gate in gates]
-        parts.append(_table(columns, verdicts))
+        styles = [_FAILED if gate.get("is_red") else "" for gate in gates]
+        parts.append(_table(columns, verdicts, styles))
     return "\n".join([*parts, *(f"<p>{escape(line)}</p>" for line in notes)])
 
 
@@ -91,15 +94,20 @@ def number(row: Row) -> str:
     return f"{row['value']:.4g}{noise}"
 
 
-def _table(heading: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> str:
-    shown = rows[:_MOST]
-    lines = ["<table>", _row("th", heading), *(_row("td", row) for row in shown)]
+def _table(
+    heading: tuple[str, ...],
+    rows: Sequence[tuple[Any, ...]],
+    styles: Sequence[str] = (),
+) -> str:
+    lines = ["<table>", _row("th", heading)]
+    for number, row in enumerate(rows[:_MOST]):
+        lines.append(_row("td", row, styles[number] if styles else ""))
     if len(rows) > _MOST:
         lines.append(_row("td", (f"and {len(rows) - _MOST} more",)))
     return "\n".join([*lines, "</table>"])
 
 
-def _row(tag: str, cells: tuple[Any, ...]) -> str:
-    return (
-        f"<tr>{''.join(f'<{tag}>{escape(str(cell))}</{tag}>' for cell in cells)}</tr>"
-    )
+def _row(tag: str, cells: tuple[Any, ...], style: str = "") -> str:
+    attribute = f' style="{style}"' if style else ""
+    shown = "".join(f"<{tag}>{escape(str(cell))}</{tag}>" for cell in cells)
+    return f"<tr{attribute}>{shown}</tr>"

@@ -354,10 +354,30 @@ def _documents(run: RunResult) -> Iterator[dict[str, Any]]:
                 "index": record.index,
                 "status": record.status.value,
                 "correct": record.correct,
+                "prompt": _prompt(record),
+                "target": record.doc.target,
+                "response": _response(record),
                 "answer": answers[0] if answers else "",
+                "explanation": " ".join(s.explanation for s in record.scores).strip(),
+                "row": dict(record.doc.row or {}),
                 "error": record.error,
                 **{f"{s.metric},{s.filter}": s.value for s in record.scores},
             }
+
+
+def _prompt(record: Record) -> Any:
+    """The prompt as text, or as a chat; that of an eval's own model is the first
+    exchange."""
+    requests = [*record.requests, *(one.request for one in record.exchanges)]
+    prompt = getattr(requests[0], "prompt", "") if requests else ""
+    if isinstance(prompt, str):
+        return prompt or record.doc.query
+    return [{"role": one.role, "content": one.content} for one in prompt]
+
+
+def _response(record: Record) -> str:
+    responses = [*record.responses, *(one.response for one in record.exchanges)]
+    return responses[0].text if responses else ""
 
 
 def _changes(run: RunResult) -> Iterator[dict[str, Any]]:

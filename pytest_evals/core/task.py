@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from pytest_evals.core.dialogue import Dialogue, ModelSource
@@ -28,7 +29,7 @@ def _as_it_is(names: Sequence[str]) -> tuple[Variant, ...]:
     return (Variant(),)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TaskOptions:
     """Options of the command line that apply to all tasks.
 
@@ -101,6 +102,20 @@ class TaskOptions:
     root: str = ""
     metrics: Mapping[str, Any] = field(default_factory=dict)
     library: Library | None = None
+
+    def __repr__(self) -> str:
+        """The options that differ from their defaults."""
+        default, shown = _defaults(), list[str]()
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if value != getattr(default, one.name):
+                shown.append(f"{one.name}={value!r}")
+        return f"TaskOptions({', '.join(shown)})"
+
+
+@cache
+def _defaults() -> TaskOptions:
+    return TaskOptions()
 
 
 class Rows(Protocol):

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_evals.errors import OptionError
+from pytest_evals.plugin.settings.options import OPTIONS
 
 if TYPE_CHECKING:
     from pytest_evals.core.model import Model
     from pytest_evals.plugin.eval_results import EvalResults
+    from pytest_evals.plugin.unit_evals import UnitEvals
 
 
 @pytest.fixture(scope="session")
@@ -23,13 +25,15 @@ def eval_model(pytestconfig: pytest.Config) -> Iterator[Model]:
     method, for the whole session or for one folder.
     """
     from pytest_evals.plugin.session import SESSION
+    from pytest_evals.plugin.settings.run_options import answers_of, spec_of
     from pytest_evals.run.readiness import NO_MODEL
 
-    session = pytestconfig.stash[SESSION]
-    spec = session.run.config.full_spec
+    session = pytestconfig.stash.get(SESSION, None)
+    spec = spec_of(pytestconfig)
     if not spec:
         raise OptionError(NO_MODEL)
-    model = session.run.inference.answers.named(spec)
+    answers = session.run.inference.answers if session else answers_of(pytestconfig)
+    model = answers.named(spec)
     yield model
     model.close()
 
@@ -43,18 +47,31 @@ def eval_judge(
     Override it in a conftest.py, as ``eval_model``.
     """
     from pytest_evals.plugin.session import SESSION
+    from pytest_evals.plugin.settings.run_options import answers_of
     from pytest_evals.run.readiness import NO_JUDGE
 
-    session = pytestconfig.stash[SESSION]
-    spec = session.options.judge
+    session, options = (
+        pytestconfig.stash.get(SESSION, None),
+        pytestconfig.stash[OPTIONS],
+    )
+    spec = options.judge
     if not spec:
         raise OptionError(NO_JUDGE)
-    if spec == session.options.model:
+    if spec == options.model:
         yield request.getfixturevalue("eval_model")
         return
-    model = session.run.inference.answers.named(spec)
+    answers = session.run.inference.answers if session else answers_of(pytestconfig)
+    model = answers.named(spec)
     yield model
     model.close()
+
+
+@pytest.fixture
+def evals(request: pytest.FixtureRequest) -> UnitEvals:
+    """Run a few cases inside a test: ``evals(rows, prompt=…, score=…, gates=…)``."""
+    from pytest_evals.plugin.unit_evals import UnitEvals
+
+    return UnitEvals(request)
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ import pytest
 
 from pytest_evals import hookspecs
 from pytest_evals.plugin import CLASH, secrets
-from pytest_evals.plugin.fixtures import eval_judge, eval_model, eval_results
+from pytest_evals.plugin.fixtures import eval_judge, eval_model, eval_results, evals
 from pytest_evals.plugin.settings.options import OPTIONS, Options
 from pytest_evals.plugin.settings.parser import add_options, offer_model_alias
 from pytest_evals.plugin.settings.process import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pytest_evals.core.model import Model
     from pytest_evals.core.task import Task
 
-__all__ = ["eval_judge", "eval_model", "eval_results"]
+__all__ = ["eval_judge", "eval_model", "eval_results", "evals"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

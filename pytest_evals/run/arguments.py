@@ -16,6 +16,7 @@ from pytest_evals.core.response_contract import described
 from pytest_evals.core.surrogates import encoding_fault
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.data.user_files import path_error
+from pytest_evals.dialects.native.python import Eval, is_rows
 from pytest_evals.errors import OptionError, did_you_mean
 from pytest_evals.prompts.generation import check_overrides
 from pytest_evals.run.profile import PROFILES, conflict
@@ -62,11 +63,15 @@ def _check(arguments: Mapping[str, object]) -> None:
     for name, value in arguments.items():
         _check_value(name, value, _ARGUMENTS[name])
     tasks, gates = arguments["tasks"], arguments.get("gates", ())
-    if isinstance(tasks, Sequence) and not isinstance(tasks, str):
+    if (
+        isinstance(tasks, Sequence)
+        and not isinstance(tasks, str)
+        and not is_rows(tasks)
+    ):
         for number, task in enumerate(tasks):
             _check_value(f"tasks[{number}]", task, _SOURCE)
     if isinstance(gates, Sequence):
-        for number, gate in enumerate(gates):
+        for number, gate in enumerate(() if is_rows(tasks) else gates):
             _check_value(f"gates[{number}]", gate, _TEXT)
     folder, options = arguments.get("folder"), arguments.get("options")
     if isinstance(folder, str | Path):
@@ -139,7 +144,7 @@ def _check_value(name: str, value: object, check: Check) -> None:
 
 
 def _is_source(value: object) -> bool:
-    return isinstance(value, Path | Task | Group) or (
+    return isinstance(value, Path | Task | Group | Eval) or (
         isinstance(value, str) and bool(value)
     )
 
@@ -194,7 +199,7 @@ def _or_none(check: Callable[[object], bool]) -> Callable[[object], bool]:
     return lambda value: value is None or check(value)
 
 
-_SOURCE = (_is_source, "a path, or a Task or Group that was loaded")
+_SOURCE = (_is_source, "a path, or a Task, a Group or an Eval")
 _TEXT = (_of(str), "a str")
 _FLAG = (_of(bool), "True or False")
 _MAPPING = (_of(Mapping), "a mapping")
@@ -211,6 +216,9 @@ _ARGUMENTS: Mapping[str, Check] = {
         _or_none(_of(TaskOptions)),
         "options such as TaskOptions(limit=200), or None",
     ),
+    "prompt": _TEXT,
+    "target": (lambda value: True, "anything"),
+    "score": (lambda value: True, "scorers"),
     "gates": (_is_list, "a list such as ['arc_easy/acc >= 0.6']"),
     "judge": (lambda value: value == "" or _is_model(value), f"{_MODEL}; '' for none"),
     "folder": (_or_none(_of(str, Path)), "a path such as '.evals', or None"),

@@ -13,6 +13,7 @@ from pytest_evals.core.node_names import file_id
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.dialects.gates_section.nearby_groups import nearby_group_faults
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
+from pytest_evals.dialects.native.python import Eval
 from pytest_evals.dialects.readers import (
     ignored_files,
     is_skipped,
@@ -27,8 +28,8 @@ from pytest_evals.errors import OptionError, Problem, TaskFileError
 from pytest_evals.run.selection import Selection
 from pytest_evals.run.suite import Suite
 
-Source = str | Path | Task | Group
-"""A file, a folder, or a task or group that was loaded."""
+Source = str | Path | Task | Group | Eval
+"""A file, a folder, a task or group that was loaded, or an eval in Python."""
 Loader = Callable[[Path], Sequence[Task | Group] | None]
 """Reads a file; ``None`` for a file of another kind."""
 
@@ -72,7 +73,7 @@ def read_suite(
         gates,
         partial(load_group, options=options),
         hooked=hooked,
-        is_chosen=any(isinstance(source, Task | Group) for source in sources),
+        is_chosen=any(isinstance(source, Task | Group | Eval) for source in sources),
     )
     problems = [*suite.gate_faults, *faults.problems]
     if problems:
@@ -98,6 +99,8 @@ def _loaded(
 ) -> Iterable[Task | Group]:
     if isinstance(source, Task | Group):
         return [source]
+    if isinstance(source, Eval):
+        return [source.task(options)]
     path = Path(source).absolute()
     if options.library is None:
         root = path if os.path.isdir(path) else path.parent
@@ -113,7 +116,7 @@ def _no_file(path: Path) -> None:
 
 
 def _folder(source: Source) -> Path | None:
-    if isinstance(source, Task | Group):
+    if isinstance(source, Task | Group | Eval):
         return None
     path = Path(source).absolute()
     return path if path.is_dir() else None

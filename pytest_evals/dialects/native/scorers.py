@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pytest_evals.dialects.native.eval_file import SCORERS
 from pytest_evals.dialects.native.task import Scorer
-from pytest_evals.errors import EvalsError
+from pytest_evals.errors import EvalsError, did_you_mean
 from pytest_evals.scorers.answers import AnswerScorer, exact
 from pytest_evals.scorers.functions import FunctionScorer, function_scorer
 from pytest_evals.scorers.rubric import RubricScorer
@@ -39,6 +40,8 @@ def scorers_of(
 def _scorer(given: Any) -> Scorer:
     if isinstance(given, AnswerScorer | RubricScorer | FunctionScorer):
         return given
+    if isinstance(given, str):
+        return _named(given)
     if callable(given):
         name = getattr(given, "__name__", "")
         if getattr(given, "__module__", "") == "pytest_evals.scorers.answers":
@@ -47,3 +50,15 @@ def _scorer(given: Any) -> Scorer:
     raise EvalsError(
         f"score: {given!r:.60} is not a scorer\n  fix: score=[pytest_evals.exact()]"
     )
+
+
+def _named(name: str) -> Scorer:
+    if name not in SCORERS:
+        hint = did_you_mean(name, [*SCORERS]) or f"; known: {', '.join(SCORERS)}"
+        raise EvalsError(f"score: no scorer {name!r}{hint}")
+    try:
+        return SCORERS[name][0]()
+    except TypeError:
+        raise EvalsError(
+            f"score: {name} needs arguments\n  fix: pytest_evals.{name}(…)"
+        ) from None

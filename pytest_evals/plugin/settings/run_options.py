@@ -80,6 +80,12 @@ def full_spec(options: Options, spec: str) -> str:
     return f"ray:{spec},address={options.ray}" if options.ray else spec
 
 
+def spec_of(config: pytest.Config) -> str:
+    """The spec of the tested model with all options; empty if there is none."""
+    options = config.stash[OPTIONS]
+    return full_spec(options, options.model) if options.model else ""
+
+
 def run_config(config: pytest.Config, *, is_worker: bool) -> RunConfig:
     """Return the configuration of the session's run.
 
