@@ -48,7 +48,7 @@ class MetricSpec:
         is_directed: Whether the metric has a direction.
         arguments: The other keys of the entry, used by metrics of generated texts and
             ignored by others, as in lm-eval.
-        computed: The metric, if it does not come from lm-eval.
+        task_metric: The metric, if it does not come from lm-eval.
     """
 
     name: str
@@ -57,12 +57,12 @@ class MetricSpec:
     higher_is_better: bool | None = None
     is_directed: bool = True
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    computed: TaskMetric | None = None
+    task_metric: TaskMetric | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of its values, if known in advance."""
-        return self.computed.names if self.computed is not None else (self.name,)
+        return self.task_metric.names if self.task_metric is not None else (self.name,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from pytest_evals.scorers.lighteval.judges import calibration
 from pytest_evals.scorers.lighteval.judges import prompts as judge_texts
 from pytest_evals.scorers.lighteval.likelihoods import choices, logprobs
 from pytest_evals.scorers.lighteval.metric import CorpusLevelComputation, Metric
-from pytest_evals.scorers.lighteval.repeats import of_k, of_n
+from pytest_evals.scorers.lighteval.repeats import at_k, at_n
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.similarity import distance, matches, rouge
 from pytest_evals.scorers.lighteval.text import languages, normalizers, reasoning_tags
@@ -234,19 +234,19 @@ def golds(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
 
 
 def pass_at_k(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
-    return of_k.pass_at_k(given["n_scores"], given["n_correct"], params["k"])
+    return at_k.pass_at_k(given["n_scores"], given["n_correct"], params["k"])
 
 
 def g_pass_at_k(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
-    thresholds = params["thresholds"] or of_k.THRESHOLDS
-    return of_k.g_pass_at_k(
+    thresholds = params["thresholds"] or at_k.THRESHOLDS
+    return at_k.g_pass_at_k(
         given["n_scores"], given["n_correct"], params["k"], thresholds
     )
 
 
 def estimates(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
     both = zip(given["num_samples"], given["num_correct"], strict=True)
-    return [of_k.pass_at_k(n, right, params["k"]) for n, right in both]
+    return [at_k.pass_at_k(n, right, params["k"]) for n, right in both]
 
 
 def reply(read: Callable[[str], float | None]) -> Handler:
@@ -294,7 +294,7 @@ EXACT: dict[str, Handler] = {
     ),
     "LoglikelihoodAcc": of_class(choices.LoglikelihoodAcc),
     "MRR": of_class(choices.MRR),
-    "MajAtN": of_class(partial(of_n.MajAtN, published=True)),
+    "MajAtN": of_class(partial(at_n.MajAtN, published=True)),
     "MatthewsCorrCoef": pairs(labels.MatthewsCorrCoef),
     "MultilingualExtractiveMatchMetric": extract,
     "MultilingualQuasiExactMatchMetric": of_metric(
@@ -309,7 +309,7 @@ EXACT: dict[str, Handler] = {
     "NormalizedMultiChoiceProbability": of_class(
         choices.NormalizedMultiChoiceProbability
     ),
-    "PassAtK": of_class(partial(of_k.PassAtK, published=True)),
+    "PassAtK": of_class(partial(at_k.PassAtK, published=True)),
     "PassAtK.pass_at_k": pass_at_k,
     "PerplexityPreparator.count_units": lambda params, given: preparators.count_units(
         given["text"], params["units_type"]

@@ -107,7 +107,7 @@ def test_pmi_asks_after_the_unconditioned_query_of_the_entry(load):
     )
     said = told(load, CHOICE, "metric: acc_mutual_info", entry)
     assert said.startswith("toy.yaml:7: ")
-    assert "one unconditioned_query, not after '', 'Answer:'" in said
+    assert "the same unconditioned_query, not '', 'Answer:'" in said
     said = told(load, TEXT, "{metric: lighteval:f1_score, unconditioned_query: x}")
     assert "for metrics with logprob_normalization: pmi" in said
 

@@ -17,7 +17,9 @@ from pytest_evals.scorers.lighteval.instruction_following.ifeval import (
     IFBENCH,
     IFBenchMetrics,
 )
-from pytest_evals.scorers.lighteval.instruction_following.instructions import followed
+from pytest_evals.scorers.lighteval.instruction_following.instructions import (
+    is_followed,
+)
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
 CITIES = "ID,Country,City,Year,Count\n" + "1,a,b,2,3\n" * 7
@@ -79,8 +81,8 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
 def test_an_answer_that_does_what_is_asked_follows_and_another_does_not(
     instruction: str, arguments: dict[str, Any], right: str, wrong: str
 ) -> None:
-    assert followed(right, instruction, arguments, IFBENCH)
-    assert not followed(wrong, instruction, arguments, IFBENCH)
+    assert is_followed(right, instruction, arguments, IFBENCH)
+    assert not is_followed(wrong, instruction, arguments, IFBENCH)
 
 
 def test_no_odd_answer_breaks_an_instruction() -> None:
@@ -92,7 +94,7 @@ def test_no_odd_answer_breaks_an_instruction() -> None:
     given = {**numbers, **texts, **more}
     for instruction in IFBENCH.keys() - {"ratio:stop_words", "words:start_verb"}:
         for answer in (".", "...", "\n!\n", "、", "* -", '"', "Question", "\n \n\na"):
-            assert followed(answer, instruction, given, IFBENCH) in (True, False)
+            assert is_followed(answer, instruction, given, IFBENCH) in (True, False)
 
 
 def test_full_stops_of_abbreviations_and_numbers_end_no_sentence() -> None:
@@ -115,4 +117,4 @@ def test_an_instruction_that_lacks_its_number_is_an_error_and_not_a_guess() -> N
 
 def test_an_unknown_instruction_is_reported_with_the_nearest_one() -> None:
     with pytest.raises(DocumentError, match="did you mean 'words:vowel'"):
-        followed("a", "words:vowels", {}, IFBENCH)
+        is_followed("a", "words:vowels", {}, IFBENCH)

@@ -12,9 +12,9 @@ from pytest_evals.errors import DocumentError
 from pytest_evals.scorers.lighteval.catalogue.names import CATALOGUE
 from pytest_evals.scorers.lighteval.judge_adapter import (
     JudgedMetric,
+    judge_dialogue,
+    judge_dialogues,
     judge_models,
-    judged,
-    judged_together,
 )
 from pytest_evals.scorers.lighteval.judges.calibration import (
     CorpusLevelHLE,
@@ -65,13 +65,15 @@ def of(judge, *names):
 def said(metric, doc, response, *replies):
     """The metric's values once the judge has replied; and all that it was asked."""
     exchanges, left, responses = [], list(replies), None
-    dialogue = judged(JudgedMetric(metric, doc, response))
+    dialogue = judge_dialogue(JudgedMetric(metric, doc, response))
     while True:
         try:
             asks = dialogue.send(responses)
         except StopIteration as end:
             assert not left, "everything was asked for"
-            again = replayed(judged(JudgedMetric(metric, doc, response)), exchanges)
+            again = replayed(
+                judge_dialogue(JudgedMetric(metric, doc, response)), exchanges
+            )
             assert again == end.value
             return metric.measure(doc, end.value), [one.request for one in exchanges]
         responses = [Response(text=left.pop(0)) for _ in asks]
@@ -114,7 +116,7 @@ def test_reply_without_score_is_no_score_of_zero():
 
 
 def test_a_judge_that_fails_is_an_error_of_the_document():
-    dialogue = judged(JudgedMetric(simpleqa(), DOC, ANSWER))
+    dialogue = judge_dialogue(JudgedMetric(simpleqa(), DOC, ANSWER))
     next(dialogue)
     with pytest.raises(DocumentError, match="HTTP 500"):
         dialogue.send([Response(error="HTTP 500")])
@@ -141,11 +143,11 @@ def test_judges_of_several_metrics_are_asked_in_one_round_and_distinguished():
     two = of(JudgeLLM("gpt-4o", template, bracketed_number), "two")
     assert judge_models([one, two]) == {"openai:big": "openai:big", "judge": ""}
     parts = [JudgedMetric(metric, DOC, ANSWER) for metric in (one, two)]
-    dialogue = judged_together(parts)
+    dialogue = judge_dialogues(parts)
     assert [ask.model for ask in next(dialogue)] == ["openai:big", "judge"]
     with pytest.raises(StopIteration) as end:
         dialogue.send([Response(text="[[0.1]]"), Response(text="[[0.2]]")])
-    heard = [response.judged for response in end.value.value]
+    heard = [response.judge_replies for response in end.value.value]
     assert heard == [{"one": ("[[0.1]]",)}, {"two": ("[[0.2]]",)}]
 
 
@@ -159,10 +161,10 @@ def test_a_judge_whose_prompt_is_drawn_at_random_is_matched_by_order():
     part = JudgedMetric(
         of(JudgeLLM("j", shuffled, bracketed_number), "one"), DOC, ANSWER
     )
-    (ask,) = next(judged(part))
+    (ask,) = next(judge_dialogue(part))
     exchange = Exchange(*ask, Response(text="[[0.5]]"))
-    heard = replayed(judged(part), [exchange], by_order=True)
-    assert heard.judged == {"one": ("[[0.5]]",)}
+    heard = replayed(judge_dialogue(part), [exchange], by_order=True)
+    assert heard.judge_replies == {"one": ("[[0.5]]",)}
 
 
 def test_a_metric_of_the_users_own_may_ask_again_after_a_reply():
@@ -213,7 +215,7 @@ def test_extra_arguments_of_a_batch_are_handed_out_one_each():
     judge = JudgeLM("j", with_hint, tagged_score)
     with (
         pytest.raises(BaseException, match="judge called outside of a run") as caught,
-        judge.hearing(ReplyQueue(())),
+        judge.answering_from(ReplyQueue(())),
     ):
         judge.evaluate_answer_batch(["a", "b"], ["", ""], hint=["1", "2"])
     asked = [q.request.prompt[0].content for q in caught.value.questions]
@@ -264,6 +266,6 @@ def test_mapping_of_lists_becomes_a_list_of_mappings():
 
 def test_follow_ups_are_the_same_each_time():
     part = JudgedMetric(simpleqa(), DOC, ANSWER)
-    asks = next(judged(part))
-    assert asks == next(judged(part))
+    asks = next(judge_dialogue(part))
+    assert asks == next(judge_dialogue(part))
     assert all(isinstance(one, Ask) for one in asks)

@@ -23,8 +23,8 @@ from pytest_evals.scorers.lighteval.metric import (
     SampleLevelComputation,
     SamplingMethod,
 )
-from pytest_evals.scorers.lighteval.repeats.of_k import GPassAtK, PassAtK
-from pytest_evals.scorers.lighteval.repeats.of_n import AvgAtN, MajAtN
+from pytest_evals.scorers.lighteval.repeats.at_k import GPassAtK, PassAtK
+from pytest_evals.scorers.lighteval.repeats.at_n import AvgAtN, MajAtN
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.similarity.distance import StringDistance
 from pytest_evals.scorers.lighteval.similarity.fragments import Extractiveness

@@ -6,13 +6,13 @@ import pytest
 
 from pytest_evals.scorers.lighteval.catalogue.choices import CHOICE_METRICS
 from pytest_evals.scorers.lighteval.catalogue.corpora import CORPUS_METRICS
-from pytest_evals.scorers.lighteval.catalogue.texts import TEXTS
+from pytest_evals.scorers.lighteval.catalogue.texts import TEXT_METRICS
 from pytest_evals.scorers.lighteval.metric import SampleLevelMetric, SamplingMethod
 from pytest_evals.scorers.lighteval.similarity.matches import ExactMatches
 from pytest_evals.scorers.lighteval.task_metric import TaskMetric
 from pytest_evals.stats.averages import mean
 
-TABLE = {**TEXTS, **CHOICE_METRICS, **CORPUS_METRICS}
+TABLE = {**TEXT_METRICS, **CHOICE_METRICS, **CORPUS_METRICS}
 ANYTHING = (-math.inf, math.inf)
 
 

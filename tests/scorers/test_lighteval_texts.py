@@ -17,8 +17,10 @@ from pytest_evals.scorers.lighteval.corpus.translation import (
 from pytest_evals.scorers.lighteval.extraction.extractive_match import (
     MultilingualExtractiveMatchMetric,
 )
-from pytest_evals.scorers.lighteval.instruction_following.instructions import followed
-from pytest_evals.scorers.lighteval.repeats.of_k import g_pass_at_k, pass_at_k
+from pytest_evals.scorers.lighteval.instruction_following.instructions import (
+    is_followed,
+)
+from pytest_evals.scorers.lighteval.repeats.at_k import g_pass_at_k, pass_at_k
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.similarity.fragments import fragment_lengths
 from pytest_evals.scorers.lighteval.text.normalizers import (
@@ -162,13 +164,13 @@ def test_letter_is_found_behind_the_languages_word_for_answer(language, text, le
 )
 def test_instruction_is_followed_or_not(instruction, arguments, good, bad):
     """IFEval's rules (arXiv 2311.07911)."""
-    assert followed(good, instruction, arguments)
-    assert not followed(bad, instruction, arguments)
-    assert not followed(" ", instruction, arguments)
+    assert is_followed(good, instruction, arguments)
+    assert not is_followed(bad, instruction, arguments)
+    assert not is_followed(" ", instruction, arguments)
 
 
 def test_instruction_without_its_argument_is_an_error_and_not_a_draw():
     with pytest.raises(DocumentError, match="'keywords:existence' needs 'keywords'"):
-        followed("a", "keywords:existence", {"keywords": None})
+        is_followed("a", "keywords:existence", {"keywords": None})
     with pytest.raises(DocumentError, match="did you mean 'punctuation:no_comma'"):
-        followed("a", "punctuation:no_commas", {})
+        is_followed("a", "punctuation:no_commas", {})

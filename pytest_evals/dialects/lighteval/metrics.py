@@ -59,7 +59,7 @@ def task_metrics(
         try:
             metric = _with_arguments(_checked(given), arguments)
             one = TaskMetric(metric, reasoning_tags=options.reasoning_tags)
-            one.check_made(may_execute=options.allow_unsafe_code)
+            one.check_requirements(may_execute=options.allow_unsafe_code)
             if one not in metrics:
                 metrics.append(one)
         except EvalsError as error:

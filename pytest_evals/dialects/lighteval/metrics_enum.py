@@ -11,9 +11,12 @@ from pytest_evals.core.registry import Registry, UnknownNameError
 from pytest_evals.scorers.lighteval.catalogue.builders import Maker
 from pytest_evals.scorers.lighteval.catalogue.names import CATALOGUE
 from pytest_evals.scorers.lighteval.metric import Metric
-from pytest_evals.scorers.lighteval.repeats.of_n import MajAtN
+from pytest_evals.scorers.lighteval.repeats.at_n import MajAtN
 from pytest_evals.scorers.lighteval.similarity.matches import match_type
-from pytest_evals.scorers.lighteval.text.normalizers import Normalizer, resolved
+from pytest_evals.scorers.lighteval.text.normalizers import (
+    Normalizer,
+    resolve_normalizer,
+)
 
 
 class MetricsEnum:
@@ -69,7 +72,7 @@ def extend_enum(enumeration: Any, name: str, value: Any) -> Any:
 
 @dataclass(frozen=True)
 class MajAtK(MajAtN):
-    """:class:`~.of_n.MajAtN` with the arguments of earlier releases of lighteval.
+    """:class:`~.at_n.MajAtN` with the arguments of earlier releases of lighteval.
 
     Args:
         k: Number of answers to count.
@@ -91,7 +94,7 @@ class MajAtK(MajAtN):
         object.__setattr__(self, "normalize", self.normalize_pred or self.normalize)
         kind = match_type(self.type_exact_match)
         object.__setattr__(self, "sample_scoring_function", kind)
-        object.__setattr__(self, "_gold", resolved(self.normalize_gold))
+        object.__setattr__(self, "_gold", resolve_normalizer(self.normalize_gold))
         MajAtN.__post_init__(self)
 
     def prepared_gold(self, text: str) -> str:

@@ -15,8 +15,8 @@ from pytest_evals.dialects.lighteval.chat_turns import later_turns
 from pytest_evals.errors import DocumentError
 from pytest_evals.scorers.lighteval.judge_adapter import (
     JudgedMetric,
+    judge_dialogues,
     judge_models,
-    judged_together,
 )
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
 from pytest_evals.scorers.lighteval.response import ModelResponse
@@ -80,7 +80,7 @@ class MetricScorer:
             DocumentError: The document cannot be scored.
         """
         parts = self._parts(record, (yield from later_turns(record)))
-        responses = yield from judged_together(parts)
+        responses = yield from judge_dialogues(parts)
         pairs = zip(parts, responses, strict=True)
         return [part._replace(response=response) for part, response in pairs]
 

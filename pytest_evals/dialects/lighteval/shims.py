@@ -41,7 +41,7 @@ from pytest_evals.scorers.lighteval.extraction import extractive_match, letters,
 from pytest_evals.scorers.lighteval.judges import judge_lm
 from pytest_evals.scorers.lighteval.judges import metrics as judged
 from pytest_evals.scorers.lighteval.likelihoods import choices, logprobs
-from pytest_evals.scorers.lighteval.repeats import of_k, of_n, sampling
+from pytest_evals.scorers.lighteval.repeats import at_k, at_n, sampling
 from pytest_evals.scorers.lighteval.similarity import (
     distance,
     drop,
@@ -123,11 +123,11 @@ _SAMPLE = {
     for module in (choices, distance, drop, fragments, judged, matches, neural, rouge)
     for name in module.__all__
 } | {
-    "AvgAtN": of_n.AvgAtN,
-    "GPassAtK": of_k.GPassAtK,
+    "AvgAtN": at_n.AvgAtN,
+    "GPassAtK": at_k.GPassAtK,
     "MajAtK": MajAtK,
-    "MajAtN": of_n.MajAtN,
-    "PassAtK": of_k.PassAtK,
+    "MajAtN": at_n.MajAtN,
+    "PassAtK": at_k.PassAtK,
     "SamplingMetric": sampling.SamplingMetric,
     "JudgeLM": judge_lm.JudgeLM,
     "SampleLevelComputation": metric.SampleLevelComputation,
@@ -142,9 +142,9 @@ _CORPUS = {
     "CorpusLevelComputation": metric.CorpusLevelComputation,
 }
 _PREPARATORS = {name: getattr(preparators, name) for name in preparators.__all__} | {
-    "GenerativeCorpusMetricInput": preparators.Prepared,
-    "LogprobCorpusMetricInput": preparators.Prepared,
-    "PerplexityCorpusMetricInput": preparators.Weighed,
+    "GenerativeCorpusMetricInput": preparators.PreparedPair,
+    "LogprobCorpusMetricInput": preparators.PreparedPair,
+    "PerplexityCorpusMetricInput": preparators.WeightedLogprob,
     "Preparator": metric.Preparator,
 }
 _NORMALIZERS = {

@@ -100,9 +100,9 @@ def read_scoring(
         spec, place, aggregation_place, entry_warnings, _ = listed
         warnings += entry_warnings
         try:
-            if spec.computed is not None:
+            if spec.task_metric is not None:
                 allowed = options.allow_unsafe_code
-                spec.computed.check(output_type, repeats, may_execute=allowed)
+                spec.task_metric.check(output_type, repeats, may_execute=allowed)
             if not declared and _is_never_measured(listed, output_type):
                 warnings.append(
                     f"{place}: metric {spec.name!r} has no value with output_type "
@@ -117,7 +117,7 @@ def read_scoring(
             top.problems.append(Problem(str(error), at))
             continue
         specs.append(spec)
-        if spec.computed is None and _lacks_aggregation(spec):
+        if spec.task_metric is None and _lacks_aggregation(spec):
             warnings.append(
                 f"metric {spec.name!r} has no aggregation; the mean is used"
             )
@@ -140,7 +140,7 @@ def _is_never_measured(listed: _ListedMetric, output_type: str) -> bool:
     Raises:
         UnknownNameError: The name is not registered.
     """
-    if output_type == "generate_until" or listed.spec.computed is not None:
+    if output_type == "generate_until" or listed.spec.task_metric is not None:
         return False
     if listed.is_hf_evaluate and listed.spec.name not in METRICS:
         return True
@@ -169,7 +169,7 @@ def _listed(top: Section, names: MetricNames, declared: bool) -> list[_ListedMet
             _entry_warnings(entry, spec, output_type),
         )
         # The scorer checks metrics with several names for duplicates.
-        key = spec.name if spec.computed is None else f"{spec.name} {number}"
+        key = spec.name if spec.task_metric is None else f"{spec.name} {number}"
         if key in metrics:
             what = f"two metrics are named {spec.name!r}"
             warnings += (f"{place}: {what}; the last one is used, as in lm-eval",)
@@ -194,7 +194,7 @@ def _entry_warnings(
     """Warnings about keys without effect: lm-eval passes every key to the metric, but
     log-likelihood and corpus metrics accept none."""
     warnings = _direction_warning(entry)
-    if spec.computed is not None:
+    if spec.task_metric is not None:
         return warnings
     known = METRICS.get(spec.name)
     takes = known is None or output_type not in known.pairs_in
@@ -229,12 +229,12 @@ def _spec(entry: Section, names: MetricNames, declared: bool) -> MetricSpec | No
         entry.wrong("metric", given, (str,))
         return None
     function: Callable[..., Any] | None = None
-    computed: TaskMetric | None = None
+    task_metric: TaskMetric | None = None
     rest = {key: v for key, v in entry.values.items() if key not in _OWN_KEYS}
     if not declared:
         try:
-            computed = names.find(given, rest)
-            if computed is None:
+            task_metric = names.find(given, rest)
+            if task_metric is None:
                 function = _function(entry, given, names.output_type)
         except EvalsError as error:
             entry.problem("metric", str(error))
@@ -247,9 +247,9 @@ def _spec(entry: Section, names: MetricNames, declared: bool) -> MetricSpec | No
         return None
     up = _direction(entry)
     name = given if isinstance(given, str) else name_of(given)
-    if computed is not None and (aggregation is not None or up is not None):
+    if task_metric is not None and (aggregation is not None or up is not None):
         try:
-            computed = computed.adding_up(aggregation, up)
+            task_metric = task_metric.with_aggregation(aggregation, up)
         except EvalsError as error:
             entry.problem("metric", str(error))
             return None
@@ -259,8 +259,8 @@ def _spec(entry: Section, names: MetricNames, declared: bool) -> MetricSpec | No
         aggregation=aggregation,
         higher_is_better=up,
         is_directed=up is not None or "higher_is_better" not in entry,
-        arguments={} if declared or computed is not None else rest,
-        computed=computed,
+        arguments={} if declared or task_metric is not None else rest,
+        task_metric=task_metric,
     )
 
 

@@ -157,7 +157,7 @@ def _with_scoring(recipe: Recipe, scorer: Scorer) -> Recipe:
     """Add the settings that depend on the metrics."""
     return replace(
         recipe,
-        metrics=tuple(s.name for s in scorer.metrics if s.computed is None),
+        metrics=tuple(s.name for s in scorer.metrics if s.task_metric is None),
         unconditioned_query=scorer.unconditioned_query,
         own_scoring=scorer.process_results is not None,
     )

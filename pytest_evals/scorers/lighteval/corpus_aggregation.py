@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_evals.scorers.aggregations import AGGREGATIONS, Aggregation, from_function
-from pytest_evals.scorers.lighteval.corpus.preparators import Kept
+from pytest_evals.scorers.lighteval.corpus.preparators import NamedPair
 from pytest_evals.scorers.lighteval.metric import CorpusLevelComputation, Metric
 from pytest_evals.scorers.lighteval.reductions import mean
 
@@ -64,4 +64,4 @@ def _named(metric: Metric, name: str, how: Any) -> Callable[[Sequence[Any]], Any
 
 def _kept(value: Any) -> Any:
     is_pair = isinstance(value, list | tuple) and len(value) == 2
-    return Kept(*value) if is_pair else value
+    return NamedPair(*value) if is_pair else value

@@ -36,9 +36,9 @@ def judge_models(metrics: Iterable[TaskMetric]) -> Mapping[str, ModelSource]:
     return {source or _SESSIONS: source or JUDGE for source in sources}
 
 
-def judged_together(parts: Sequence[JudgedMetric]) -> Dialogue[list[ModelResponse]]:
-    """:func:`judged` of several metrics, always in the same order."""
-    return together([judged(part) for part in parts])
+def judge_dialogues(parts: Sequence[JudgedMetric]) -> Dialogue[list[ModelResponse]]:
+    """:func:`judge_dialogue` of several metrics, always in the same order."""
+    return together([judge_dialogue(part) for part in parts])
 
 
 def _ask(question: JudgeQuestion) -> Ask:
@@ -49,7 +49,7 @@ def _text(response: Response) -> str:
     return response.raise_for_error().text
 
 
-def judged(
+def judge_dialogue(
     part: JudgedMetric,
     ask: Callable[[JudgeQuestion], Ask] = _ask,
     read: Callable[[Response], str] = _text,
@@ -67,8 +67,8 @@ def judged(
     metric, doc, response = part
     replies: tuple[str, ...] = ()
     while True:
-        heard = replace(response, judged={metric.names[0]: replies})
-        questions = metric.wants(doc, heard)
+        heard = replace(response, judge_replies={metric.names[0]: replies})
+        questions = metric.pending_questions(doc, heard)
         if not questions:
             return heard
         responses = yield [ask(question) for question in questions]

@@ -31,7 +31,7 @@ _OLD: Mapping[str, Callable[[Doc, ModelResponse], Any]] = {
 """Argument → what it was."""
 
 
-def old_arguments(
+def legacy_call_arguments(
     function: Any, doc: Doc, response: ModelResponse
 ) -> dict[str, Any] | None:
     """What a function of an earlier release is called with, by name; ``None`` for a
@@ -65,7 +65,7 @@ _READ: Mapping[str, str] = {
 """Argument → the field of a response that it was."""
 
 
-def described(
+def legacy_inputs(
     first: Any, second: Any, named: Mapping[str, Any]
 ) -> tuple[Doc, ModelResponse]:
     """The document and the answers that arguments of an earlier release describe.
@@ -90,10 +90,10 @@ def described(
             f"releases such as golds and predictions, not {', '.join(given) or 'none'}"
         )
     response = ModelResponse(**read) if second is None else second
-    return _described(doc, given, len(response.logprobs)), response
+    return _legacy_document(doc, given, len(response.logprobs)), response
 
 
-def _described(doc: Doc | None, given: Mapping[str, Any], n: int) -> Doc:
+def _legacy_document(doc: Doc | None, given: Mapping[str, Any], n: int) -> Doc:
     """A document with the references or right choices that arguments name.
 
     Args:

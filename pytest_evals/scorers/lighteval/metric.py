@@ -14,7 +14,10 @@ from typing import Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, did_you_mean
-from pytest_evals.scorers.lighteval.legacy_arguments import described, old_arguments
+from pytest_evals.scorers.lighteval.legacy_arguments import (
+    legacy_call_arguments,
+    legacy_inputs,
+)
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
 __all__ = [
@@ -30,7 +33,7 @@ __all__ = [
     "SampleLevelMetricGrouping",
     "SamplingMethod",
     "arguments_of",
-    "called",
+    "call_computation",
 ]
 
 
@@ -63,7 +66,7 @@ class SampleLevelComputation:
         """
         if isinstance(doc, Doc) and model_response is not None:
             return self.measure(doc, model_response)
-        return self.measure(*described(doc, model_response, more))
+        return self.measure(*legacy_inputs(doc, model_response, more))
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> Any:
         """The value of a document."""
@@ -170,7 +173,7 @@ class Metric:
         Raises:
             DocumentError: The computation fails or returns invalid names.
         """
-        value = called(self.sample_level_fn, doc, model_response, more)
+        value = call_computation(self.sample_level_fn, doc, model_response, more)
         if isinstance(self.metric_name, str):
             if isinstance(value, Mapping) and len(value) == 1:
                 (value,) = value.values()
@@ -199,7 +202,7 @@ class Metric:
         """
         corpus = _own_arguments(self.corpus_level_fn, self.sample_level_fn)
         rest = {key: value for key, value in params.items() if key not in corpus}
-        made = _replaced(self.sample_level_fn, rest)
+        made = _with_parameters(self.sample_level_fn, rest)
         own = getattr(made, "metric_names", None)
         if own is None:
             how = self.corpus_level_fn
@@ -229,7 +232,7 @@ class Metric:
             metric_name=[new(name) for name in self.names],
             higher_is_better=_with_keys(self.higher_is_better, new),
             corpus_level_fn=_with_keys(self.corpus_level_fn, new),
-            sample_level_fn=_Renamed(self.sample_level_fn, new),
+            sample_level_fn=_RenamedComputation(self.sample_level_fn, new),
         )
 
 
@@ -258,7 +261,7 @@ class CorpusLevelMetricGrouping(MetricGrouping):
     """Several metrics of all documents together."""
 
 
-class _Renamed:
+class _RenamedComputation:
     """A computation whose values have other names."""
 
     def __init__(self, computation: Any, new: Callable[[str], str]) -> None:
@@ -270,13 +273,13 @@ class _Renamed:
         return count() if callable(count) else None
 
     def compute(self, doc: Doc, model_response: ModelResponse, **more: Any) -> Any:
-        values = called(self.computation, doc, model_response, more)
+        values = call_computation(self.computation, doc, model_response, more)
         return {self.new(name): value for name, value in values.items()}
 
 
 def arguments_of(computation: Any) -> tuple[str, ...]:
     """The names of the arguments that a computation was made with."""
-    if isinstance(computation, _Renamed):
+    if isinstance(computation, _RenamedComputation):
         return arguments_of(computation.computation)
     if is_dataclass(computation):
         return tuple(field.name for field in fields(computation) if field.init)
@@ -295,7 +298,7 @@ def _state(computation: Any) -> Iterator[str]:
     return iter(getattr(computation, "__dict__", {}))
 
 
-def called(
+def call_computation(
     function: Any,
     doc: Doc,
     response: ModelResponse,
@@ -314,22 +317,22 @@ def called(
     for name in ("compute", "prepare"):
         method = getattr(function, name, None)
         if callable(method):
-            old = old_arguments(method, doc, response)
+            old = legacy_call_arguments(method, doc, response)
             if old is not None:
                 made = method(**old)
                 # Metrics of a batch are called with one document at a time.
                 return made[0] if "docs" in old and isinstance(made, list) else made
             return method(doc=doc, model_response=response, **(more or {}))
-    old = old_arguments(function, doc, response)
+    old = legacy_call_arguments(function, doc, response)
     return function(doc, response) if old is None else function(**old)
 
 
-def _replaced(computation: Any, params: Mapping[str, Any]) -> Any:
-    if isinstance(computation, _Renamed):
-        made = _replaced(computation.computation, params)
+def _with_parameters(computation: Any, params: Mapping[str, Any]) -> Any:
+    if isinstance(computation, _RenamedComputation):
+        made = _with_parameters(computation.computation, params)
         if hasattr(made, "metric_names"):
             return made
-        return _Renamed(made, computation.new)
+        return _RenamedComputation(made, computation.new)
     known = arguments_of(computation)
     other_names = getattr(computation, "other_names", {})
     params = {other_names.get(key, key): params[key] for key in params}

@@ -12,7 +12,7 @@ from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.lighteval.metric import Metric
 from pytest_evals.scorers.lighteval.metric_fields import check_fields
 from pytest_evals.scorers.lighteval.reductions import mean
-from pytest_evals.scorers.lighteval.task_metric import FITTING, TaskMetric
+from pytest_evals.scorers.lighteval.task_metric import REQUIRED_METHOD, TaskMetric
 
 
 def lighteval_metric(name: str, arguments: Mapping[str, Any]) -> TaskMetric:
@@ -53,7 +53,7 @@ def own_metric(
     """
     made = given
     if not isinstance(given, Metric):
-        category = FITTING.get(output_type)
+        category = REQUIRED_METHOD.get(output_type)
         if category is None or not _takes_document(given):
             return None
         made = Metric(name, True, category, given, mean)

@@ -37,7 +37,7 @@ def reduction(given: Reduction | str | None, default: str = "max") -> Reduction:
     return _NAMES[name]
 
 
-def reduced(function: Reduction, values: Sequence[float], of: str) -> float:
+def reduce_values(function: Reduction, values: Sequence[float], of: str) -> float:
     """One number of several.
 
     Args:

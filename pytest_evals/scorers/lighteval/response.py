@@ -33,7 +33,7 @@ class ModelResponse:
             ``unconditioned_query``; ``None`` if not requested.
         truncated_tokens_count: Tokens that did not fit into the model.
         padded_tokens_count: Always 0 here.
-        judged: Name of a metric → what judges have replied to it, in order.
+        judge_replies: Name of a metric → what judges have replied to it, in order.
     """
 
     input: Any = None
@@ -48,7 +48,7 @@ class ModelResponse:
     unconditioned_logprobs: Sequence[float] | None = None
     truncated_tokens_count: int = 0
     padded_tokens_count: int = 0
-    judged: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    judge_replies: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def final_text(self) -> list[str]:

@@ -45,7 +45,7 @@ ITERATIONS = 1000
 """Replicates of the bootstrap, lighteval's default."""
 
 
-FITTING = {
+REQUIRED_METHOD = {
     "generate_until": SamplingMethod.GENERATIVE,
     "loglikelihood": SamplingMethod.LOGPROBS,
     "loglikelihood_rolling": SamplingMethod.PERPLEXITY,
@@ -88,7 +88,7 @@ class TaskMetric:
         """Whether choices are also scored without the question."""
         return bool(getattr(self.metric.sample_level_fn, "needs_unconditioned", False))
 
-    def adding_up(
+    def with_aggregation(
         self,
         aggregation: str | Callable[[Any], Any] | None,
         higher_is_better: bool | None,
@@ -119,7 +119,7 @@ class TaskMetric:
         Args:
             output_type: The task's.
             repeats: Answers to each prompt.
-            may_execute: As in :meth:`check_made`.
+            may_execute: As in :meth:`check_requirements`.
 
         Raises:
             EvalsError: The output type does not fit, or the metric needs more answers
@@ -127,7 +127,7 @@ class TaskMetric:
             MissingExtraError: It needs a library that is not installed.
         """
         metric, shown = self.metric, repr(self.names[0])
-        if metric.category != FITTING.get(output_type):
+        if metric.category != REQUIRED_METHOD.get(output_type):
             raise EvalsError(
                 f"metric {shown} cannot be measured with output_type {output_type}\n"
                 f"  fix: output_type: {_FIX[metric.category]}"
@@ -138,9 +138,9 @@ class TaskMetric:
                 f"metric {shown} needs {wanted} answers to each prompt, and repeats is "
                 f"{repeats}\n  fix: repeats: {wanted}"
             )
-        self.check_made(may_execute=may_execute)
+        self.check_requirements(may_execute=may_execute)
 
-    def check_made(self, *, may_execute: bool) -> None:
+    def check_requirements(self, *, may_execute: bool) -> None:
         """Check the metric's arguments, permissions and libraries.
 
         Args:
@@ -188,12 +188,12 @@ class TaskMetric:
             texts = [remove_reasoning_tags(text, tags) for text in response.text]
             response = replace(response, text_post_processed=texts)
         answer, known = _shown(doc, response), self.names
-        replies = response.judged.get(known[0], ())
+        replies = response.judge_replies.get(known[0], ())
         said = "\n".join(replies)
         with ExitStack() as stack:
             hearing = ReplyQueue(replies)
             for judge in self.judges:
-                stack.enter_context(judge.hearing(hearing))
+                stack.enter_context(judge.answering_from(hearing))
             with UserCode(f"metric {known[0]!r}"):
                 values = self._values(doc, response)
         if isinstance(values, NoScoreError):
@@ -216,7 +216,9 @@ class TaskMetric:
         """The judges of the metric."""
         return judges_in(self.metric.sample_level_fn)
 
-    def wants(self, doc: Doc, response: ModelResponse) -> tuple[JudgeQuestion, ...]:
+    def pending_questions(
+        self, doc: Doc, response: ModelResponse
+    ) -> tuple[JudgeQuestion, ...]:
         """Next questions to the judges, given the replies in ``response``; empty if the
         metric has all replies.
 

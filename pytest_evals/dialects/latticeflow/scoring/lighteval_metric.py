@@ -40,7 +40,7 @@ from pytest_evals.dialects.latticeflow.solvers.template_fields import (
 )
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, EvalsError
-from pytest_evals.scorers.lighteval.judge_adapter import JudgedMetric, judged
+from pytest_evals.scorers.lighteval.judge_adapter import JudgedMetric, judge_dialogue
 from pytest_evals.scorers.lighteval.judges.judge_lm import JudgeQuestion
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
 from pytest_evals.scorers.lighteval.metric_entry import lighteval_metric
@@ -75,7 +75,7 @@ def _metric(section: Section) -> TaskMetric | None:
     try:
         metric = lighteval_metric(name, arguments)
         _check(metric, name)
-        metric.check_made(may_execute=True)
+        metric.check_requirements(may_execute=True)
     except EvalsError as error:
         section.problem("metric", str(error))
         return None
@@ -134,7 +134,9 @@ class _LightevalScorer:
         )
         response = ModelResponse(text=[answer_text(self.value, sample, output)])
         part = JudgedMetric(self.metric, doc, response)
-        response = yield from judged(part, partial(self._ask, sample), self._read)
+        response = yield from judge_dialogue(
+            part, partial(self._ask, sample), self._read
+        )
         measured = self.metric.measure(doc, response)
         for one in measured:
             if one.unscored:

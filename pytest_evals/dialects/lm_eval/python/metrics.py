@@ -19,8 +19,8 @@ from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
 from pytest_evals.scorers.lighteval.judge_adapter import (
     JudgedMetric,
+    judge_dialogues,
     judge_models,
-    judged_together,
 )
 from pytest_evals.scorers.lighteval.response import ModelResponse, response_of
 from pytest_evals.scorers.lighteval.task_metric import TaskMetric
@@ -74,16 +74,16 @@ def build_metrics(
     for entry in entries:
         try:
             names = MetricNames(options.metrics, output_type)
-            computed = names.find(entry.name, entry.arguments)
-            assert computed is not None, "split_entries keeps only registered names"
+            task_metric = names.find(entry.name, entry.arguments)
+            assert task_metric is not None, "split_entries keeps only registered names"
             allowed = options.allow_unsafe_code
-            computed.check(output_type, repeats, may_execute=allowed)
-            if computed.needs_unconditioned:
+            task_metric.check(output_type, repeats, may_execute=allowed)
+            if task_metric.needs_unconditioned:
                 raise EvalsError(
                     f"metric {entry.name!r} scores choices without the question, but a "
                     "task class builds its own requests"
                 )
-            metrics.append(computed)
+            metrics.append(task_metric)
         except EvalsError as error:
             what, _, fix = str(error).partition("\n  fix: ")
             problems.append(Problem(what, entry.place, fix))
@@ -161,7 +161,7 @@ class ExternalMetrics:
             for name in instances[0].filtered_resps
             for metric in self.metrics
         ]
-        responses = yield from judged_together([part for _, part in parts])
+        responses = yield from judge_dialogues([part for _, part in parts])
         return [
             (name, part._replace(response=response))
             for (name, part), response in zip(parts, responses, strict=True)

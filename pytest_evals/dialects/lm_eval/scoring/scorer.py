@@ -4,7 +4,7 @@ Runs each filter pipeline on the responses, then the metrics of the output type 
 task's ``process_results``, and decides correctness. Aggregation is in
 :mod:`pytest_evals.scorers.metrics`.
 
-lighteval's metrics are imported only if a task uses them (``MetricSpec.computed``).
+lighteval's metrics are imported only if a task uses them (``MetricSpec.task_metric``).
 """
 
 from __future__ import annotations
@@ -99,9 +99,11 @@ class Scorer:
         )
         accuracies: dict[str, Decides] = {}
         for spec in self.metrics:
-            computed = spec.computed
+            task_metric = spec.task_metric
             accuracies |= (
-                computed.accuracies() if computed else {spec.name: is_accuracy(spec)}
+                task_metric.accuracies()
+                if task_metric
+                else {spec.name: is_accuracy(spec)}
             )
         object.__setattr__(self, "_measure", measure)
         object.__setattr__(self, "_accuracies", accuracies)
@@ -121,7 +123,7 @@ class Scorer:
             judged = replayed(dialogue, record.exchanges, by_order=True)
         for pipeline, filtered, response in self._filtered_responses(record):
             if response is not None and pipeline.name in judged:
-                response = replace(response, judged=judged[pipeline.name])
+                response = replace(response, judge_replies=judged[pipeline.name])
             for value in self.measured(record.doc, filtered, response):
                 decides = self._accuracies.get(value.metric, True)
                 scores.append(score_of(value, pipeline.name, filtered, decides))
@@ -152,8 +154,8 @@ class Scorer:
 
     @property
     def _with_judges(self) -> list[TaskMetric]:
-        computed = [spec.computed for spec in self.metrics if spec.computed is not None]
-        return [one for one in computed if one.judges]
+        with_values = [spec.task_metric for spec in self.metrics if spec.task_metric]
+        return [one for one in with_values if one.judges]
 
     def follow_up(self, record: Record) -> Dialogue[_Judged]:
         """Query the judges about a document with responses; return their replies.
@@ -163,19 +165,19 @@ class Scorer:
         """
         from pytest_evals.scorers.lighteval.judge_adapter import (
             JudgedMetric,
-            judged_together,
+            judge_dialogues,
         )
 
         parts = [
-            (pipeline.name, JudgedMetric(computed, record.doc, response))
+            (pipeline.name, JudgedMetric(task_metric, record.doc, response))
             for pipeline, _, response in self._filtered_responses(record)
-            for computed in self._with_judges
+            for task_metric in self._with_judges
             if response is not None
         ]
-        responses = yield from judged_together([part for _, part in parts])
+        responses = yield from judge_dialogues([part for _, part in parts])
         replies: dict[str, dict[str, Sequence[str]]] = {}
         for (name, _), response in zip(parts, responses, strict=True):
-            replies.setdefault(name, {}).update(response.judged)
+            replies.setdefault(name, {}).update(response.judge_replies)
         return replies
 
     @property
@@ -187,9 +189,9 @@ class Scorer:
             EvalsError: Two metrics need different prompts.
         """
         queries = {
-            spec.computed.unconditioned_query
+            spec.task_metric.unconditioned_query
             for spec in self.metrics
-            if spec.computed is not None and spec.computed.needs_unconditioned
+            if spec.task_metric is not None and spec.task_metric.needs_unconditioned
         }
         if queries and any(spec.name == "acc_mutual_info" for spec in self.metrics):
             queries.add("")
@@ -231,7 +233,7 @@ class Scorer:
         A name that only ``process_results`` returns is averaged.
         """
         for spec in self.metrics:
-            if spec.computed is not None and name in spec.names:
+            if spec.task_metric is not None and name in spec.names:
                 return next(m for m in self.metrics_of(spec, filter) if m.name == name)
         named = [spec for spec in self.metrics if spec.name == name]
         spec = named[0] if named else MetricSpec(name=name, aggregation="mean")
@@ -243,8 +245,8 @@ class Scorer:
         Raises:
             EvalsError: See :func:`~pytest_evals.scorers.metrics.metric`.
         """
-        if spec.computed is not None:
-            return tuple(spec.computed.metrics(filter, self.bootstrap_iters))
+        if spec.task_metric is not None:
+            return tuple(spec.task_metric.metrics(filter, self.bootstrap_iters))
         return (self.metric(spec, filter),)
 
     def metric(self, spec: MetricSpec, filter: str, declared: bool = False) -> Metric:  # noqa: A002
@@ -284,7 +286,7 @@ class Scorer:
     ) -> ModelResponse | None:
         """Response for lighteval's metrics: all answers, unless the task filters
         them."""
-        if not any(spec.computed is not None for spec in self.metrics):
+        if not any(spec.task_metric is not None for spec in self.metrics):
             return None
         from pytest_evals.scorers.lighteval.response import response_of
 
@@ -334,11 +336,11 @@ _MEASURES: Registry[
 
 def _measure_of(specs: Sequence[MetricSpec], output_type: str) -> Measure:
     """Scoring by metrics, in their order."""
-    if all(spec.computed is None for spec in specs):
+    if all(spec.task_metric is None for spec in specs):
         return _measure_builtin(output_type, specs)
     parts = [
-        _measure_lighteval(spec.computed, output_type)
-        if spec.computed is not None
+        _measure_lighteval(spec.task_metric, output_type)
+        if spec.task_metric is not None
         else _measure_builtin(output_type, [spec])
         for spec in specs
     ]

@@ -13,8 +13,8 @@ from pytest_evals.scorers.lighteval.catalogue.builders import (
     group,
     sample,
 )
-from pytest_evals.scorers.lighteval.catalogue.legacy_names import quasi
-from pytest_evals.scorers.lighteval.catalogue.texts import DISTANCES, TEXTS
+from pytest_evals.scorers.lighteval.catalogue.legacy_names import quasi_exact_match
+from pytest_evals.scorers.lighteval.catalogue.texts import DISTANCES, TEXT_METRICS
 from pytest_evals.scorers.lighteval.corpus.labels import CorpusLevelF1Score
 from pytest_evals.scorers.lighteval.corpus.perplexities import (
     CorpusLevelPerplexityMetric,
@@ -28,12 +28,12 @@ from pytest_evals.scorers.lighteval.metric import Metric, SampleLevelMetric
 from pytest_evals.scorers.lighteval.similarity.distance import StringDistance
 from pytest_evals.scorers.lighteval.similarity.drop import DropMetrics
 
-_REPEATED = tuple(name for name in TEXTS if "_at_" in name)
+_REPEATED = tuple(name for name in TEXT_METRICS if "_at_" in name)
 """Metrics of several answers."""
 
 
 def _published(name: str) -> Metric:
-    made = TEXTS[name]()
+    made = TEXT_METRICS[name]()
     return replace(made, sample_level_fn=replace(made.sample_level_fn, published=True))
 
 
@@ -59,11 +59,11 @@ PUBLISHED_METRICS: Mapping[str, Maker] = {
         CorpusLevelF1Score("micro", 3, published=True),
     ),
     "prefix_quasi_exact_match": partial(
-        quasi, "pqem", "helm_normalizer_published", "prefix"
+        quasi_exact_match, "pqem", "helm_normalizer_published", "prefix"
     ),
-    "quasi_exact_match": partial(quasi, "qem", "helm_normalizer_published"),
+    "quasi_exact_match": partial(quasi_exact_match, "qem", "helm_normalizer_published"),
     "quasi_exact_match_gsm8k": partial(
-        quasi, "qem", "gsm8k_normalizer", published=True
+        quasi_exact_match, "qem", "gsm8k_normalizer", published=True
     ),
     "recall_at_k": lambda: sample("recall", Recall(published=True), CHOICES),
     "target_perplexity": lambda: SampleLevelMetric(

@@ -13,7 +13,7 @@ from pytest_evals.scorers.lighteval.metric import Metric
 from pytest_evals.scorers.lighteval.similarity.matches import ExactMatches
 
 
-def quasi(
+def quasi_exact_match(
     name: str, normalizer: str, kind: str = "full", published: bool = False
 ) -> Metric:
     """Equality of normalised texts."""
@@ -27,7 +27,7 @@ def quasi(
     return sample(name, how)
 
 
-EARLIER: Mapping[str, Maker] = {
+LEGACY_METRICS: Mapping[str, Maker] = {
     "loglikelihood_acc_norm": lambda: sample(
         "acc_norm", LoglikelihoodAcc(LogProbCharNorm()), CHOICES
     ),
@@ -38,10 +38,14 @@ EARLIER: Mapping[str, Maker] = {
     "prefix_exact_match": partial(
         em, "pem", strip_strings=True, type_exact_match="prefix"
     ),
-    "prefix_quasi_exact_match": partial(quasi, "pqem", "helm_normalizer", "prefix"),
-    "quasi_exact_match": partial(quasi, "qem", "helm_normalizer"),
-    "quasi_exact_match_gsm8k": partial(quasi, "qem", "gsm8k_normalizer"),
-    "quasi_exact_match_math": partial(quasi, "qem", "math_normalizer"),
-    "quasi_exact_match_triviaqa": partial(quasi, "qem", "harness_triviaqa_normalizer"),
+    "prefix_quasi_exact_match": partial(
+        quasi_exact_match, "pqem", "helm_normalizer", "prefix"
+    ),
+    "quasi_exact_match": partial(quasi_exact_match, "qem", "helm_normalizer"),
+    "quasi_exact_match_gsm8k": partial(quasi_exact_match, "qem", "gsm8k_normalizer"),
+    "quasi_exact_match_math": partial(quasi_exact_match, "qem", "math_normalizer"),
+    "quasi_exact_match_triviaqa": partial(
+        quasi_exact_match, "qem", "harness_triviaqa_normalizer"
+    ),
 }
 """Names of earlier releases."""

@@ -12,14 +12,14 @@ from pytest_evals.scorers.lighteval.catalogue.bug_compatibility import PUBLISHED
 from pytest_evals.scorers.lighteval.catalogue.builders import Maker
 from pytest_evals.scorers.lighteval.catalogue.choices import CHOICE_METRICS
 from pytest_evals.scorers.lighteval.catalogue.corpora import CORPUS_METRICS
-from pytest_evals.scorers.lighteval.catalogue.legacy_names import EARLIER
-from pytest_evals.scorers.lighteval.catalogue.texts import TEXTS
+from pytest_evals.scorers.lighteval.catalogue.legacy_names import LEGACY_METRICS
+from pytest_evals.scorers.lighteval.catalogue.texts import TEXT_METRICS
 
 CATALOGUE: Mapping[str, Maker] = {
-    **TEXTS,
+    **TEXT_METRICS,
     **CHOICE_METRICS,
     **CORPUS_METRICS,
-    **EARLIER,
+    **LEGACY_METRICS,
 }
 """Name → what makes the metric."""
 

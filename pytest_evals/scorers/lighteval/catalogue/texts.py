@@ -30,8 +30,8 @@ from pytest_evals.scorers.lighteval.metric import (
     SampleLevelMetricGrouping,
 )
 from pytest_evals.scorers.lighteval.reductions import mean
-from pytest_evals.scorers.lighteval.repeats.of_k import GPassAtK, PassAtK
-from pytest_evals.scorers.lighteval.repeats.of_n import AvgAtN, MajAtN
+from pytest_evals.scorers.lighteval.repeats.at_k import GPassAtK, PassAtK
+from pytest_evals.scorers.lighteval.repeats.at_n import AvgAtN, MajAtN
 from pytest_evals.scorers.lighteval.similarity.distance import StringDistance
 from pytest_evals.scorers.lighteval.similarity.drop import DropMetrics
 from pytest_evals.scorers.lighteval.similarity.fragments import Extractiveness
@@ -116,7 +116,7 @@ def em(name: str = "em", **arguments: Any) -> Metric:
     return sample(name, ExactMatches(**arguments))
 
 
-TEXTS: Mapping[str, Maker] = {
+TEXT_METRICS: Mapping[str, Maker] = {
     "avg_at_n": lambda: sample("avg@n", AvgAtN(strip_strings=True)),
     "avg_at_n_math": lambda: sample(
         "avg@n", AvgAtN(sample_scoring_function=_maths("expr+latex", 6, False))

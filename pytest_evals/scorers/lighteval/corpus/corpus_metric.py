@@ -13,7 +13,7 @@ from pytest_evals.scorers.aggregations import Aggregation
 from pytest_evals.scorers.lighteval.metric import CorpusLevelComputation
 
 
-class Added(CorpusLevelComputation):
+class CorpusMetric(CorpusLevelComputation):
     """What all of them share."""
 
     def aggregation(self) -> Aggregation:
@@ -32,7 +32,7 @@ class Added(CorpusLevelComputation):
         return float(how.value(how.read(items)))
 
 
-def check_known(noun: str, name: Any, known: Sequence[Any]) -> None:
+def check_choice(noun: str, name: Any, known: Sequence[Any]) -> None:
     """Make sure that there is something of a name.
 
     Raises:

@@ -13,7 +13,10 @@ from pytest_evals.core.metric import SHARE, Totals
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers import totals
 from pytest_evals.scorers.aggregations import AGGREGATIONS, Aggregation
-from pytest_evals.scorers.lighteval.corpus.corpus_metric import Added, check_known
+from pytest_evals.scorers.lighteval.corpus.corpus_metric import (
+    CorpusMetric,
+    check_choice,
+)
 from pytest_evals.stats import agreement
 from pytest_evals.stats.resampling import resampled_matthews, resampled_scores
 
@@ -43,7 +46,7 @@ def _label(given: Any, position: int) -> Any:
 
 
 @dataclass(frozen=True)
-class CorpusLevelF1Score(Added):
+class CorpusLevelF1Score(CorpusMetric):
     """F1 of labels.
 
     Args:
@@ -61,7 +64,7 @@ class CorpusLevelF1Score(Added):
 
     def __post_init__(self) -> None:
         """Check the average."""
-        check_known("average", self.average, ("weighted", "macro", "micro", None))
+        check_choice("average", self.average, ("weighted", "macro", "micro", None))
 
     def aggregation(self) -> Aggregation:
         """Counts of pairs of labels."""
@@ -124,7 +127,7 @@ def _either(
 
 
 @dataclass(frozen=True)
-class MatthewsCorrCoef(Added):
+class MatthewsCorrCoef(CorpusMetric):
     """Matthews' correlation of right and predicted labels."""
 
     def aggregation(self) -> Aggregation:
@@ -146,7 +149,7 @@ def matthews_corrcoef(items: Sequence[Any]) -> float:
 
 
 @dataclass(frozen=True)
-class FlatMean(Added):
+class FlatMean(CorpusMetric):
     """The mean of what all documents' lists hold."""
 
     def aggregation(self) -> Aggregation:

@@ -10,7 +10,10 @@ from typing import Any
 
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.aggregations import AGGREGATIONS, Aggregation
-from pytest_evals.scorers.lighteval.corpus.corpus_metric import Added, check_known
+from pytest_evals.scorers.lighteval.corpus.corpus_metric import (
+    CorpusMetric,
+    check_choice,
+)
 from pytest_evals.stats.resampling import resampled_perplexity, resampled_scores
 
 __all__ = ["CorpusLevelPerplexityMetric"]
@@ -19,7 +22,7 @@ _PERPLEXITIES = ("perplexity", "weighted_perplexity", "bits_per_byte")
 
 
 @dataclass(frozen=True)
-class CorpusLevelPerplexityMetric(Added):
+class CorpusLevelPerplexityMetric(CorpusMetric):
     """Perplexity per document, per unit of text, or bits per byte.
 
     Args:
@@ -31,7 +34,7 @@ class CorpusLevelPerplexityMetric(Added):
 
     def __post_init__(self) -> None:
         """Check the type."""
-        check_known("perplexity", self.metric_type, _PERPLEXITIES)
+        check_choice("perplexity", self.metric_type, _PERPLEXITIES)
 
     def compute_corpus(self, items: Sequence[Any]) -> float:
         """The perplexity; NaN of no documents where it is that of their mean."""

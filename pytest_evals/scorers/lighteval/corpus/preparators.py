@@ -11,31 +11,31 @@ from typing import Any, NamedTuple
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, did_you_mean
 from pytest_evals.scorers.lighteval.likelihoods.choices import best_choice, gold_indices
-from pytest_evals.scorers.lighteval.likelihoods.logprobs import given_logprobs
+from pytest_evals.scorers.lighteval.likelihoods.logprobs import document_logprobs
 from pytest_evals.scorers.lighteval.metric import Preparator
 from pytest_evals.scorers.lighteval.references import references
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
 __all__ = [
     "GenerativePreparator",
-    "Kept",
     "LoglikelihoodPreparator",
+    "NamedPair",
     "PerplexityPreparator",
-    "Prepared",
+    "PreparedPair",
     "TargetPerplexityPreparator",
-    "Weighed",
+    "WeightedLogprob",
     "count_units",
 ]
 
 
-class Prepared(NamedTuple):
+class PreparedPair(NamedTuple):
     """References and answers, or right choices and the chosen one."""
 
     golds: Any
     preds: Any
 
 
-class Kept(Prepared):
+class NamedPair(PreparedPair):
     """Any of the pairs, by the names of both kinds: values lose their names when they
     are sent between processes."""
 
@@ -52,7 +52,7 @@ class Kept(Prepared):
         return self[1]
 
 
-class Weighed(NamedTuple):
+class WeightedLogprob(NamedTuple):
     """A log-probability in nats, and how many units of text it is about."""
 
     logprobs: float
@@ -86,9 +86,11 @@ def count_units(text: str, units_type: str) -> int:
 class GenerativePreparator(Preparator):
     """References and answers as they are."""
 
-    def prepare(self, doc: Doc, model_response: ModelResponse, **more: Any) -> Prepared:
+    def prepare(
+        self, doc: Doc, model_response: ModelResponse, **more: Any
+    ) -> PreparedPair:
         """Both as lists of texts."""
-        return Prepared(references(doc), model_response.final_text)
+        return PreparedPair(references(doc), model_response.final_text)
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,9 @@ class LoglikelihoodPreparator(Preparator):
 
     is_single_token: bool = False
 
-    def prepare(self, doc: Doc, model_response: ModelResponse, **more: Any) -> Prepared:
+    def prepare(
+        self, doc: Doc, model_response: ModelResponse, **more: Any
+    ) -> PreparedPair:
         """Positions of choices.
 
         Raises:
@@ -110,8 +114,8 @@ class LoglikelihoodPreparator(Preparator):
         golds = gold_indices(doc)
         if not golds:
             raise DocumentError("there are no right choices")
-        best = best_choice(given_logprobs(model_response))
-        return Prepared(golds[0] if self.is_single_token else golds, best)
+        best = best_choice(document_logprobs(model_response))
+        return PreparedPair(golds[0] if self.is_single_token else golds, best)
 
 
 @dataclass(frozen=True)
@@ -128,11 +132,13 @@ class PerplexityPreparator(Preparator):
         """Check the unit."""
         _unit(self.units_type)
 
-    def prepare(self, doc: Doc, model_response: ModelResponse, **more: Any) -> Weighed:
+    def prepare(
+        self, doc: Doc, model_response: ModelResponse, **more: Any
+    ) -> WeightedLogprob:
         """The length is that of ``original_query``, if there is one."""
         text = doc.query if doc.original_query is None else doc.original_query
-        logprob = sum(given_logprobs(model_response))
-        return Weighed(logprob, count_units(text, self.units_type))
+        logprob = sum(document_logprobs(model_response))
+        return WeightedLogprob(logprob, count_units(text, self.units_type))
 
 
 @dataclass(frozen=True)
@@ -152,10 +158,12 @@ class TargetPerplexityPreparator(Preparator):
         """Check the unit."""
         _unit(self.units_type)
 
-    def prepare(self, doc: Doc, model_response: ModelResponse, **more: Any) -> Weighed:
+    def prepare(
+        self, doc: Doc, model_response: ModelResponse, **more: Any
+    ) -> WeightedLogprob:
         """The length is that of the right choices, joined by spaces."""
         text = " ".join(references(doc))
-        logprobs = given_logprobs(model_response)
+        logprobs = document_logprobs(model_response)
         if not self.published:
             logprobs = [logprobs[gold] for gold in gold_indices(doc)]
-        return Weighed(sum(logprobs), count_units(text, self.units_type))
+        return WeightedLogprob(sum(logprobs), count_units(text, self.units_type))

@@ -9,7 +9,10 @@ from typing import Any
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.aggregations import Aggregation
 from pytest_evals.scorers.corpus import CORPUS_METRICS, SPANS, Corpus
-from pytest_evals.scorers.lighteval.corpus.corpus_metric import Added, check_known
+from pytest_evals.scorers.lighteval.corpus.corpus_metric import (
+    CorpusMetric,
+    check_choice,
+)
 from pytest_evals.scorers.lighteval.metric import Libraries
 
 __all__ = ["CorpusLevelTranslationMetric"]
@@ -18,7 +21,7 @@ _LANGUAGES = ("", "zh", "ja", "ko")
 
 
 @dataclass(frozen=True)
-class CorpusLevelTranslationMetric(Added):
+class CorpusLevelTranslationMetric(CorpusMetric):
     """BLEU, chrF, chrF++ or TER of a corpus, by sacrebleu, in percent.
 
     References are put to sacrebleu document by document; lighteval mixed them up for
@@ -36,8 +39,8 @@ class CorpusLevelTranslationMetric(Added):
 
     def __post_init__(self) -> None:
         """Check both names."""
-        check_known("translation metric", self.metric_type, list(CORPUS_METRICS))
-        check_known("lang", self.lang, _LANGUAGES)
+        check_choice("translation metric", self.metric_type, list(CORPUS_METRICS))
+        check_choice("lang", self.lang, _LANGUAGES)
 
     @property
     def libraries(self) -> Libraries:

@@ -11,17 +11,21 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.lighteval.extraction.letters import (
     IndicesExtractionConfig,
-    found_labels,
+    find_labels,
     labels_of,
 )
 from pytest_evals.scorers.lighteval.extraction.math import (
     ExprExtractionConfig,
     LatexExtractionConfig,
     equal,
-    extracted,
+    extract_values,
 )
 from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
-from pytest_evals.scorers.lighteval.reductions import Reduction, reduced, reduction
+from pytest_evals.scorers.lighteval.reductions import (
+    Reduction,
+    reduce_values,
+    reduction,
+)
 from pytest_evals.scorers.lighteval.references import references
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.text.languages import code_of
@@ -121,20 +125,20 @@ class MultilingualExtractiveMatchMetric(SampleLevelComputation):
             float(any(self._equal(gold, said) for gold in right))
             for said in (self._read(pred, self._pred, n) for pred in preds)
         ]
-        return float(reduced(self._reduce, values, "answers"))
+        return float(reduce_values(self._reduce, values, "answers"))
 
     def _read(self, text: str, targets: Sequence[Target], n_choices: int) -> list[Any]:
         """All values extracted from a text."""
         for target in targets:
             if isinstance(target, IndicesExtractionConfig):
                 code = code_of(self.language)
-                labels = found_labels(text, target, n_choices, code)
+                labels = find_labels(text, target, n_choices, code)
                 if labels:
                     return labels[:1]
         maths = [t for t in targets if not isinstance(t, IndicesExtractionConfig)]
         if not maths:
             return []
-        return extracted(
+        return extract_values(
             text, maths, self.fallback_mode, self.extraction_mode, self.timeout_seconds
         )
 

@@ -17,7 +17,7 @@ from pytest_evals.errors import EvalsError
 from pytest_evals.limits.patterns import BoundedPattern, compiled
 from pytest_evals.scorers.lighteval.text.literals import Literals, literals_of
 
-__all__ = ["IndicesExtractionConfig", "found_labels", "labels_of"]
+__all__ = ["IndicesExtractionConfig", "find_labels", "labels_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ def labels_of(prefix: str, language: str) -> tuple[str, ...]:
     raise EvalsError(f"labels are Letters, NativeLetters or Numbers, not {prefix!r}")
 
 
-class _Place(NamedTuple):
+class _LabelPattern(NamedTuple):
     priority: int
     regex: BoundedPattern
 
 
-class _Found(NamedTuple):
+class _LabelMatch(NamedTuple):
     """A label, and what is looked at to choose among several."""
 
     priority: int
@@ -68,11 +68,11 @@ class _Found(NamedTuple):
         return self.priority, -self.end, self.start
 
 
-def found_labels(
+def find_labels(
     text: str, config: IndicesExtractionConfig, n_choices: int, language: str
 ) -> list[str]:
     """The labels in a text, the one that counts first."""
-    places = _places(
+    places = _patterns(
         labels_of(config.prefix_for_extraction, language)[:n_choices],
         config.try_extract_without_anchor,
         language,
@@ -81,16 +81,16 @@ def found_labels(
     return [one.label for one in found]
 
 
-def _matches(text: str, places: Sequence[_Place]) -> Iterator[_Found]:
+def _matches(text: str, places: Sequence[_LabelPattern]) -> Iterator[_LabelMatch]:
     for place in places:
         for start, end, (label,) in place.regex.matches(text):
-            yield _Found(place.priority, end, start, label.strip("()"))
+            yield _LabelMatch(place.priority, end, start, label.strip("()"))
 
 
 @lru_cache(maxsize=64)
-def _places(
+def _patterns(
     labels: Sequence[str], without_anchor: bool, language: str
-) -> tuple[_Place, ...]:
+) -> tuple[_LabelPattern, ...]:
     """Possible positions of a label, most explicit first."""
     words = literals_of(language)
     one = "|".join(re.escape(form) for x in labels for form in (f"({x})", x))
@@ -115,7 +115,7 @@ def _places(
         ]
     if without_anchor:
         listed += [(250, announced), (300, label)]
-    return tuple(_Place(n, compiled(pattern)) for n, pattern in listed)
+    return tuple(_LabelPattern(n, compiled(pattern)) for n, pattern in listed)
 
 
 def _stops(words: Literals) -> set[str]:

@@ -15,7 +15,7 @@ __all__ = [
     "ExprExtractionConfig",
     "LatexExtractionConfig",
     "equal",
-    "extracted",
+    "extract_values",
 ]
 
 Fallback = Literal["no_fallback", "first_match"]
@@ -50,7 +50,7 @@ class LatexExtractionConfig:
 MathsConfig = ExprExtractionConfig | LatexExtractionConfig
 
 
-def extracted(
+def extract_values(
     text: str,
     configs: Sequence[MathsConfig],
     fallback: Fallback,
@@ -73,7 +73,7 @@ def extracted(
     """
     found: list[Any] = _library().parse(
         text,
-        extraction_config=_theirs(tuple(configs)),
+        extraction_config=_library_configs(tuple(configs)),
         fallback_mode=fallback,
         extraction_mode=mode,
         parsing_timeout=_limit(timeout_s),
@@ -87,10 +87,10 @@ def equal(
     """Whether any reading of the reference equals any of the answer.
 
     Args:
-        gold: Readings of the reference, as :func:`extracted` gives them.
+        gold: Readings of the reference, as :func:`extract_values` gives them.
         pred: Readings of the answer.
         precision: Decimals to which numbers with a decimal point are rounded.
-        timeout_s: As in :func:`extracted`; what takes longer is not equal.
+        timeout_s: As in :func:`extract_values`; what takes longer is not equal.
 
     Raises:
         MissingExtraError: math-verify is not installed.
@@ -120,7 +120,7 @@ def _library() -> Any:
 
 
 @lru_cache(maxsize=32)
-def _theirs(configs: tuple[MathsConfig, ...]) -> tuple[Any, ...]:
+def _library_configs(configs: tuple[MathsConfig, ...]) -> tuple[Any, ...]:
     library = _library()
     made: list[Any] = []
     for config in configs:

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError
 from pytest_evals.scorers.lighteval.instruction_following.ifbench.counts import COUNTS
-from pytest_evals.scorers.lighteval.instruction_following.ifbench.custom import OUTPUTS
-from pytest_evals.scorers.lighteval.instruction_following.ifbench.formats import FORMS
-from pytest_evals.scorers.lighteval.instruction_following.ifbench.words import WORDINGS
+from pytest_evals.scorers.lighteval.instruction_following.ifbench.custom import CUSTOM
+from pytest_evals.scorers.lighteval.instruction_following.ifbench.formats import FORMATS
+from pytest_evals.scorers.lighteval.instruction_following.ifbench.words import WORDS
 from pytest_evals.scorers.lighteval.instruction_following.instructions import (
     INSTRUCTIONS,
     Check,
-    followed,
+    is_followed,
 )
 from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
 from pytest_evals.scorers.lighteval.response import ModelResponse
@@ -29,7 +29,7 @@ IFEVAL_NAMES = (
 )
 """Whether all instructions of a prompt are followed, and which of them are."""
 
-IFBENCH: Mapping[str, Check] = {**COUNTS, **FORMS, **OUTPUTS, **WORDINGS}
+IFBENCH: Mapping[str, Check] = {**COUNTS, **FORMATS, **CUSTOM, **WORDS}
 """IFBench's instructions: id → check."""
 
 
@@ -61,7 +61,7 @@ class IFEvalMetrics(SampleLevelComputation):
         forms = list(_forms(answers[0]))
         strict, loose = [], []
         for name, kwargs in instructions:
-            right = [followed(form, name, kwargs, self.checks) for form in forms]
+            right = [is_followed(form, name, kwargs, self.checks) for form in forms]
             strict.append(right[0])
             loose.append(any(right))
         values = (int(all(strict)), strict, int(all(loose)), loose)

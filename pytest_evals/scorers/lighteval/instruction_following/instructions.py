@@ -200,7 +200,7 @@ INSTRUCTIONS: Mapping[str, Check] = {
 """The instruction's id → its check."""
 
 
-def followed(
+def is_followed(
     text: str,
     instruction: str,
     arguments: Mapping[str, Any],
@@ -241,12 +241,12 @@ def _detected(text: str) -> str | None:
     detector.append(text)
     try:
         found = str(detector.detect())
-    except _undetected():
+    except _detection_error():
         return None
     return None if found == "unknown" else found
 
 
-def _undetected() -> type[Exception]:
+def _detection_error() -> type[Exception]:
     from langdetect.lang_detect_exception import LangDetectException
 
     kind: type[Exception] = LangDetectException

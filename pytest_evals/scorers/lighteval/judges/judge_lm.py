@@ -117,7 +117,7 @@ class JudgeLM:
         return self.model if ":" in self.model else ""
 
     @contextmanager
-    def hearing(self, hearing: ReplyQueue) -> Iterator[None]:
+    def answering_from(self, hearing: ReplyQueue) -> Iterator[None]:
         """Meanwhile it answers from these replies."""
         before, self._hearing = self._hearing, hearing
         try:

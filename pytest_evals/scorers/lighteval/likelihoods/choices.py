@@ -12,9 +12,9 @@ from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.lighteval.likelihoods.logprobs import (
     LogProbNormalization,
     LogProbPMINorm,
-    given_logprobs,
+    choice_logprobs,
+    document_logprobs,
     normalization,
-    of_choices,
 )
 from pytest_evals.scorers.lighteval.metric import SampleLevelComputation
 from pytest_evals.scorers.lighteval.reductions import Reduction, reduction
@@ -81,7 +81,7 @@ class LoglikelihoodAcc(SampleLevelComputation):
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> int:
         """0 or 1."""
-        best = best_choice(of_choices(self._norm, doc, model_response))
+        best = best_choice(choice_logprobs(self._norm, doc, model_response))
         return int(best in gold_indices(doc))
 
 
@@ -112,7 +112,7 @@ class NormalizedMultiChoiceProbability(SampleLevelComputation):
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
         """From 0 to 1; 0 where all choices are impossible."""
-        likely = [_exp(lp) for lp in of_choices(self._norm, doc, model_response)]
+        likely = [_exp(lp) for lp in choice_logprobs(self._norm, doc, model_response)]
         total = sum(likely)
         if not total:
             return 0.0
@@ -149,7 +149,7 @@ class Probability(SampleLevelComputation):
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
         """From 0 to 1."""
-        logprobs = of_choices(self._norm, doc, model_response)
+        logprobs = choice_logprobs(self._norm, doc, model_response)
         counted = logprobs if self.published else _of_golds(doc, logprobs)
         likely = [_exp(logprob) for logprob in counted]
         return float(self._reduce(likely)) if likely else 0.0
@@ -188,7 +188,7 @@ class Recall(SampleLevelComputation):
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> int:
         """0 or 1."""
-        logprobs = given_logprobs(model_response)
+        logprobs = document_logprobs(model_response)
         positions = list(range(len(logprobs)))
         if self.published and self.k > 1:
             positions.reverse()
@@ -209,9 +209,9 @@ class MRR(SampleLevelComputation):
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
         """From 0 to 1."""
-        logprobs = given_logprobs(model_response)
+        logprobs = document_logprobs(model_response)
         if self.length_normalization:
-            logprobs = of_choices(normalization("char"), doc, model_response)
+            logprobs = choice_logprobs(normalization("char"), doc, model_response)
         ranks = [
             sum(other > logprob for other in logprobs)
             for logprob in _of_golds(doc, logprobs)
@@ -245,7 +245,7 @@ class TruthfulqaMCMetrics(SampleLevelComputation):
             raise DocumentError(
                 'TruthfulQA needs specific["len_mc1"] and right choices of both lists'
             )
-        logprobs = given_logprobs(model_response)
+        logprobs = document_logprobs(model_response)
         first, second = logprobs[:start], logprobs[start:]
         best = max(second, default=-math.inf)
         if best == -math.inf:

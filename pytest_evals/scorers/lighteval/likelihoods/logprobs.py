@@ -16,10 +16,10 @@ __all__ = [
     "LogProbNormalization",
     "LogProbPMINorm",
     "LogProbTokenNorm",
-    "given_logprobs",
+    "choice_logprobs",
+    "document_logprobs",
     "normalization",
     "normalize_log_probs",
-    "of_choices",
 ]
 
 
@@ -79,7 +79,7 @@ def normalization(
     return _NAMES[given]
 
 
-def given_logprobs(response: ModelResponse) -> list[float]:
+def document_logprobs(response: ModelResponse) -> list[float]:
     """The log-probabilities of a document, as they came.
 
     Raises:
@@ -90,7 +90,7 @@ def given_logprobs(response: ModelResponse) -> list[float]:
     return list(response.logprobs)
 
 
-def of_choices(
+def choice_logprobs(
     given: LogProbNormalization | None, doc: Doc, response: ModelResponse
 ) -> list[float]:
     """The normalised log-probabilities of a document's choices, in their order.
@@ -101,7 +101,7 @@ def of_choices(
     Raises:
         DocumentError: They are not there, or what the normalisation needs is not.
     """
-    n, logprobs = len(doc.choices), given_logprobs(response)
+    n, logprobs = len(doc.choices), document_logprobs(response)
     alone = response.unconditioned_logprobs
     if alone is None and len(logprobs) == 2 * n:
         alone = logprobs[n:]

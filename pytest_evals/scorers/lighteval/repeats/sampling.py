@@ -14,14 +14,17 @@ from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.lighteval.metric import (
     Libraries,
     SampleLevelComputation,
-    called,
+    call_computation,
 )
 from pytest_evals.scorers.lighteval.references import references
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.similarity.matches import match_type, matches
-from pytest_evals.scorers.lighteval.text.normalizers import Normalizer, resolved
+from pytest_evals.scorers.lighteval.text.normalizers import (
+    Normalizer,
+    resolve_normalizer,
+)
 
-__all__ = ["SamplingMetric", "check_whole", "number_of_answers", "one_gold"]
+__all__ = ["SamplingMetric", "check_count", "required_count", "single_reference"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +53,7 @@ class SamplingMetric(SampleLevelComputation):
         Raises:
             EvalsError: There is nothing of that name.
         """
-        object.__setattr__(self, "_normalize", resolved(self.normalize))
+        object.__setattr__(self, "_normalize", resolve_normalizer(self.normalize))
         if isinstance(self.sample_scoring_function, str):
             match_type(self.sample_scoring_function)
 
@@ -73,7 +76,7 @@ class SamplingMetric(SampleLevelComputation):
         how = self.sample_scoring_function or "full"
         if isinstance(how, str):
             return float(matches(references(doc)[0], pred, how))
-        return float(called(how, doc, ModelResponse(text=[pred])))
+        return float(call_computation(how, doc, ModelResponse(text=[pred])))
 
     def scores(
         self, doc: Doc, model_response: ModelResponse, n: int | None
@@ -84,9 +87,11 @@ class SamplingMetric(SampleLevelComputation):
             DocumentError: There are fewer.
         """
         prepared = replace(doc, choices=[self.preprocess(one) for one in doc.choices])
-        return [self.score(prepared, pred) for pred in self.taken(model_response, n)]
+        return [
+            self.score(prepared, pred) for pred in self.first_answers(model_response, n)
+        ]
 
-    def taken(self, model_response: ModelResponse, n: int | None) -> list[str]:
+    def first_answers(self, model_response: ModelResponse, n: int | None) -> list[str]:
         """The first ``n`` answers, preprocessed.
 
         Raises:
@@ -109,7 +114,7 @@ class SamplingMetric(SampleLevelComputation):
             )
 
 
-def one_gold(doc: Doc, metric: str) -> str:
+def single_reference(doc: Doc, metric: str) -> str:
     """The only reference.
 
     Raises:
@@ -121,7 +126,7 @@ def one_gold(doc: Doc, metric: str) -> str:
     return golds[0]
 
 
-def check_whole(name: str, value: Any, *, needed: bool = False) -> None:
+def check_count(name: str, value: Any, *, needed: bool = False) -> None:
     """Make sure that a number of answers is one; ``None`` too unless it is needed.
 
     Raises:
@@ -133,7 +138,7 @@ def check_whole(name: str, value: Any, *, needed: bool = False) -> None:
         raise EvalsError(f"{name} is a whole number from 1, not {value!r}")
 
 
-def number_of_answers(name: str, value: int | None, metric: str) -> int:
+def required_count(name: str, value: int | None, metric: str) -> int:
     """A number of answers.
 
     Raises:

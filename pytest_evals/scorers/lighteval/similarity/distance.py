@@ -11,7 +11,7 @@ from typing import ClassVar
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import EvalsError, MissingExtraError, did_you_mean
 from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
-from pytest_evals.scorers.lighteval.reductions import Reduction, reduced
+from pytest_evals.scorers.lighteval.reductions import Reduction, reduce_values
 from pytest_evals.scorers.lighteval.references import references
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.text.words import treebank_words
@@ -93,7 +93,7 @@ class StringDistance(SampleLevelComputation):
         gold = references(doc)[0]
         pairs = [self._words(gold, pred) for pred in model_response.final_text]
         return {
-            name: reduced(
+            name: reduce_values(
                 _TYPES[name][1], [_TYPES[name][0](*pair) for pair in pairs], "answers"
             )
             for name in self._names

@@ -16,14 +16,14 @@ from pytest_evals.scorers.lighteval.text.normalizers import (
     Normalizer,
     remove_braces,
     remove_braces_and_strip,
-    resolved,
+    resolve_normalizer,
 )
 
-__all__ = ["Extractiveness", "OfSource", "fragment_lengths"]
+__all__ = ["Extractiveness", "SourceMetric", "fragment_lengths"]
 
 
 @dataclass(frozen=True)
-class OfSource(SampleLevelComputation):
+class SourceMetric(SampleLevelComputation):
     """What metrics of a summary and its source share.
 
     Args:
@@ -40,8 +40,8 @@ class OfSource(SampleLevelComputation):
 
     def __post_init__(self) -> None:
         """Look up what is given by name."""
-        object.__setattr__(self, "_source", resolved(self.normalize_input))
-        object.__setattr__(self, "_pred", resolved(self.normalize_pred))
+        object.__setattr__(self, "_source", resolve_normalizer(self.normalize_input))
+        object.__setattr__(self, "_pred", resolve_normalizer(self.normalize_pred))
 
     def texts(self, doc: Doc, response: ModelResponse) -> tuple[str, str]:
         """The source and the first answer, normalised.
@@ -65,7 +65,7 @@ class OfSource(SampleLevelComputation):
 
 
 @dataclass(frozen=True)
-class Extractiveness(OfSource):
+class Extractiveness(SourceMetric):
     """How much of the first answer is copied.
 
     Args:

@@ -7,10 +7,14 @@ from typing import Literal
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import EvalsError, did_you_mean
-from pytest_evals.scorers.lighteval.reductions import Reduction, reduced, reduction
+from pytest_evals.scorers.lighteval.reductions import (
+    Reduction,
+    reduce_values,
+    reduction,
+)
 from pytest_evals.scorers.lighteval.references import references
 from pytest_evals.scorers.lighteval.response import ModelResponse
-from pytest_evals.scorers.lighteval.similarity.normalization import Normalizing
+from pytest_evals.scorers.lighteval.similarity.normalization import NormalizedMetric
 from pytest_evals.scorers.lighteval.text.normalizers import INVALID, Normalizer
 
 __all__ = ["ExactMatches", "F1_score", "match_type", "matches"]
@@ -39,7 +43,7 @@ def matches(gold: str, pred: str, kind: str) -> bool:
 
 
 @dataclass(frozen=True)
-class _Compared(Normalizing):
+class _PairwiseMetric(NormalizedMetric):
     """What metrics of all pairs of reference and answer share.
 
     Args:
@@ -68,7 +72,7 @@ class _Compared(Normalizing):
         golds, preds = references(doc), model_response.final_text
         values = [self.compute_one_item(gold, pred) for gold in golds for pred in preds]
         how = reduction(self.aggregation_function)
-        return reduced(how, values, "answers")
+        return reduce_values(how, values, "answers")
 
     def compute_one_item(self, gold: str, pred: str) -> float:
         """The value of one pair."""
@@ -76,7 +80,7 @@ class _Compared(Normalizing):
 
 
 @dataclass(frozen=True)
-class ExactMatches(_Compared):
+class ExactMatches(_PairwiseMetric):
     """1 where an answer is a reference.
 
     Args:
@@ -96,7 +100,7 @@ class ExactMatches(_Compared):
             EvalsError: There is nothing of that name.
         """
         match_type(self.type_exact_match)
-        _Compared.__post_init__(self)
+        _PairwiseMetric.__post_init__(self)
 
     def compute_one_item(self, gold: str, pred: str) -> float:
         """1 if they match; an empty answer matches nothing, also no empty reference."""
@@ -111,7 +115,7 @@ class ExactMatches(_Compared):
 
 
 @dataclass(frozen=True)
-class F1_score(_Compared):
+class F1_score(_PairwiseMetric):
     """Harmonic mean of precision and recall of the words, each counted once."""
 
     def compute_one_item(self, gold: str, pred: str) -> float:

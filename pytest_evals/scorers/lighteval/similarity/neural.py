@@ -15,11 +15,11 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.core.registry import Registry
 from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
 from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
-from pytest_evals.scorers.lighteval.reductions import reduced, reduction
+from pytest_evals.scorers.lighteval.reductions import reduce_values, reduction
 from pytest_evals.scorers.lighteval.references import references
 from pytest_evals.scorers.lighteval.response import ModelResponse
-from pytest_evals.scorers.lighteval.similarity.fragments import OfSource
-from pytest_evals.scorers.lighteval.similarity.normalization import Normalizing
+from pytest_evals.scorers.lighteval.similarity.fragments import SourceMetric
+from pytest_evals.scorers.lighteval.similarity.normalization import NormalizedMetric
 from pytest_evals.scorers.lighteval.text.normalizers import Normalizer
 from pytest_evals.scorers.lighteval.text.words import sentences
 
@@ -68,7 +68,7 @@ def _first(texts: Sequence[str], what: str) -> str:
 
 
 @dataclass(frozen=True)
-class BertScore(Normalizing):
+class BertScore(NormalizedMetric):
     """How well the tokens of the first answer and the first reference match by meaning.
 
     Args:
@@ -188,7 +188,7 @@ class BLEURT(SampleLevelComputation):
         rated = [logits[0] for logits in _reader("pairs", self.model)(pairs, 512)]
         n = len(golds)
         best = [max(rated[i * n : (i + 1) * n]) for i in range(len(preds))]
-        return float(reduced(reduction("mean"), best, "answers"))
+        return float(reduce_values(reduction("mean"), best, "answers"))
 
 
 _SHORT = 10
@@ -198,7 +198,7 @@ _MOST = 100
 
 
 @dataclass(frozen=True)
-class Faithfulness(OfSource):
+class Faithfulness(SourceMetric):
     """SummaC-ZS: whether the source implies each sentence of the first answer, less
     whether it contradicts it.
 

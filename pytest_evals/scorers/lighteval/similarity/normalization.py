@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pytest_evals.scorers.lighteval.metric import SampleLevelComputation
-from pytest_evals.scorers.lighteval.text.normalizers import Normalizer, resolved
+from pytest_evals.scorers.lighteval.text.normalizers import (
+    Normalizer,
+    resolve_normalizer,
+)
 
 
-class Normalizing(SampleLevelComputation):
+class NormalizedMetric(SampleLevelComputation):
     """What metrics with ``normalize_gold`` and ``normalize_pred`` share."""
 
     normalize_gold: Normalizer | str | None
@@ -18,15 +21,15 @@ class Normalizing(SampleLevelComputation):
         Raises:
             EvalsError: There is nothing of that name.
         """
-        resolved(self.normalize_gold)
-        resolved(self.normalize_pred)
+        resolve_normalizer(self.normalize_gold)
+        resolve_normalizer(self.normalize_pred)
 
     def gold(self, text: str) -> str:
         """A reference as it is compared."""
-        normalize = resolved(self.normalize_gold)
+        normalize = resolve_normalizer(self.normalize_gold)
         return normalize(text) if normalize else text
 
     def pred(self, text: str) -> str:
         """An answer as it is compared."""
-        normalize = resolved(self.normalize_pred)
+        normalize = resolve_normalizer(self.normalize_pred)
         return normalize(text) if normalize else text

@@ -9,10 +9,14 @@ from typing import Any, ClassVar
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import EvalsError, MissingExtraError, did_you_mean
 from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
-from pytest_evals.scorers.lighteval.reductions import Reduction, reduced, reduction
+from pytest_evals.scorers.lighteval.reductions import (
+    Reduction,
+    reduce_values,
+    reduction,
+)
 from pytest_evals.scorers.lighteval.references import references
 from pytest_evals.scorers.lighteval.response import ModelResponse
-from pytest_evals.scorers.lighteval.similarity.normalization import Normalizing
+from pytest_evals.scorers.lighteval.similarity.normalization import NormalizedMetric
 from pytest_evals.scorers.lighteval.text.normalizers import Normalizer
 from pytest_evals.scorers.lighteval.text.words import words
 
@@ -22,7 +26,7 @@ _METHODS = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 
 
 @dataclass(frozen=True)
-class ROUGE(Normalizing):
+class ROUGE(NormalizedMetric):
     """F-measures of ROUGE, by Google's ``rouge_score`` without stemming.
 
     Its own tokenizer keeps a-z and 0-9 only, so other scripts score 0: give a
@@ -97,7 +101,7 @@ class ROUGE(Normalizing):
 
     def _added(self, name: str, scores: Sequence[Mapping[str, Any]], of: str) -> float:
         how = reduction(self.aggregation_function, "mean")
-        return float(reduced(how, [s[name].fmeasure for s in scores], of))
+        return float(reduce_values(how, [s[name].fmeasure for s in scores], of))
 
 
 def _scorer(names: Sequence[str], tokenizer: Any) -> Any:
@@ -138,7 +142,7 @@ class BLEU(SampleLevelComputation):
         """
         golds = [words(gold) for gold in references(doc)]
         values = [self._one(golds, words(p)) for p in model_response.final_text]
-        return float(reduced(reduction("mean"), values, "answers"))
+        return float(reduce_values(reduction("mean"), values, "answers"))
 
     def _one(self, references: list[list[str]], said: list[str]) -> float:
         from nltk.translate.bleu_score import (

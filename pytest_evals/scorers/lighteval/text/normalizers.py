@@ -27,7 +27,7 @@ __all__ = [
     "remove_braces",
     "remove_braces_and_strip",
     "remove_punc",
-    "resolved",
+    "resolve_normalizer",
     "without_articles",
     "without_punctuation",
 ]
@@ -141,7 +141,7 @@ NORMALIZERS: Registry[Normalizer] = Registry(
 """Name → normaliser, as a metric's arguments in a task file give it."""
 
 
-def resolved(normalizer: Normalizer | str | None) -> Normalizer | None:
+def resolve_normalizer(normalizer: Normalizer | str | None) -> Normalizer | None:
     """A normaliser given as a function or by its name.
 
     Raises:

@@ -168,7 +168,7 @@ def _span(text: str, *, prompt_to_repeat: str, n_start: int, n_end: int) -> bool
     return text.lower().split() == wanted
 
 
-OUTPUTS: Mapping[str, Callable[..., bool]] = {
+CUSTOM: Mapping[str, Callable[..., bool]] = {
     "custom:character_reverse": _reversed_characters,
     "custom:csv_city": _cities,
     "custom:csv_quotes": _quoted_cells,

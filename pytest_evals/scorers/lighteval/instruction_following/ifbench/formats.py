@@ -162,7 +162,7 @@ def _no_space(text: str) -> bool:
     return not any(map(str.isspace, text))
 
 
-FORMS: Mapping[str, Callable[..., bool]] = {
+FORMATS: Mapping[str, Callable[..., bool]] = {
     "format:emoji": _emojis,
     "format:line_indent": _stairs,
     "format:list": _listed,

@@ -149,7 +149,7 @@ def _longer(text: str, *, small_n: int) -> bool:
     return bool(lengths) and all(b == a + small_n for a, b in pairwise(lengths))
 
 
-WORDINGS: Mapping[str, Callable[..., bool]] = {
+WORDS: Mapping[str, Callable[..., bool]] = {
     "sentence:alliteration_increment": _more_alliteration,
     "sentence:increment": _longer,
     "sentence:keyword": _keyword_in,

@@ -10,9 +10,9 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError
 from pytest_evals.scorers.lighteval.repeats.sampling import (
     SamplingMetric,
-    check_whole,
-    number_of_answers,
-    one_gold,
+    check_count,
+    required_count,
+    single_reference,
 )
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
@@ -20,7 +20,7 @@ __all__ = ["AvgAtN", "MajAtN"]
 
 
 @dataclass(frozen=True)
-class _OfN(SamplingMetric):
+class _MetricAtN(SamplingMetric):
     """A metric of ``n`` answers."""
 
     required: ClassVar[tuple[str, ...]] = ("n",)
@@ -29,7 +29,7 @@ class _OfN(SamplingMetric):
     def __post_init__(self) -> None:
         """Check the number."""
         SamplingMetric.__post_init__(self)
-        check_whole("n", self.n)
+        check_count("n", self.n)
 
     def num_samples(self) -> int | None:
         """Answers that it needs."""
@@ -37,7 +37,7 @@ class _OfN(SamplingMetric):
 
 
 @dataclass(frozen=True)
-class AvgAtN(_OfN):
+class AvgAtN(_MetricAtN):
     """The mean score of ``n`` answers."""
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
@@ -46,7 +46,7 @@ class AvgAtN(_OfN):
         Raises:
             DocumentError: There are too few answers.
         """
-        n = number_of_answers("n", self.n, "avg@n")
+        n = required_count("n", self.n, "avg@n")
         if not self.published:
             scores = self.scores(doc, model_response, n)
         elif n > len(model_response.text):
@@ -57,7 +57,7 @@ class AvgAtN(_OfN):
 
 
 @dataclass(frozen=True)
-class MajAtN(_OfN):
+class MajAtN(_MetricAtN):
     """The score of the most frequent of ``n`` answers, the first one of equals."""
 
     def prepared_gold(self, text: str) -> str:
@@ -70,7 +70,9 @@ class MajAtN(_OfN):
         Raises:
             DocumentError: There are too few answers, or several references.
         """
-        gold = self.prepared_gold(one_gold(doc, "maj@n"))
-        answers = self.taken(model_response, number_of_answers("n", self.n, "maj@n"))
+        gold = self.prepared_gold(single_reference(doc, "maj@n"))
+        answers = self.first_answers(
+            model_response, required_count("n", self.n, "maj@n")
+        )
         majority = Counter(answers).most_common(1)[0][0]
         return self.score(replace(doc, choices=[gold], gold_index=0), majority)

@@ -14,9 +14,9 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.lighteval.repeats.sampling import (
     SamplingMetric,
-    check_whole,
-    number_of_answers,
-    one_gold,
+    check_count,
+    required_count,
+    single_reference,
 )
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
@@ -45,8 +45,8 @@ class PassAtK(SamplingMetric):
             EvalsError: ``k`` is above ``n``.
         """
         SamplingMetric.__post_init__(self)
-        check_whole("k", self.k)
-        check_whole("n", self.n)
+        check_count("k", self.k)
+        check_count("n", self.n)
         if self.k and self.n and self.k > self.n and not self.published:
             raise EvalsError(f"k={self.k} of n={self.n} answers cannot be drawn")
 
@@ -60,8 +60,8 @@ class PassAtK(SamplingMetric):
         Raises:
             DocumentError: There are too few answers, or several references.
         """
-        one_gold(doc, "pass@k")
-        k = number_of_answers("k", self.k, "pass@k")
+        single_reference(doc, "pass@k")
+        k = required_count("k", self.k, "pass@k")
         scores = self.scores(doc, model_response, self.n)
         self.check_number(len(scores), k)
         n = max(len(scores), self.n or 0)
@@ -99,9 +99,9 @@ class GPassAtK(SamplingMetric):
             EvalsError: One of them means nothing.
         """
         SamplingMetric.__post_init__(self)
-        check_whole("n", self.n)
+        check_count("n", self.n)
         for k in self.ks:
-            check_whole("k", k, needed=True)
+            check_count("k", k, needed=True)
             if self.n and k > self.n and not self.published:
                 raise EvalsError(f"k={k} of n={self.n} answers cannot be drawn")
         for share in self.thresholds or ():
@@ -129,8 +129,8 @@ class GPassAtK(SamplingMetric):
         Raises:
             DocumentError: There are too few answers, or several references.
         """
-        one_gold(doc, "G-Pass@k")
-        number_of_answers("k", max(self.ks, default=None), "G-Pass@k")
+        single_reference(doc, "G-Pass@k")
+        required_count("k", max(self.ks, default=None), "G-Pass@k")
         scores = self.scores(doc, model_response, self.n)
         self.check_number(len(scores), max(self.ks))
         n = max(len(scores), self.n or 0)
