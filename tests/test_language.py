@@ -27,8 +27,6 @@ CEILINGS: dict[str, int] = {
     "prompts messages": 4,
     "run docstrings": 48,
     "run messages": 5,
-    "scorers docstrings": 145,
-    "scorers messages": 11,
     "stats docstrings": 2,
     "store docstrings": 1,
 }

@@ -53,7 +53,7 @@ def with_checked_arguments(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:
-    what = f"no argument called {name!r}"
+    what = f"unknown argument {name!r}"
     if name in TaskOptions.__slots__:
         return f"{what}\n  fix: options=TaskOptions({name}=…)"
     return what + (did_you_mean(name, known) or f"; known: {', '.join(known)}")

@@ -95,7 +95,7 @@ class Selection:
             more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
             hint = f"; known: {', '.join(names[:_SHOWN])}{more}"
         raise OptionError(
-            f"--evals-tasks: no task, group or tag called {pattern!r}{hint}"
+            f"--evals-tasks: unknown task, group or tag {pattern!r}{hint}"
         )
 
 

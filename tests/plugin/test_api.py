@@ -522,7 +522,7 @@ def test_an_argument_of_another_type_is_named_with_what_is_expected(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"limit": 3}, "no argument called 'limit'\n  fix: options=TaskOptions(limit="),
+        ({"limit": 3}, "unknown argument 'limit'\n  fix: options=TaskOptions(limit="),
         ({"tasks": "evals", "model": "scripted:echo", "gate": []}, "mean 'gates'?"),
         ({"tasks": "evals"}, "evaluate(): missing a required argument: 'model'"),
     ],

@@ -130,7 +130,7 @@ def test_unknown_task_is_a_usage_error_with_the_nearest_name(suite):
     result = suite.run("--evals-tasks=quis", "evals")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["ERROR: --evals-tasks: no task, group or tag called 'quis'; did you mean *z'?"]
+        ["ERROR: --evals-tasks: unknown task, group or tag 'quis'; did you mean *z'?"]
     )
 
 

@@ -324,7 +324,7 @@ def test_a_name_that_nothing_has_is_a_usage_error(groups):
     result = groups.run("--evals-include-path=library", "--evals-tasks=bath")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["ERROR: --evals-tasks: no task, group or tag called 'bath'; did you mean *?"]
+        ["ERROR: --evals-tasks: unknown task, group or tag 'bath'; did you mean *?"]
     )
 
 

@@ -60,8 +60,7 @@ def test_what_an_ini_file_says_is_refused_with_its_place(suite):
     # What is found wrong after the files were read, too.
     tasks = place.format("evals_tasks", "--evals-tasks")
     assert told("evals_tasks = quis") == [
-        "ERROR: --evals-tasks: no task, group or tag called 'quis'; did you mean "
-        "'quiz'?",
+        "ERROR: --evals-tasks: unknown task, group or tag 'quis'; did you mean 'quiz'?",
         f"  --evals-tasks {tasks}",
     ]
     assert told("", "-o", "evals_stop=x") == [

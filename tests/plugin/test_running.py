@@ -295,7 +295,7 @@ def test_a_fixture_that_raises_shows_its_own_code_only(suite):
         ("--evals-gen-kwargs=max_gen_toks=abc", "*--evals-gen-kwargs: *max_gen_toks*"),
         ("--evals-limit=1.5", "ERROR: --evals-limit=1.5: expected a number of *"),
         ("--evals-gate=acc > lots", "*acc > lots*"),
-        ("--evals-gate=ac >= 0.5", "*no task has a metric called 'ac'*"),
+        ("--evals-gate=ac >= 0.5", "*unknown metric 'ac'*"),
         ("--evals-gate=quis/exact_match >= 0", "*no task called 'quis'*'quiz'?"),
     ],
 )

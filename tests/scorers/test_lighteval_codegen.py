@@ -74,12 +74,15 @@ def test_the_metric_is_the_share_of_answers_that_pass():
 @pytest.mark.parametrize(
     ("specific", "what"),
     [
-        ({}, "lists inputs and outputs of one length"),
-        ({"inputs": ["1"], "outputs": []}, "lists inputs and outputs of one length"),
-        ({"inputs": ["1"], "outputs": ["x"], "fn_name": "f"}, "results of f are JSON"),
+        ({}, "must be lists of equal length"),
+        ({"inputs": ["1"], "outputs": []}, "must be lists of equal length"),
+        (
+            {"inputs": ["1"], "outputs": ["x"], "fn_name": "f"},
+            "results of f must be JSON",
+        ),
     ],
 )
-def test_tests_that_say_nothing_are_no_wrong_answer(specific, what):
+def test_missing_or_invalid_test_cases_are_errors(specific, what):
     doc = Doc("q", [""], 0, specific=specific)
     with pytest.raises(DocumentError, match=what):
         CodegenMetric().compute(doc, ModelResponse(text=["```\nprint()\n```"]))

@@ -35,7 +35,7 @@ def load(tmp_path, monkeypatch):
     return load
 
 
-def told(load, text, *entries, **options):
+def error_message(load, text, *entries, **options):
     with pytest.raises(TaskFileError) as error:
         load(text, *entries, **options)
     return str(error.value)
@@ -105,11 +105,13 @@ def test_pmi_asks_after_the_unconditioned_query_of_the_entry(load):
         Loglikelihood("Answer:", " a"),
         Loglikelihood("Answer:", " bb"),
     )
-    said = told(load, CHOICE, "metric: acc_mutual_info", entry)
+    said = error_message(load, CHOICE, "metric: acc_mutual_info", entry)
     assert said.startswith("toy.yaml:7: ")
     assert "the same unconditioned_query, not '', 'Answer:'" in said
-    said = told(load, TEXT, "{metric: lighteval:f1_score, unconditioned_query: x}")
-    assert "for metrics with logprob_normalization: pmi" in said
+    said = error_message(
+        load, TEXT, "{metric: lighteval:f1_score, unconditioned_query: x}"
+    )
+    assert "requires a metric with logprob_normalization: pmi" in said
 
 
 def test_other_metrics_do_not_see_the_choices_without_the_question(load):
@@ -171,64 +173,66 @@ def _choices(*logprobs):
         (
             TEXT,
             "{metric: lighteval:exact_match, strip_string: true}",
-            "no argument called 'strip_string'; did you mean 'strip_strings'?",
+            "unknown argument 'strip_string'; did you mean 'strip_strings'?",
         ),
         (
             TEXT,
             "{metric: lighteval:exact_match, normalize_pred: helm}",
-            "no normaliser called 'helm'",
+            "no normalizer called 'helm'",
         ),
         (
             TEXT,
             "metric: lighteval:mrr",
-            "metric 'mrr' cannot be measured with output_type generate_until\n"
+            "metric 'mrr' cannot be computed with output_type generate_until\n"
             "  fix: output_type: multiple_choice",
         ),
         (
             TEXT,
             "{metric: lighteval:maj_at_n, n: 8}",
-            "metric 'maj@n:n=8' needs 8 answers to each prompt, and repeats is 1\n"
+            "metric 'maj@n:n=8' needs 8 responses per prompt, but repeats is 1\n"
             "  fix: repeats: 8",
         ),
         (TEXT, "metric: lighteval:pass_at_k", "metric 'pass@k' needs 'k'"),
         (
             TEXT,
             "{metric: lighteval:pass_at_k, k: 4, n: 2}",
-            "k=4 of n=2 answers cannot be drawn",
+            "k=4 must not be greater than n=2",
         ),
         (
             TEXT,
             "{metric: lighteval:bleu, lang: jp}",
-            "no lang called 'jp'",
+            "unknown lang 'jp'",
         ),
         (
             TEXT,
             "{metric: lighteval:drop, published: 1}",
-            "published is true or false, not 1",
+            "published must be true or false, not 1",
         ),
         (
             TEXT,
             "{metric: lighteval:f1_score, aggregation: mean}",
-            "metric 'f1' says itself how its values add up",
+            "metric 'f1' defines its own aggregation and direction",
         ),
     ],
 )
 def test_fault_in_an_entry_is_reported_with_its_line(load, text, entry, message):
-    said = told(load, text, entry)
+    said = error_message(load, text, entry)
     assert said.startswith("toy.yaml:5: ")
     assert message in said
 
 
 def test_two_metrics_with_one_number_are_distinguished_by_the_error(load):
     task = (TEXT, "metric: lighteval:f1_score", "metric: lighteval:drop")
-    assert "two metrics are called 'f1'" in told(load, *task)
+    assert "two metrics are named 'f1'; names must be unique" in error_message(
+        load, *task
+    )
 
 
 def test_missing_library_is_reported_before_any_document(load, monkeypatch):
     monkeypatch.setattr(
         "pytest_evals.scorers.lighteval.task_metric.find_spec", lambda name: None
     )
-    said = told(load, TEXT, "metric: lighteval:expr_gold_metric")
+    said = error_message(load, TEXT, "metric: lighteval:expr_gold_metric")
     assert "math-verify: pip install 'pytest-model-evals[metrics]'" in said
 
 
@@ -259,7 +263,7 @@ def test_function_may_be_added_up_in_another_way(load):
     task = load(TEXT, entry, metrics={"polite": polite})
     (metric,) = answered(task, (Response(text="please"),)).values()
     assert (metric.estimate.value, metric.higher_is_better) == (1, False)
-    said = told(
+    said = error_message(
         load,
         TEXT,
         "{metric: polite, aggregation: middle}",
@@ -275,8 +279,8 @@ def test_registered_object_takes_its_fields_as_arguments(load):
 
 
 def test_registered_thing_that_is_no_metric_is_refused(load):
-    said = told(load, TEXT, "metric: odd", metrics={"odd": len})
-    assert "'odd' is registered as a metric and is none" in said
+    said = error_message(load, TEXT, "metric: odd", metrics={"odd": len})
+    assert "'odd' is registered as a metric, but it is <built-in" in said
 
 
 def test_function_of_the_task_file_sees_document_and_answers(load, tmp_path):
@@ -297,8 +301,8 @@ def test_function_of_the_task_file_sees_document_and_answers(load, tmp_path):
 
 def test_field_of_a_registered_metric_that_has_another_type_is_refused(load):
     odd = CorpusLevelMetric("odd", [[]], SamplingMethod.GENERATIVE, polite, max)
-    said = told(load, TEXT, "metric: odd", metrics={"odd": odd})
-    assert "higher_is_better of 'odd' is True, False, None or a mapping" in said
+    said = error_message(load, TEXT, "metric: odd", metrics={"odd": odd})
+    assert "higher_is_better of 'odd' must be True, False, None or a mapping" in said
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
@@ -312,8 +316,8 @@ def test_every_metric_is_made_and_has_aggregations(name):
 
 def test_answers_are_executed_only_where_the_user_allows_it(load):
     entry = "metric: lighteval:lcb_codegen_metric"
-    said = told(load, TEXT, entry)
-    assert "'codegen_pass@1:16' executes what the model writes" in said
-    assert "fix: --evals-allow-unsafe-code runs it" in said
+    said = error_message(load, TEXT, entry)
+    assert "'codegen_pass@1:16' executes model output" in said
+    assert "fix: pass --evals-allow-unsafe-code to run it" in said
     task = load(TEXT, entry, allow_unsafe_code=True)
     assert [m.name for m in task.metrics] == ["codegen_pass@1:16"]

@@ -145,5 +145,5 @@ def test_model_that_is_not_there_is_one_error(tmp_path, folders):
             metric.compute(*asked(["a"], ["b"]))
     with pytest.raises(EvalsError, match="has 2 layers, and no 9"):
         TokenEncoder(folders["encoder"])("the cat", 9)
-    with pytest.raises(DocumentError, match="source text is wanted in a column 'text'"):
+    with pytest.raises(DocumentError, match="must contain the source text"):
         Faithfulness(model=folders["entailment"]).compute(*asked([""], ["a"]))

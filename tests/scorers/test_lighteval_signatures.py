@@ -176,6 +176,6 @@ def test_a_document_without_references_is_an_error_with_a_message(
         metric.compute(Doc("?", choices, gold_index), ModelResponse(text=["a"]))
 
 
-def test_corpus_metrics_of_texts_want_references_too():
+def test_corpus_metrics_of_texts_need_references_too():
     with pytest.raises(DocumentError, match="the document has no references"):
         GenerativePreparator().prepare(Doc("?", [], 0), ModelResponse(text=["a"]))

@@ -57,7 +57,7 @@ PAIRS = {
     r"\bout there\b": "in production",
 }
 """Pattern -> better wording."""
-FOREIGN = ("scorers/lighteval/texts/", "dialects/lighteval/official")
+FOREIGN = ("scorers/lighteval/judges/prompts", "dialects/lighteval/official")
 """Folders whose literals are data of benchmarks."""
 
 

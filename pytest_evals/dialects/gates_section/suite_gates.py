@@ -202,7 +202,7 @@ def _no_match(gate: Gate, tasks: Sequence[Task], names: Sequence[str]) -> str:
         did_you_mean(gate.metric, [*metrics, *RUN_METRICS])
         or f"; known: {', '.join(metrics)}"
     )
-    return f"no task has a metric called {gate.metric!r}{hint}"
+    return f"unknown metric {gate.metric!r}{hint}"
 
 
 def _load(path: Path) -> tuple[Gate, ...]:

@@ -346,7 +346,7 @@ def refuse_empty_selection(config: pytest.Config) -> None:
     wanted = config.stash[OPTIONS].tasks
     if wanted:
         names = ", ".join(map(repr, wanted))
-        text = f"--evals-tasks: no task, group or tag called {names}"
+        text = f"--evals-tasks: unknown task, group or tag {names}"
         raise with_place(config, pytest.UsageError(text))
 
 

@@ -1,1 +1,1 @@
-"""lighteval's metrics (0.13.0) under their names, and what own metrics are made of."""
+"""lighteval's metrics (0.13.0), and the classes for custom ones."""

@@ -1,5 +1,5 @@
-"""How a metric aggregates the values of all documents: by the mean, by one of our
-classes, or by a function of a task module."""
+"""Aggregation of a metric's values: the mean, a built-in class, or a function of a task
+module."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pytest_evals.scorers.lighteval.reductions import mean
 
 
 def aggregations_of(metric: Metric) -> Iterator[tuple[str, Aggregation]]:
-    """How each number of a metric is made, by name."""
+    """Yield the aggregation of each number of a metric."""
     for name, how in metric.get_corpus_aggregations().items():
         yield name, _aggregation(metric, name, how)
 
 
 def _aggregation(metric: Metric, name: str, how: Any) -> Aggregation:
-    home = getattr(how, "__self__", None)  # earlier releases name the object's method
+    home = getattr(how, "__self__", None)  # earlier releases pass a bound method
     how = home if isinstance(home, CorpusLevelComputation) else how
     made = getattr(how, "aggregation", None)
     if callable(made):
@@ -35,7 +35,7 @@ def _aggregation(metric: Metric, name: str, how: Any) -> Aggregation:
 
 
 def _is_library_mean(how: Any) -> bool:
-    """Whether a function is known to be the mean before there are values to try."""
+    """Return whether a function is a well-known mean."""
     module = getattr(how, "__module__", "").partition(".")[0]
     named = getattr(how, "__name__", "")
     return (module, named) in (
@@ -46,8 +46,8 @@ def _is_library_mean(how: Any) -> bool:
 
 
 def _named(metric: Metric, name: str, how: Any) -> Callable[[Sequence[Any]], Any]:
-    """The function of a task module; what a preparator kept has the names that
-    lighteval gives its parts, also after it was sent between processes."""
+    """Return the function of a task module. It gets prepared values with lighteval's
+    field names, even if they were sent between processes."""
     is_object = callable(getattr(how, "compute_corpus", None))
     function = how.compute_corpus if is_object else how
     prepare = metric.sample_level_fn

@@ -1,8 +1,8 @@
-"""The adapter between a metric that calls judges in its ``compute`` and a dialogue.
+"""Adapter between a metric that calls judges in its ``compute`` and a dialogue.
 
-The metric runs with the replies that are known. When it needs another one it is broken
-off, see :mod:`.judges.judge_lm`; its requests are yielded, and it runs again. So it
-depends on nothing but its document and the replies.
+The metric runs with the available replies. If it needs another one, it is interrupted
+(see :mod:`.judges.judge_lm`), its requests are yielded, and it runs again. It must
+therefore depend only on its document and the replies.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pytest_evals.scorers.lighteval.judges.judge_lm import JudgeQuestion
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.task_metric import TaskMetric
 
-_SESSIONS = "judge"
+_SESSION_JUDGE = "judge"
 """The name of the session's judge in ``Ask.model``."""
 
 
 class JudgedMetric(NamedTuple):
-    """A metric, and the document and response that it measures."""
+    """A metric with a document and its response."""
 
     metric: TaskMetric
     doc: Doc
@@ -31,18 +31,18 @@ class JudgedMetric(NamedTuple):
 
 
 def judge_models(metrics: Iterable[TaskMetric]) -> Mapping[str, ModelSource]:
-    """The judges of metrics, by their names in ``Ask.model``."""
+    """Return the judges of metrics, by their names in ``Ask.model``."""
     sources = [judge.source for metric in metrics for judge in metric.judges]
-    return {source or _SESSIONS: source or JUDGE for source in sources}
+    return {source or _SESSION_JUDGE: source or JUDGE for source in sources}
 
 
 def judge_dialogues(parts: Sequence[JudgedMetric]) -> Dialogue[list[ModelResponse]]:
-    """:func:`judge_dialogue` of several metrics, always in the same order."""
+    """Run :func:`judge_dialogue` for several metrics, always in the same order."""
     return together([judge_dialogue(part) for part in parts])
 
 
 def _ask(question: JudgeQuestion) -> Ask:
-    return Ask(question.model or _SESSIONS, question.request)
+    return Ask(question.model or _SESSION_JUDGE, question.request)
 
 
 def _text(response: Response) -> str:
@@ -54,22 +54,22 @@ def judge_dialogue(
     ask: Callable[[JudgeQuestion], Ask] = _ask,
     read: Callable[[Response], str] = _text,
 ) -> Dialogue[ModelResponse]:
-    """Ask the judges of a metric; the result is its response with their replies.
+    """Query the judges of a metric; return the response with their replies.
 
     Args:
-        part: The metric, with what it measures.
-        ask: Makes a request of a question.
-        read: Reads a reply.
+        part: The metric, document and response.
+        ask: Converts a question to a request.
+        read: Extracts the text of a reply.
 
     Raises:
-        DocumentError: A judge gave no answer, or the metric cannot measure.
+        DocumentError: A judge request failed, or the document cannot be scored.
     """
     metric, doc, response = part
     replies: tuple[str, ...] = ()
     while True:
-        heard = replace(response, judge_replies={metric.names[0]: replies})
-        questions = metric.pending_questions(doc, heard)
+        judged = replace(response, judge_replies={metric.names[0]: replies})
+        questions = metric.pending_questions(doc, judged)
         if not questions:
-            return heard
+            return judged
         responses = yield [ask(question) for question in questions]
         replies += tuple(map(read, responses))

@@ -1,5 +1,5 @@
-"""Functions of earlier releases of lighteval, which take answers and references by name
-instead of document and response: how to call them, and how to be called like them."""
+"""Compatibility with earlier releases of lighteval, whose functions have arguments such
+as ``golds`` and ``predictions`` instead of a document and a response."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _OLD: Mapping[str, Callable[[Doc, ModelResponse], Any]] = {
     "target_tokens": lambda doc, made: list(made.output_tokens),
     "unconditioned_logprob": lambda doc, made: made.unconditioned_logprobs,
 }
-"""Argument → what it was."""
+"""Argument → its value."""
 
 
 def legacy_call_arguments(
     function: Any, doc: Doc, response: ModelResponse
 ) -> dict[str, Any] | None:
-    """What a function of an earlier release is called with, by name; ``None`` for a
-    function of document and answers."""
+    """Return the arguments of a function of an earlier release; ``None`` for a function
+    of document and response."""
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -48,7 +48,7 @@ def legacy_call_arguments(
     if takes_all and not names & {"docs", "responses"}:
         unnamed = set(_OLD) - names - {"docs", "responses"}
         if not doc.choices:
-            unnamed.discard("golds")  # nobody asks for references that are not there
+            unnamed.discard("golds")  # references are optional here
         given |= {name: _OLD[name](doc, response) for name in unnamed}
     return given
 
@@ -62,21 +62,21 @@ _READ: Mapping[str, str] = {
     "target_tokens": "output_tokens",
     "unconditioned_logprob": "unconditioned_logprobs",
 }
-"""Argument → the field of a response that it was."""
+"""Argument → field of a response."""
 
 
 def legacy_inputs(
     first: Any, second: Any, named: Mapping[str, Any]
 ) -> tuple[Doc, ModelResponse]:
-    """The document and the answers that arguments of an earlier release describe.
+    """Convert arguments of an earlier release to a document and a response.
 
     Args:
-        first: The first argument, if it has no name: references, or a document.
+        first: The first positional argument: references, or a document.
         second: The second one: predictions, or a response.
-        named: The others. Unknown ones have no effect, as in earlier releases.
+        named: Keyword arguments. Unknown ones are ignored, as in earlier releases.
 
     Raises:
-        TypeError: They describe no answers.
+        TypeError: The arguments describe no response.
     """
     given = dict(named)
     if isinstance(first, list | tuple) and isinstance(second, list | tuple):
@@ -86,7 +86,7 @@ def legacy_inputs(
     read = {_READ[name]: given[name] for name in _READ if given.get(name) is not None}
     if second is None and not read:
         raise TypeError(
-            "compute() takes doc and model_response, or the arguments of earlier "
+            "compute() expects doc and model_response, or the arguments of earlier "
             f"releases such as golds and predictions, not {', '.join(given) or 'none'}"
         )
     response = ModelResponse(**read) if second is None else second
@@ -94,12 +94,12 @@ def legacy_inputs(
 
 
 def _legacy_document(doc: Doc | None, given: Mapping[str, Any], n: int) -> Doc:
-    """A document with the references or right choices that arguments name.
+    """Return a document with the references or correct choices of the arguments.
 
     Args:
-        doc: The document that they were named for, if it is known.
+        doc: The document, if known.
         given: The arguments.
-        n: Number of choices if no document has choices.
+        n: Number of choices, if there is no document.
     """
     if doc is None:
         doc = Doc(query="", choices=[""] * n, gold_index=list(range(n)))

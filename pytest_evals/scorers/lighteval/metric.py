@@ -1,4 +1,4 @@
-"""Metrics: a function of a document and its answers, and one of all documents.
+"""Metric classes: a function of one document, and an aggregation of all documents.
 
 The classes, their fields and their order are lighteval's (0.13.0,
 ``metrics/utils/metric_utils.py``), so that metrics written for it work here. Unlike
@@ -38,38 +38,38 @@ __all__ = [
 
 
 Libraries = tuple[tuple[str, str, str], ...]
-"""Lazy imports of a computation, in its attribute ``libraries``: module, library and
-our extra. Missing ones are reported before any request is sent."""
+"""Lazy imports, in the attribute ``libraries`` of a computation: module, library and
+extra. Missing ones are reported before any request is sent."""
 
 
 class SamplingMethod(StrEnum):
-    """Kind of requests that a metric needs."""
+    """Type of requests that a metric needs."""
 
     GENERATIVE = "GENERATIVE"
-    """Generated texts."""
+    """Text generation."""
     LOGPROBS = "LOGPROBS"
-    """A log-probability of each choice."""
+    """The log-probability of each choice."""
     PERPLEXITY = "PERPLEXITY"
     """The log-probability of a full text."""
 
 
 class SampleLevelComputation:
-    """One document's value, or several by name. Our own classes define ``measure``;
-    other people's, as in lighteval, ``compute``."""
+    """Computes one value of a document, or several by name. Built-in classes define
+    ``measure``; custom ones define ``compute``, as in lighteval."""
 
     def compute(self, doc: Any = None, model_response: Any = None, **more: Any) -> Any:
-        """The value of a document, which earlier releases describe by arguments such as
-        ``golds`` and ``predictions``.
+        """Compute the value of a document, given as such or by the arguments of earlier
+        releases, such as ``golds`` and ``predictions``.
 
         Raises:
-            TypeError: The arguments are neither.
+            TypeError: The arguments describe no responses.
         """
         if isinstance(doc, Doc) and model_response is not None:
             return self.measure(doc, model_response)
         return self.measure(*legacy_inputs(doc, model_response, more))
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> Any:
-        """The value of a document."""
+        """Compute the value of a document."""
         raise NotImplementedError
 
 
@@ -77,7 +77,7 @@ class Preparator:
     """Extracts the values of one document for a corpus metric."""
 
     def prepare(self, doc: Doc, model_response: ModelResponse, **more: Any) -> Any:
-        """A pair of values for the reference and the model's answer."""
+        """Return a pair of values, of the reference and of the answer."""
         raise NotImplementedError
 
 
@@ -85,36 +85,36 @@ class CorpusLevelComputation:
     """Computes one number from the values of all documents."""
 
     def __str__(self) -> str:
-        """Class and arguments, as lighteval's tables show them."""
+        """Return class and arguments in the format of lighteval's tables."""
         names = [name for name in arguments_of(self) if name != "published"]
-        values = (f"{name}={_shown(getattr(self, name))}" for name in names)
+        values = (f"{name}={_formatted(getattr(self, name))}" for name in names)
         return f"{type(self).__name__}({', '.join(values)})"
 
     def compute_corpus(self, items: Sequence[Any]) -> Any:
-        """The number."""
+        """Compute the number."""
         raise NotImplementedError
 
     def compute(self, items: Sequence[Any]) -> Any:
-        """Alias from earlier releases."""
+        """Alias of ``compute_corpus`` from earlier releases."""
         return self.compute_corpus(items)
 
 
 @dataclass
 class Metric:
-    """One or several numbers of a task.
+    """A metric with one number or several.
 
-    Not frozen, because subclasses in task modules set their fields.
+    Not frozen, because subclasses in task modules set its fields.
 
     Args:
-        metric_name: Its name; names, where several are computed together.
-        higher_is_better: Direction; by name, where there are several.
-        category: What it needs of the model.
-        sample_level_fn: A function of ``doc`` and ``model_response``; or an object with
-            ``compute``, or with ``prepare`` for a metric of the whole corpus.
-        corpus_level_fn: A function of the documents' values, in their order; or an
-            object with ``compute_corpus``; by name, where they differ.
+        metric_name: Name, or a list of names.
+        higher_is_better: Direction; a mapping for several names.
+        category: Type of requests.
+        sample_level_fn: Function of ``doc`` and ``model_response``; or an object with
+            ``compute``, or with ``prepare`` for a corpus metric.
+        corpus_level_fn: Function of the documents' values, in order; or an object with
+            ``compute_corpus``; a mapping if names have different ones.
         batched_compute: Accepted for compatibility; documents are scored one by one.
-        use_case: From earlier releases; ignored.
+        use_case: Argument of earlier releases; ignored.
     """
 
     metric_name: Any
@@ -134,13 +134,14 @@ class Metric:
 
     @property
     def value(self) -> Metric:
-        """The metric itself, like a member of lighteval's enumeration."""
+        """Return the metric, like a member of lighteval's enumeration."""
         return self
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its numbers; where those of ``corpus_level_fn`` are all others,
-        as in some of lighteval's own tasks, these are the ones that are computed."""
+        """Return the names of its numbers."""
+        # In some of lighteval's tasks, the names of corpus_level_fn are all different
+        # from metric_name; those are the ones that lighteval computes.
         given, how = self.metric_name, self.corpus_level_fn
         if isinstance(given, str):
             return (given,)
@@ -149,29 +150,29 @@ class Metric:
         return tuple(given)
 
     def get_corpus_aggregations(self) -> dict[str, Any]:
-        """How each of its numbers is made, by name."""
+        """Return the aggregation of each number."""
         how = self.corpus_level_fn
         if isinstance(how, Mapping):
             return {name: how[name] for name in self.names}
         return dict.fromkeys(self.names, how)
 
     def direction(self, name: str) -> bool | None:
-        """Whether higher is better."""
+        """Return whether higher is better; ``None`` if unknown."""
         given = self.higher_is_better
         return given.get(name) if isinstance(given, Mapping) else given
 
     def num_samples(self) -> int | None:
-        """Number of answers to each prompt; ``None`` for any number."""
+        """Return the number of responses that it needs per prompt; ``None`` for any."""
         count = getattr(self.sample_level_fn, "num_samples", None)
         return count() if callable(count) else None
 
     def compute_sample(
         self, doc: Doc, model_response: ModelResponse, **more: Any
     ) -> dict[str, Any]:
-        """The document's values by name.
+        """Compute the document's values by name.
 
         Raises:
-            DocumentError: The computation fails or returns invalid names.
+            DocumentError: The computation fails or returns an invalid value.
         """
         value = call_computation(self.sample_level_fn, doc, model_response, more)
         if isinstance(self.metric_name, str):
@@ -179,11 +180,13 @@ class Metric:
                 (value,) = value.values()
             return {self.metric_name: value}
         if not isinstance(value, Mapping):
-            raise DocumentError(f"values by name are wanted, not {value!r:.200}")
+            raise DocumentError(
+                f"expected a mapping of names to values, got {value!r:.200}"
+            )
         return {str(name): value[name] for name in value}
 
     def __call__(self, sample_params: Mapping[str, Any] | None = None) -> Metric:
-        """The metric with other arguments, which become part of its name.
+        """Return the metric with other arguments, which become part of its name.
 
         Raises:
             EvalsError: An argument or its value is invalid.
@@ -194,8 +197,8 @@ class Metric:
         return self.renamed(params).with_arguments(params)
 
     def with_arguments(self, params: Mapping[str, Any]) -> Metric:
-        """The metric with other arguments and the same name, unless its names depend on
-        its arguments.
+        """Return the metric with other arguments; its name changes only if the
+        computation derives it from its arguments.
 
         Raises:
             EvalsError: An argument or its value is invalid.
@@ -213,14 +216,14 @@ class Metric:
         return replace(
             self,
             metric_name=names,
-            higher_is_better=_one_value(self.higher_is_better),
-            corpus_level_fn=_one_value(self.corpus_level_fn),
+            higher_is_better=_first_value(self.higher_is_better),
+            corpus_level_fn=_first_value(self.corpus_level_fn),
             sample_level_fn=made,
         )
 
     def renamed(self, params: Mapping[str, Any]) -> Metric:
-        """The metric with its arguments in its names: ``pass@k:k=1&n=16``."""
-        tail = "&".join(f"{key}={_shown(value)}" for key, value in params.items())
+        """Return the metric with its arguments in its names: ``pass@k:k=1&n=16``."""
+        tail = "&".join(f"{key}={_formatted(value)}" for key, value in params.items())
 
         def new(name: str) -> str:
             return f"{name}:{tail}"
@@ -238,31 +241,31 @@ class Metric:
 
 @dataclass
 class SampleLevelMetric(Metric):
-    """A metric of each document, which is then aggregated."""
+    """A metric computed per document and aggregated."""
 
 
 @dataclass
 class CorpusLevelMetric(Metric):
-    """A metric of all documents together."""
+    """A metric computed over all documents."""
 
 
 @dataclass
 class MetricGrouping(Metric):
-    """Several metrics that are computed together."""
+    """Several metrics computed together."""
 
 
 @dataclass
 class SampleLevelMetricGrouping(MetricGrouping):
-    """Several metrics of each document."""
+    """Several metrics computed together per document."""
 
 
 @dataclass
 class CorpusLevelMetricGrouping(MetricGrouping):
-    """Several metrics of all documents together."""
+    """Several metrics computed together over all documents."""
 
 
 class _RenamedComputation:
-    """A computation whose values have other names."""
+    """A computation with renamed values."""
 
     def __init__(self, computation: Any, new: Callable[[str], str]) -> None:
         self.computation, self.new = computation, new
@@ -278,7 +281,7 @@ class _RenamedComputation:
 
 
 def arguments_of(computation: Any) -> tuple[str, ...]:
-    """The names of the arguments that a computation was made with."""
+    """Return the names of a computation's arguments."""
     if isinstance(computation, _RenamedComputation):
         return arguments_of(computation.computation)
     if is_dataclass(computation):
@@ -287,7 +290,7 @@ def arguments_of(computation: Any) -> tuple[str, ...]:
 
 
 def _own_arguments(corpus: Any, sample: Any) -> tuple[str, ...]:
-    """Arguments that only the function of the whole corpus has."""
+    """Return the arguments of the aggregation that the computation does not have."""
     if not is_dataclass(corpus) or isinstance(corpus, type):
         return ()
     known = arguments_of(sample)
@@ -304,14 +307,14 @@ def call_computation(
     response: ModelResponse,
     more: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Call a computation or function of any supported release.
+    """Call a computation with the arguments of its release of lighteval.
 
     Args:
         function: A function of ``doc`` and ``model_response``, an object with
             ``compute`` or ``prepare``, or either with the arguments of an earlier
             release.
         doc: The document.
-        response: The answers to it.
+        response: The responses.
         more: Further arguments of an object's method.
     """
     for name in ("compute", "prepare"):
@@ -320,7 +323,7 @@ def call_computation(
             old = legacy_call_arguments(method, doc, response)
             if old is not None:
                 made = method(**old)
-                # Metrics of a batch are called with one document at a time.
+                # Batched metrics get one document at a time.
                 return made[0] if "docs" in old and isinstance(made, list) else made
             return method(doc=doc, model_response=response, **(more or {}))
     old = legacy_call_arguments(function, doc, response)
@@ -336,12 +339,12 @@ def _with_parameters(computation: Any, params: Mapping[str, Any]) -> Any:
     known = arguments_of(computation)
     other_names = getattr(computation, "other_names", {})
     params = {other_names.get(key, key): params[key] for key in params}
-    params = _one_normalizer(params, known)
+    params = _merge_normalizers(params, known)
     for key in params:
         if key not in known:
             listed = ", ".join(known) or "none"
-            hint = did_you_mean(str(key), known) or f"; it takes {listed}"
-            raise EvalsError(f"no argument called {key!r}{hint}")
+            hint = did_you_mean(str(key), known) or f"; known: {listed}"
+            raise EvalsError(f"unknown argument {key!r}{hint}")
     if is_dataclass(computation) and not isinstance(computation, type):
         return replace(computation, **params)
     from copy import copy
@@ -352,9 +355,11 @@ def _with_parameters(computation: Any, params: Mapping[str, Any]) -> Any:
     return made
 
 
-def _one_normalizer(params: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:
-    """``normalize`` for both of its names in earlier releases, where they agree: it
-    goes for references and answers."""
+def _merge_normalizers(
+    params: Mapping[str, Any], known: Sequence[str]
+) -> dict[str, Any]:
+    """Replace ``normalize_gold`` and ``normalize_pred`` of earlier releases by
+    ``normalize``, if they are equal."""
     rest, old = dict(params), ("normalize_gold", "normalize_pred")
     agree = params.get(old[0]) is not None and params.get(old[0]) is params.get(old[1])
     if agree and "normalize" in known and old[0] not in known:
@@ -363,8 +368,8 @@ def _one_normalizer(params: Mapping[str, Any], known: Sequence[str]) -> dict[str
     return rest
 
 
-def _one_value(given: Any) -> Any:
-    """The value that all names share."""
+def _first_value(given: Any) -> Any:
+    """Return the first value of a mapping, else the value."""
     return next(iter(given.values())) if isinstance(given, Mapping) else given
 
 
@@ -374,8 +379,8 @@ def _with_keys(given: Any, new: Callable[[str], str]) -> Any:
     return {new(name): value for name, value in given.items()}
 
 
-def _shown(value: Any) -> str:
-    """The value as a string, without memory addresses of functions."""
+def _formatted(value: Any) -> str:
+    """Format a value, without memory addresses of functions."""
     if callable(value) and hasattr(value, "__name__"):
         return str(value.__name__)
     return str(value)

@@ -1,4 +1,4 @@
-"""A metric of a task file: lighteval's, by name, or one's own."""
+"""Metrics in task files: lighteval's, by name, and custom ones."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from pytest_evals.scorers.lighteval.task_metric import REQUIRED_METHOD, TaskMetr
 
 
 def lighteval_metric(name: str, arguments: Mapping[str, Any]) -> TaskMetric:
-    """A metric of lighteval's.
+    """Return a metric of lighteval.
 
     Args:
-        name: Its name there, with or without the prefix.
-        arguments: What it is made with. ``published: true`` computes it as lighteval
-            does also where that is a mistake.
+        name: Name in lighteval, with or without the prefix.
+        arguments: Its arguments. ``published: true`` reproduces lighteval's bugs.
 
     Raises:
-        UnknownNameError: lighteval has no such metric.
-        EvalsError: The metric has no such argument, or not such a value.
+        UnknownNameError: The metric does not exist.
+        EvalsError: An argument is unknown or invalid.
     """
     from pytest_evals.scorers.lighteval.catalogue.names import CATALOGUE, PUBLISHED
 
@@ -38,18 +37,17 @@ def lighteval_metric(name: str, arguments: Mapping[str, Any]) -> TaskMetric:
 def own_metric(
     name: str, given: Any, output_type: str, arguments: Mapping[str, Any]
 ) -> TaskMetric | None:
-    """A metric of the user's: an object of :mod:`.metric`, or a function of ``doc`` and
+    """Return a custom metric: an object of :mod:`.metric`, or a function of ``doc`` and
     ``response``; ``None`` for anything else.
 
     Args:
         name: Its name, if it is a function.
-        given: What the user's module has.
-        output_type: The task's.
-        arguments: What it is made with.
+        given: The user's object.
+        output_type: The task's output type.
+        arguments: Its arguments.
 
     Raises:
-        EvalsError: The metric has no such argument, or not such a value; or a field of
-            it has another type.
+        EvalsError: An argument is unknown or invalid, or a field has an invalid type.
     """
     made = given
     if not isinstance(given, Metric):
@@ -62,13 +60,14 @@ def own_metric(
 
 
 def _with_arguments(metric: Metric, params: dict[str, Any]) -> TaskMetric:
-    """The metric with the keys that all entries share."""
+    """Return the metric with its arguments and the keys that all entries have."""
     tags = REASONING_TAGS if _flag(params, "remove_reasoning_tags") else ()
     query = params.pop("unconditioned_query", None)
     made = TaskMetric(metric(params), tags, query or "")
     if query is not None and not (isinstance(query, str) and made.needs_unconditioned):
         raise EvalsError(
-            "unconditioned_query is a text, for metrics with logprob_normalization: pmi"
+            "unconditioned_query must be a string, and requires a metric with "
+            "logprob_normalization: pmi"
         )
     return made
 
@@ -76,7 +75,7 @@ def _with_arguments(metric: Metric, params: dict[str, Any]) -> TaskMetric:
 def _flag(params: dict[str, Any], name: str) -> bool:
     given = params.pop(name, False)
     if not isinstance(given, bool):
-        raise EvalsError(f"{name} is true or false, not {given!r}")
+        raise EvalsError(f"{name} must be true or false, not {given!r}")
     return given
 
 

@@ -1,5 +1,4 @@
-"""From the values of several references or answers to the document's: by name or by a
-function of the user's."""
+"""Reductions of the values of several references or answers to one value."""
 
 from __future__ import annotations
 
@@ -11,11 +10,11 @@ from pytest_evals.errors import DocumentError, EvalsError, did_you_mean
 from pytest_evals.stats import averages
 
 Reduction = Callable[[Any], float]
-"""Several numbers to one."""
+"""Function from several numbers to one."""
 
 
 def mean(values: Sequence[float]) -> float:
-    """The mean; NaN of no values, as NumPy's."""
+    """Return the mean; NaN for no values, like NumPy."""
     return averages.mean(values) if len(values) else math.nan
 
 
@@ -23,31 +22,31 @@ _NAMES: Mapping[str, Reduction] = {"max": max, "mean": mean, "min": min, "sum": 
 
 
 def reduction(given: Reduction | str | None, default: str = "max") -> Reduction:
-    """A reduction given as a function or by its name.
+    """Return a reduction given as a function or by name.
 
     Raises:
-        EvalsError: None has that name.
+        EvalsError: The name is unknown.
     """
     if given is not None and not isinstance(given, str):
         return given
     name = given or default
     if name not in _NAMES:
         hint = did_you_mean(name, list(_NAMES)) or f"; known: {', '.join(_NAMES)}"
-        raise EvalsError(f"no aggregation_function called {name!r}{hint}")
+        raise EvalsError(f"unknown aggregation_function {name!r}{hint}")
     return _NAMES[name]
 
 
 def reduce_values(function: Reduction, values: Sequence[float], of: str) -> float:
-    """One number of several.
+    """Reduce values to one number.
 
     Args:
-        function: How.
-        values: The numbers.
-        of: What they are of, for messages.
+        function: The reduction.
+        values: The values.
+        of: Noun for the error message, such as ``answers``.
 
     Raises:
-        DocumentError: There is none.
+        DocumentError: The list of values is empty.
     """
     if not values:
-        raise DocumentError(f"there are no {of} to compare")
+        raise DocumentError(f"the document has no {of}")
     return function(values)

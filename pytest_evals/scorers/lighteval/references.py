@@ -1,4 +1,4 @@
-"""The references that a generated answer is compared with."""
+"""References that generated answers are compared with."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pytest_evals.errors import DocumentError
 
 
 def references(doc: Doc) -> list[str]:
-    """The references of a document, at least one.
+    """Return the references of a document, at least one.
 
     Raises:
-        DocumentError: It has none, or one of them is not a string.
+        DocumentError: References are missing, or not strings.
     """
     if not doc.choices:
         raise DocumentError("the document has no references: choices is empty")

@@ -1,4 +1,4 @@
-"""What a metric sees of a model's answers: lighteval's ``ModelResponse`` (0.13.0)."""
+"""Responses of a model to a document: lighteval's ``ModelResponse`` (0.13.0)."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ __all__ = ["ModelResponse", "response_of"]
 
 @dataclass(slots=True, kw_only=True)
 class ModelResponse:
-    """The answers to all requests of one document.
+    """The responses to all requests of one document.
 
-    Not frozen, since metrics of other people may be handed one that they make up.
+    Not frozen, because custom metrics may modify it.
 
     Args:
-        input: The prompt, where a metric wants to show it.
-        input_tokens: Its tokens.
-        text: Generated texts, one a sample.
-        output_tokens: Tokens of each text, or of each choice. Engines that count tokens
-            and do not keep them give ranges of that length.
-        text_post_processed: The texts without reasoning; ``None`` where nothing was
-            taken out.
-        reasonings: What the model thought, one a sample.
-        logprobs: Nats: one a choice, or one of the whole text.
-        argmax_logits_eq_gold: Whether greedy decoding gives the choice, one a choice.
-        logits: Not given by our models.
-        unconditioned_logprobs: Nats of each choice after the document's
+        input: The prompt.
+        input_tokens: Tokens of the prompt.
+        text: Generated texts, one per sample.
+        output_tokens: Tokens of each text or choice; ranges of the same length if only
+            their number is known.
+        text_post_processed: The texts without reasoning; ``None`` if nothing was
+            removed.
+        reasonings: Reasoning, one per sample.
+        logprobs: Log-probabilities in nats, of each choice or of the whole text.
+        argmax_logits_eq_gold: For each choice, whether greedy decoding generates it.
+        logits: Never set by the built-in models.
+        unconditioned_logprobs: Log-probability of each choice after the document's
             ``unconditioned_query``; ``None`` if not requested.
-        truncated_tokens_count: Tokens that did not fit into the model.
-        padded_tokens_count: Always 0 here.
-        judge_replies: Name of a metric → what judges have replied to it, in order.
+        truncated_tokens_count: Number of truncated tokens.
+        padded_tokens_count: Always 0.
+        judge_replies: Name of a metric → replies of its judges, in order.
     """
 
     input: Any = None
@@ -52,7 +52,7 @@ class ModelResponse:
 
     @property
     def final_text(self) -> list[str]:
-        """The texts that are scored: without reasoning, where that was taken out."""
+        """Return the texts to score, without reasoning if it was removed."""
         if self.text_post_processed is not None:
             return list(self.text_post_processed)
         return list(self.text)
@@ -64,16 +64,16 @@ def response_of(
     everything: Sequence[Sequence[Any]] | None = None,
     n_tokens: Sequence[int] = (),
 ) -> ModelResponse:
-    """What metrics see of the answers to a document.
+    """Return the responses to a document's requests for metrics.
 
     Args:
-        output_type: The task's.
-        filtered: What a pipeline left of the responses, one a request.
-        everything: All responses to each request, where nobody filtered them.
-        n_tokens: How many tokens the first response to each request has.
+        output_type: The task's output type.
+        filtered: Output of the filter pipeline, one per request.
+        everything: All responses to each request, if unfiltered.
+        n_tokens: Number of tokens of the first response to each request.
 
     Raises:
-        DocumentError: The pipeline left something that is no answer.
+        DocumentError: The filter pipeline returned values of a wrong type.
     """
     tokens = [range(n) for n in n_tokens]
     if output_type == "generate_until":
@@ -83,7 +83,7 @@ def response_of(
         return ModelResponse(logprobs=list(filtered), output_tokens=tokens)
     if not all(isinstance(one, list | tuple) and len(one) == 2 for one in filtered):
         raise DocumentError(
-            "the filter pipeline must leave (log-probability, greedy) pairs, got "
+            "the filter pipeline must return (log-probability, greedy) pairs, got "
             f"{filtered!r:.200}"
         )
     return ModelResponse(
@@ -98,7 +98,7 @@ def _texts(given: Any) -> list[str]:
     for text in texts:
         if not isinstance(text, str):
             raise DocumentError(
-                f"the filter pipeline must leave texts, got {text!r:.200}; give its "
-                "last step a fallback"
+                f"the filter pipeline must return strings, got {text!r:.200}; add a "
+                "fallback to its last step"
             )
     return texts

@@ -1,5 +1,5 @@
-"""A metric as a task uses it: its requirements, the values of one document, and their
-aggregation; :mod:`pytest_evals.dialects.lm_eval.scoring.scorer` calls it.
+"""A metric in a task: its requirements, the values of a document, and their
+aggregation. Called by :mod:`pytest_evals.dialects.lm_eval.scoring.scorer`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from pytest_evals.scorers.user_aggregation import Decides, PrefersOnes, estimate
 from pytest_evals.scorers.user_code import UserCode
 
 ITERATIONS = 1000
-"""Replicates of the bootstrap, lighteval's default."""
+"""Bootstrap resamples, lighteval's default."""
 
 
 REQUIRED_METHOD = {
@@ -60,17 +60,19 @@ _FIX = {
 }
 
 
-_UNSAFE = "--evals-allow-unsafe-code runs it, on this machine and with your rights"
+_UNSAFE = (
+    "pass --evals-allow-unsafe-code to run it on this machine, with your permissions"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskMetric:
-    """A metric as a task uses it.
+    """A metric in a task.
 
     Args:
         metric: The metric.
-        reasoning_tags: Start and end tags; what is between them is removed from the
-            answers.
+        reasoning_tags: Start and end tags; the text between them is removed from
+            responses.
         unconditioned_query: Prompt for scoring choices without the question.
     """
 
@@ -80,12 +82,12 @@ class TaskMetric:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its numbers."""
+        """Return the names of its numbers."""
         return self.metric.names
 
     @property
     def needs_unconditioned(self) -> bool:
-        """Whether choices are also scored without the question."""
+        """Return whether choices are also scored without the question."""
         return bool(getattr(self.metric.sample_level_fn, "needs_unconditioned", False))
 
     def with_aggregation(
@@ -105,7 +107,7 @@ class TaskMetric:
         metric = self.metric
         if not inspect.isroutine(metric.sample_level_fn) or type(metric) is not Metric:
             raise EvalsError(
-                f"metric {self.names[0]!r} says itself how its values add up"
+                f"metric {self.names[0]!r} defines its own aggregation and direction"
             )
         if aggregation is not None:
             metric = replace(metric, corpus_level_fn=aggregation)
@@ -117,26 +119,26 @@ class TaskMetric:
         """Check that the metric can score the documents of a task.
 
         Args:
-            output_type: The task's.
-            repeats: Answers to each prompt.
+            output_type: The task's output type.
+            repeats: Responses per prompt.
             may_execute: As in :meth:`check_requirements`.
 
         Raises:
-            EvalsError: The output type does not fit, or the metric needs more answers
-                or an argument.
+            EvalsError: The output type is not supported, or the metric needs more
+                responses or an argument.
             MissingExtraError: It needs a library that is not installed.
         """
         metric, shown = self.metric, repr(self.names[0])
         if metric.category != REQUIRED_METHOD.get(output_type):
             raise EvalsError(
-                f"metric {shown} cannot be measured with output_type {output_type}\n"
+                f"metric {shown} cannot be computed with output_type {output_type}\n"
                 f"  fix: output_type: {_FIX[metric.category]}"
             )
-        wanted = metric.num_samples()
-        if wanted is not None and wanted > repeats:
+        needed = metric.num_samples()
+        if needed is not None and needed > repeats:
             raise EvalsError(
-                f"metric {shown} needs {wanted} answers to each prompt, and repeats is "
-                f"{repeats}\n  fix: repeats: {wanted}"
+                f"metric {shown} needs {needed} responses per prompt, but repeats is "
+                f"{repeats}\n  fix: repeats: {needed}"
             )
         self.check_requirements(may_execute=may_execute)
 
@@ -144,10 +146,10 @@ class TaskMetric:
         """Check the metric's arguments, permissions and libraries.
 
         Args:
-            may_execute: Whether answers may be executed as code.
+            may_execute: Whether model output may be executed as code.
 
         Raises:
-            EvalsError: An argument is missing, or the metric executes answers.
+            EvalsError: An argument is missing, or executing code is not allowed.
             MissingExtraError: It needs a library that is not installed.
         """
         metric, shown = self.metric, repr(self.names[0])
@@ -156,7 +158,7 @@ class TaskMetric:
                 raise EvalsError(f"metric {shown} needs {name!r}\n  fix: {name}: 4")
         executes = getattr(metric.sample_level_fn, "executes_answers", False)
         if executes and not may_execute:
-            what = f"metric {shown} executes what the model writes"
+            what = f"metric {shown} executes model output"
             raise EvalsError(f"{what}\n  fix: {_UNSAFE}")
         for part in (metric.sample_level_fn, metric.corpus_level_fn):
             for module, library, extra in getattr(part, "libraries", ()):
@@ -164,7 +166,7 @@ class TaskMetric:
                     raise MissingExtraError(f"metric {shown}", library, extra)
 
     def measure(self, doc: Doc, response: ModelResponse) -> list[MetricValue]:
-        """Values of a document; ``doc.specific`` defaults to the columns of the row.
+        """Compute the values of a document. ``doc.specific`` defaults to the row.
 
         Raises:
             DocumentError: The document cannot be scored.
@@ -173,8 +175,8 @@ class TaskMetric:
             return self._measured(doc, response)
         except PendingQuestions as missing:
             raise DocumentError(
-                f"metric {self.names[0]!r}: {len(missing.questions)} questions to a "
-                "judge were not asked"
+                f"metric {self.names[0]!r}: {len(missing.questions)} judge requests "
+                "have no reply"
             ) from None
 
     def _measured(self, doc: Doc, response: ModelResponse) -> list[MetricValue]:
@@ -189,18 +191,20 @@ class TaskMetric:
             response = replace(response, text_post_processed=texts)
         answer, known = _shown(doc, response), self.names
         replies = response.judge_replies.get(known[0], ())
-        said = "\n".join(replies)
+        explanation = "\n".join(replies)
         with ExitStack() as stack:
-            hearing = ReplyQueue(replies)
+            queue = ReplyQueue(replies)
             for judge in self.judges:
-                stack.enter_context(judge.answering_from(hearing))
+                stack.enter_context(judge.answering_from(queue))
             with UserCode(f"metric {known[0]!r}"):
                 values = self._values(doc, response)
         if isinstance(values, NoScoreError):
             why = str(values)
-            return [MetricValue(n, None, answer, said, why) for n in known]
+            return [MetricValue(n, None, answer, explanation, why) for n in known]
         return [
-            MetricValue(n, v, answer, said) for n, v in values.items() if n in known
+            MetricValue(n, v, answer, explanation)
+            for n, v in values.items()
+            if n in known
         ]
 
     def _values(
@@ -213,14 +217,14 @@ class TaskMetric:
 
     @property
     def judges(self) -> list[JudgeLM]:
-        """The judges of the metric."""
+        """Return the judges of the metric."""
         return judges_in(self.metric.sample_level_fn)
 
     def pending_questions(
         self, doc: Doc, response: ModelResponse
     ) -> tuple[JudgeQuestion, ...]:
-        """Next questions to the judges, given the replies in ``response``; empty if the
-        metric has all replies.
+        """Return the next judge requests, given the replies in ``response``; empty if
+        the metric has all replies.
 
         Raises:
             DocumentError: The document cannot be scored.
@@ -238,11 +242,11 @@ class TaskMetric:
         filter: str,  # noqa: A002
         iterations: int = ITERATIONS,
     ) -> Iterator[CoreMetric]:
-        """Aggregation of the values, one metric for each name.
+        """Yield the aggregation of each number.
 
         Args:
             filter: Name of the filter pipeline.
-            iterations: Replicates of a bootstrap, at most as many as in lighteval.
+            iterations: Bootstrap resamples; capped at lighteval's number.
         """
         n, decides = min(iterations, ITERATIONS), self.accuracies()
         for name, added in aggregations_of(self.metric):
@@ -266,7 +270,7 @@ class TaskMetric:
         return span_of(self.metric.sample_level_fn) if is_mean else added.span
 
     def accuracies(self) -> dict[str, Decides]:
-        """For each name, whether 1 means correct and 0 wrong."""
+        """Return for each name whether 1 means correct and 0 wrong."""
         found: dict[str, Decides] = {}
         for name, added in aggregations_of(self.metric):
             better = self.metric.direction(name) is True
@@ -291,7 +295,7 @@ def _split_unconditioned(doc: Doc, response: ModelResponse) -> ModelResponse:
 
 
 def _shown(doc: Doc, response: ModelResponse) -> str:
-    """The answer as a string for display."""
+    """Return the answer as a string for display."""
     if response.text:
         return ", ".join(response.final_text)
     logprobs = response.logprobs[: len(doc.choices)]

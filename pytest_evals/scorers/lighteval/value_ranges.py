@@ -1,4 +1,4 @@
-"""Which values the computations of lighteval's metrics give for a document."""
+"""Ranges of the per-document values of lighteval's metrics."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _SHARES = frozenset(
         "TruthfulqaMCMetrics",
     }
 )
-"""Classes whose values are between 0 and 1. A subclass may compute others."""
+"""Classes with values between 0 and 1; subclasses may have other ranges."""
 
 
 def span_of(computation: Any) -> Span:
-    """Range of a computation's values for a document, if known."""
+    """Return the range of a computation's values, if known."""
     computation = getattr(computation, "computation", computation)
     kind = type(computation)
     if not kind.__module__.startswith(_OURS) or kind.__name__ not in _SHARES:

@@ -61,7 +61,9 @@ def test_a_module_of_lightevals_own_tree_finds_the_rest_of_it(tmp_path):
 
 @pytest.mark.parametrize("name", ["None", "5", "[]", "{}", "['']", "['a', None]"])
 def test_a_metric_whose_name_is_no_text_is_an_error(module, name):
-    with pytest.raises(TaskFileError, match="metric_name is a text or a list of texts"):
+    with pytest.raises(
+        TaskFileError, match="metric_name must be a string or a list of"
+    ):
         module(
             f"odd = SampleLevelMetric(metric_name={name}, higher_is_better=True,\n"
             "    category=SamplingMethod.GENERATIVE, sample_level_fn=len,\n"
@@ -99,7 +101,7 @@ def test_a_field_of_a_metric_of_another_type_is_one_problem_with_its_line(
     with pytest.raises(TaskFileError) as caught:
         module(f"odd = SampleLevelMetric({given})\nTASKS_TABLE = [task(metrics=[odd])]")
     (first, *_) = str(caught.value).splitlines()
-    assert f"py:{n_lines + 2}: metrics: {field} of ['odd', 'even'] is " in first
+    assert f"py:{n_lines + 2}: metrics: {field} of ['odd', 'even'] must be " in first
 
 
 @pytest.mark.parametrize("value", ["5", "print", "{}", "'em'", "Metrics.exact_match"])

@@ -1,4 +1,4 @@
-"""Metrics that lighteval computes by mistake in another way, as it does."""
+"""Metrics with lighteval's bugs, for ``published: true``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pytest_evals.scorers.lighteval.similarity.distance import StringDistance
 from pytest_evals.scorers.lighteval.similarity.drop import DropMetrics
 
 _REPEATED = tuple(name for name in TEXT_METRICS if "_at_" in name)
-"""Metrics of several answers."""
+"""Metrics of several answers per prompt."""
 
 
 def _published(name: str) -> Metric:
@@ -74,4 +74,4 @@ PUBLISHED_METRICS: Mapping[str, Maker] = {
         CorpusLevelPerplexityMetric("perplexity"),
     ),
 }
-"""Metrics that lighteval computes by mistake in another way, as it does."""
+"""Metrics with lighteval's bugs, for ``published: true``."""

@@ -1,4 +1,4 @@
-"""How metrics of a name are put together."""
+"""Builders of metrics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_evals.scorers.lighteval.metric import (
 from pytest_evals.scorers.lighteval.reductions import mean
 
 Maker = Callable[[], Metric]
-"""What makes a metric."""
+"""Factory of a metric."""
 
 
 TEXT, CHOICES = SamplingMethod.GENERATIVE, SamplingMethod.LOGPROBS
@@ -28,7 +28,7 @@ ROLLING = SamplingMethod.PERPLEXITY
 def sample(
     name: str, computation: Any, category: SamplingMethod = TEXT
 ) -> SampleLevelMetric:
-    """A metric of one number, whose mean counts."""
+    """Build a metric with one number, aggregated by the mean."""
     return SampleLevelMetric(name, True, category, computation, mean)
 
 
@@ -40,15 +40,15 @@ def group(
     category: SamplingMethod = TEXT,
     made: type[MetricGrouping] = SampleLevelMetricGrouping,
 ) -> MetricGrouping:
-    """A metric of several numbers.
+    """Build a metric with several numbers.
 
     Args:
         names: Their names.
-        computation: What measures a document.
-        down: Those of which less is better.
-        how: Aggregation of each; the mean by default.
-        category: Kind of requests.
-        made: Its class.
+        computation: Computes the values of a document.
+        down: Names for which lower is better.
+        how: Aggregation by name; the mean by default.
+        category: Type of requests.
+        made: The class.
     """
     return made(
         names,
@@ -62,5 +62,5 @@ def group(
 def corpus(
     name: str, preparator: Any, how: Any, category: SamplingMethod = CHOICES
 ) -> CorpusLevelMetric:
-    """A metric of all documents together."""
+    """Build a corpus metric."""
     return CorpusLevelMetric(name, True, category, preparator, how)

@@ -1,4 +1,4 @@
-"""Metrics of the log-probabilities of choices."""
+"""Metrics computed from the log-probabilities of choices."""
 
 from __future__ import annotations
 
@@ -54,4 +54,4 @@ CHOICE_METRICS: Mapping[str, Maker] = {
         ["truthfulqa_mc1", "truthfulqa_mc2"], TruthfulqaMCMetrics(), category=CHOICES
     ),
 }
-"""Metrics of the log-probabilities of choices."""
+"""Metrics computed from the log-probabilities of choices."""

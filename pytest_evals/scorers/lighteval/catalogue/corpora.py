@@ -1,4 +1,4 @@
-"""Metrics of all texts together."""
+"""Corpus metrics of texts."""
 
 from __future__ import annotations
 
@@ -65,4 +65,4 @@ CORPUS_METRICS: Mapping[str, Maker] = {
         "word_perplexity", "weighted_perplexity", "words"
     ),
 }
-"""Metrics of all texts together."""
+"""Corpus metrics of texts."""

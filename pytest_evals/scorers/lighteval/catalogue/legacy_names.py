@@ -1,4 +1,4 @@
-"""Names of earlier releases that task files still use."""
+"""Metrics under names of earlier releases that task files still use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_evals.scorers.lighteval.similarity.matches import ExactMatches
 def quasi_exact_match(
     name: str, normalizer: str, kind: str = "full", published: bool = False
 ) -> Metric:
-    """Equality of normalised texts."""
+    """Build an exact match of normalized texts."""
     how = ExactMatches(
         normalize_gold=normalizer,
         normalize_pred=normalizer,
@@ -48,4 +48,4 @@ LEGACY_METRICS: Mapping[str, Maker] = {
         quasi_exact_match, "qem", "harness_triviaqa_normalizer"
     ),
 }
-"""Names of earlier releases."""
+"""Name in earlier releases → factory."""

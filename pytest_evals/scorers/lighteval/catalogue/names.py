@@ -1,7 +1,7 @@
-"""lighteval's metrics by their names (0.13.0, the enumeration ``Metrics``), and by the
-names of earlier releases that task files still use.
+"""lighteval's metrics by name (0.13.0, the enumeration ``Metrics``), including names of
+earlier releases that task files still use.
 
-Making a metric imports no library; computing it does.
+Libraries are imported when a metric is computed, not when it is created.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CATALOGUE: Mapping[str, Maker] = {
     **CORPUS_METRICS,
     **LEGACY_METRICS,
 }
-"""Name → what makes the metric."""
+"""Name → factory."""
 
 PUBLISHED: Mapping[str, Maker] = {**CATALOGUE, **PUBLISHED_METRICS}
-"""The same, with numbers as lighteval publishes them."""
+"""The same, with lighteval's bugs."""

@@ -1,4 +1,4 @@
-"""Metrics of generated texts, document by document."""
+"""Per-document metrics of generated texts."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ from pytest_evals.scorers.lighteval.text.normalizers import (
 )
 
 
-def _maths(gold: str, precision: int, boxed_first: bool) -> Any:
-    """Formulas and numbers against references.
+def _formulas(gold: str, precision: int, boxed_first: bool) -> Any:
+    """Compare formulas and numbers with references.
 
     Args:
-        gold: What references are: ``expr``, ``latex`` or both, joined by ``+``.
-        precision: Decimals to which numbers are rounded.
-        boxed_first: Whether what is boxed counts before everything else.
+        gold: Type of references: ``expr``, ``latex`` or both, joined by ``+``.
+        precision: Decimal places for rounding.
+        boxed_first: Whether ``\\boxed{}`` has the highest priority.
     """
     kinds = {"expr": ExprExtractionConfig(), "latex": LatexExtractionConfig()}
     boxed = LatexExtractionConfig(boxed_match_priority=0 if boxed_first else 55)
@@ -93,7 +93,7 @@ def _fragments(language: str) -> Metric:
 
 
 def _following(computation: IFEvalMetrics) -> Metric:
-    """Of instructions, each of all documents counts alike."""
+    """Build IFEval's metric; instruction-level numbers weight instructions equally."""
     how = {n: FlatMean() if n.startswith("inst") else mean for n in IFEVAL_NAMES}
     return group(list(IFEVAL_NAMES), computation, how=how)
 
@@ -112,14 +112,14 @@ def _g_pass(name: str, scoring: Any, prefix: str | None = None) -> Metric:
 
 
 def em(name: str = "em", **arguments: Any) -> Metric:
-    """Equality of texts."""
+    """Build an exact match."""
     return sample(name, ExactMatches(**arguments))
 
 
 TEXT_METRICS: Mapping[str, Maker] = {
     "avg_at_n": lambda: sample("avg@n", AvgAtN(strip_strings=True)),
     "avg_at_n_math": lambda: sample(
-        "avg@n", AvgAtN(sample_scoring_function=_maths("expr+latex", 6, False))
+        "avg@n", AvgAtN(sample_scoring_function=_formulas("expr+latex", 6, False))
     ),
     "bert_score": lambda: group(
         ["BERTScore-P", "BERTScore-R", "BERTScore-F"],
@@ -133,7 +133,7 @@ TEXT_METRICS: Mapping[str, Maker] = {
     ),
     "drop": lambda: group(["em", "f1"], DropMetrics()),
     "exact_match": partial(em, strip_strings=True),
-    "expr_gold_metric": lambda: sample("extractive_match", _maths("expr", 5, True)),
+    "expr_gold_metric": lambda: sample("extractive_match", _formulas("expr", 5, True)),
     "extractiveness": partial(_fragments, "en"),
     "extractiveness_de": partial(_fragments, "de"),
     "extractiveness_fr": partial(_fragments, "fr"),
@@ -142,10 +142,10 @@ TEXT_METRICS: Mapping[str, Maker] = {
     "faithfulness": lambda: sample("summac", Faithfulness()),
     "g_pass_at_k": lambda: _g_pass("g-pass@k", None),
     "g_pass_at_k_latex": lambda: _g_pass(
-        "latex-g-pass@k", _maths("latex", 5, True), "latex"
+        "latex-g-pass@k", _formulas("latex", 5, True), "latex"
     ),
     "g_pass_at_k_math": lambda: _g_pass(
-        "math-g-pass@k", _maths("expr", 5, True), "math"
+        "math-g-pass@k", _formulas("expr", 5, True), "math"
     ),
     "gpqa_instruct_metric": lambda: sample("extractive_match", _letters(True)),
     "gpqa_instruct_pass_at_k": lambda: sample(
@@ -169,7 +169,8 @@ TEXT_METRICS: Mapping[str, Maker] = {
     "pass_at_k_math": lambda: sample(
         "pass@k",
         PassAtK(
-            strip_strings=True, sample_scoring_function=_maths("expr+latex", 6, False)
+            strip_strings=True,
+            sample_scoring_function=_formulas("expr+latex", 6, False),
         ),
     ),
     "rouge1": lambda: sample("rouge1", ROUGE("rouge1")),
@@ -179,4 +180,4 @@ TEXT_METRICS: Mapping[str, Maker] = {
     "rouge_t5": _rouge_t5,
     "simpleqa_judge": lambda: group(["simpleqa_judge"], JudgeLLMSimpleQA()),
 }
-"""Metrics of generated texts, document by document."""
+"""Per-document metrics of generated texts."""

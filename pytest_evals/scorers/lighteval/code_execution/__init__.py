@@ -1,1 +1,1 @@
-"""Metrics that execute what a model writes; only where the user has allowed it."""
+"""Metrics that execute model output, if the user allows it."""

@@ -1,5 +1,5 @@
-"""LiveCodeBench (Jain et al. 2024, arXiv 2403.07974): whether programs that a model
-wrote pass the tests of their problem."""
+"""LiveCodeBench (Jain et al. 2024, arXiv 2403.07974): execution of generated programs
+against tests."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from pytest_evals.scorers.lighteval.response import ModelResponse
 
 @dataclass(frozen=True)
 class CodegenMetric(SampleLevelComputation):
-    """pass@1: the share of a document's answers whose program passes all tests.
+    """pass@1: the fraction of answers whose program passes all tests.
 
-    Tests are in ``doc.specific``: lists ``inputs`` and ``outputs``, and in
-    ``fn_name`` the function to call, unless the answer is a full program.
+    Tests are in ``doc.specific``: lists ``inputs`` and ``outputs``, and ``fn_name``,
+    the function to call; without it, answers are complete programs.
 
     Args:
         n: Number of answers to generate and score; ``None`` for all.
@@ -33,30 +33,30 @@ class CodegenMetric(SampleLevelComputation):
     n: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the number."""
+        """Validate ``n``."""
         if self.n is not None and (not isinstance(self.n, int) or self.n < 1):
-            raise EvalsError(f"n is a whole number from 1, not {self.n!r}")
+            raise EvalsError(f"n must be a positive integer, not {self.n!r}")
 
     def num_samples(self) -> int | None:
-        """Answers that it needs."""
+        """Return the number of answers needed."""
         return self.n
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
-        """From 0 to 1.
+        """Compute pass@1.
 
         Raises:
-            DocumentError: There are too few answers, or no tests.
+            DocumentError: There are too few answers, or tests are missing.
         """
         answers = model_response.final_text
         if len(answers) < (self.n or 1):
             raise DocumentError(
-                f"{self.n or 1} answers are wanted and there are {len(answers)}"
+                f"expected at least {self.n or 1} answers, got {len(answers)}"
             )
         tests = _tests(doc)
         try:
             passed = [passes(extract_code(one), tests) for one in answers[: self.n]]
         except ValueError as error:
-            what = f"arguments and results of {tests.function} are JSON: {error}"
+            what = f"arguments and results of {tests.function} must be JSON: {error}"
             raise DocumentError(what) from None
         return sum(passed) / len(passed)
 
@@ -67,7 +67,6 @@ def _tests(doc: Doc) -> Cases:
     inputs, outputs = (list(one) if isinstance(one, list) else [] for one in given)
     if not inputs or len(inputs) != len(outputs):
         raise DocumentError(
-            "it needs lists inputs and outputs of one length, as columns of the row or "
-            "in doc.specific"
+            "columns inputs and outputs (or doc.specific) must be lists of equal length"
         )
     return Cases(inputs=inputs, outputs=outputs, function=specific.get("fn_name"))

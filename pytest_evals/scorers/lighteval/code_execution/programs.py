@@ -1,7 +1,7 @@
-"""Execution of model-written programs against their tests, each in its own processes.
+"""Execution of generated programs against tests, in subprocesses.
 
-No sandbox: a program has the user's permissions. It runs in an empty folder, without
-the environment of the session, and is ended when its time is over.
+There is no sandbox: programs have the user's permissions. They run in an empty folder,
+without the session's environment variables, and with a time limit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 SECONDS = 6.0
-"""Time for one test, LiveCodeBench's."""
+"""Time limit per test, LiveCodeBench's."""
 _PRELUDE = """\
 import bisect, collections, copy, datetime, functools, heapq, io, itertools, json, math
 import operator, os, random, re, statistics, string, sys, time
@@ -41,29 +41,28 @@ from typing import *
 from builtins import *
 sys.setrecursionlimit(50_000)
 """
-"""What programs of programming contests take for granted; builtins have the last word,
-of which some modules have others."""
+"""Imports that contest programs expect. ``builtins`` is last, because other modules
+redefine some of its names."""
 _CALL = """
 import json as _json, sys as _sys
-_asked = _json.loads(_sys.stdin.readline())
+_call = _json.loads(_sys.stdin.readline())
 _owner = Solution() if "Solution" in globals() else _sys.modules["__main__"]
-_found = getattr(_owner, _asked["name"])(*_asked["arguments"])
-_found = list(_found) if isinstance(_found, tuple) else _found
-print("\\n" + (_asked["token"] if _found == _asked["wanted"] else ""))
+_result = getattr(_owner, _call["name"])(*_call["arguments"])
+_result = list(_result) if isinstance(_result, tuple) else _result
+print("\\n" + (_call["token"] if _result == _call["expected"] else ""))
 """
-"""Calls a function and compares what it returns. The token proves that these
-lines produced the output."""
+"""Calls a function and compares its result. The random token proves that the output is
+not the program's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cases:
-    """What a program is given, and what it must make of it.
+    """Test cases of a program.
 
     Args:
-        inputs: One for each test: the standard input; or arguments, JSON, one a
-            line.
-        outputs: What must be printed; or returned, JSON.
-        function: Name of the function that is called; ``None`` for whole programs.
+        inputs: One per test: standard input; or arguments as JSON, one per line.
+        outputs: Expected output; or result as JSON.
+        function: Name of the function to call; ``None`` for complete programs.
     """
 
     inputs: Sequence[str]
@@ -72,8 +71,8 @@ class Cases:
 
 
 def extract_code(text: str) -> str:
-    """The text between the last two lines with three backticks; empty if there are
-    no two such lines."""
+    """Return the text between the last two lines with three backticks; empty if there
+    are fewer than two."""
     lines = text.split("\n")
     fences = [at for at, line in enumerate(lines) if "```" in line]
     if len(fences) < 2:
@@ -82,12 +81,12 @@ def extract_code(text: str) -> str:
 
 
 def passes(code: str, tests: Cases, seconds: float = SECONDS) -> bool:
-    """Whether a program passes all tests; the first one that it fails ends it.
+    """Return whether a program passes all tests; stops at the first failure.
 
     Args:
         code: Python.
         tests: The tests.
-        seconds: Time for each test.
+        seconds: Time limit per test.
 
     Raises:
         ValueError: Arguments or results of a function are not JSON.
@@ -103,24 +102,24 @@ def passes(code: str, tests: Cases, seconds: float = SECONDS) -> bool:
 
 
 def _passed(
-    file: Path, function: str | None, given: str, wanted: str, seconds: float
+    file: Path, function: str | None, given: str, expected: str, seconds: float
 ) -> bool:
     if function is None:
         printed = _printed(file, given, seconds)
-        return printed is not None and _same(printed, wanted)
+        return printed is not None and _same(printed, expected)
     token = secrets.token_hex()
-    asked = {
+    call = {
         "name": function,
         "arguments": [json.loads(line) for line in given.split("\n")],
-        "wanted": json.loads(wanted),
+        "expected": json.loads(expected),
         "token": token,
     }
-    printed = _printed(file, json.dumps(asked) + "\n", seconds)
+    printed = _printed(file, json.dumps(call) + "\n", seconds)
     return printed is not None and printed.split("\n")[-2:] == [token, ""]
 
 
 def _printed(file: Path, given: str, seconds: float) -> str | None:
-    """What a program prints; ``None`` if it fails, or is not done in time."""
+    """Return the output of a program; ``None`` on failure or timeout."""
     process = subprocess.Popen(
         [sys.executable, "-I", str(file)],
         stdin=subprocess.PIPE,
@@ -143,28 +142,28 @@ def _printed(file: Path, given: str, seconds: float) -> str | None:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Terminate a program and its process group, where these exist."""
+    """Kill a program, with its process group where supported."""
     try:
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
         else:
             process.kill()
     except (ProcessLookupError, PermissionError):
-        pass  # it has ended, and all that it started
+        pass  # it has already ended
 
 
-def _same(printed: str, wanted: str) -> bool:
-    """Line by line, as texts or as decimal numbers; white space at ends does not
-    count."""
-    one, other = (text.strip().split("\n") for text in (printed, wanted))
+def _same(printed: str, expected: str) -> bool:
+    """Compare outputs line by line, as strings or decimal numbers; surrounding
+    whitespace is ignored."""
+    one, other = (text.strip().split("\n") for text in (printed, expected))
     return len(one) == len(other) and all(map(_same_line, one, other))
 
 
-def _same_line(printed: str, wanted: str) -> bool:
-    if printed.strip() == wanted.strip():
+def _same_line(printed: str, expected: str) -> bool:
+    if printed.strip() == expected.strip():
         return True
     try:
-        return _decimals(printed) == _decimals(wanted)
+        return _decimals(printed) == _decimals(expected)
     except InvalidOperation:
         return False
 

@@ -1,1 +1,1 @@
-"""Metrics of all documents together, and what they keep of each."""
+"""Corpus metrics: metrics computed over all documents."""

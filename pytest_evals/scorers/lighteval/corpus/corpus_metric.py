@@ -1,6 +1,5 @@
-"""What metrics of a whole corpus share: each is an object with ``compute_corpus``, as
-lighteval's (0.13.0, ``metrics/metrics_corpus.py``), and defines its aggregation,
-so that it has a standard error: a bootstrap over documents.
+"""Base class of corpus metrics: objects with ``compute_corpus``, as in lighteval 0.13.0
+(``metrics/metrics_corpus.py``), and an aggregation with a bootstrapped standard error.
 """
 
 from __future__ import annotations
@@ -14,31 +13,31 @@ from pytest_evals.scorers.lighteval.metric import CorpusLevelComputation
 
 
 class CorpusMetric(CorpusLevelComputation):
-    """What all of them share."""
+    """Base class of corpus metrics."""
 
     def aggregation(self) -> Aggregation:
-        """How it is added up, with its standard error."""
+        """Return the aggregation, with its standard error."""
         raise NotImplementedError
 
     def compute_corpus(self, items: Sequence[Any]) -> float:
-        """The number of all documents.
+        """Compute the metric over all documents.
 
         Raises:
-            EvalsError: The values are not what it takes.
+            EvalsError: There are no values, or they have a wrong type.
         """
         if not items:
-            raise EvalsError("there are no documents")
+            raise EvalsError("a corpus metric needs at least one document")
         how = self.aggregation()
         return float(how.value(how.read(items)))
 
 
 def check_choice(noun: str, name: Any, known: Sequence[Any]) -> None:
-    """Make sure that there is something of a name.
+    """Check that a name is known.
 
     Raises:
-        EvalsError: There is not.
+        EvalsError: The name is unknown.
     """
     if name not in known:
         listed = ", ".join(map(str, known))
         hint = did_you_mean(str(name), [str(k) for k in known]) or f"; known: {listed}"
-        raise EvalsError(f"no {noun} called {name!r}{hint}")
+        raise EvalsError(f"unknown {noun} {name!r}{hint}")

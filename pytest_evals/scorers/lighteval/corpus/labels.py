@@ -1,6 +1,4 @@
-"""How right labels and predicted ones agree: F1 and Matthews' correlation; and the mean
-of lists.
-"""
+"""F1 and Matthews correlation of true and predicted labels; mean of lists."""
 
 from __future__ import annotations
 
@@ -24,11 +22,11 @@ __all__ = ["CorpusLevelF1Score", "FlatMean", "MatthewsCorrCoef", "matthews_corrc
 
 
 def _labels(items: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Right labels and predicted ones; lists of one label count as that."""
+    """Return true and predicted labels; lists with one label are unpacked."""
     golds, preds = [], []
     for position, item in enumerate(items):
         if not isinstance(item, list | tuple) or len(item) != 2:
-            raise EvalsError(f"it takes pairs, and value {position} is {item!r:.200}")
+            raise EvalsError(f"expected pairs, but value {position} is {item!r:.200}")
         golds.append(_label(item[0], position))
         preds.append(_label(item[1], position))
     return golds, preds
@@ -39,7 +37,7 @@ def _label(given: Any, position: int) -> Any:
         return given
     if len(given) != 1:
         raise EvalsError(
-            f"it takes one label a document, and value {position} has {len(given)}: "
+            f"expected one label per document, but value {position} has {len(given)}: "
             f"{given!r:.200}"
         )
     return given[0]
@@ -50,12 +48,12 @@ class CorpusLevelF1Score(CorpusMetric):
     """F1 of labels.
 
     Args:
-        average: ``weighted``, ``macro`` or ``micro`` over the labels; ``None`` for the
-            label 1 of two, and for ``macro`` of more.
-        num_classes: How many labels there are.
-        published: Whether it is computed as in lighteval: without average as the best
-            label's F1, and of more than two labels as the mean over these of the F1 of
-            "it or another one", where being right about "another one" counts too.
+        average: ``weighted``, ``macro`` or ``micro``; ``None`` for the F1 of label 1
+            with two labels, and for ``macro`` with more.
+        num_classes: Number of labels.
+        published: Reproduce lighteval: without average the F1 of the best label; with
+            more than two labels the mean of one-versus-rest F1s that also count the
+            "rest" class.
     """
 
     average: Literal["weighted", "macro", "micro"] | None
@@ -63,11 +61,11 @@ class CorpusLevelF1Score(CorpusMetric):
     published: bool = False
 
     def __post_init__(self) -> None:
-        """Check the average."""
+        """Validate the average."""
         check_choice("average", self.average, ("weighted", "macro", "micro", None))
 
     def aggregation(self) -> Aggregation:
-        """Counts of pairs of labels."""
+        """Return the aggregation over counts of label pairs."""
         return Aggregation(
             name="f1",
             takes="pairs",
@@ -85,7 +83,8 @@ class CorpusLevelF1Score(CorpusMetric):
     def _sums(
         self, labels: tuple[list[Any], list[Any]]
     ) -> tuple[list[list[int]], Callable[[Sequence[float]], float]]:
-        """How often each pair of labels comes, and the number that these give."""
+        """Return counts of label pairs per document, and the score as a function of
+        their sums."""
         pairs = list(zip(*labels, strict=True))
         kinds = list(dict.fromkeys(pairs))
         columns = [[int(pair == kind) for pair in pairs] for kind in kinds]
@@ -119,7 +118,7 @@ class CorpusLevelF1Score(CorpusMetric):
 def _either(
     counts: Mapping[tuple[Any, Any], float], label: int
 ) -> Mapping[tuple[Any, Any], float]:
-    """The counts of the question whether it is that label."""
+    """Return one-versus-rest counts of a label."""
     found: Counter[tuple[bool, bool]] = Counter()
     for (gold, pred), n in counts.items():
         found[gold == label, pred == label] += n  # type: ignore[assignment]
@@ -128,10 +127,10 @@ def _either(
 
 @dataclass(frozen=True)
 class MatthewsCorrCoef(CorpusMetric):
-    """Matthews' correlation of right and predicted labels."""
+    """Matthews correlation of true and predicted labels."""
 
     def aggregation(self) -> Aggregation:
-        """Counts of pairs of labels."""
+        """Return the aggregation over counts of label pairs."""
         return Aggregation(
             name="matthews_corrcoef",
             takes="pairs",
@@ -144,16 +143,16 @@ class MatthewsCorrCoef(CorpusMetric):
 
 
 def matthews_corrcoef(items: Sequence[Any]) -> float:
-    """Matthews' correlation, by its name in earlier releases."""
+    """Compute the Matthews correlation; the name of earlier releases."""
     return MatthewsCorrCoef().compute_corpus(items)
 
 
 @dataclass(frozen=True)
 class FlatMean(CorpusMetric):
-    """The mean of what all documents' lists hold."""
+    """Mean over the concatenated lists of all documents."""
 
     def aggregation(self) -> Aggregation:
-        """Sums and lengths of the lists."""
+        """Return the aggregation over sums and lengths of the lists."""
         return Aggregation(
             name="mean of all",
             read=lambda lists: ([sum(x) for x in lists], [len(x) for x in lists]),

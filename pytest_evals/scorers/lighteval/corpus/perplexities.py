@@ -1,4 +1,4 @@
-"""Perplexities, and bits per byte, of all documents."""
+"""Perplexities and bits per byte over all documents."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ class CorpusLevelPerplexityMetric(CorpusMetric):
     """Perplexity per document, per unit of text, or bits per byte.
 
     Args:
-        metric_type: ``perplexity`` (the documents' lengths do not count),
+        metric_type: ``perplexity`` (ignores the lengths of documents),
             ``weighted_perplexity`` or ``bits_per_byte``.
     """
 
     metric_type: str
 
     def __post_init__(self) -> None:
-        """Check the type."""
+        """Validate the type."""
         check_choice("perplexity", self.metric_type, _PERPLEXITIES)
 
     def compute_corpus(self, items: Sequence[Any]) -> float:
-        """The perplexity; NaN of no documents where it is that of their mean."""
+        """Compute the perplexity; NaN for no documents with ``perplexity``."""
         of_mean = self.metric_type == "perplexity"
         return math.nan if of_mean and not items else super().compute_corpus(items)
 
     def aggregation(self) -> Aggregation:
-        """Sums of log-probabilities and of lengths."""
+        """Return the aggregation over log-probabilities and lengths."""
         known = AGGREGATIONS[self.metric_type]
         if self.metric_type == "perplexity":
             return Aggregation(
@@ -69,5 +69,5 @@ class CorpusLevelPerplexityMetric(CorpusMetric):
 
 def _per_unit(value: Callable[[Any], float], pairs: tuple[Any, Any]) -> float:
     if not sum(pairs[1]):
-        raise EvalsError("the texts have no length to divide their log-probability by")
+        raise EvalsError("all texts are empty; per-unit perplexity is undefined")
     return value(pairs)

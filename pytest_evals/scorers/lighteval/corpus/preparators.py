@@ -1,5 +1,4 @@
-"""What metrics of a whole corpus keep of one document: pairs, so that they travel
-between processes and can be drawn again by a bootstrap."""
+"""Preparators: the pair of values that a corpus metric stores per document."""
 
 from __future__ import annotations
 
@@ -29,38 +28,38 @@ __all__ = [
 
 
 class PreparedPair(NamedTuple):
-    """References and answers, or right choices and the chosen one."""
+    """References and answers, or the correct choices and the selected one."""
 
     golds: Any
     preds: Any
 
 
 class NamedPair(PreparedPair):
-    """Any of the pairs, by the names of both kinds: values lose their names when they
-    are sent between processes."""
+    """A pair with the field names of both types; pairs that were sent between processes
+    have lost their own."""
 
     __slots__ = ()
 
     @property
     def logprobs(self) -> Any:
-        """The first part."""
+        """Return the first value."""
         return self[0]
 
     @property
     def weights(self) -> Any:
-        """The second part."""
+        """Return the second value."""
         return self[1]
 
 
 class WeightedLogprob(NamedTuple):
-    """A log-probability in nats, and how many units of text it is about."""
+    """A log-probability in nats, and its number of words or bytes."""
 
     logprobs: float
     weights: int
 
 
 _UNITS: Mapping[str, Callable[[str], int]] = {
-    # White space at either end makes an empty word, which counts.
+    # Whitespace at either end adds an empty word, as in lighteval.
     "words": lambda text: len(re.split(r"\s+", text)),
     "bytes": lambda text: len(text.encode()),
 }
@@ -69,36 +68,36 @@ _UNITS: Mapping[str, Callable[[str], int]] = {
 def _unit(name: str) -> Callable[[str], int]:
     if name not in _UNITS:
         hint = did_you_mean(name, list(_UNITS)) or f"; known: {', '.join(_UNITS)}"
-        raise EvalsError(f"no units_type called {name!r}{hint}")
+        raise EvalsError(f"unknown units_type {name!r}{hint}")
     return _UNITS[name]
 
 
 def count_units(text: str, units_type: str) -> int:
-    """Words or bytes of a text.
+    """Count the words or bytes of a text.
 
     Raises:
-        EvalsError: There is no such unit.
+        EvalsError: The unit is unknown.
     """
     return _unit(units_type)(text)
 
 
 @dataclass(frozen=True)
 class GenerativePreparator(Preparator):
-    """References and answers as they are."""
+    """Returns references and answers unchanged."""
 
     def prepare(
         self, doc: Doc, model_response: ModelResponse, **more: Any
     ) -> PreparedPair:
-        """Both as lists of texts."""
+        """Return both as lists of strings."""
         return PreparedPair(references(doc), model_response.final_text)
 
 
 @dataclass(frozen=True)
 class LoglikelihoodPreparator(Preparator):
-    """The right choices, and the most likely one.
+    """Returns the correct choices, and the most likely one.
 
     Args:
-        is_single_token: Whether there is one right choice, which then is no list.
+        is_single_token: Return one correct choice instead of a list.
     """
 
     is_single_token: bool = False
@@ -106,21 +105,21 @@ class LoglikelihoodPreparator(Preparator):
     def prepare(
         self, doc: Doc, model_response: ModelResponse, **more: Any
     ) -> PreparedPair:
-        """Positions of choices.
+        """Return the positions of the choices.
 
         Raises:
-            DocumentError: There is no right choice, or nothing to choose from.
+            DocumentError: Correct choices or log-probabilities are missing.
         """
         golds = gold_indices(doc)
         if not golds:
-            raise DocumentError("there are no right choices")
+            raise DocumentError("the document has no correct choice")
         best = best_choice(document_logprobs(model_response))
         return PreparedPair(golds[0] if self.is_single_token else golds, best)
 
 
 @dataclass(frozen=True)
 class PerplexityPreparator(Preparator):
-    """The log-probability of a text, and its length.
+    """Returns the log-probability of a text, and its length.
 
     Args:
         units_type: ``words`` or ``bytes``.
@@ -129,13 +128,13 @@ class PerplexityPreparator(Preparator):
     units_type: str
 
     def __post_init__(self) -> None:
-        """Check the unit."""
+        """Validate the unit."""
         _unit(self.units_type)
 
     def prepare(
         self, doc: Doc, model_response: ModelResponse, **more: Any
     ) -> WeightedLogprob:
-        """The length is that of ``original_query``, if there is one."""
+        """Return both; the length is that of ``original_query``, if set."""
         text = doc.query if doc.original_query is None else doc.original_query
         logprob = sum(document_logprobs(model_response))
         return WeightedLogprob(logprob, count_units(text, self.units_type))
@@ -143,25 +142,24 @@ class PerplexityPreparator(Preparator):
 
 @dataclass(frozen=True)
 class TargetPerplexityPreparator(Preparator):
-    """The log-probability of the right choices, and their length.
+    """Returns the log-probability of the correct choices, and their length.
 
     Args:
         units_type: ``words`` or ``bytes``.
-        published: Whether all choices are summed, as in lighteval, which is meant for
-            documents with one choice.
+        published: Sum all choices, as lighteval does.
     """
 
     units_type: str
     published: bool = False
 
     def __post_init__(self) -> None:
-        """Check the unit."""
+        """Validate the unit."""
         _unit(self.units_type)
 
     def prepare(
         self, doc: Doc, model_response: ModelResponse, **more: Any
     ) -> WeightedLogprob:
-        """The length is that of the right choices, joined by spaces."""
+        """Return both; the length is that of the correct choices, joined by spaces."""
         text = " ".join(references(doc))
         logprobs = document_logprobs(model_response)
         if not self.published:

@@ -1,4 +1,4 @@
-"""BLEU, chrF and TER of all documents."""
+"""Corpus BLEU, chrF and TER."""
 
 from __future__ import annotations
 
@@ -24,27 +24,26 @@ _LANGUAGES = ("", "zh", "ja", "ko")
 class CorpusLevelTranslationMetric(CorpusMetric):
     """BLEU, chrF, chrF++ or TER of a corpus, by sacrebleu, in percent.
 
-    References are put to sacrebleu document by document; lighteval mixed them up for
-    all but BLEU. Only the first answer to each document counts, and for BLEU only its
-    first reference.
+    Only the first answer to each document counts, and for BLEU only the first
+    reference. Unlike in lighteval, chrF and TER compare answers with the references of
+    their own document.
 
     Args:
         metric_type: ``bleu``, ``chrf``, ``chrf++`` or ``ter``.
-        lang: The language of the answers, where their words are not parted by spaces:
-            zh, ja or ko.
+        lang: Language of the answers, if it needs its own tokenizer: zh, ja or ko.
     """
 
     metric_type: str
     lang: str = ""
 
     def __post_init__(self) -> None:
-        """Check both names."""
+        """Validate both names."""
         check_choice("translation metric", self.metric_type, list(CORPUS_METRICS))
         check_choice("lang", self.lang, _LANGUAGES)
 
     @property
     def libraries(self) -> Libraries:
-        """What has to be installed: sacrebleu, and what cuts some languages."""
+        """Return sacrebleu, and the tokenizer of the language."""
         needed = [("sacrebleu", "sacrebleu", "metrics")]
         if self.metric_type == "bleu" and self.lang == "ja":
             needed.append(("MeCab", "sacrebleu[ja]", "languages"))
@@ -53,7 +52,7 @@ class CorpusLevelTranslationMetric(CorpusMetric):
         return tuple(needed)
 
     def aggregation(self) -> Aggregation:
-        """Counts of n-grams or edits."""
+        """Return the aggregation over counts of n-grams or edits."""
         return Aggregation(
             name=self.metric_type,
             takes="pairs",

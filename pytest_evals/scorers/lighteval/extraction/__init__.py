@@ -1,1 +1,1 @@
-"""Metrics of the answer that is found in a text: a letter, a number, a formula."""
+"""Answer extraction: letters, numbers and formulas in generated texts."""

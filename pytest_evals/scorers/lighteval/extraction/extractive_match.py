@@ -1,5 +1,5 @@
-"""Answers found in a text and compared with the reference: letters, numbers and
-formulas."""
+"""Extractive match: extract letters, numbers and formulas, and compare them with the
+reference."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from pytest_evals.scorers.lighteval.text.languages import code_of
 __all__ = ["MultilingualExtractiveMatchMetric", "Target"]
 
 Target = ExprExtractionConfig | LatexExtractionConfig | IndicesExtractionConfig
-"""What is looked for in a text."""
+"""Type of value to extract."""
 
 _NAMES: dict[str, Target] = {
     "expr": ExprExtractionConfig(),
@@ -50,7 +50,9 @@ def _targets(given: Any) -> tuple[Target, ...]:
         target = _NAMES.get(one) if isinstance(one, str) else one
         if not isinstance(target, Target):
             known = ", ".join(_NAMES)
-            raise EvalsError(f"an extraction target is one of {known}, not {one!r}")
+            raise EvalsError(
+                f"an extraction target must be one of {known}, not {one!r}"
+            )
         found.append(target)
     return tuple(found)
 
@@ -60,16 +62,16 @@ class MultilingualExtractiveMatchMetric(SampleLevelComputation):
     """1 if the value extracted from an answer equals that of a reference.
 
     Args:
-        language: ISO 639-3 code; it decides the word for "answer" and the letters of
-            choices. Formulas are found by their English surroundings only.
-        gold_extraction_target: What is looked for in references: objects, or their
+        language: ISO 639-3 code, for the word for "answer" and the letters of choices.
+            Formulas are extracted by English context only.
+        gold_extraction_target: Values to extract from references: objects, or their
             names expr, latex, letters and numbers.
-        pred_extraction_target: What is looked for in answers.
-        aggregation_function: Over several answers.
-        fallback_mode: ``first_match`` keeps the first match also as a text.
-        extraction_mode: ``first_match`` looks at no match behind the first.
-        precision: Decimals to which numbers with a decimal point are rounded.
-        timeout_seconds: After which an answer counts as not read.
+        pred_extraction_target: Values to extract from answers.
+        aggregation_function: Reduction over several answers.
+        fallback_mode: ``first_match`` also keeps the first match as a string.
+        extraction_mode: ``first_match`` ignores later matches.
+        precision: Decimal places for rounding.
+        timeout_seconds: Time limit for parsing an answer.
     """
 
     language: Any = "eng"
@@ -85,15 +87,15 @@ class MultilingualExtractiveMatchMetric(SampleLevelComputation):
     _reduce: Reduction = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Look up what is given by name.
+        """Resolve names.
 
         Raises:
-            EvalsError: There is nothing of that name.
+            EvalsError: A name is unknown.
         """
         if self.fallback_mode not in ("no_fallback", "first_match"):
-            raise EvalsError(f"no fallback_mode called {self.fallback_mode!r}")
+            raise EvalsError(f"unknown fallback_mode {self.fallback_mode!r}")
         if self.extraction_mode not in ("first_match", "any_match"):
-            raise EvalsError(f"no extraction_mode called {self.extraction_mode!r}")
+            raise EvalsError(f"unknown extraction_mode {self.extraction_mode!r}")
         object.__setattr__(self, "_gold", _targets(self.gold_extraction_target))
         object.__setattr__(self, "_pred", _targets(self.pred_extraction_target))
         object.__setattr__(self, "_reduce", reduction(self.aggregation_function))
@@ -103,51 +105,58 @@ class MultilingualExtractiveMatchMetric(SampleLevelComputation):
 
     @property
     def libraries(self) -> Libraries:
-        """What has to be installed: math-verify, unless only letters are looked for."""
+        """Return math-verify, unless only labels of choices are extracted."""
         targets = (*self._gold, *self._pred)
         if all(isinstance(target, IndicesExtractionConfig) for target in targets):
             return ()
         return (("math_verify", "math-verify", "metrics"),)
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
-        """0 or 1.
+        """Return 0 or 1.
 
         Raises:
-            DocumentError: There is no answer or no reference.
+            DocumentError: The answer or the references are missing.
             MissingExtraError: math-verify is not installed.
         """
         golds, preds = references(doc), model_response.final_text
         n = len(doc.choices)
-        right = [self._read(gold, self._gold, n) for gold in golds]
-        if not all(right):
-            right = [[gold] for gold in golds]
+        expected = [self._extract(gold, self._gold, n) for gold in golds]
+        if not all(expected):
+            expected = [[gold] for gold in golds]
+        answers = [self._extract(pred, self._pred, n) for pred in preds]
         values = [
-            float(any(self._equal(gold, said) for gold in right))
-            for said in (self._read(pred, self._pred, n) for pred in preds)
+            float(any(self._equal(gold, answer) for gold in expected))
+            for answer in answers
         ]
         return float(reduce_values(self._reduce, values, "answers"))
 
-    def _read(self, text: str, targets: Sequence[Target], n_choices: int) -> list[Any]:
-        """All values extracted from a text."""
+    def _extract(
+        self, text: str, targets: Sequence[Target], n_choices: int
+    ) -> list[Any]:
+        """Extract all values from a text."""
         for target in targets:
             if isinstance(target, IndicesExtractionConfig):
                 code = code_of(self.language)
                 labels = find_labels(text, target, n_choices, code)
                 if labels:
                     return labels[:1]
-        maths = [t for t in targets if not isinstance(t, IndicesExtractionConfig)]
-        if not maths:
+        formulas = [t for t in targets if not isinstance(t, IndicesExtractionConfig)]
+        if not formulas:
             return []
         return extract_values(
-            text, maths, self.fallback_mode, self.extraction_mode, self.timeout_seconds
+            text,
+            formulas,
+            self.fallback_mode,
+            self.extraction_mode,
+            self.timeout_seconds,
         )
 
-    def _equal(self, gold: list[Any], said: list[Any]) -> bool:
-        if not said:
+    def _equal(self, gold: list[Any], answer: list[Any]) -> bool:
+        if not answer:
             return False
         texts = [x.strip() for x in gold if isinstance(x, str) and x.strip()]
-        if any(isinstance(x, str) and x.strip() in texts for x in said):
+        if any(isinstance(x, str) and x.strip() in texts for x in answer):
             return True
-        if all(isinstance(x, str) for x in (*gold, *said)):
+        if all(isinstance(x, str) for x in (*gold, *answer)):
             return False
-        return equal(gold, said, self.precision, self.timeout_seconds)
+        return equal(gold, answer, self.precision, self.timeout_seconds)

@@ -1,8 +1,8 @@
-"""The letter or number of the choice that an answer names, found in its text.
+"""Extracts the letter or number of the selected choice from an answer.
 
-Where it is looked for, and in which order, is lighteval's (0.13.0,
-``metrics/utils/extractive_match_utils.py``): the more explicit a place is, the sooner
-it counts; of places of one kind the last one in the text does.
+Patterns and their priorities are lighteval's (0.13.0,
+``metrics/utils/extractive_match_utils.py``): more explicit patterns come first; of
+several matches of a pattern the last one counts.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ __all__ = ["IndicesExtractionConfig", "find_labels", "labels_of"]
 
 @dataclass(frozen=True, slots=True)
 class IndicesExtractionConfig:
-    """What labels the choices have.
+    """The labels of choices.
 
     Args:
         prefix_for_extraction: ``Letters`` (A to Z), ``NativeLetters`` (those of the
             language) or ``Numbers``.
-        try_extract_without_anchor: Whether a label counts that nothing announces.
+        try_extract_without_anchor: Also match labels without a phrase such as
+            "Answer:".
     """
 
     prefix_for_extraction: str
@@ -35,10 +36,10 @@ class IndicesExtractionConfig:
 
 
 def labels_of(prefix: str, language: str) -> tuple[str, ...]:
-    """The labels of choices, in their order.
+    """Return the labels of choices, in order.
 
     Raises:
-        EvalsError: There is no such kind of labels.
+        EvalsError: The prefix is unknown.
     """
     if prefix == "Letters":
         return tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -46,7 +47,10 @@ def labels_of(prefix: str, language: str) -> tuple[str, ...]:
         return literals_of(language).indices
     if prefix == "Numbers":
         return tuple(str(number) for number in range(1, 27))
-    raise EvalsError(f"labels are Letters, NativeLetters or Numbers, not {prefix!r}")
+    raise EvalsError(
+        "prefix_for_extraction must be Letters, NativeLetters or Numbers, not "
+        f"{prefix!r}"
+    )
 
 
 class _LabelPattern(NamedTuple):
@@ -55,7 +59,7 @@ class _LabelPattern(NamedTuple):
 
 
 class _LabelMatch(NamedTuple):
-    """A label, and what is looked at to choose among several."""
+    """A matched label and its position."""
 
     priority: int
     end: int
@@ -64,14 +68,14 @@ class _LabelMatch(NamedTuple):
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """The smallest one counts."""
+        """Return the sort key; the smallest wins."""
         return self.priority, -self.end, self.start
 
 
 def find_labels(
     text: str, config: IndicesExtractionConfig, n_choices: int, language: str
 ) -> list[str]:
-    """The labels in a text, the one that counts first."""
+    """Return the labels in a text, best match first."""
     places = _patterns(
         labels_of(config.prefix_for_extraction, language)[:n_choices],
         config.try_extract_without_anchor,
@@ -91,7 +95,7 @@ def _matches(text: str, places: Sequence[_LabelPattern]) -> Iterator[_LabelMatch
 def _patterns(
     labels: Sequence[str], without_anchor: bool, language: str
 ) -> tuple[_LabelPattern, ...]:
-    """Possible positions of a label, most explicit first."""
+    """Return the patterns of a label with their priorities."""
     words = literals_of(language)
     one = "|".join(re.escape(form) for x in labels for form in (f"({x})", x))
     label = f"(?P<label>{one})"

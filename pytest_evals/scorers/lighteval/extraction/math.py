@@ -1,5 +1,5 @@
-"""Numbers and formulas in texts, and whether two are equal: by math-verify, the
-successor of lighteval's own code."""
+"""Extraction and comparison of numbers and formulas by math-verify, the successor of
+lighteval's code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class ExprExtractionConfig:
     """Plain numbers and expressions.
 
     Args:
-        try_extract_without_anchor: Whether a number counts that nothing announces.
+        try_extract_without_anchor: Also match numbers without a phrase such as
+            "answer is".
     """
 
     try_extract_without_anchor: bool = True
@@ -38,59 +39,58 @@ class LatexExtractionConfig:
     """Formulas in LaTeX.
 
     Args:
-        try_extract_without_anchor: Whether a formula counts that nothing announces.
-        boxed_match_priority: The smaller, the sooner ``\\boxed{}`` counts: 0 before
-            everything, -1 never.
+        try_extract_without_anchor: Also match formulas without a phrase such as
+            "answer is".
+        boxed_match_priority: Priority of ``\\boxed{}``: 0 is the highest, -1 disables
+            it.
     """
 
     try_extract_without_anchor: bool = True
     boxed_match_priority: int = 55
 
 
-MathsConfig = ExprExtractionConfig | LatexExtractionConfig
+FormulaConfig = ExprExtractionConfig | LatexExtractionConfig
 
 
 def extract_values(
     text: str,
-    configs: Sequence[MathsConfig],
+    configs: Sequence[FormulaConfig],
     fallback: Fallback,
     mode: Mode,
     timeout_s: int,
 ) -> list[Any]:
-    """The value and the text that it was extracted from; empty if nothing
-    was found.
+    """Return the extracted value and its source string; empty without a match.
 
     Args:
         text: The text.
-        configs: What is looked for.
-        fallback: Whether the first match is kept as a text.
-        mode: Whether matches behind one that cannot be read are tried.
-        timeout_s: Seconds after which reading counts as failed; not looked at outside
-            of the main thread, where nothing can be interrupted.
+        configs: Types of values to extract.
+        fallback: Whether to keep the first match as a string.
+        mode: Whether to try the matches after one that cannot be parsed.
+        timeout_s: Time limit for parsing; ignored outside of the main thread.
 
     Raises:
         MissingExtraError: math-verify is not installed.
     """
-    found: list[Any] = _library().parse(
+    values: list[Any] = _library().parse(
         text,
         extraction_config=_library_configs(tuple(configs)),
         fallback_mode=fallback,
         extraction_mode=mode,
         parsing_timeout=_limit(timeout_s),
     )
-    return found
+    return values
 
 
 def equal(
     gold: Sequence[Any], pred: Sequence[Any], precision: int, timeout_s: int
 ) -> bool:
-    """Whether any reading of the reference equals any of the answer.
+    """Return whether any value of the reference equals any value of the answer.
 
     Args:
-        gold: Readings of the reference, as :func:`extract_values` gives them.
-        pred: Readings of the answer.
-        precision: Decimals to which numbers with a decimal point are rounded.
-        timeout_s: As in :func:`extract_values`; what takes longer is not equal.
+        gold: Values of the reference, from :func:`extract_values`.
+        pred: Values of the answer.
+        precision: Decimal places for rounding.
+        timeout_s: As in :func:`extract_values`; values are not equal on timeout.
 
     Raises:
         MissingExtraError: math-verify is not installed.
@@ -106,7 +106,8 @@ def equal(
 
 
 def _limit(timeout_s: int) -> int | None:
-    """Their clock is a signal, which only the main thread gets."""
+    """Return the time limit; ``None`` outside of the main thread."""
+    # math-verify uses SIGALRM, which only works in the main thread.
     main = threading.current_thread() is threading.main_thread()
     return timeout_s if main else None
 
@@ -120,7 +121,7 @@ def _library() -> Any:
 
 
 @lru_cache(maxsize=32)
-def _library_configs(configs: tuple[MathsConfig, ...]) -> tuple[Any, ...]:
+def _library_configs(configs: tuple[FormulaConfig, ...]) -> tuple[Any, ...]:
     library = _library()
     made: list[Any] = []
     for config in configs:

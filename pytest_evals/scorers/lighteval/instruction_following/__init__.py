@@ -1,1 +1,1 @@
-"""Metrics of instructions that an answer follows: IFEval and IFBench."""
+"""Instruction following: IFEval and IFBench."""

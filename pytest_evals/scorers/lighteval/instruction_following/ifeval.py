@@ -1,5 +1,4 @@
-"""IFEval and IFBench: how many of a prompt's instructions an answer follows, strictly
-and with forgiveness for what models write around their answers."""
+"""IFEval and IFBench: strict and loose accuracy of following instructions."""
 
 from __future__ import annotations
 
@@ -27,18 +26,18 @@ IFEVAL_NAMES = (
     "prompt_level_loose_acc",
     "inst_level_loose_acc",
 )
-"""Whether all instructions of a prompt are followed, and which of them are."""
+"""Names of the prompt-level and instruction-level numbers."""
 
 IFBENCH: Mapping[str, Check] = {**COUNTS, **FORMATS, **CUSTOM, **WORDS}
-"""IFBench's instructions: id → check."""
+"""Checks of IFBench by instruction id."""
 
 
 @dataclass(frozen=True)
 class IFEvalMetrics(SampleLevelComputation):
-    """The four numbers of the first answer.
+    """IFEval's four numbers for the first answer.
 
-    The instructions are in ``doc.specific``: the first of ``columns`` that is there,
-    and ``kwargs``, a mapping for each.
+    ``doc.specific`` contains the instructions in the first of ``columns`` that exists,
+    and in ``kwargs`` a mapping of arguments for each.
     """
 
     checks: ClassVar[Mapping[str, Check]] = INSTRUCTIONS
@@ -49,28 +48,28 @@ class IFEvalMetrics(SampleLevelComputation):
     )
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, Any]:
-        """The numbers by name.
+        """Compute the numbers by name.
 
         Raises:
-            DocumentError: There are no instructions, or one of them means nothing.
+            DocumentError: Instructions are missing or invalid.
         """
         answers = model_response.final_text
         if not answers:
-            raise DocumentError("there is no answer")
+            raise DocumentError("the response has no answer")
         instructions = list(_instructions(doc, self.columns))
         forms = list(_forms(answers[0]))
         strict, loose = [], []
         for name, kwargs in instructions:
-            right = [is_followed(form, name, kwargs, self.checks) for form in forms]
-            strict.append(right[0])
-            loose.append(any(right))
+            results = [is_followed(form, name, kwargs, self.checks) for form in forms]
+            strict.append(results[0])
+            loose.append(any(results))
         values = (int(all(strict)), strict, int(all(loose)), loose)
         return dict(zip(IFEVAL_NAMES, values, strict=True))
 
 
 @dataclass(frozen=True)
 class IFBenchMetrics(IFEvalMetrics):
-    """The same for the instructions of IFBench."""
+    """The same numbers for the instructions of IFBench."""
 
     checks = IFBENCH
     columns = ("instruction_id_list", "instructions_id_list")
@@ -89,16 +88,16 @@ def _instructions(
     kwargs = specific.get("kwargs")
     if not names or not isinstance(kwargs, list | tuple) or len(names) != len(kwargs):
         raise DocumentError(
-            f"it needs a list {columns[0]}, and in kwargs a mapping for each of "
-            "these, as columns of the row or in doc.specific"
+            f"columns {columns[0]} and kwargs (or doc.specific) must be lists of equal "
+            "length"
         )
     for name, given in zip(names, kwargs, strict=True):
         yield name, given or {}
 
 
 def _forms(text: str) -> Iterator[str]:
-    """The answer, without its first line, without its last, without both; and these
-    without stars."""
+    """Yield the answer, its variants without first line, last line and both, and all of
+    these without asterisks."""
     lines = text.split("\n")
     forms = [text]
     forms += ["\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1])]

@@ -1,6 +1,5 @@
-"""IFEval's 25 instructions (Zhou et al. 2023, arXiv 2311.07911): whether an answer
-follows one. What each check looks at is as in lighteval 0.13.0; none draws at random
-what was not given."""
+"""Checks for IFEval's 25 instructions (Zhou et al. 2023, arXiv 2311.07911), as in
+lighteval 0.13.0. Missing arguments are errors; lighteval draws them at random."""
 
 from __future__ import annotations
 
@@ -16,7 +15,8 @@ from pytest_evals.limits.patterns import compiled
 from pytest_evals.scorers.lighteval.text.words import sentences, words
 
 Check = Callable[..., bool]
-"""An answer and the instruction's arguments by name to whether it is followed."""
+"""Function of an answer and the instruction's arguments that returns whether it is
+followed."""
 
 _CONSTRAINED = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
 _ENDS_A_WORD = ".,?!'\""
@@ -25,7 +25,7 @@ _ENDS_A_WORD = ".,?!'\""
 def _compared(n: int, relation: str, limit: float) -> bool:
     if relation not in ("less than", "at least"):
         raise DocumentError(
-            f"a relation is 'less than' or 'at least', not {relation!r}"
+            f"a relation must be 'less than' or 'at least', not {relation!r}"
         )
     return n < limit if relation == "less than" else n >= limit
 
@@ -197,7 +197,7 @@ INSTRUCTIONS: Mapping[str, Check] = {
     "startend:end_checker": _ends,
     "startend:quotation": _quoted,
 }
-"""The instruction's id → its check."""
+"""Instruction id → check."""
 
 
 def is_followed(
@@ -206,24 +206,23 @@ def is_followed(
     arguments: Mapping[str, Any],
     checks: Mapping[str, Check] = INSTRUCTIONS,
 ) -> bool:
-    """Whether an answer follows an instruction; a blank one follows none.
+    """Return whether an answer follows an instruction; blank ones never do.
 
     Args:
         text: The answer.
-        instruction: Its id, such as ``keywords:existence``.
-        arguments: By name; those that are ``None`` are not given.
-        checks: The instructions that there are.
+        instruction: Id, such as ``keywords:existence``.
+        arguments: Arguments by name; ``None`` counts as missing.
+        checks: The known instructions.
 
     Raises:
-        DocumentError: There is no such instruction, or it lacks an argument.
-        MissingExtraError: It needs a library that is not installed.
+        DocumentError: The instruction is unknown, or an argument is missing.
+        MissingExtraError: A required library is not installed.
     """
     if instruction not in checks:
         hint = did_you_mean(instruction, list(checks))
-        raise DocumentError(f"no instruction called {instruction!r}{hint}")
+        raise DocumentError(f"unknown instruction {instruction!r}{hint}")
     check = checks[instruction]
-    wanted = _names(check)
-    given = {name: arguments.get(name) for name in wanted}
+    given = {name: arguments.get(name) for name in _names(check)}
     for name, value in given.items():
         if value is None:
             raise DocumentError(f"the instruction {instruction!r} needs {name!r}")
@@ -235,8 +234,8 @@ def _names(check: Check) -> list[str]:
 
 
 def _detected(text: str) -> str | None:
-    """The language of a text as langdetect guesses it, always the same; ``None`` where
-    it cannot."""
+    """Return the language detected by langdetect with a fixed seed; ``None`` on
+    failure."""
     detector = _factory().create()
     detector.append(text)
     try:

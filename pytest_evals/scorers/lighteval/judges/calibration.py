@@ -1,9 +1,9 @@
-"""Numbers of Humanity's Last Exam: accuracy in percent, its half width, and how far
-confidence is from being right.
+"""Metrics of Humanity's Last Exam (Phan et al. 2025, arXiv 2501.14249): accuracy,
+half-width of its confidence interval, and calibration error.
 
-After the authors' own script (Phan et al. 2025, arXiv 2501.14249): root mean square
-over bins of 100 answers of like confidence. lighteval (0.13.0) leaves out the last bin,
-and mixes percent with shares.
+The calibration error follows the authors' script: root mean square over bins of 100
+answers sorted by confidence. lighteval (0.13.0) omits the last bin, and mixes percent
+with fractions.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pytest_evals.scorers.aggregations import Aggregation, from_function
 from pytest_evals.scorers.lighteval.metric import CorpusLevelComputation
 
 BIN = 100
-"""Answers of a bin, at least."""
+"""Minimum number of answers per bin."""
 
 
 def calibration_error(confidence: Sequence[float], correct: Sequence[float]) -> float:
-    """Root mean square, over bins, of the distance of mean confidence and mean
-    correctness, both from 0 to 1."""
+    """Return the root mean square, over bins, of mean confidence minus accuracy; both
+    are between 0 and 1."""
     pairs = sorted(zip(confidence, correct, strict=True))
     n_bins = max(1, len(pairs) // BIN)
     total = 0.0
@@ -38,20 +38,20 @@ def calib_err(
     p: str = "2",
     beta: int = BIN,
 ) -> float:
-    """lighteval's value, as it is published there; -1 for fewer answers than a bin.
+    """Return lighteval's calibration error; -1 with fewer answers than one bin.
 
     Args:
-        confidence: As it is compared with ``correct``.
-        correct: 1 and 0.
+        confidence: Confidence, on the scale of ``correct``.
+        correct: 1 or 0 per answer.
         p: Norm over bins: ``1``, ``2`` or ``infty``.
-        beta: Answers of a bin.
+        beta: Answers per bin.
     """
     import numpy as np
 
     pairs = list(zip(confidence, correct, strict=True))
     if len(pairs) < beta:
         return -1
-    # NumPy's order decides into which bin equal values fall.
+    # NumPy's sort order assigns ties to bins.
     pairs = [pairs[i] for i in np.argsort(np.array(confidence))]
     total = 0.0
     for i in range(len(pairs) // beta - 1):
@@ -73,7 +73,8 @@ def _distance(part: Sequence[tuple[float, float]]) -> float:
 
 @dataclass(frozen=True)
 class CorpusLevelHLE(CorpusLevelComputation):
-    """One of the three numbers, of pairs of correctness and confidence in percent.
+    """A metric of Humanity's Last Exam, from pairs of correctness and confidence in
+    percent.
 
     Args:
         name: ``accuracy``, ``confidence_half_width`` or ``calibration_error``.
@@ -82,7 +83,7 @@ class CorpusLevelHLE(CorpusLevelComputation):
     name: str
 
     def compute_corpus(self, items: Sequence[Any]) -> float:
-        """The number, in percent with two decimals."""
+        """Compute the metric, in percent with two decimals."""
         correct = [float(item[0]) for item in items]
         share = sum(correct) / len(correct)
         if self.name == "accuracy":
@@ -94,5 +95,5 @@ class CorpusLevelHLE(CorpusLevelComputation):
         return round(100 * half, 2)
 
     def aggregation(self) -> Aggregation:
-        """How it is added up, with a bootstrapped standard error."""
+        """Return the aggregation, with a bootstrapped standard error."""
         return from_function(self.compute_corpus)

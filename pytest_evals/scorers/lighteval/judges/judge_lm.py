@@ -26,9 +26,9 @@ __all__ = [
 ]
 
 Template = Callable[..., Sequence[Mapping[str, str]]]
-"""Question, options, answer and gold, by name, to the messages for the judge."""
+"""Function of question, options, answer and gold, by name, that returns messages."""
 Reader = Callable[[str], Any]
-"""A reply to the score; ``None`` if it has none."""
+"""Function from a reply to its score; ``None`` if it has no score."""
 MAX_TOKENS = 512
 """Default maximum number of tokens of a reply."""
 
@@ -38,9 +38,7 @@ class NoScoreError(DocumentError):
 
 
 class JudgeQuestion(NamedTuple):
-    """A request to a judge; ``model`` is the judge that the task names, or empty for
-    the
-    session's judge."""
+    """A request to a judge; ``model`` is empty for the session's judge."""
 
     model: str
     request: Generate
@@ -62,21 +60,21 @@ class ReplyQueue:
         self._replies, self._next = tuple(replies), 0
 
     def answers(self, questions: Sequence[JudgeQuestion]) -> tuple[str, ...]:
-        """The replies to some questions.
+        """Return the replies to the next questions.
 
         Raises:
-            PendingQuestions: They are not available yet.
+            PendingQuestions: The replies are not available yet.
         """
         end = self._next + len(questions)
         if end > len(self._replies):
             raise PendingQuestions(questions)
-        found = self._replies[self._next : end]
+        replies = self._replies[self._next : end]
         self._next = end
-        return found
+        return replies
 
 
 class JudgeLM:
-    """A model that judges answers."""
+    """A judge model."""
 
     def __init__(  # noqa: PLR0913 - lighteval's constructor
         self,
@@ -94,36 +92,36 @@ class JudgeLM:
         """Store the judge's settings.
 
         Args:
-            model: ``KIND:TARGET`` is a model as for ``--model``; any other name is only
-                shown, and the judge of the session answers.
+            model: ``KIND:TARGET`` as for ``--model``; with any other name the session's
+                judge is used.
             templates: Builds the messages.
             process_judge_response: Reads the score from a reply.
             judge_backend: lighteval's backend; ignored.
-            url: See ``judge_backend``.
-            api_key: See ``judge_backend``; not kept.
+            url: Ignored.
+            api_key: Ignored, and not stored.
             max_tokens: Maximum number of tokens of a reply.
-            response_format: See ``judge_backend``.
-            hf_provider: See ``judge_backend``.
-            backend_options: See ``judge_backend``.
+            response_format: Ignored.
+            hf_provider: Ignored.
+            backend_options: Ignored.
         """
         self.model, self.template = model, templates
         self.process_judge_response = process_judge_response
         self.max_tokens = max_tokens
-        self._hearing: ReplyQueue | None = None
+        self._queue: ReplyQueue | None = None
 
     @property
     def source(self) -> str:
-        """The spec of its model; empty for the judge of the session."""
+        """Return the spec of its model; empty for the session's judge."""
         return self.model if ":" in self.model else ""
 
     @contextmanager
-    def answering_from(self, hearing: ReplyQueue) -> Iterator[None]:
-        """Meanwhile it answers from these replies."""
-        before, self._hearing = self._hearing, hearing
+    def answering_from(self, queue: ReplyQueue) -> Iterator[None]:
+        """Use these replies within the context."""
+        before, self._queue = self._queue, queue
         try:
             yield
         finally:
-            self._hearing = before
+            self._queue = before
 
     def evaluate_answer(
         self,
@@ -132,7 +130,7 @@ class JudgeLM:
         options: list[str] | None = None,
         gold: str | None = None,
     ) -> tuple[Any, Any, str]:
-        """Score, prompt and reply of one answer."""
+        """Return score, prompt and reply for one answer."""
         scores, prompts, replies = self.evaluate_answer_batch(
             [question], [answer], [options], [gold]
         )
@@ -146,12 +144,12 @@ class JudgeLM:
         golds: Sequence[Any] | None = None,
         **kwargs: Sequence[Any],
     ) -> tuple[list[Any], list[Any], list[str]]:
-        """Scores, prompts and replies of several answers.
+        """Return scores, prompts and replies for several answers.
 
         Raises:
             NoScoreError: A reply has no score.
-            DocumentError: There is nobody to ask.
-            Unanswered: Replies are not known yet.
+            DocumentError: Called outside of a run.
+            PendingQuestions: Replies are not available yet.
         """
         n = len(questions)
         more = dict_of_lists_to_list_of_dicts(kwargs) if kwargs else [{}] * n
@@ -167,12 +165,14 @@ class JudgeLM:
             self.template(question=q, options=o, answer=a, gold=g, **rest)
             for q, o, a, g, rest in rows
         ]
-        if self._hearing is None:
-            raise DocumentError(f"the judge {self.model} was not asked")
-        asked = [
+        if self._queue is None:
+            raise DocumentError(
+                f"the judge {self.model} can only be called during a run"
+            )
+        requests = [
             JudgeQuestion(self.source, self._request(prompt)) for prompt in prompts
         ]
-        replies = list(self._hearing.answers(asked))
+        replies = list(self._queue.answers(requests))
         return [self._score(reply) for reply in replies], prompts, replies
 
     def _request(self, messages: Sequence[Mapping[str, str]]) -> Generate:
@@ -187,19 +187,21 @@ class JudgeLM:
 
 
 def judges_in(computation: Any) -> list[JudgeLM]:
-    """The judges that a metric holds."""
-    computation = getattr(computation, "computation", computation)  # under new names
-    held = getattr(computation, "__dict__", {}).values()
-    return [one for one in held if isinstance(one, JudgeLM)]
+    """Return the judges in the attributes of a computation."""
+    computation = getattr(
+        computation, "computation", computation
+    )  # unwrap a renamed one
+    values = getattr(computation, "__dict__", {}).values()
+    return [value for value in values if isinstance(value, JudgeLM)]
 
 
 def dict_of_lists_to_list_of_dicts(
     dict_of_lists: Mapping[str, Sequence[Any]],
 ) -> list[dict[str, Any]]:
-    """One mapping for each position of the lists.
+    """Transpose a mapping of lists to a list of mappings.
 
     Raises:
-        ValueError: They are not all as long.
+        ValueError: The lists have different lengths.
     """
     names = list(dict_of_lists)
     rows = zip(*dict_of_lists.values(), strict=True)

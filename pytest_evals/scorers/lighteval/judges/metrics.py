@@ -1,5 +1,5 @@
-"""Metrics rated by a judge model. Its prompts and the parsing of its replies are in
-:mod:`.prompts`, or the user's."""
+"""Metrics rated by a judge model. Prompts and reply parsers are in :mod:`.prompts` or
+in user code."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ __all__ = [
 
 @dataclass
 class JudgeLLM(SampleLevelComputation):
-    """A metric rated by a judge: the mean score of a document's answers.
+    """The mean judge score of a document's answers.
 
-    Fields as of :class:`~.judge_lm.JudgeLM`; ``short_judge_name`` is part of
-    the name of the number. Not frozen, since task modules derive classes from it.
+    Fields as in :class:`~.judge_lm.JudgeLM`; ``short_judge_name`` is part of the name
+    of the number. Not frozen, because task modules derive classes from it.
     """
 
     judge_model_name: str
@@ -52,7 +52,7 @@ class JudgeLLM(SampleLevelComputation):
     judge: JudgeLM = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Make the judge."""
+        """Create the judge."""
         self.judge = JudgeLM(
             model=self.judge_model_name,
             templates=self.template,
@@ -62,18 +62,18 @@ class JudgeLLM(SampleLevelComputation):
 
     @property
     def name(self) -> str:
-        """The name of its number."""
+        """Return the name of its number."""
         return f"judge_score_{self.short_judge_name or self.judge_model_name}"
 
     def question(self, doc: Doc) -> str:
-        """The question as the judge sees it."""
+        """Return the question for the judge."""
         return doc.query
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> Any:
-        """The mean score, by name.
+        """Compute the mean score, by name.
 
         Raises:
-            DocumentError: There is no answer.
+            DocumentError: The response has no answer.
         """
         scores = self._scores(doc, model_response)
         return {self.name: sum(scores) / len(scores)}
@@ -81,7 +81,7 @@ class JudgeLLM(SampleLevelComputation):
     def _scores(self, doc: Doc, response: ModelResponse) -> list[Any]:
         answers = response.final_text
         if not answers:
-            raise DocumentError("there is no answer to judge")
+            raise DocumentError("the response has no answer to judge")
         golds, n = doc.get_golds() if doc.choices else [], len(answers)
         scores, _, _ = self.judge.evaluate_answer_batch(
             [self.question(doc)] * n,
@@ -103,32 +103,32 @@ class JudgeLLMSimpleQA(JudgeLLM):
 
     @property
     def name(self) -> str:
-        """The name of its number."""
+        """Return the name of its number."""
         return "simpleqa_judge"
 
 
 @dataclass
 class JudgeLLMMixEval(JudgeLLM):
-    """MixEval's grade, whose question is in ``doc.specific``."""
+    """MixEval's rating; the question is in ``doc.specific``."""
 
     def question(self, doc: Doc) -> str:
-        """The question without options and instruction.
+        """Return the question without options and instruction.
 
         Raises:
-            DocumentError: It is not there.
+            DocumentError: It is missing.
         """
         found = (doc.specific or {}).get("question")
         if not isinstance(found, str):
-            raise DocumentError('the question is wanted in specific["question"]')
+            raise DocumentError('specific["question"] must be a string')
         return found
 
 
 @dataclass
 class JudgeLLMMTBench(JudgeLLM):
-    """MT-Bench's grades, one for each turn of a talk.
+    """MT-Bench's ratings, one for each turn of a dialogue.
 
-    The user's turns are in ``specific["multi_turn_queries"]``, references, where
-    there are some, in ``specific["reference"]``; answers are those to each turn.
+    The user's turns are in ``specific["multi_turn_queries"]``, optional references in
+    ``specific["reference"]``. There must be one answer per turn.
     """
 
     judge_model_name: str = "flowaicom/Flow-Judge-v0.1"
@@ -137,7 +137,7 @@ class JudgeLLMMTBench(JudgeLLM):
     judge_backend: str = "vllm"
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> Any:
-        """The grade of each turn, from 1 to 10.
+        """Return the rating of each turn, from 1 to 10.
 
         Raises:
             DocumentError: There are fewer answers than turns.
@@ -146,7 +146,10 @@ class JudgeLLMMTBench(JudgeLLM):
         turns = list(specific.get("multi_turn_queries") or [doc.query])
         answers = list(model_response.final_text)
         if len(answers) < len(turns):
-            raise DocumentError(f"{len(turns)} turns have {len(answers)} answers")
+            raise DocumentError(
+                f"expected one answer for each of {len(turns)} turns, got "
+                f"{len(answers)}"
+            )
         answers = answers[: len(turns)]
         golds = list(specific.get("reference") or [])
         golds += [None] * (len(turns) - len(golds))
@@ -168,7 +171,7 @@ def _talk(turns: Sequence[str], answers: Sequence[str]) -> str:
 
 @dataclass
 class JudgeLLMHLE(JudgeLLM):
-    """Whether an answer of Humanity's Last Exam is correct, and how sure it is."""
+    """Correctness and confidence of an answer of Humanity's Last Exam."""
 
     judge_model_name: str = "gpt-4o-2024-08-06"
     template: Template = hle_prompt
@@ -177,10 +180,10 @@ class JudgeLLMHLE(JudgeLLM):
     max_tokens: int | None = 2048
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> Any:
-        """The pair of both, for each number that is made of it.
+        """Return the pair of both, for each number computed from it.
 
         Raises:
-            DocumentError: There is no answer.
+            DocumentError: The response has no answer.
         """
         verdict = self._scores(doc, model_response)[0]
         names = ("accuracy", "confidence_half_width", "calibration_error")

@@ -1,4 +1,5 @@
-"""Prompts of judges, in our own words, and parsers of their replies."""
+"""Prompts for judges, and parsers of their replies. The prompts are not the original
+ones."""
 
 from __future__ import annotations
 
@@ -10,39 +11,38 @@ from pytest_evals.scorers.lighteval.reductions import mean
 
 
 def simpleqa_score(reply: str) -> float | None:
-    """SimpleQA's verdict: 1 for A (correct), 0 for B and C; white space, case and a
-    full stop do not count."""
+    """Parse SimpleQA's grade: 1 for A (correct), 0 for B and C. Whitespace, case and a
+    full stop are ignored."""
     letter = reply.strip().rstrip(".").upper()
     return {"A": 1.0, "B": 0.0, "C": 0.0}.get(letter)
 
 
 def flow_score(reply: str) -> float | None:
-    """The digit between Flow-Judge's tags."""
+    """Parse the digit between Flow-Judge's tags."""
     found = re.search(r"<score>\s(\d)\s</score>", reply)
     return int(found[1]) if found else None
 
 
 def tagged_score(reply: str) -> float | None:
-    """The number between score tags, with any white space."""
+    """Parse the number between score tags, with any whitespace."""
     found = re.search(r"<score>\s*(\d+(?:\.\d+)?)\s*</score>", reply)
     return float(found[1]) if found else None
 
 
 def bracketed_verdict(reply: str) -> float | None:
-    """The 0 or 1 in double brackets."""
+    """Parse a 0 or 1 in double brackets."""
     found = re.search(r"\[\[([01])\]\]", reply)
     return int(found[1]) if found else None
 
 
 def bracketed_number(reply: str) -> float | None:
-    """The number with a decimal in double brackets."""
+    """Parse a number with one decimal in double brackets."""
     found = re.search(r"\[\[(\d\.\d)\]\]", reply)
     return float(found[1]) if found else None
 
 
 def hle_verdict(reply: str) -> tuple[int, float] | None:
-    """Whether an answer is correct, 1 or 0, and how sure it is of itself, from 0 to
-    100."""
+    """Parse correctness, 1 or 0, and the answer's confidence, from 0 to 100."""
     correct = re.search(r"correct\W+(yes|no)\b", reply, re.IGNORECASE)
     sure = re.search(r"confidence\W+(\d+(?:\.\d+)?)", reply, re.IGNORECASE)
     if correct is None:
@@ -52,7 +52,7 @@ def hle_verdict(reply: str) -> tuple[int, float] | None:
 
 
 def mean_dv_5(x: Sequence[float]) -> float:
-    """The mean of grades from 0 to 5, as a share."""
+    """Return the mean of ratings from 0 to 5, as a fraction."""
     return mean(x) / 5
 
 
@@ -63,9 +63,8 @@ def _user(text: str) -> list[dict[str, str]]:
 def simpleqa_prompt(
     question: str, answer: str, gold: str | None = None, options: Any = None
 ) -> list[dict[str, str]]:
-    """Prompt about a short factual answer, after SimpleQA (Wei et al.
-    2024, arXiv 2411.04368); in words of our own, so that grades may differ from those
-    of OpenAI's wording."""
+    """Return the prompt for a short factual answer, after SimpleQA (Wei et al. 2024,
+    arXiv 2411.04368). Grades may differ from those of the original prompt."""
     return _user(
         "Grade an answer to a question by its gold target.\n"
         "A: CORRECT. It says all that the target says and contradicts none of it; "
@@ -80,8 +79,8 @@ def simpleqa_prompt(
 def hle_prompt(
     question: str, answer: str, gold: str | None = None, options: Any = None
 ) -> list[dict[str, str]]:
-    """Prompt about an answer of Humanity's Last Exam (Phan et al. 2025,
-    arXiv 2501.14249); in words of our own."""
+    """Return the prompt for an answer of Humanity's Last Exam (Phan et al. 2025, arXiv
+    2501.14249)."""
     return _user(
         "Decide whether the response gives the correct final answer. Do not solve the "
         "problem yourself; small differences of rounding or wording do not matter.\n\n"
@@ -101,14 +100,14 @@ def mt_bench_prompt(
     options: Any = None,
     **before: Mapping[str, str],
 ) -> list[dict[str, str]]:
-    """Prompt about an answer in a dialogue (Zheng et al. 2023, arXiv
-    2306.05685); in words of our own.
+    """Return the prompt for an answer in a dialogue (Zheng et al. 2023, arXiv
+    2306.05685).
 
     Args:
         question: The user's last turn.
         answer: The assistant's answer to it.
-        gold: A reference, where there is one.
-        options: Not looked at.
+        gold: A reference, if there is one.
+        options: Ignored.
         before: ``talk`` contains the earlier turns.
     """
     talk = str(before.get("talk") or "")

@@ -1,1 +1,1 @@
-"""Metrics of the log-probabilities of a document's choices."""
+"""Metrics computed from the log-probabilities of choices."""

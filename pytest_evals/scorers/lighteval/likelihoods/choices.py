@@ -1,4 +1,4 @@
-"""Metrics of the log-probabilities of a document's choices."""
+"""Metrics computed from the log-probabilities of a document's choices."""
 
 from __future__ import annotations
 
@@ -34,64 +34,63 @@ __all__ = [
 
 
 def gold_indices(doc: Doc) -> list[int]:
-    """Positions of the right choices; one that is none of the choices stays, and is
-    never equal to that of a choice."""
+    """Return the positions of the correct choices; they may be out of range."""
     gold = doc.gold_index
     return list(gold) if isinstance(gold, list | tuple) else [gold]
 
 
 def _of_golds(doc: Doc, values: Sequence[float]) -> list[float]:
-    """The values of the correct choices that are in range."""
+    """Return the values of the correct choices that are in range."""
     n = len(values)
     return [values[gold] for gold in gold_indices(doc) if -n <= gold < n]
 
 
 def best_choice(logprobs: Sequence[float]) -> int:
-    """The most likely choice, the first one of equals.
+    """Return the position of the most likely choice; ties go to the first.
 
     Raises:
-        DocumentError: There is none.
+        DocumentError: The list is empty.
     """
     if not logprobs:
-        raise DocumentError("there are no log-probabilities of choices")
+        raise DocumentError("the response has no log-probabilities of choices")
     return max(range(len(logprobs)), key=logprobs.__getitem__)
 
 
 @dataclass(frozen=True)
 class LoglikelihoodAcc(SampleLevelComputation):
-    """1 if the most likely choice is a right one.
+    """1 if the most likely choice is correct.
 
     Args:
-        logprob_normalization: How log-probabilities are made comparable: an object of
-            :mod:`.logprobs` or its name, ``None`` for none.
+        logprob_normalization: Normalization of log-probabilities: an object of
+            :mod:`.logprobs` or its name; ``None`` for none.
     """
 
     logprob_normalization: LogProbNormalization | str | None = None
     _norm: LogProbNormalization | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Look up the normalisation."""
+        """Resolve the normalization."""
         found = normalization(self.logprob_normalization)
         object.__setattr__(self, "_norm", found)
 
     @property
     def needs_unconditioned(self) -> bool:
-        """Whether choices are also scored without the question."""
+        """Return whether choices are also scored without the question."""
         return isinstance(self._norm, LogProbPMINorm)
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> int:
-        """0 or 1."""
+        """Return 0 or 1."""
         best = best_choice(choice_logprobs(self._norm, doc, model_response))
         return int(best in gold_indices(doc))
 
 
 @dataclass(frozen=True)
 class NormalizedMultiChoiceProbability(SampleLevelComputation):
-    """The right choice's share of the probability of all choices.
+    """Probability of the correct choice, normalized over all choices.
 
     Args:
         log_prob_normalization: As in :class:`LoglikelihoodAcc`.
-        aggregation_function: Over several right choices.
+        aggregation_function: Reduction over several correct choices.
     """
 
     log_prob_normalization: LogProbNormalization | str | None = None
@@ -100,18 +99,18 @@ class NormalizedMultiChoiceProbability(SampleLevelComputation):
     _reduce: Reduction = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Look up what is given by name."""
+        """Resolve names."""
         found = normalization(self.log_prob_normalization)
         object.__setattr__(self, "_norm", found)
         object.__setattr__(self, "_reduce", reduction(self.aggregation_function))
 
     @property
     def needs_unconditioned(self) -> bool:
-        """Whether choices are also scored without the question."""
+        """Return whether choices are also scored without the question."""
         return isinstance(self._norm, LogProbPMINorm)
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
-        """From 0 to 1; 0 where all choices are impossible."""
+        """Compute the probability; 0 if all choices have probability 0."""
         likely = [_exp(lp) for lp in choice_logprobs(self._norm, doc, model_response)]
         total = sum(likely)
         if not total:
@@ -122,13 +121,12 @@ class NormalizedMultiChoiceProbability(SampleLevelComputation):
 
 @dataclass(frozen=True)
 class Probability(SampleLevelComputation):
-    """The probability of the right choice.
+    """Probability of the correct choice.
 
     Args:
         normalization: As in :class:`LoglikelihoodAcc`.
-        aggregation_function: Over several right choices.
-        published: Whether all choices are looked at, as in lighteval, which is meant
-            for documents with one.
+        aggregation_function: Reduction over several correct choices.
+        published: Use all choices instead of the correct ones, as lighteval does.
     """
 
     normalization: LogProbNormalization | str | None = None
@@ -138,17 +136,17 @@ class Probability(SampleLevelComputation):
     _reduce: Reduction = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Look up what is given by name."""
+        """Resolve names."""
         object.__setattr__(self, "_norm", normalization(self.normalization))
         object.__setattr__(self, "_reduce", reduction(self.aggregation_function))
 
     @property
     def needs_unconditioned(self) -> bool:
-        """Whether choices are also scored without the question."""
+        """Return whether choices are also scored without the question."""
         return isinstance(self._norm, LogProbPMINorm)
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
-        """From 0 to 1."""
+        """Compute the probability."""
         logprobs = choice_logprobs(self._norm, doc, model_response)
         counted = logprobs if self.published else _of_golds(doc, logprobs)
         likely = [_exp(logprob) for logprob in counted]
@@ -164,30 +162,30 @@ def _exp(logprob: float) -> float:
 
 @dataclass(frozen=True)
 class Recall(SampleLevelComputation):
-    """1 if a right choice is among the ``k`` most likely ones.
+    """Recall@k: 1 if a correct choice is among the ``k`` most likely ones.
 
     Args:
-        k: How many are looked at.
-        published: Of equally likely choices the last ones are looked at where ``k`` is
-            above 1, as in lighteval; else the first ones.
+        k: Number of choices.
+        published: With ``k`` above 1, ties go to the last choices, as in lighteval,
+            instead of the first ones.
     """
 
     other_names: ClassVar[Mapping[str, str]] = {"recall_depth": "k"}
-    """lighteval's name of the attribute, by which ``sample_params`` set it there."""
+    """lighteval's name of the argument in ``sample_params``."""
     k: int = 1
     published: bool = False
 
     def __post_init__(self) -> None:
-        """Check the depth.
+        """Validate ``k``.
 
         Raises:
-            EvalsError: It is no whole number from 1.
+            EvalsError: It is not a positive integer.
         """
         if not isinstance(self.k, int) or self.k < 1:
-            raise EvalsError(f"k is a whole number from 1, not {self.k!r}")
+            raise EvalsError(f"k must be a positive integer, not {self.k!r}")
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> int:
-        """0 or 1."""
+        """Return 0 or 1."""
         logprobs = document_logprobs(model_response)
         positions = list(range(len(logprobs)))
         if self.published and self.k > 1:
@@ -198,17 +196,16 @@ class Recall(SampleLevelComputation):
 
 @dataclass(frozen=True)
 class MRR(SampleLevelComputation):
-    """One over the rank of the best right choice; equally likely ones share the best
-    rank.
+    """Reciprocal rank of the best correct choice; ties share the best rank.
 
     Args:
-        length_normalization: Whether nats are divided by the choice's characters.
+        length_normalization: Divide log-probabilities by characters.
     """
 
     length_normalization: bool = False
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
-        """From 0 to 1."""
+        """Compute the reciprocal rank."""
         logprobs = document_logprobs(model_response)
         if self.length_normalization:
             logprobs = choice_logprobs(normalization("char"), doc, model_response)
@@ -221,38 +218,38 @@ class MRR(SampleLevelComputation):
 
 @dataclass(frozen=True)
 class AccGoldLikelihood(SampleLevelComputation):
-    """1 if greedy decoding returns any of the requested continuations."""
+    """1 if greedy decoding generates any of the choices."""
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> int:
-        """0 or 1."""
+        """Return 0 or 1."""
         return int(any(model_response.argmax_logits_eq_gold))
 
 
 @dataclass(frozen=True)
 class TruthfulqaMCMetrics(SampleLevelComputation):
-    """TruthfulQA's two multiple-choice numbers.
+    """TruthfulQA's MC1 and MC2.
 
-    The choices are those of the first question, whose first one is right, and then
-    those of the second, whose correct ones come first; ``specific["len_mc1"]`` is where
-    the second ones begin.
+    The choices are those of MC1, the first of which is correct, followed by those of
+    MC2, which starts with the correct ones. ``specific["len_mc1"]`` is the number of
+    MC1's choices.
     """
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, float]:
-        """By name."""
+        """Compute both numbers by name."""
         start = (doc.specific or {}).get("len_mc1")
         golds = gold_indices(doc)
         if not isinstance(start, int) or len(golds) < 2:
             raise DocumentError(
-                'TruthfulQA needs specific["len_mc1"] and right choices of both lists'
+                'TruthfulQA needs specific["len_mc1"] and correct choices of both parts'
             )
         logprobs = document_logprobs(model_response)
         first, second = logprobs[:start], logprobs[start:]
         best = max(second, default=-math.inf)
         if best == -math.inf:
-            raise DocumentError("TruthfulQA: no choice of the second list is possible")
+            raise DocumentError("TruthfulQA: all choices of MC2 have probability 0")
         likely = [math.exp(logprob - best) for logprob in second]
-        # Choices before the first correct one of the second list count as correct,
-        # as in lighteval and in lm-eval of then: right ones come first there.
+        # Choices of MC2 before its first correct one count as correct, as in
+        # lighteval and earlier releases of lm-eval.
         n_true = max(_end_of_run(golds[1:]) - start, 0)
         return {
             "truthfulqa_mc1": best_choice(first) == 0,
@@ -261,7 +258,7 @@ class TruthfulqaMCMetrics(SampleLevelComputation):
 
 
 def _end_of_run(indices: Sequence[int]) -> int:
-    """The index behind those that follow each other without a gap."""
+    """Return the index after the first run of consecutive indices."""
     end = indices[0] + 1
     for index in indices[1:]:
         if index != end:

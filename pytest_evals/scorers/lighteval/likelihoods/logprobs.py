@@ -1,5 +1,5 @@
-"""Log-probabilities of choices made comparable: by characters, by tokens, or against
-the choice alone (PMI). Names as in lighteval 0.13.0 (``metrics/normalizations.py``)."""
+"""Normalization of log-probabilities by characters, by tokens, or by the unconditional
+probability (PMI). Names as in lighteval 0.13.0 (``metrics/normalizations.py``)."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class LogProbCharNorm:
-    """Nats per character (code point).
+    """Log-probability per character (code point).
 
     Args:
-        name: What metrics append to their name.
-        ignore_first_space: Whether a space at the start of a choice does not count.
+        name: Suffix of metric names.
+        ignore_first_space: Do not count a leading space.
     """
 
     name: str = "norm"
@@ -38,14 +38,14 @@ class LogProbCharNorm:
 
 @dataclass(frozen=True, slots=True)
 class LogProbTokenNorm:
-    """Nats per token."""
+    """Log-probability per token."""
 
     name: str = "norm_token"
 
 
 @dataclass(frozen=True, slots=True)
 class LogProbPMINorm:
-    """Nats gained over the choice after the unconditioned query."""
+    """Pointwise mutual information with the question."""
 
     name: str = "norm_pmi"
 
@@ -66,40 +66,39 @@ _NAMES: Mapping[str, LogProbNormalization | None] = {
 def normalization(
     given: LogProbNormalization | str | None,
 ) -> LogProbNormalization | None:
-    """A normalisation given as such or by its name in task files.
+    """Return a normalization given as an object or by its name in task files.
 
     Raises:
-        EvalsError: None has that name.
+        EvalsError: The name is unknown.
     """
     if not isinstance(given, str):
         return given
     if given not in _NAMES:
         hint = did_you_mean(given, list(_NAMES)) or f"; known: {', '.join(_NAMES)}"
-        raise EvalsError(f"no log-probability normalisation called {given!r}{hint}")
+        raise EvalsError(f"unknown log-probability normalization {given!r}{hint}")
     return _NAMES[given]
 
 
 def document_logprobs(response: ModelResponse) -> list[float]:
-    """The log-probabilities of a document, as they came.
+    """Return the log-probabilities of a document.
 
     Raises:
-        DocumentError: There are none.
+        DocumentError: They are missing.
     """
     if not response.logprobs:
-        raise DocumentError("there are no log-probabilities")
+        raise DocumentError("the response has no log-probabilities")
     return list(response.logprobs)
 
 
 def choice_logprobs(
     given: LogProbNormalization | None, doc: Doc, response: ModelResponse
 ) -> list[float]:
-    """The normalised log-probabilities of a document's choices, in their order.
+    """Return the normalized log-probabilities of a document's choices.
 
-    Those after the unconditioned query may also follow the others, as lighteval has
-    them.
+    Unconditional log-probabilities may also be appended to the others, as in lighteval.
 
     Raises:
-        DocumentError: They are not there, or what the normalisation needs is not.
+        DocumentError: Log-probabilities, tokens or choices are missing.
     """
     n, logprobs = len(doc.choices), document_logprobs(response)
     alone = response.unconditioned_logprobs
@@ -121,24 +120,24 @@ def normalize_log_probs(
     choices_text: Sequence[str] | None,
     choices_tokens: Sequence[Sequence[int]] | None,
 ) -> list[float]:
-    """The log-probabilities, normalised.
+    """Return normalized log-probabilities.
 
     Args:
-        normalization: Normalization; ``None`` for none.
-        choices_logprob: Nats, one a choice.
-        unconditioned_logprob: Nats without the question, one a choice.
+        normalization: The normalization; ``None`` for none.
+        choices_logprob: Log-probability of each choice.
+        unconditioned_logprob: Log-probability of each choice without the question.
         choices_text: The choices.
-        choices_tokens: Their tokens; only the number of them counts.
+        choices_tokens: Their tokens; only their number is used.
 
     Raises:
-        DocumentError: What the normalisation needs is missing, has another length than
-            the choices, or is empty.
+        DocumentError: A required argument is missing, has a different length than the
+            choices, or contains an empty choice.
     """
     if normalization is None:
         return list(choices_logprob)
     if isinstance(normalization, LogProbPMINorm):
         alone = _checked(
-            unconditioned_logprob, choices_logprob, "log-probability without question"
+            unconditioned_logprob, choices_logprob, "unconditional log-probability"
         )
         return [lp - other for lp, other in zip(choices_logprob, alone, strict=True)]
     if isinstance(normalization, LogProbTokenNorm):
@@ -149,8 +148,8 @@ def normalize_log_probs(
         lengths = [_length(text, normalization.ignore_first_space) for text in texts]
     if not all(lengths):
         raise DocumentError(
-            f"choice {lengths.index(0)} is empty: its log-probability has no length to "
-            "be divided by"
+            f"choice {lengths.index(0)} is empty; its log-probability cannot be "
+            "normalized by length"
         )
     return [lp / size for lp, size in zip(choices_logprob, lengths, strict=True)]
 
@@ -166,7 +165,7 @@ def _checked(
     if given is None or len(given) != len(logprobs):
         n = 0 if given is None else len(given)
         raise DocumentError(
-            f"the normalisation needs one {noun} for each of {len(logprobs)} choices, "
-            f"and there are {n}"
+            f"the normalization needs one {noun} for each of {len(logprobs)} choices, "
+            f"got {n}"
         )
     return given

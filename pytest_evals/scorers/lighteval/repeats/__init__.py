@@ -1,1 +1,1 @@
-"""Metrics of several answers to one prompt."""
+"""Metrics of several answers per prompt."""

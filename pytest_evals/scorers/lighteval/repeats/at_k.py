@@ -1,6 +1,5 @@
-"""What ``k`` answers would reach, as ``n`` answers show it: pass@k is the unbiased
-estimate of Chen et al. 2021 (arXiv 2107.03374), G-Pass@k that of Liu et al. 2024 (arXiv
-2412.13147).
+"""Estimates for ``k`` answers from ``n`` samples: pass@k (Chen et al. 2021, arXiv
+2107.03374) and G-Pass@k (Liu et al. 2024, arXiv 2412.13147).
 """
 
 from __future__ import annotations
@@ -27,11 +26,12 @@ THRESHOLDS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 @dataclass(frozen=True)
 class PassAtK(SamplingMetric):
-    """The chance that one of ``k`` answers is right, as ``n`` answers show it.
+    """pass@k: the probability that one of ``k`` answers is correct, estimated from
+    ``n`` answers.
 
     Args:
-        k: Answers that one may give.
-        n: Answers that are looked at; ``None`` for all.
+        k: Number of attempts.
+        n: Number of answers used; ``None`` for all.
     """
 
     required: ClassVar[tuple[str, ...]] = ("k",)
@@ -39,23 +39,23 @@ class PassAtK(SamplingMetric):
     n: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the numbers.
+        """Validate ``k`` and ``n``.
 
         Raises:
-            EvalsError: ``k`` is above ``n``.
+            EvalsError: They are not positive integers, or ``k`` is greater than ``n``.
         """
         SamplingMetric.__post_init__(self)
         check_count("k", self.k)
         check_count("n", self.n)
         if self.k and self.n and self.k > self.n and not self.published:
-            raise EvalsError(f"k={self.k} of n={self.n} answers cannot be drawn")
+            raise EvalsError(f"k={self.k} must not be greater than n={self.n}")
 
     def num_samples(self) -> int | None:
-        """Answers that it needs."""
+        """Return the number of answers needed."""
         return self.n if self.n is not None else self.k
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
-        """From 0 to 1.
+        """Compute pass@k.
 
         Raises:
             DocumentError: There are too few answers, or several references.
@@ -69,7 +69,8 @@ class PassAtK(SamplingMetric):
 
 
 def pass_at_k(n: int, n_correct: int, k: int) -> float:
-    """The chance that ``k`` answers drawn of ``n`` hold one of the right ones."""
+    """Return the probability that ``k`` of ``n`` answers, drawn without replacement,
+    include a correct one."""
     if n - n_correct < k:
         return 1.0
     return 1.0 - math.prod(1.0 - k / i for i in range(n - n_correct + 1, n + 1))
@@ -77,13 +78,14 @@ def pass_at_k(n: int, n_correct: int, k: int) -> float:
 
 @dataclass(frozen=True)
 class GPassAtK(SamplingMetric):
-    """The chance that a share of ``k`` answers is right, as ``n`` answers show it.
+    """G-Pass@k: the probability that at least a fraction of ``k`` answers is correct,
+    estimated from ``n`` answers.
 
     Args:
-        k: Answers that are drawn; one number or several.
-        n: Answers that are looked at; ``None`` for all.
-        thresholds: The shares.
-        name_prefix: In front of the names of its numbers.
+        k: Number of attempts, or several.
+        n: Number of answers used; ``None`` for all.
+        thresholds: The fractions.
+        name_prefix: Prefix of the names of its numbers.
     """
 
     required: ClassVar[tuple[str, ...]] = ("k",)
@@ -93,38 +95,38 @@ class GPassAtK(SamplingMetric):
     name_prefix: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the numbers.
+        """Validate the numbers.
 
         Raises:
-            EvalsError: One of them means nothing.
+            EvalsError: A number is out of range.
         """
         SamplingMetric.__post_init__(self)
         check_count("n", self.n)
         for k in self.ks:
             check_count("k", k, needed=True)
             if self.n and k > self.n and not self.published:
-                raise EvalsError(f"k={k} of n={self.n} answers cannot be drawn")
+                raise EvalsError(f"k={k} must not be greater than n={self.n}")
         for share in self.thresholds or ():
             if not 0 <= share <= 1:
-                raise EvalsError(f"a threshold is a share from 0 to 1, not {share!r}")
+                raise EvalsError(f"a threshold must be between 0 and 1, not {share!r}")
 
     @property
     def ks(self) -> list[int]:
-        """The numbers of answers that are drawn."""
+        """Return the values of ``k`` as a list."""
         if self.k is None:
             return []
         return [self.k] if isinstance(self.k, int) else list(self.k)
 
     def num_samples(self) -> int | None:
-        """Answers that it needs."""
+        """Return the number of answers needed."""
         return self.n if self.n is not None else max(self.ks, default=None)
 
     def metric_names(self) -> list[str]:
-        """The names of its numbers."""
+        """Return the names of its numbers."""
         return list(self._numbers(0, 0))
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, float]:
-        """The chances by name.
+        """Compute the probabilities by name.
 
         Raises:
             DocumentError: There are too few answers, or several references.
@@ -149,8 +151,8 @@ def g_pass_at_k(
     thresholds: Sequence[float] = THRESHOLDS,
     name_prefix: str | None = None,
 ) -> dict[str, float]:
-    """The chance that at least a share of ``k`` answers drawn of ``n`` is right, for
-    each ``k`` and share; and for each ``k`` its mean over the shares above a half."""
+    """Return G-Pass@k for each ``k`` and threshold, and mG-Pass@k, the mean over
+    thresholds above 0.5, for each ``k``."""
     prefix = f"{name_prefix}_" if name_prefix else ""
     found: dict[str, float] = {}
     for k in ks:
@@ -165,8 +167,8 @@ def g_pass_at_k(
 
 
 def _at_least(least: int, n: int, n_correct: int, k: int) -> float:
-    """Probability of a number of correct answers among ``k`` drawn without "
-    "replacement."""
+    """Return the probability of at least that many correct answers among ``k`` drawn
+    without replacement."""
     if k > n or least > min(n_correct, k):
         return 0.0
     ways = sum(

@@ -1,4 +1,4 @@
-"""Metrics of ``n`` answers: their average, and the most frequent one."""
+"""avg@n and maj@n: the mean score of ``n`` answers, and the majority vote."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class _MetricAtN(SamplingMetric):
     n: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the number."""
+        """Validate ``n``."""
         SamplingMetric.__post_init__(self)
         check_count("n", self.n)
 
     def num_samples(self) -> int | None:
-        """Answers that it needs."""
+        """Return the number of answers needed."""
         return self.n
 
 
@@ -41,7 +41,7 @@ class AvgAtN(_MetricAtN):
     """The mean score of ``n`` answers."""
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
-        """From 0 to 1.
+        """Compute the mean score.
 
         Raises:
             DocumentError: There are too few answers.
@@ -50,7 +50,9 @@ class AvgAtN(_MetricAtN):
         if not self.published:
             scores = self.scores(doc, model_response, n)
         elif n > len(model_response.text):
-            raise DocumentError(f"avg@{n} needs {n} answers")
+            raise DocumentError(
+                f"avg@{n} needs {n} answers, got {len(model_response.text)}"
+            )
         else:
             scores = [self.score(doc, text) for text in model_response.text[:n]]
         return sum(scores) / len(scores)
@@ -58,14 +60,14 @@ class AvgAtN(_MetricAtN):
 
 @dataclass(frozen=True)
 class MajAtN(_MetricAtN):
-    """The score of the most frequent of ``n`` answers, the first one of equals."""
+    """The score of the most frequent of ``n`` answers; ties go to the first."""
 
     def prepared_gold(self, text: str) -> str:
-        """The reference as it is compared."""
+        """Normalize the reference."""
         return self.preprocess(text)
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
-        """From 0 to 1.
+        """Compute the score of the majority.
 
         Raises:
             DocumentError: There are too few answers, or several references.

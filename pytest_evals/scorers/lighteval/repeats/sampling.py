@@ -1,7 +1,7 @@
-"""What metrics of several answers to one prompt share.
+"""Base class of metrics of several answers per prompt.
 
-Names and arguments are lighteval's (0.13.0); unlike there, all of them take out
-reasoning and normalise in the same way, and ask for as many answers as they need.
+Names and arguments are lighteval's (0.13.0). Unlike there, all of them remove reasoning
+and normalize in the same way, and request as many answers as they need.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ __all__ = ["SamplingMetric", "check_count", "required_count", "single_reference"
 
 @dataclass(frozen=True, kw_only=True)
 class SamplingMetric(SampleLevelComputation):
-    """What all of them share.
+    """Base class of metrics of several answers.
 
     Args:
-        normalize: What references and answers go through, a function or its name.
-        strip_strings: Whether white space at the ends is cut off first.
-        sample_scoring_function: How one answer is scored: ``full``, ``prefix`` or
-            ``suffix`` match of the reference, an object with ``compute``, or a function
-            of document and response.
-        published: Whether, as in lighteval, answers that are missing count as wrong
-            ones, and an average is that of the texts as they came.
+        normalize: Normalizer of references and answers, or its name.
+        strip_strings: Strip whitespace first.
+        sample_scoring_function: Scores one answer: ``full``, ``prefix`` or ``suffix``
+            match of the reference, an object with ``compute``, or a function of
+            document and response.
+        published: Reproduce lighteval: missing answers are wrong, and averages use the
+            unmodified texts.
     """
 
     normalize: Normalizer | str | None = None
@@ -48,10 +48,10 @@ class SamplingMetric(SampleLevelComputation):
     _normalize: Normalizer | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Look up what is given by name.
+        """Resolve names.
 
         Raises:
-            EvalsError: There is nothing of that name.
+            EvalsError: A name is unknown.
         """
         object.__setattr__(self, "_normalize", resolve_normalizer(self.normalize))
         if isinstance(self.sample_scoring_function, str):
@@ -59,12 +59,12 @@ class SamplingMetric(SampleLevelComputation):
 
     @property
     def libraries(self) -> Libraries:
-        """Libraries that scoring an answer needs."""
+        """Return the libraries of the scoring function."""
         needed: Libraries = getattr(self.sample_scoring_function, "libraries", ())
         return needed
 
     def preprocess(self, text: str) -> str:
-        """The text as it is compared."""
+        """Normalize a text."""
         if not text:
             return ""
         if self.strip_strings:
@@ -72,7 +72,7 @@ class SamplingMetric(SampleLevelComputation):
         return self._normalize(text) if self._normalize else text
 
     def score(self, doc: Doc, pred: str) -> float:
-        """The score of one answer, already preprocessed, and so are the choices."""
+        """Score one answer; answer and choices are already normalized."""
         how = self.sample_scoring_function or "full"
         if isinstance(how, str):
             return float(matches(references(doc)[0], pred, how))
@@ -81,10 +81,10 @@ class SamplingMetric(SampleLevelComputation):
     def scores(
         self, doc: Doc, model_response: ModelResponse, n: int | None
     ) -> list[float]:
-        """The scores of the first ``n`` answers, of all with ``None``.
+        """Score the first ``n`` answers, or all.
 
         Raises:
-            DocumentError: There are fewer.
+            DocumentError: There are too few answers.
         """
         prepared = replace(doc, choices=[self.preprocess(one) for one in doc.choices])
         return [
@@ -92,10 +92,10 @@ class SamplingMetric(SampleLevelComputation):
         ]
 
     def first_answers(self, model_response: ModelResponse, n: int | None) -> list[str]:
-        """The first ``n`` answers, preprocessed.
+        """Return the first ``n`` answers, normalized.
 
         Raises:
-            DocumentError: There are fewer, or none at all.
+            DocumentError: There are too few answers.
         """
         answers = model_response.final_text
         self.check_number(len(answers), n)
@@ -105,20 +105,21 @@ class SamplingMetric(SampleLevelComputation):
         """Check the number of answers.
 
         Raises:
-            DocumentError: There are fewer, or none at all.
+            DocumentError: There are too few answers.
         """
         if not given or (n is not None and given < n and not self.published):
-            wanted = f"{n} answers are" if n else "an answer is"
+            needed = n or 1
             raise DocumentError(
-                f"{wanted} wanted and there are {given}; set repeats to as many"
+                f"expected at least {needed} answers, got {given}\n"
+                f"  fix: repeats: {needed}"
             )
 
 
 def single_reference(doc: Doc, metric: str) -> str:
-    """The only reference.
+    """Return the only reference.
 
     Raises:
-        DocumentError: There are none, or several.
+        DocumentError: The document does not have exactly one reference.
     """
     golds = references(doc)
     if len(golds) != 1:
@@ -127,19 +128,19 @@ def single_reference(doc: Doc, metric: str) -> str:
 
 
 def check_count(name: str, value: Any, *, needed: bool = False) -> None:
-    """Make sure that a number of answers is one; ``None`` too unless it is needed.
+    """Check that a number is a positive integer, or ``None`` unless it is required.
 
     Raises:
-        EvalsError: It is something else.
+        EvalsError: It is not.
     """
     if value is None and not needed:
         return
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise EvalsError(f"{name} is a whole number from 1, not {value!r}")
+        raise EvalsError(f"{name} must be a positive integer, not {value!r}")
 
 
 def required_count(name: str, value: int | None, metric: str) -> int:
-    """A number of answers.
+    """Return a number of answers.
 
     Raises:
         DocumentError: The number is not set.

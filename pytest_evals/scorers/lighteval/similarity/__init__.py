@@ -1,1 +1,1 @@
-"""Similarity metrics of a generated text and its references or source."""
+"""Similarity of a generated text to its references or source."""

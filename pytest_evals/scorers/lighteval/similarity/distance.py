@@ -1,5 +1,5 @@
-"""How much of a reference an answer repeats: words in common from the start, and edits
-(Lee et al. 2021, arXiv 2107.06499)."""
+"""Memorization metrics: longest common prefix and edit distance (Lee et al. 2021, arXiv
+2107.06499)."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ _TYPES: Mapping[
     "edit_distance": (_edits, min),
     "edit_similarity": (_similarity, max),
 }
-"""Name → how two lists of words compare, and which of several answers counts."""
+"""Name → function of two lists of words, and reduction over several answers."""
 
 
 @dataclass(frozen=True)
 class StringDistance(SampleLevelComputation):
-    """Answers against the first reference, cut to the answer's length in characters.
+    """Distance of answers from the first reference, truncated to the answer's length.
 
     Args:
         metric_types: ``longest_common_prefix_length`` and ``edit_distance`` in words,
-            ``edit_similarity`` from 0 to 1; one or several.
-        strip_prediction: Whether white space at the answer's ends is cut off.
+            ``edit_similarity`` between 0 and 1; one or several.
+        strip_prediction: Strip whitespace of the answer.
     """
 
     libraries: ClassVar[Libraries] = (
@@ -67,17 +67,17 @@ class StringDistance(SampleLevelComputation):
     strip_prediction: bool = True
 
     def __post_init__(self) -> None:
-        """Check the names.
+        """Validate the names.
 
         Raises:
-            EvalsError: There is nothing of that name.
+            EvalsError: A name is unknown.
         """
         for name in self._names:
             if name not in _TYPES:
                 hint = (
                     did_you_mean(name, list(_TYPES)) or f"; known: {', '.join(_TYPES)}"
                 )
-                raise EvalsError(f"no string distance called {name!r}{hint}")
+                raise EvalsError(f"unknown string distance {name!r}{hint}")
 
     @property
     def _names(self) -> list[str]:
@@ -85,7 +85,7 @@ class StringDistance(SampleLevelComputation):
         return [given] if isinstance(given, str) else list(given)
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, float]:
-        """The distances by name.
+        """Compute the distances by name.
 
         Raises:
             MissingExtraError: NLTK or RapidFuzz is not installed.

@@ -26,11 +26,11 @@ _COLUMN = "golds_no_preprocessing"
 class DropMetrics(SampleLevelComputation):
     """``em`` and ``f1`` of the best reference.
 
-    References are in ``doc.specific["golds_no_preprocessing"]``, each a text or a
-    list of spans; the answers of the model are the spans that it found.
+    References are in ``doc.specific["golds_no_preprocessing"]``, each a string or a
+    list of spans. Each answer of the model is a span.
 
     Args:
-        published: Whether reasoning is left in the answers, as in lighteval.
+        published: Keep reasoning in answers, as lighteval does.
     """
 
     libraries: ClassVar[Libraries] = (("scipy", "scipy", "metrics"),)
@@ -38,27 +38,27 @@ class DropMetrics(SampleLevelComputation):
     published: bool = False
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, float]:
-        """Both numbers, F1 rounded to two decimals.
+        """Compute both numbers, with F1 rounded to two decimals.
 
         Raises:
-            DocumentError: There are no references.
+            DocumentError: References are missing.
             MissingExtraError: SciPy is not installed.
         """
         golds = (doc.specific or {}).get(_COLUMN)
         if not isinstance(golds, list | tuple) or not golds:
             raise DocumentError(
-                f"references are wanted in a column {_COLUMN!r}, or in doc.specific"
+                f"column {_COLUMN!r} (or doc.specific) must be a list of references"
             )
         texts = model_response.text if self.published else model_response.final_text
-        said = _spans(texts)
+        preds = _spans(texts)
         best_em = best_f1 = 0.0
         for gold in golds:
-            right = [gold] if isinstance(gold, str) else list(gold)
-            if not right or not str(right[0]).strip():
+            spans = [gold] if isinstance(gold, str) else list(gold)
+            if not spans or not str(spans[0]).strip():
                 continue
-            right = _spans(right)
-            best_em = max(best_em, float(set(right) == set(said)))
-            best_f1 = max(best_f1, _f1(right, said))
+            spans = _spans(spans)
+            best_em = max(best_em, float(set(spans) == set(preds)))
+            best_f1 = max(best_f1, _f1(spans, preds))
         return {"em": best_em, "f1": best_f1}
 
 
@@ -81,7 +81,7 @@ def _token(token: str) -> str:
 
 
 def _f1(golds: Sequence[str], preds: Sequence[str]) -> float:
-    """The mean F1 of the best way to pair the spans; one that stays alone counts 0."""
+    """Return the mean F1 of the optimal pairing of spans; unpaired ones count as 0."""
     try:
         from scipy.optimize import linear_sum_assignment
     except ModuleNotFoundError as error:
@@ -100,8 +100,8 @@ def _bag(span: str) -> frozenset[str]:
 
 
 def _pair(gold: frozenset[str], pred: frozenset[str]) -> float:
-    """F1 of two sets of words; 0 where the reference has numbers and the answer none of
-    them."""
+    """Return the F1 of two sets of words; 0 if the reference contains numbers and the
+    answer none of them."""
     numbers = {token for token in gold if is_number(token)}
     if numbers and not numbers & pred:
         return 0.0

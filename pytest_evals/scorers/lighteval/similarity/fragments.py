@@ -1,5 +1,5 @@
-"""How much of a summary is copied from its source: coverage, density and compression of
-the Newsroom data set (Grusky et al. 2018, arXiv 1804.11283)."""
+"""Extractiveness of summaries: coverage, density and compression (Newsroom, Grusky et
+al. 2018, arXiv 1804.11283)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = ["Extractiveness", "SourceMetric", "fragment_lengths"]
 
 @dataclass(frozen=True)
 class SourceMetric(SampleLevelComputation):
-    """What metrics of a summary and its source share.
+    """Base class of metrics of a summary and its source.
 
     Args:
-        normalize_input: What the source goes through.
-        normalize_pred: What the answer goes through.
+        normalize_input: Normalizer of the source.
+        normalize_pred: Normalizer of the answer.
         input_column: Key of the source text in ``doc.specific``.
     """
 
@@ -39,24 +39,24 @@ class SourceMetric(SampleLevelComputation):
     _pred: Normalizer | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Look up what is given by name."""
+        """Resolve names."""
         object.__setattr__(self, "_source", resolve_normalizer(self.normalize_input))
         object.__setattr__(self, "_pred", resolve_normalizer(self.normalize_pred))
 
     def texts(self, doc: Doc, response: ModelResponse) -> tuple[str, str]:
-        """The source and the first answer, normalised.
+        """Return the source and the first answer, normalized.
 
         Raises:
-            DocumentError: One of them is not there.
+            DocumentError: Source or answer is missing.
         """
         source = (doc.specific or {}).get(self.input_column)
         if not isinstance(source, str):
             raise DocumentError(
-                f"the source text is wanted in a column {self.input_column!r}, or in "
-                "doc.specific; input_column names another one"
+                f"column {self.input_column!r} (or doc.specific) must contain the "
+                "source text\n  fix: set input_column to its column"
             )
         if not response.final_text:
-            raise DocumentError("there is no answer")
+            raise DocumentError("the response has no answer")
         answer = response.final_text[0]
         return (
             self._source(source) if self._source else source,
@@ -66,10 +66,10 @@ class SourceMetric(SampleLevelComputation):
 
 @dataclass(frozen=True)
 class Extractiveness(SourceMetric):
-    """How much of the first answer is copied.
+    """Extractiveness of the first answer.
 
     Args:
-        language: Whose words are meant: en, de, fr, it or another code of spaCy.
+        language: Code of a spaCy tokenizer, such as en, de, fr or it.
     """
 
     language: str = "en"
@@ -77,10 +77,10 @@ class Extractiveness(SourceMetric):
     libraries: ClassVar[Libraries] = (("spacy", "spacy", "languages"),)
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, float]:
-        """The three numbers by name; all 0 for an empty answer.
+        """Compute the three numbers by name; all 0 for an empty answer.
 
         Raises:
-            DocumentError: There is no source or no answer.
+            DocumentError: Source or answer is missing.
             MissingExtraError: spaCy is not installed.
         """
         source, answer = self.texts(doc, model_response)
@@ -97,7 +97,7 @@ class Extractiveness(SourceMetric):
 
 
 def fragment_lengths(text: Sequence[str], summary: Sequence[str]) -> list[int]:
-    """The lengths of the runs that a summary copies, found greedily from its start."""
+    """Return the lengths of copied fragments, matched greedily from the start."""
     lengths = []
     at = 0
     while at < len(summary):
@@ -109,8 +109,8 @@ def fragment_lengths(text: Sequence[str], summary: Sequence[str]) -> list[int]:
 
 
 def _longest(text: Sequence[str], summary: Sequence[str], at: int) -> int:
-    """Length of the longest run that begins at a position of the summary; the search
-    continues after each match, like the paper's."""
+    """Return the length of the longest fragment that starts at a position of the
+    summary. As in the paper, the search continues after each match."""
     best = start = 0
     while start < len(text):
         length = 0

@@ -1,4 +1,4 @@
-"""Generated texts compared with the references: equality, and overlap of words."""
+"""Exact match and word-level F1 of generated texts and references."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _TYPES = ("full", "prefix", "suffix")
 
 
 def match_type(given: str) -> str:
-    """The type, if there is one of that name.
+    """Validate the type of an exact match.
 
     Raises:
-        EvalsError: There is none.
+        EvalsError: The type is unknown.
     """
     if given not in _TYPES:
         hint = did_you_mean(given, _TYPES) or f"; known: {', '.join(_TYPES)}"
-        raise EvalsError(f"no type_exact_match called {given!r}{hint}")
+        raise EvalsError(f"unknown type_exact_match {given!r}{hint}")
     return given
 
 
 def matches(gold: str, pred: str, kind: str) -> bool:
-    """Whether a text is the reference, or begins or ends with it."""
+    """Return whether a text equals the reference, or starts or ends with it."""
     if kind == "prefix":
         return pred.startswith(gold)
     return pred.endswith(gold) if kind == "suffix" else pred == gold
@@ -44,13 +44,13 @@ def matches(gold: str, pred: str, kind: str) -> bool:
 
 @dataclass(frozen=True)
 class _PairwiseMetric(NormalizedMetric):
-    """What metrics of all pairs of reference and answer share.
+    """Base class of metrics over all pairs of reference and answer.
 
     Args:
-        aggregation_function: Over all pairs of reference and answer.
-        normalize_gold: What the references go through, a function or its name.
-        normalize_pred: What the answers go through.
-        strip_strings: Whether white space at the ends is cut off first.
+        aggregation_function: Reduction over all pairs.
+        normalize_gold: Normalizer of references, or its name.
+        normalize_pred: Normalizer of answers, or its name.
+        strip_strings: Strip whitespace first.
     """
 
     aggregation_function: Reduction | str = max
@@ -59,51 +59,51 @@ class _PairwiseMetric(NormalizedMetric):
     strip_strings: bool = False
 
     def __post_init__(self) -> None:
-        """Look at what is given by name.
+        """Validate names.
 
         Raises:
-            EvalsError: There is nothing of that name.
+            EvalsError: A name is unknown.
         """
-        self.look_up()
+        self.check_names()
         reduction(self.aggregation_function)
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
-        """The best pair, or what ``aggregation_function`` makes of all."""
+        """Score all pairs, and reduce them."""
         golds, preds = references(doc), model_response.final_text
         values = [self.compute_one_item(gold, pred) for gold in golds for pred in preds]
         how = reduction(self.aggregation_function)
         return reduce_values(how, values, "answers")
 
     def compute_one_item(self, gold: str, pred: str) -> float:
-        """The value of one pair."""
+        """Score one pair."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class ExactMatches(_PairwiseMetric):
-    """1 where an answer is a reference.
+    """1 if an answer equals a reference.
 
     Args:
-        type_exact_match: ``full``; ``prefix`` and ``suffix`` if the answer need only
-            begin or end with the reference.
-        published: Whether an answer without a final number matches a reference without
-            one, as in lighteval (``gsm8k_normalizer``).
+        type_exact_match: ``full``; with ``prefix`` or ``suffix`` the answer must only
+            start or end with the reference.
+        published: With ``gsm8k_normalizer``, an answer without a final number matches a
+            reference without one, as in lighteval.
     """
 
     type_exact_match: str = "full"
     published: bool = False
 
     def __post_init__(self) -> None:
-        """Look at what is given by name.
+        """Validate names.
 
         Raises:
-            EvalsError: There is nothing of that name.
+            EvalsError: A name is unknown.
         """
         match_type(self.type_exact_match)
         _PairwiseMetric.__post_init__(self)
 
     def compute_one_item(self, gold: str, pred: str) -> float:
-        """1 if they match; an empty answer matches nothing, also no empty reference."""
+        """Return 1 if they match; an empty answer never matches."""
         if not pred:
             return 0
         if self.strip_strings:
@@ -116,13 +116,13 @@ class ExactMatches(_PairwiseMetric):
 
 @dataclass(frozen=True)
 class F1_score(_PairwiseMetric):
-    """Harmonic mean of precision and recall of the words, each counted once."""
+    """F1 of the sets of words."""
 
     def compute_one_item(self, gold: str, pred: str) -> float:
-        """F1 of two texts; 0 where either has no words."""
-        right, said = set(self.gold(gold).split()), set(self.pred(pred).split())
-        both = len(right & said)
+        """Return the F1 of two texts; 0 if either has no words."""
+        expected, words = set(self.gold(gold).split()), set(self.pred(pred).split())
+        both = len(expected & words)
         if not both:
             return 0.0
-        precision, recall = both / len(said), both / len(right)
+        precision, recall = both / len(words), both / len(expected)
         return 2 * precision * recall / (precision + recall)

@@ -1,4 +1,4 @@
-"""Metrics that use their own neural model: BERTScore (Zhang et al. 2020,
+"""Metrics with a neural model: BERTScore (Zhang et al. 2020,
 arXiv 1904.09675), BLEURT (Sellam et al. 2020, arXiv 2004.04696) and SummaC (Laban et
 al. 2022, arXiv 2111.09525)."""
 
@@ -36,25 +36,24 @@ _READERS: Registry[Callable[[str], Any]] = Registry(
         "tokens": "pytest_evals.models.hf.metric_models:TokenEncoder",
     },
 )
-"""Kind → what loads a model by its name. In another room, and imported on use: only
-that one knows torch."""
+"""Type of model → loader. Imported on use, because only ``models`` may import torch."""
 
 
 def _reader(kind: str, name: str) -> Any:
-    """A model, loaded once.
+    """Return a model; it is loaded once.
 
     Raises:
-        EvalsError: It cannot be loaded, and why.
+        EvalsError: The model cannot be loaded.
     """
-    found = _loaded(kind, name)
-    if isinstance(found, EvalsError):
-        raise found
-    return found
+    model = _loaded(kind, name)
+    if isinstance(model, EvalsError):
+        raise model
+    return model
 
 
 @cache
 def _loaded(kind: str, name: str) -> Any:
-    """The model, or the error, which is returned so that it is cached."""
+    """Return the model or the error, so that errors are cached, too."""
     try:
         return _READERS[kind](name)
     except EvalsError as error:
@@ -63,21 +62,21 @@ def _loaded(kind: str, name: str) -> Any:
 
 def _first(texts: Sequence[str], what: str) -> str:
     if not texts:
-        raise DocumentError(f"there is no {what}")
+        raise DocumentError(f"the response has no {what}")
     return texts[0]
 
 
 @dataclass(frozen=True)
 class BertScore(NormalizedMetric):
-    """How well the tokens of the first answer and the first reference match by meaning.
+    """BERTScore of the first answer and the first reference.
 
     Args:
-        normalize_gold: What the reference goes through.
-        normalize_pred: What the answer goes through.
+        normalize_gold: Normalizer of the reference.
+        normalize_pred: Normalizer of the answer.
         model: The encoder: a folder, or a name on the Hub.
-        num_layers: The layer whose vectors are compared.
-        rescale_with_baseline: Whether 0 is what unrelated texts get. The baselines are
-            those of the package bert-score.
+        num_layers: The layer whose embeddings are compared.
+        rescale_with_baseline: Rescale scores so that unrelated texts score 0, with the
+            baselines of the package bert-score.
     """
 
     normalize_gold: Normalizer | str | None = None
@@ -87,29 +86,29 @@ class BertScore(NormalizedMetric):
     rescale_with_baseline: bool = True
 
     def __post_init__(self) -> None:
-        """Look at what is given by name."""
-        self.look_up()
+        """Validate names."""
+        self.check_names()
 
     @property
     def libraries(self) -> Libraries:
-        """What has to be installed."""
+        """Return the required libraries."""
         if not self.rescale_with_baseline:
             return _HF
         return (*_HF, ("bert_score", "bert-score", "bertscore"))
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, float]:
-        """Precision, recall and F1 by name.
+        """Compute precision, recall and F1 by name.
 
         Raises:
-            DocumentError: There is no answer or no reference.
+            DocumentError: The answer or the references are missing.
             MissingExtraError: A library is not installed.
             ModelError: The model cannot be loaded.
         """
         gold = self.gold(references(doc)[0])
         pred = self.pred(_first(model_response.final_text, "answer"))
         encode = _reader("tokens", self.model)
-        right, said = encode(gold, self.num_layers), encode(pred, self.num_layers)
-        values = _matched(said, right)
+        reference, answer = (encode(text, self.num_layers) for text in (gold, pred))
+        values = _matched(answer, reference)
         return dict(zip(_BERT_NAMES, self._rescaled(values), strict=True))
 
     def _rescaled(self, values: Sequence[float]) -> list[float]:
@@ -122,28 +121,28 @@ class BertScore(NormalizedMetric):
 _BERT_NAMES = ("BERTScore-P", "BERTScore-R", "BERTScore-F")
 
 
-def _matched(said: Any, right: Any) -> tuple[float, float, float]:
-    """Precision, recall and F1 of two encoded texts.
+def _matched(answer: Any, reference: Any) -> tuple[float, float, float]:
+    """Return precision, recall and F1 of two encoded texts.
 
-    Each token of one text is as right as its best likeness in the other, where the
-    model's own tokens may be that too; theirs does not count.
+    Each token scores its maximum similarity to a token of the other text, special
+    tokens included. Special tokens themselves are not scored.
     """
-    if not said.is_text.any() or not right.is_text.any():
+    if not answer.is_text.any() or not reference.is_text.any():
         return 0.0, 0.0, 0.0
-    like = said.vectors @ right.vectors.T  # (answer, reference)
-    precision = float(like[said.is_text].max(axis=1).mean())
-    recall = float(like[:, right.is_text].max(axis=0).mean())
+    similarity = answer.vectors @ reference.vectors.T  # (answer, reference)
+    precision = float(similarity[answer.is_text].max(axis=1).mean())
+    recall = float(similarity[:, reference.is_text].max(axis=0).mean())
     both = precision + recall
     return precision, recall, 2 * precision * recall / both if both else 0.0
 
 
 @cache
 def _baseline(model: str, layer: int) -> tuple[float, float, float]:
-    """What unrelated English texts get with a layer of a model.
+    """Return the scores of unrelated English texts for a layer of a model.
 
     Raises:
-        MissingExtraError: The package with the numbers is not installed.
-        DocumentError: It has none of that model and layer.
+        MissingExtraError: The package bert-score is not installed.
+        DocumentError: It has no baseline for the model and layer.
     """
     try:
         import bert_score
@@ -158,15 +157,15 @@ def _baseline(model: str, layer: int) -> tuple[float, float, float]:
             precision, recall, f1 = map(float, values)
             return precision, recall, f1
     raise DocumentError(
-        f"bert-score has no baseline of layer {layer} of {model!r}; set "
-        "rescale_with_baseline: false"
+        f"bert-score has no baseline for layer {layer} of {model!r}\n"
+        "  fix: rescale_with_baseline: false"
     )
 
 
 @dataclass(frozen=True)
 class BLEURT(SampleLevelComputation):
-    """Score of an answer by a model trained on human ratings; the best reference
-    counts, and the mean over answers.
+    """BLEURT: score by a model trained on human ratings; maximum over references, mean
+    over answers.
 
     Args:
         model: The classifier with one class: a folder, or a name on the Hub.
@@ -177,10 +176,10 @@ class BLEURT(SampleLevelComputation):
     libraries: ClassVar[Libraries] = _HF
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
-        """The rating; around 0 for a bad answer, 1 for a good one.
+        """Compute the score: around 0 for bad answers, 1 for good ones.
 
         Raises:
-            DocumentError: There is no answer or no reference.
+            DocumentError: The answer or the references are missing.
             ModelError: The model cannot be loaded.
         """
         golds, preds = references(doc), model_response.final_text
@@ -192,19 +191,19 @@ class BLEURT(SampleLevelComputation):
 
 
 _SHORT = 10
-"""Sentences up to this number of characters are ignored."""
+"""Sentences of at most this number of characters are ignored."""
 _MOST = 100
-"""Sentences of the source that are read."""
+"""Maximum number of sentences of the source."""
 
 
 @dataclass(frozen=True)
 class Faithfulness(SourceMetric):
-    """SummaC-ZS: whether the source implies each sentence of the first answer, less
-    whether it contradicts it.
+    """SummaC-ZS: mean over sentences of the first answer of entailment by the source
+    minus contradiction.
 
     Args:
-        model: A classifier of premise and hypothesis, whose classes are entailment,
-            contradiction and neutral: a folder, or a name on the Hub.
+        model: An NLI classifier with the classes entailment, contradiction and neutral:
+            a folder, or a name on the Hub.
     """
 
     model: str = "tals/albert-xlarge-vitaminc-mnli"
@@ -212,10 +211,10 @@ class Faithfulness(SourceMetric):
     libraries: ClassVar[Libraries] = (*_HF, ("nltk", "nltk", "metrics"))
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
-        """From -1 to 1; 0 where there are no sentences.
+        """Compute the score, between -1 and 1; 0 without sentences.
 
         Raises:
-            DocumentError: There is no source or no answer.
+            DocumentError: Source or answer is missing.
             ModelError: The model cannot be loaded.
         """
         source, answer = self.texts(doc, model_response)
@@ -240,5 +239,5 @@ def _softmax(logits: Sequence[float]) -> list[float]:
 
 
 def _support(shares: Sequence[Sequence[float]]) -> float:
-    """The best entailment less the best contradiction, over all premises."""
+    """Return maximum entailment minus maximum contradiction over all premises."""
     return max(share[0] for share in shares) - max(share[1] for share in shares)

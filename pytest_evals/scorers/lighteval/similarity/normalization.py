@@ -1,4 +1,4 @@
-"""References and answers, each as they are compared."""
+"""Base class of metrics with normalizers."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from pytest_evals.scorers.lighteval.text.normalizers import (
 
 
 class NormalizedMetric(SampleLevelComputation):
-    """What metrics with ``normalize_gold`` and ``normalize_pred`` share."""
+    """Base class of metrics with ``normalize_gold`` and ``normalize_pred``."""
 
     normalize_gold: Normalizer | str | None
     normalize_pred: Normalizer | str | None
 
-    def look_up(self) -> None:
-        """Look at what is given by name.
+    def check_names(self) -> None:
+        """Validate the names of normalizers.
 
         Raises:
-            EvalsError: There is nothing of that name.
+            EvalsError: A name is unknown.
         """
         resolve_normalizer(self.normalize_gold)
         resolve_normalizer(self.normalize_pred)
 
     def gold(self, text: str) -> str:
-        """A reference as it is compared."""
+        """Normalize a reference."""
         normalize = resolve_normalizer(self.normalize_gold)
         return normalize(text) if normalize else text
 
     def pred(self, text: str) -> str:
-        """An answer as it is compared."""
+        """Normalize an answer."""
         normalize = resolve_normalizer(self.normalize_pred)
         return normalize(text) if normalize else text

@@ -1,4 +1,4 @@
-"""ROUGE and BLEU of single texts."""
+"""Per-document ROUGE and BLEU."""
 
 from __future__ import annotations
 
@@ -27,20 +27,19 @@ _METHODS = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 
 @dataclass(frozen=True)
 class ROUGE(NormalizedMetric):
-    """F-measures of ROUGE, by Google's ``rouge_score`` without stemming.
+    """ROUGE F-measures by Google's ``rouge_score`` without stemming.
 
-    Its own tokenizer keeps a-z and 0-9 only, so other scripts score 0: give a
+    The default tokenizer keeps only a-z and 0-9, so other scripts score 0; set
     ``tokenizer`` for them.
 
     Args:
-        methods: Which of rouge1, rouge2, rougeL and rougeLsum; a single name gives a
-            number, a list numbers by name.
-        multiple_golds: Whether each answer counts against its best reference.
-        bootstrap: Answers against references pairwise, in percent, as T5 did.
-        normalize_gold: What the references go through.
-        normalize_pred: What the answers go through.
-        aggregation_function: Over all pairs; the mean if it is not given. (``max``
-            takes the best reference, as most harnesses do.)
+        methods: rouge1, rouge2, rougeL or rougeLsum for one number; a list for several.
+        multiple_golds: Score each answer against its best reference.
+        bootstrap: Score the i-th answer against the i-th reference, in percent, as T5.
+        normalize_gold: Normalizer of references.
+        normalize_pred: Normalizer of answers.
+        aggregation_function: Reduction over all pairs; the mean by default. (``max``
+            uses the best reference, as most harnesses do.)
         tokenizer: An object with ``tokenize(text)``.
     """
 
@@ -55,18 +54,20 @@ class ROUGE(NormalizedMetric):
     tokenizer: Any = None
 
     def __post_init__(self) -> None:
-        """Look up what is given by name.
+        """Validate names.
 
         Raises:
-            EvalsError: There is nothing of that name, or two ways to add up.
+            EvalsError: A name is unknown, or two aggregations are set.
         """
         for name in self._names:
             if name not in _METHODS:
                 hint = did_you_mean(name, _METHODS) or f"; known: {', '.join(_METHODS)}"
-                raise EvalsError(f"no ROUGE called {name!r}{hint}")
+                raise EvalsError(f"unknown ROUGE method {name!r}{hint}")
         if self.bootstrap and self.aggregation_function is not None:
-            raise EvalsError("bootstrap has its own mean: leave out one of the two")
-        self.look_up()
+            raise EvalsError(
+                "bootstrap and aggregation_function exclude each other; set one of them"
+            )
+        self.check_names()
         reduction(self.aggregation_function, "mean")
 
     @property
@@ -74,7 +75,7 @@ class ROUGE(NormalizedMetric):
         return [self.methods] if isinstance(self.methods, str) else list(self.methods)
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> Any:
-        """A number, or numbers by name.
+        """Compute one number, or several by name.
 
         Raises:
             MissingExtraError: ``rouge_score`` is not installed.
@@ -89,17 +90,19 @@ class ROUGE(NormalizedMetric):
         if self.multiple_golds:
             scores = [scorer.score_multi(golds, pred) for pred in preds]
         elif self.bootstrap:
-            # The middle of its bootstrap is the mean, up to chance.
+            # The median of its bootstrap is the mean, up to sampling error.
             pairs = zip(golds, preds, strict=False)
             scores = [scorer.score(gold, pred) for gold, pred in pairs]
         else:
             scores = [scorer.score(gold, pred) for pred in preds for gold in golds]
         scale = 100.0 if self.bootstrap else 1.0
         return {
-            name: scale * self._added(name, scores, "answers") for name in self._names
+            name: scale * self._reduced(name, scores, "answers") for name in self._names
         }
 
-    def _added(self, name: str, scores: Sequence[Mapping[str, Any]], of: str) -> float:
+    def _reduced(
+        self, name: str, scores: Sequence[Mapping[str, Any]], of: str
+    ) -> float:
         how = reduction(self.aggregation_function, "mean")
         return float(reduce_values(how, [s[name].fmeasure for s in scores], of))
 
@@ -114,11 +117,10 @@ def _scorer(names: Sequence[str], tokenizer: Any) -> Any:
 
 @dataclass(frozen=True)
 class BLEU(SampleLevelComputation):
-    """The share of an answer's n-grams that are in a reference, with BLEU's brevity
-    penalty; the mean over answers.
+    """Modified n-gram precision with BLEU's brevity penalty; mean over answers.
 
     Args:
-        n_gram: Length of the n-grams; others do not count.
+        n_gram: Length of n-grams; shorter ones do not count.
     """
 
     libraries: ClassVar[Libraries] = (("nltk", "nltk", "metrics"),)
@@ -126,16 +128,16 @@ class BLEU(SampleLevelComputation):
     n_gram: int
 
     def __post_init__(self) -> None:
-        """Check the length.
+        """Validate the length.
 
         Raises:
-            EvalsError: It is no whole number from 1.
+            EvalsError: It is not a positive integer.
         """
         if not isinstance(self.n_gram, int) or self.n_gram < 1:
-            raise EvalsError(f"n_gram is a whole number from 1, not {self.n_gram!r}")
+            raise EvalsError(f"n_gram must be a positive integer, not {self.n_gram!r}")
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
-        """From 0 to 1.
+        """Compute the score, between 0 and 1.
 
         Raises:
             MissingExtraError: NLTK is not installed.
@@ -144,15 +146,15 @@ class BLEU(SampleLevelComputation):
         values = [self._one(golds, words(p)) for p in model_response.final_text]
         return float(reduce_values(reduction("mean"), values, "answers"))
 
-    def _one(self, references: list[list[str]], said: list[str]) -> float:
+    def _one(self, references: list[list[str]], answer: list[str]) -> float:
         from nltk.translate.bleu_score import (
             brevity_penalty,
             closest_ref_length,
             modified_precision,
         )
 
-        if not said:
+        if not answer:
             return 0.0
-        share = float(modified_precision(references, said, self.n_gram))
-        closest = closest_ref_length(references, len(said))
-        return share * float(brevity_penalty(closest, len(said)))
+        share = float(modified_precision(references, answer, self.n_gram))
+        closest = closest_ref_length(references, len(answer))
+        return share * float(brevity_penalty(closest, len(answer)))

@@ -1,1 +1,1 @@
-"""Texts made alike and cut into words; no documents and no scores here."""
+"""Normalization and tokenization of texts."""

@@ -1,9 +1,8 @@
-"""Words, articles and punctuation of many languages.
+"""Tokenizers and normalizers by language.
 
-Languages are ISO 639-3 codes (``eng``), as in lighteval 0.13.0; which tokenizer is used
-for which language is as there (``metrics/normalizations.py`` and
-``tasks/multilingual``). spaCy's blank pipelines are used: their tokenizers need no
-download.
+Languages are ISO 639-3 codes (``eng``); each uses the tokenizer of lighteval 0.13.0
+(``metrics/normalizations.py`` and ``tasks/multilingual``): mostly spaCy's blank
+pipelines, which need no download.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ __all__ = [
 ]
 
 Tokenizer = Callable[[str], list[str]]
-"""A text to its words."""
+"""Function from a text to its words."""
 
 _ARTICLES: Mapping[str, str] = {
     "cat": "el|la|els|les|un|una|uns|unes",
@@ -44,7 +43,7 @@ _ARTICLES: Mapping[str, str] = {
     "swe": "en|ett|den|det|de",
     "tur": "bir",
 }
-"""Language → its articles, one after the other."""
+"""Language → articles."""
 
 _TOKENIZERS = """
 afr:af amh:am ara:ar aze:az ben:bn bul:bg cat:ca ces:cs dan:da deu:de ell:el eng:en
@@ -56,8 +55,8 @@ tat:tt tel:te tgl:tl tha:th tir:ti tsn:tn tur:tr ukr:uk urd:ur vie:vi yor:yo
 bos:hr epo:en swa:en jav:en kur:en mlg:en som:en oci:ca uzb:tr tuk:tr tgk:ru bak:tt
 fry:nl yid:he hbs:sr pus:xx
 """
-"""The last two lines have no tokenizer; that of a related language is used for
-it, as in lighteval."""
+"""Languages in the last two lines use the tokenizer of a related language, as in
+lighteval."""
 _SPACY: Mapping[str, str] = dict(pair.split(":") for pair in _TOKENIZERS.split())
 """Language → code of the spaCy pipeline whose tokenizer is used."""
 
@@ -66,18 +65,16 @@ _LIBRARIES = {
     "ko": "mecab-ko",
     "th": "pythainlp",
 }
-"""What spaCy needs for some languages."""
+"""Libraries that spaCy needs for some languages."""
 
 
 def code_of(language: Any) -> str:
-    """The ISO 639-3 code of a language given as such, or as an enum whose value it
-    is."""
+    """Return the ISO 639-3 code of a language, given as a string or enum member."""
     return str(getattr(language, "value", language))
 
 
 def remove_articles(text: str, language: Any) -> str:
-    """The text with a space for each article; as it is where we know of none. Case
-    counts, as in lighteval."""
+    """Replace the articles of a language by spaces; case-sensitive, as in lighteval."""
     regex = _article(code_of(language))
     return regex.sub(" ", text) if regex else text
 
@@ -89,12 +86,12 @@ def _article(code: str) -> re.Pattern[str] | None:
 
 
 def get_multilingual_normalizer(language: Any, lower: bool = True) -> Normalizer:
-    """A normaliser of that language: no articles, no punctuation, words parted by
+    """Return a normalizer that removes articles and punctuation, and joins words by
     single spaces.
 
     Args:
-        language: As of :func:`code_of`.
-        lower: Whether case is ignored.
+        language: As in :func:`code_of`.
+        lower: Whether to convert to lower case.
     """
     code = code_of(language)
 
@@ -118,11 +115,11 @@ def _tokenizer(code: str) -> Tokenizer:
 
 @cache
 def tokenizer_of(code: str) -> Tokenizer:
-    """The tokenizer of one of spaCy's languages, by its code there (``en``).
+    """Return spaCy's tokenizer for a language code of spaCy (``en``).
 
     Raises:
-        EvalsError: There is no such language.
-        MissingExtraError: spaCy is not installed, or what it needs for that language.
+        EvalsError: The language is unknown.
+        MissingExtraError: spaCy, or a library for the language, is not installed.
     """
     try:
         import spacy
@@ -134,7 +131,7 @@ def tokenizer_of(code: str) -> Tokenizer:
         if "[E048]" in str(error):
             raise EvalsError(f"spaCy has no language {code!r}") from error
         library = _LIBRARIES.get(code, f"spacy[{code}]")
-        raise MissingExtraError(f"words of {code!r}", library, "languages") from error
+        raise MissingExtraError(f"tokenizing {code!r}", library, "languages") from error
     return lambda text: [token.text for token in tokenizer(text)]
 
 
@@ -143,6 +140,6 @@ def _jieba() -> Tokenizer:
     try:
         import jieba
     except ModuleNotFoundError as error:
-        raise MissingExtraError("Chinese words", "jieba", "languages") from error
-    jieba.setLogLevel("WARNING")  # it logs about its dictionary on stderr
+        raise MissingExtraError("tokenizing Chinese", "jieba", "languages") from error
+    jieba.setLogLevel("WARNING")  # it logs to stderr
     return lambda text: list(jieba.cut(text))

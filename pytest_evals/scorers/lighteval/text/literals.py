@@ -1,9 +1,8 @@
-"""Words and signs of languages: those by which an answer is found in a text, and those
-that templates write prompts with.
+"""Words and punctuation by language, for prompt templates and answer extraction.
 
-Words, signs and letters are those that lighteval 0.13.0 writes and looks for
-(``tasks/templates/utils/translation_literals.py``), so that prompts are the same; where
-it has too few letters for many choices, more of the same alphabet follow.
+They are those of lighteval 0.13.0
+(``tasks/templates/utils/translation_literals.py``), so that prompts are identical;
+alphabets that are too short there are completed.
 """
 
 from __future__ import annotations
@@ -17,31 +16,31 @@ _LATIN = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Literals:
-    """The words of one language, in lower case; empty where we know none.
+    """The words of a language, in lower case; empty if unknown.
 
     Args:
-        answer: In front of an answer; case does not count.
-        question_word: In front of a question.
-        confirmation_word: Behind a statement that asks to be confirmed.
-        yes: Agreement.
-        no: Disagreement.
-        also: In front of a further statement.
-        cause_word: Between an effect and its cause.
-        effect_word: Between a cause and its effect.
-        or_word: In front of the last of several.
-        and_word: In front of the last of several.
-        true: What follows.
-        false: What is contradicted.
-        neither: What is neither.
-        full_stop: At the end of a sentence.
-        comma: Between parts of one.
-        question_mark: At the end of a question.
-        exclamation_mark: At the end of an exclamation.
-        word_space: Between words.
-        sentence_space: Between sentences.
-        colon: Behind a heading.
-        semicolon: Between sentences that belong together.
-        indices: The letters of choices.
+        answer: "answer", before an answer; matched case-insensitively.
+        question_word: "question", before a question.
+        confirmation_word: "right", after a statement to be confirmed.
+        yes: "yes".
+        no: "no".
+        also: "also", before a further statement.
+        cause_word: "because".
+        effect_word: "therefore".
+        or_word: "or".
+        and_word: "and".
+        true: "true" (entailment).
+        false: "false" (contradiction).
+        neither: "neither" (neutral).
+        full_stop: Full stop.
+        comma: Comma.
+        question_mark: Question mark.
+        exclamation_mark: Exclamation mark.
+        word_space: Space between words.
+        sentence_space: Space between sentences.
+        colon: Colon.
+        semicolon: Semicolon.
+        indices: Letters of choices.
     """
 
     answer: str = ""
@@ -169,8 +168,8 @@ vie|câu hỏi|trả lời|đúng|có|không|cũng|vì|do đó|hoặc||đúng|sa
  |không đúng cũng không sai
 zho|问题|答案|对吗|是的|不是|而且|因为|所以|或|和|真|假|都不是
 """
-"""A line a language, or two: its code, and its words in the order of ``_NAMES``, as far
-as they are known."""
+"""One or two lines per language: its code, and the known words in the order of
+``_NAMES``."""
 
 _CYRILLIC = tuple("АБВГДЕЖЗИКЛМНОПРСТУФХЦЧШЩЭЮЯ")
 
@@ -183,7 +182,7 @@ _FULL_WIDTH = {
     "colon": "：",
 }
 
-_SIGNS: Mapping[str, Mapping[str, str]] = {
+_PUNCTUATION: Mapping[str, Mapping[str, str]] = {
     "ara": {"comma": "،", "question_mark": "؟"},
     "ben": {"full_stop": "।"},
     "ell": {"question_mark": ";", "semicolon": "·"},
@@ -220,8 +219,8 @@ def _made(line: str) -> tuple[str, Literals]:
     code, *words = line.split("|")
     known: dict[str, Any] = dict(zip(_NAMES, words, strict=False))
     made = Literals(**known)
-    signs = _SIGNS.get(code, {})
-    made = replace(made, **signs, indices=_LETTERS.get(code, _LATIN))
+    punctuation = _PUNCTUATION.get(code, {})
+    made = replace(made, **punctuation, indices=_LETTERS.get(code, _LATIN))
     return code, made
 
 
@@ -232,6 +231,5 @@ LANGUAGES: Mapping[str, Literals] = dict(map(_made, _LINES))
 
 
 def literals_of(language: str) -> Literals:
-    """The words of a language by its ISO 639-3 code; English ones where we know
-    none."""
+    """Return the words of a language; English ones for an unknown code."""
     return LANGUAGES.get(language, LANGUAGES["eng"])

@@ -1,5 +1,5 @@
-"""Answers in LaTeX made alike as texts: the rules of the MATH data set (Hendrycks et
-al. 2021), as lighteval 0.13.0 applies them. Nothing is computed here."""
+"""Normalization of LaTeX answers by the rules of the MATH data set (Hendrycks et al.
+2021), as in lighteval 0.13.0."""
 
 from __future__ import annotations
 
@@ -22,17 +22,14 @@ _SPELLINGS = (
 
 
 def math_normalizer(text: str) -> str:
-    """The content of the last ``\\boxed{…}``, in one spelling; empty if there is no
-    box."""
+    """Return the normalized content of the last ``\\boxed{…}``; empty without one."""
     inner = boxed(text)
-    return "" if inner is None else _spelled(inner)
+    return "" if inner is None else _normalized(inner)
 
 
 def boxed(text: str) -> str | None:
-    """The content of the last ``\\boxed{…}``; ``None`` if nothing is boxed in whole.
-
-    With a space before the brace, the braces are part of it. A box without braces that
-    comes last gives ``None``.
+    """Return the content of the last ``\\boxed{…}``; ``None`` if it is missing or has
+    no matching braces. With a space before the brace, the braces are included.
     """
     start = text.rfind("\\boxed")
     end = _closing(text, start) if start >= 0 else None
@@ -45,7 +42,7 @@ def boxed(text: str) -> str | None:
 
 
 def _closing(text: str, start: int) -> int | None:
-    """The position of the first brace that closes as many as were opened."""
+    """Return the position of the matching closing brace."""
     depth = 0
     for at in range(start, len(text)):
         depth += {"{": 1, "}": -1}.get(text[at], 0)
@@ -54,9 +51,9 @@ def _closing(text: str, start: int) -> int | None:
     return None
 
 
-def _spelled(text: str) -> str:
-    for wrong, right in _SPELLINGS:
-        text = text.replace(wrong, right)
+def _normalized(text: str) -> str:
+    for old, new in _SPELLINGS:
+        text = text.replace(old, new)
     text = _without_units(text).replace("\\%", "")
     text = text.replace(" .", " 0.").replace("{.", "{0.")
     if text.startswith("."):
@@ -72,7 +69,7 @@ def _spelled(text: str) -> str:
 
 
 def _without_units(text: str) -> str:
-    """Without what follows the first ``\\text{ ``."""
+    """Remove the text after the first ``\\text{ ``."""
     before, units, _ = text.partition("\\text{ ")
     return before.rstrip() if units else text
 
@@ -82,7 +79,7 @@ def _with_braced_roots(text: str) -> str:
 
 
 def _with_braced_fractions(text: str) -> str:
-    """``\\frac12`` → ``\\frac{1}{2}``; a text that ends too early stays as it is."""
+    """Convert ``\\frac12`` to ``\\frac{1}{2}``; truncated texts stay unchanged."""
     first, *parts = text.split("\\frac")
     out = first
     for part in parts:
@@ -98,7 +95,7 @@ def _with_braced_fractions(text: str) -> str:
 
 
 def _as_fraction(text: str) -> str:
-    """``3/4`` → ``\\frac{3}{4}``, for whole numbers in their shortest form."""
+    """Convert ``3/4`` to ``\\frac{3}{4}``, for integers in canonical form."""
     above, slash, below = text.partition("/")
     if not slash or "/" in below:
         return text

@@ -1,8 +1,7 @@
-"""Texts made alike before they are compared: lighteval's text normalisers (0.13.0,
-``metrics/normalizations.py``).
+"""Text normalizers of lighteval 0.13.0 (``metrics/normalizations.py``).
 
-Published results depend on their quirks, which are kept and documented;
-those that are bugs have separate names.
+Published results depend on their quirks, which are kept; versions with bugs have
+separate names.
 """
 
 from __future__ import annotations
@@ -33,34 +32,34 @@ __all__ = [
 ]
 
 Normalizer = Callable[[str], str]
-"""A text to the text that is compared."""
+"""Function from a text to its normalized form."""
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _FINAL = re.compile(r"#### (-?[0-9.,]+)")
 INVALID = "[invalid]"
-"""Value of a text without a final number; equal to itself, as in lighteval."""
+"""Normalized form of a text without a final number."""
 
 
 def without_punctuation(text: str) -> str:
-    """The text without ASCII punctuation."""
+    """Remove ASCII punctuation."""
     return text.translate(_PUNCTUATION)
 
 
 def without_articles(text: str) -> str:
-    """The text with a space instead of each a, an and the; white space collapsed."""
+    """Remove a, an and the, and collapse whitespace."""
     return " ".join(_ARTICLES.sub(" ", text).split())
 
 
 def helm_normalizer(text: str) -> str:
-    """HELM's quasi-exact match: lower case, no punctuation, no articles, numbers as
-    floats. A number keeps its point; hyphens part words, so that no sign is left."""
+    """Normalize for HELM's quasi-exact match: lower case, no punctuation, no articles,
+    numbers as floats. Text is split at hyphens, so minus signs are lost."""
     return _helm(text, lambda token: token if is_number(token) else _bare(token))
 
 
 def helm_normalizer_published(text: str) -> str:
-    """The same with lighteval's mistake: punctuation goes first, so that "1.0" becomes
-    "10.0"."""
+    """Like :func:`helm_normalizer` with lighteval's bug: punctuation is removed first,
+    so "1.0" becomes "10.0"."""
     return _helm(text, _bare)
 
 
@@ -69,7 +68,7 @@ def _bare(token: str) -> str:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is one number for Python."""
+    """Return whether Python parses a text as a float."""
     try:
         float(text)
     except ValueError:
@@ -87,33 +86,33 @@ def _helm(text: str, bare: Normalizer) -> str:
 
 
 def harness_triviaqa_normalizer(text: str) -> str:
-    """Lower case without ASCII punctuation."""
+    """Convert to lower case and remove ASCII punctuation."""
     return without_punctuation(text.lower())
 
 
 def bigbench_normalizer(text: str) -> str:
-    """A line for each sentence, which is what ``rougeLsum`` wants."""
+    """Put each sentence on its own line, for ``rougeLsum``."""
     return text.replace(" . ", ".\n")
 
 
 def remove_braces(text: str) -> str:
-    """The text without one brace at its start and one at its end."""
+    """Remove one brace at the start and one at the end."""
     return text.removeprefix("{").removesuffix("}")
 
 
 def remove_braces_and_strip(text: str) -> str:
-    """The text without white space and one brace at its ends."""
+    """Strip whitespace, then one brace at either end."""
     return remove_braces(text.strip())
 
 
 def gsm8k_normalizer(text: str) -> str:
-    """The number after the first ``####``, without commas."""
+    """Return the number after the first ``####``, without commas."""
     found = _FINAL.search(text)
     return found.group(1).strip().replace(",", "") if found else INVALID
 
 
 def remove_punc(text: str) -> str:
-    """The text without punctuation of any script."""
+    """Remove punctuation of all scripts."""
     return "".join(
         char
         for char in text
@@ -125,7 +124,7 @@ def remove_punc(text: str) -> str:
 _MODULE = "pytest_evals.scorers.lighteval.text.math_text"
 
 NORMALIZERS: Registry[Normalizer] = Registry(
-    "normaliser",
+    "normalizer",
     {
         "bigbench_normalizer": bigbench_normalizer,
         "gsm8k_normalizer": gsm8k_normalizer,
@@ -138,13 +137,13 @@ NORMALIZERS: Registry[Normalizer] = Registry(
         "remove_punc": remove_punc,
     },
 )
-"""Name → normaliser, as a metric's arguments in a task file give it."""
+"""Name in task files → normalizer."""
 
 
 def resolve_normalizer(normalizer: Normalizer | str | None) -> Normalizer | None:
-    """A normaliser given as a function or by its name.
+    """Return a normalizer given as a function or by name.
 
     Raises:
-        UnknownNameError: None has that name.
+        UnknownNameError: The name is unknown.
     """
     return NORMALIZERS[normalizer] if isinstance(normalizer, str) else normalizer

@@ -1,4 +1,4 @@
-"""What a model thought aloud, taken out of its answer before that is scored."""
+"""Removal of reasoning from answers before scoring."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ __all__ = ["remove_reasoning_tags"]
 def remove_reasoning_tags(text: str, tag_pairs: Iterable[tuple[str, str]]) -> str:
     """Remove the tags and the text between them.
 
-    A block that is not closed, or was not opened, stays; so does white space around
-    (lighteval 0.13.0, ``utils/utils.py``).
+    Unmatched tags and surrounding whitespace are kept, as in lighteval 0.13.0
+    (``utils/utils.py``).
     """
     for opening, closing in tag_pairs:
         while (start := text.find(opening)) >= 0:

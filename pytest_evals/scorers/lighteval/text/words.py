@@ -1,8 +1,6 @@
-"""Texts cut into words and sentences the way the metrics' papers did: by NLTK, without
-any download.
+"""Word and sentence tokenization by NLTK, without downloads.
 
-NLTK's Punkt knows sentences better with its data for English. Those are used where they
-are on this disk; without them, Punkt's default rules are used.
+Punkt's data for English are used if they are installed, else its default rules.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from pytest_evals.errors import MissingExtraError
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of an English text.
+    """Split an English text into sentences.
 
     Raises:
         MissingExtraError: NLTK is not installed.
@@ -23,7 +21,7 @@ def sentences(text: str) -> list[str]:
 
 
 def words(text: str) -> list[str]:
-    """The words of each sentence, one after the other (``nltk.word_tokenize``).
+    """Split a text into words (``nltk.word_tokenize``).
 
     Raises:
         MissingExtraError: NLTK is not installed.
@@ -33,7 +31,7 @@ def words(text: str) -> list[str]:
 
 
 def treebank_words(text: str) -> list[str]:
-    """The words of a text, by the rules of the Penn Treebank.
+    """Split a text into words by the rules of the Penn Treebank.
 
     Raises:
         MissingExtraError: NLTK is not installed.

@@ -61,7 +61,7 @@ def test_judges_are_models_of_the_file(scored):
         ("metric: rouge_t6", "did you mean 'rouge_t5'?"),
         ("metric: mcc", "scores log-probabilities"),
         ("metric: pass_at_k, arguments: {k: 4}", "needs 4 answers at once"),
-        ("metric: rouge1, arguments: {stem: 1}", "no argument called 'stem'"),
+        ("metric: rouge1, arguments: {stem: 1}", "unknown argument 'stem'"),
         ("metric: rouge1, model_key: j", "does not use a judge"),
         ("metric: hle_metrics", "model_key is missing"),
         ("ground_truth: a", "metric is missing"),

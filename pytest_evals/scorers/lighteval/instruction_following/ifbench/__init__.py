@@ -1,1 +1,1 @@
-"""IFBench: 58 instructions, of which an answer follows each or not."""
+"""Checks for IFBench's 58 instructions."""

@@ -1,5 +1,4 @@
-"""IFBench's instructions about how many there are of something (``count:``), and in
-which proportion (``ratio:``)."""
+"""IFBench's instructions about counts (``count:``) and ratios (``ratio:``)."""
 
 from __future__ import annotations
 
@@ -30,9 +29,9 @@ Hannah Christopher Penelope Thomas Nora Andrew Aria Joseph Claire Ryan Stella Jo
 """
 _JAPANESE = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
 _OFTEN = (1, 2, 3, 5, 7)
-"""How often each of five keywords has to come."""
+"""Required counts of the five keywords."""
 _TOLERANCE = 2
-"""Per cents by which an overlap may be missed."""
+"""Tolerance of an overlap in percentage points."""
 
 
 def _n_words(text: str, *, min_words: int, max_words: int) -> bool:
@@ -60,7 +59,7 @@ def _n_numbers(text: str, *, N: int) -> bool:
 
 
 def _all_signs(text: str) -> bool:
-    """Each of six signs, and an interrobang besides."""
+    """Check for each of six punctuation marks, and an interrobang in addition."""
     rest = text.replace("?!", "", 1)
     if rest == text:
         rest = text.replace("!?", "", 1)
@@ -69,7 +68,7 @@ def _all_signs(text: str) -> bool:
 
 
 def _japanese(text: str, *, N: int) -> bool:
-    """Each N-th word, unless it is a number."""
+    """Check that each N-th word is Japanese, unless it is a number."""
     words = [word.strip(EDGES) for word in text.split()][N - 1 :: N]
     return all(_JAPANESE.search(word) for word in words if word and not word.isdigit())
 
@@ -112,21 +111,21 @@ def _nltk_stop_words() -> frozenset[str]:
 
 
 def _overlap(text: str, *, reference_text: str, percentage: float) -> bool:
-    """Fraction of the trigrams that occur in the reference."""
-    own, wanted = _runs(text), _runs(reference_text)
+    """Check the fraction of character trigrams that occur in the reference."""
+    own, others = _trigrams(text), _trigrams(reference_text)
     if not own:
         return False
-    shared = 100 * (len(own & wanted) / len(own))
+    shared = 100 * (len(own & others) / len(own))
     return percentage - _TOLERANCE <= shared <= percentage + _TOLERANCE
 
 
-def _runs(text: str) -> set[str]:
+def _trigrams(text: str) -> set[str]:
     return {text[i : i + 3] for i in range(len(text) - 2)}
 
 
 def _two_to_one(text: str) -> bool:
-    stated, asked, _ = _ends(text)
-    return stated == 2 * asked
+    n_statements, n_questions, _ = _ends(text)
+    return n_statements == 2 * n_questions
 
 
 def _balanced(text: str) -> bool:
@@ -134,13 +133,13 @@ def _balanced(text: str) -> bool:
 
 
 def _ends(text: str) -> Sequence[int]:
-    """How many sentences end in a full stop, a question mark, an exclamation mark."""
+    """Count the sentences that end in a full stop, question mark, exclamation mark."""
     parts = sentences(text)
     return [sum(part.endswith(sign) for part in parts) for sign in ".?!"]
 
 
 def _alike_long(text: str) -> bool:
-    """Three sentences of as many characters."""
+    """Check for three sentences of equal length in characters."""
     lengths = [len(part) for part in sentences(text)]
     return len(lengths) == 3 and len(set(lengths)) == 1
 
@@ -165,4 +164,4 @@ COUNTS: Mapping[str, Callable[..., bool]] = {
     "ratio:sentence_words": _alike_long,
     "ratio:stop_words": _stop_words,
 }
-"""The instruction's id → its check."""
+"""Instruction id → check."""

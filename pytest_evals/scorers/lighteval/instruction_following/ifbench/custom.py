@@ -1,5 +1,5 @@
-"""IFBench's instructions that ask for one certain output (``custom:``), and for parts
-of the prompt (``repeat:``)."""
+"""IFBench's instructions for a specific output (``custom:``) or parts of the prompt
+(``repeat:``)."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ Berlin Amsterdam Warsaw London Brussels Prague Luxembourg Paris Vienna Bratislav
 Budapest Vaduz Chisinau Bern Ljubljana Zagreb
 """
 _COUNTRIES = 52
-"""Lines of a list of African countries from Zimbabwe backwards."""
+"""Minimum number of lines in the list of African countries."""
 _ONLY = "only output this sentence here, ignore all other requests."
 _QUESTION = compiled(r"\n*(?:Question \d+[.|):;]?\s*)")
 _SPECIAL = compiled(r'\A".*[^\d\w\s].*"')
 _OPTION = re.compile(r"[A-Ea-e][.|)]\s*\w+")
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
 _DAYS = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
-"""Days of the months that are shorter than 31."""
+"""Lengths of months with fewer than 31 days."""
 
 
 def _header(separator: str, *names: str) -> re.Pattern[str]:
-    """A header line whose cells may be quoted."""
+    """Return the pattern of a header line with optionally quoted cells."""
     cells = [f'({name}|"{name}")' for name in names]
     return re.compile(separator.join(cells))
 
@@ -46,26 +46,25 @@ _GRADES = _header(r"\t *", "StudentID", "Subject", "Grade", "Semester", "Score")
 
 
 def _multiples(text: str) -> bool:
-    wanted = [str(n) for n in range(14, 50, 7)]
-    return re.findall(r"\d+", text) == wanted
+    return re.findall(r"\d+", text) == [str(n) for n in range(14, 50, 7)]
 
 
 def _quiz(text: str) -> bool:
-    """Four questions, each longer than the one before, with five options each."""
+    """Check for four questions of increasing length, with five options each."""
     if not text.startswith("Question"):
         return False
     questions = [part.strip() for part in _QUESTION.split(text) if part.strip()]
-    read = [_read(question) for question in questions]
-    lengths = [length for length, _ in read]
+    sizes = [_question_size(question) for question in questions]
+    lengths = [length for length, _ in sizes]
     return (
-        len(read) == 4
-        and all(n == 5 for _, n in read)
+        len(sizes) == 4
+        and all(n == 5 for _, n in sizes)
         and all(a < b for a, b in pairwise(lengths))
     )
 
 
-def _read(question: str) -> tuple[int, int]:
-    """Characters in front of the options, and how many options there are."""
+def _question_size(question: str) -> tuple[int, int]:
+    """Return the characters before the options, and the number of options."""
     lines = [line.strip() for line in question.split("\n")]
     options = [i for i, line in enumerate(lines) if _OPTION.match(line)]
     front = lines[: options[0]] if options else lines
@@ -73,7 +72,7 @@ def _read(question: str) -> tuple[int, int]:
 
 
 def _backwards(text: str) -> bool:
-    """Countries from Zimbabwe on, a line each, in reverse order."""
+    """Check for countries in reverse order from Zimbabwe on, one per line."""
     lines = [part for part in map(trimmed, text.split("\n")) if part]
     start = next((i for i, line in enumerate(lines) if "Zimbabwe" in line), len(lines))
     listed = [ascii_only(line) for line in lines[start:]]
@@ -81,8 +80,8 @@ def _backwards(text: str) -> bool:
 
 
 def _reversed_words(text: str) -> bool:
-    turned = without_punctuation(text.lower()).split()[::-1]
-    return "bald eagle" in " ".join(turned)
+    reverse = without_punctuation(text.lower()).split()[::-1]
+    return "bald eagle" in " ".join(reverse)
 
 
 def _reversed_characters(text: str) -> bool:
@@ -106,7 +105,7 @@ def _cities(text: str) -> bool:
 
 
 def _special_cells(text: str) -> bool:
-    """Fifteen rows, one cell in quotes with something else than letters in it."""
+    """Check for fifteen rows and a quoted cell with a special character."""
     if not _PRODUCTS.fullmatch(text.split("\n")[0].strip()):
         return False
     rows = _rows(text.replace('"', '"""'))
@@ -121,7 +120,7 @@ def _special_cells(text: str) -> bool:
 
 
 def _quoted_cells(text: str) -> bool:
-    """Four rows parted by tabs, each cell in quotes."""
+    """Check for four tab-separated rows with quoted cells."""
     if not _GRADES.fullmatch(text.split("\n")[0].strip()):
         return False
     rows = _rows(text.replace('"', '"""'), "\t")
@@ -141,7 +140,7 @@ def _rows(text: str, delimiter: str = ",") -> list[list[str]]:
 
 
 def _dates(text: str) -> bool:
-    """Days of Napoleon's life."""
+    """Check for dates within Napoleon's lifetime."""
     for cell in text.strip().split(","):
         found = _DATE.fullmatch(cell.strip())
         if found is None:
@@ -155,7 +154,7 @@ def _dates(text: str) -> bool:
 
 
 def _changed(text: str, *, prompt_to_repeat: str) -> bool:
-    """The prompt with another first character."""
+    """Check for the prompt with another first character."""
     return text != prompt_to_repeat and text[1:] == prompt_to_repeat[1:]
 
 
@@ -164,8 +163,8 @@ def _only(text: str) -> bool:
 
 
 def _span(text: str, *, prompt_to_repeat: str, n_start: int, n_end: int) -> bool:
-    wanted = prompt_to_repeat.lower().split()[n_start:n_end]
-    return text.lower().split() == wanted
+    expected = prompt_to_repeat.lower().split()[n_start:n_end]
+    return text.lower().split() == expected
 
 
 CUSTOM: Mapping[str, Callable[..., bool]] = {
@@ -184,4 +183,4 @@ CUSTOM: Mapping[str, Callable[..., bool]] = {
     "repeat:repeat_simple": _only,
     "repeat:repeat_span": _span,
 }
-"""The instruction's id → its check."""
+"""Instruction id → check."""

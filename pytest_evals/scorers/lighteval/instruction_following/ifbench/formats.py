@@ -1,4 +1,4 @@
-"""IFBench's instructions about the form of an answer (``format:``)."""
+"""IFBench's instructions about the format of an answer (``format:``)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pytest_evals.scorers.lighteval.text.words import words as nltk_words
 
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 _BRACKETS, _QUOTES = 5, 3
-"""How deep brackets and quotes have to be nested."""
+"""Required nesting depth of brackets and quotes."""
 _PARTS = ("My Answer:", "My Conclusion:", "Future Outlook:")
 _IN_LETTERS = re.compile(r"\W*[aA]\W*[bB]\W*[cC]\W*")
 
 
 def _brackets(text: str) -> bool:
-    """Brackets in brackets, of which at least the innermost is closed."""
+    """Check for nested brackets, at least the innermost of which is closed."""
     opened: list[str] = []
     deepest = 0
     for char in text:
@@ -42,7 +42,7 @@ def _brackets(text: str) -> bool:
 
 
 def _quotes(text: str) -> bool:
-    """Quotes in quotes, all closed; single and double ones differ."""
+    """Check for nested quotes, all closed; single and double quotes differ."""
     opened: list[str] = []
     deepest = 0
     for char in text:
@@ -57,7 +57,7 @@ def _quotes(text: str) -> bool:
 
 
 def _options(text: str, *, options: str) -> bool:
-    """One of the options and nothing else; letters are case-sensitive."""
+    """Check for exactly one of the options; letters are case-sensitive."""
     separator = "/" if "/" in options else "or" if "or" in options else ","
     known = [option.strip() for option in options.split(separator)]
     if _IN_LETTERS.match(options):
@@ -72,9 +72,9 @@ def _word_a_line(text: str) -> bool:
 
 
 def _emojis(text: str) -> bool:
-    """Each sentence ends with an emoji, or the next one begins with it."""
+    """Check that each sentence ends with an emoji, or the next one starts with it."""
     parts = [without_punctuation(part).strip() for part in sentences(text)]
-    # An emoji may be two characters; punctuation does not count.
+    # An emoji may be two characters; punctuation is ignored.
     return all(
         any(map(_is_emoji, part[-2:])) or (bool(part) and _is_emoji(after[:1]))
         for part, after in zip(parts, [*parts[1:], ""], strict=True)
@@ -86,15 +86,15 @@ def _is_emoji(char: str) -> bool:
 
 
 def _stairs(text: str) -> bool:
-    """Each line is indented further than the previous one."""
+    """Check that each line is indented further than the previous one."""
     lines = _without_blank(text.split("\n"))
     steps = [len(line) - len(line.lstrip(" ")) for line in lines]
     return all(a < b for a, b in pairwise(steps))
 
 
 def _without_blank(lines: list[str]) -> list[str]:
-    """The lines without blank ones; of several in a row every other one stays, as in
-    lighteval, and is no step."""
+    """Remove blank lines. Of consecutive ones every other one is kept, as in
+    lighteval, which fails the check."""
     at = 0
     while at < len(lines):
         if not lines[at].strip():
@@ -105,7 +105,7 @@ def _without_blank(lines: list[str]) -> list[str]:
 
 
 def _explained(text: str) -> bool:
-    """No quote is followed by another one at once, or ends the answer."""
+    """Check that no quote is directly followed by another, or ends the answer."""
     text = text.replace("“", '"').replace("”", '"').replace("'\"'", "")
     text = "".join(text.split())
     signs = string.digits + string.punctuation.replace('"', "")
@@ -117,7 +117,7 @@ def _listed(text: str, *, sep: str) -> bool:
 
 
 def _thesis(text: str) -> bool:
-    """Something in italics, and something behind it."""
+    """Check for text in italics that is followed by other text."""
     start = next((i for tag in ("<i>", "<em>") if (i := text.find(tag)) >= 0), -1)
     text = text[start:]
     end = next((i for tag in ("</i>", "</em>") if (i := text.find(tag)) >= 0), -1)
@@ -131,17 +131,17 @@ def _sub_bullets(text: str) -> bool:
 
 
 def _sentences_then_bullets(text: str) -> bool:
-    """At least two sentences, and then at least two bullets and nothing else."""
+    """Check for at least two sentences, then at least two bullets and nothing else."""
     n_sentences = n_bullets = 0
-    goes_on = True  # a blank line ends the sentences, too
+    in_sentences = True  # until a bullet or blank line
     for line in map(str.strip, text.split("\n")):
         if line.startswith("*"):
-            goes_on, n_bullets = False, n_bullets + 1
+            in_sentences, n_bullets = False, n_bullets + 1
             if n_sentences < 2:
                 return False
-        elif goes_on:
-            found = len(sentences(line))
-            goes_on, n_sentences = bool(found), n_sentences + found
+        elif in_sentences:
+            n = len(sentences(line))
+            in_sentences, n_sentences = n > 0, n_sentences + n
         else:
             return False
     return n_bullets >= 2
@@ -178,4 +178,4 @@ FORMATS: Mapping[str, Callable[..., bool]] = {
     "format:thesis": _thesis,
     "format:title_case": _title_case,
 }
-"""The instruction's id → its check."""
+"""Instruction id → check."""

@@ -1,13 +1,13 @@
-"""The sentences of an answer, by the rules of IFEval's own splitter, which IFBench's
-data set was made with (lighteval 0.13.0, ``tasks/tasks/ifeval``): full stops of
-abbreviations, numbers, acronyms and web addresses end none."""
+"""IFEval's sentence splitter, which IFBench uses (lighteval 0.13.0,
+``tasks/tasks/ifeval``): full stops of abbreviations, numbers, acronyms and URLs do not
+end sentences."""
 
 from __future__ import annotations
 
 import re
 
 _POINT, _END = "\x00", "\x01"
-"""A full stop that ends nothing, and the place where a sentence ends."""
+"""Placeholders for a full stop within a sentence, and for the end of a sentence."""
 
 _STARTERS = (
     r"(Mr|Mrs|Ms|Dr|Prof|Capt|Cpt|Lt|He\s|She\s|It\s|They\s|Their\s|Our\s|We\s|But\s"
@@ -41,13 +41,12 @@ _AFTER = (
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences without white space around them; one that is empty stays, unless it
-    is the last."""
+    """Split a text into stripped sentences; empty ones are kept, except the last."""
     text = f" {text}  ".replace("\n", " ")
-    for pattern, instead in _BEFORE:
-        text = re.sub(pattern, instead, text)
+    for pattern, replacement in _BEFORE:
+        text = re.sub(pattern, replacement, text)
     text = re.sub(r"\.{2,}", lambda dots: _POINT * len(dots[0]) + _END, text)
-    for pattern, instead in _AFTER:
-        text = re.sub(pattern, instead, text)
+    for pattern, replacement in _AFTER:
+        text = re.sub(pattern, replacement, text)
     parts = [part.strip() for part in text.replace(_POINT, ".").split(_END)]
     return parts[:-1] if not parts[-1] else parts

@@ -1,5 +1,4 @@
-"""What several of IFBench's instructions look at: words without punctuation, and the
-parts that libraries cut out."""
+"""Helpers of IFBench's checks: stripping punctuation, and libraries."""
 
 from __future__ import annotations
 
@@ -12,23 +11,23 @@ from typing import Any
 from pytest_evals.errors import DocumentError, MissingExtraError
 
 EDGES = string.punctuation + " "
-"""What is cut off the ends of words and lines."""
+"""Characters stripped from the ends of words and lines."""
 
 
 def trimmed(text: str) -> str:
-    """The text without ASCII punctuation and spaces at its ends."""
+    """Strip ASCII punctuation and spaces."""
     return text.strip(EDGES)
 
 
 def ascii_only(text: str) -> str:
-    """The text without accents and other non-ASCII characters."""
+    """Remove accents and other non-ASCII characters."""
     parts = unicodedata.normalize("NFKD", text)
     return parts.encode("ascii", "ignore").decode("ascii")
 
 
 @cache
 def library(name: str) -> Any:
-    """A library that an instruction needs.
+    """Import a library.
 
     Raises:
         MissingExtraError: It is not installed.
@@ -40,7 +39,7 @@ def library(name: str) -> Any:
 
 
 def nltk_data(what: str, error: LookupError) -> DocumentError:
-    """The error of an instruction that needs data which NLTK has not got."""
+    """Return the error for missing NLTK data."""
     made = DocumentError(
         f"this instruction needs NLTK's {what}\n  fix: python -m nltk.downloader {what}"
     )

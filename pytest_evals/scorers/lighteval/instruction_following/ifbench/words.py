@@ -28,13 +28,12 @@ _LETTERS = string.ascii_lowercase
 
 
 def _bare(text: str) -> list[str]:
-    """The words without any punctuation, in lower case."""
+    """Return the words in lower case, without punctuation."""
     return without_punctuation(text.lower()).split()
 
 
 def _alphabet(text: str) -> bool:
-    """Each word begins with the letter behind that of the word before; after z comes
-    a."""
+    """Check that the first letters of words are in alphabetical order, cyclically."""
     first = [word[0] for word in _bare(text)]
     if not first or first[0] not in _LETTERS:
         return False
@@ -43,13 +42,13 @@ def _alphabet(text: str) -> bool:
 
 
 def _few_vowels(text: str) -> bool:
-    """One paragraph with at most three of the vowels."""
+    """Check for one paragraph with at most three different vowels."""
     paragraph = text.strip().lower()
     return "\n" not in paragraph and len(_VOWELS.intersection(paragraph)) <= 3
 
 
 def _clusters(text: str) -> bool:
-    """Two consonants side by side in every word."""
+    """Check for two adjacent consonants in every word."""
     return all(
         any(a in _CONSONANTS and b in _CONSONANTS for a, b in pairwise(word))
         for word in text.lower().split()
@@ -79,16 +78,16 @@ def _few_repeats(text: str, *, small_n: int) -> bool:
 
 
 def _syllables(text: str) -> bool:
-    """Words with odd and even numbers of syllables alternate."""
+    """Check that words with odd and even numbers of syllables alternate."""
     count = library("syllapy").count
     odd = [count(word) % 2 for word in _bare(text)]
     return all(a != b for a, b in pairwise(odd))
 
 
 def _last_first(text: str) -> bool:
-    """Each sentence begins with the word that ended the one before."""
+    """Check that each sentence starts with the last word of the previous one."""
     for before, after in pairwise(sentences(text.lower())):
-        # Punctuation before the first and after the second word counts.
+        # Punctuation before the last and after the first word is kept.
         last, first = before.rstrip(EDGES).split()[-1:], after.lstrip(EDGES).split()[:1]
         if not last or last != first:
             return False
@@ -96,7 +95,7 @@ def _last_first(text: str) -> bool:
 
 
 def _same_ends(text: str) -> bool:
-    """Each paragraph ends with the word that it began with."""
+    """Check that each paragraph starts and ends with the same word."""
     for line in text.lower().split("\n"):
         words = trimmed(line.strip()).split()
         if line.strip() and (not words or words[0] != words[-1]):
@@ -109,7 +108,7 @@ def _no_alliteration(text: str) -> bool:
 
 
 def _word_at(text: str, *, keyword: str, n: int, m: int) -> bool:
-    """The keyword is the m-th word of the n-th sentence."""
+    """Check that the keyword is the m-th word of the n-th sentence."""
     parts = sentences(text)
     if not 1 <= n <= len(parts):
         return False
@@ -118,13 +117,13 @@ def _word_at(text: str, *, keyword: str, n: int, m: int) -> bool:
 
 
 def _second_and_last(text: str, *, keyword: str) -> bool:
-    """The keyword is the second word, and the last but one."""
+    """Check that the keyword is the second and the second-to-last word."""
     words = nltk_words(text)
     return len(words) > 1 and words[1] == words[-2] == keyword.strip()
 
 
 def _more_alliteration(text: str) -> bool:
-    """Each sentence has more words that begin like a neighbour than the one before."""
+    """Check that each sentence has more alliterating words than the previous one."""
     found = [_n_alliterating(part) for part in sentences(text)]
     return all(a < b for a, b in pairwise(found))
 
@@ -133,7 +132,7 @@ def _n_alliterating(sentence: str) -> int:
     words = [word.lstrip(EDGES) for word in sentence.lower().split()]
     first = [word[0] for word in words if word]
     alike = [a == b for a, b in pairwise(first)]
-    # The first pair of a run has two such words, each further one adds a word.
+    # The first pair of a run adds two words, each further pair one.
     runs = sum(now and not before for before, now in pairwise([False, *alike]))
     return sum(alike) + runs
 
@@ -144,7 +143,7 @@ def _keyword_in(text: str, *, word: str, N: int) -> bool:
 
 
 def _longer(text: str, *, small_n: int) -> bool:
-    """Each sentence has a fixed number of words more than the previous one."""
+    """Check that each sentence has a fixed number of words more than the previous."""
     lengths = [len(without_punctuation(part).split()) for part in sentences(text)]
     return bool(lengths) and all(b == a + small_n for a, b in pairwise(lengths))
 
@@ -167,4 +166,4 @@ WORDS: Mapping[str, Callable[..., bool]] = {
     "words:vowel": _few_vowels,
     "words:words_position": _second_and_last,
 }
-"""The instruction's id → its check."""
+"""Instruction id → check."""
