@@ -114,7 +114,9 @@ def test_tasks_and_documents_are_chosen(evals, arguments, passed):
 def test_names_and_numbers_that_mean_nothing_are_refused(evals):
     run = evals.runpytest_inprocess("evals", "--evals-tasks=othr|2", *RUN)
     assert run.ret == pytest.ExitCode.USAGE_ERROR
-    run.stderr.fnmatch_lines(["*called 'othr'; did you mean 'other'?"])
+    run.stderr.fnmatch_lines(
+        ["*unknown task, group or tag 'othr'; did you mean 'other'?"]
+    )
     run = evals.runpytest_inprocess("evals", "--evals-tasks=other|two", *RUN)
     assert run.ret == pytest.ExitCode.USAGE_ERROR
     run.stderr.fnmatch_lines(["*must be an integer, not 'two'*"])
@@ -369,9 +371,11 @@ def averaged(pytester, many=False, long=False):
 def test_documents_are_right_or_wrong_whatever_function_averages_their_scores(evals):
     averaged(evals)
     run = evals.runpytest_inprocess("evals", *RUN, "-v")
-    # Three of four: the deviation of 1, 1, 1, 0 is a half, and the root of 4 is 2.
-    run.stdout.fnmatch_lines(["*quiz*share*0.750*± 0.250*", "*3 correct, 1 wrong*"])
+    # Three of four, Clopper-Pearson: the 5% quantile of Beta(3, 2), and 0.95 ** (1 / 4).
+    run.stdout.fnmatch_lines(["*quiz*share*0.750*90% CI [[]0.249, 0.987[]]*"])
+    run.stdout.fnmatch_lines(["*3 correct, 1 wrong*"])
     assert "quiz[3] WRONG" in run.stdout.str()
+    # The deviation of 1, 1, 1, 0 is a half, and the root of 4 is 2.
     assert results(evals)["quiz"]["share_stderr,none"] == 0.25
 
 
