@@ -371,7 +371,7 @@ def averaged(pytester, many=False, long=False):
 def test_documents_are_right_or_wrong_whatever_function_averages_their_scores(evals):
     averaged(evals)
     run = evals.runpytest_inprocess("evals", *RUN, "-v")
-    # Three of four, Clopper-Pearson: the 5% quantile of Beta(3, 2), and 0.95 ** (1 / 4).
+    # 3 of 4, Clopper-Pearson: the 5% quantile of Beta(3, 2), and 0.95 ** (1 / 4).
     run.stdout.fnmatch_lines(["*quiz*share*0.750*90% CI [[]0.249, 0.987[]]*"])
     run.stdout.fnmatch_lines(["*3 correct, 1 wrong*"])
     assert "quiz[3] WRONG" in run.stdout.str()

@@ -161,7 +161,9 @@ def test_tasks_are_selected_as_for_a_run(suite):
     done.assert_outcomes(passed=1)
     typo = check(suite, "--evals-tasks=quizz")
     assert typo.ret == 1
-    typo.stdout.fnmatch_lines(["*unknown task, group or tag 'quizz'; did you mean 'quiz'?"])
+    typo.stdout.fnmatch_lines(
+        ["*unknown task, group or tag 'quizz'; did you mean 'quiz'?"]
+    )
 
 
 def test_a_model_that_is_given_is_checked_by_its_name_only(suite):
