@@ -18,6 +18,7 @@ from pytest_evals.dialects.native.python import Eval, fixtures_of_scorers
 from pytest_evals.dialects.native.task import EvalParts, eval_task
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
 from pytest_evals.plugin.execution.start import start
+from pytest_evals.plugin.messages import users_traceback
 from pytest_evals.plugin.nodes import DocItem, TaskFile
 from pytest_evals.plugin.session import session_of
 from pytest_evals.plugin.settings.options import OPTIONS
@@ -25,6 +26,7 @@ from pytest_evals.plugin.suite.eval_files import is_test_file, matches
 from pytest_evals.plugin.suite.file_nodes import node_of, root_node
 from pytest_evals.run.suite import TaskRun
 from pytest_evals.scorers.functions import FunctionScorer
+from pytest_evals.scorers.user_code import user_fault
 
 _CASE_SCOPES = ("session", "package", "module")
 """Scopes of fixtures that cases may request: collection has no test yet."""
@@ -41,6 +43,10 @@ def collect_eval(
     module are collected.
     """
     start(module.config)
+    if not isinstance(module, pytest.Module):
+        what = f"the eval {found.name!r} is in a class"
+        fix = "define evals at the top of a module"
+        raise module.CollectError(str(Problem(what, found.place, fix)))
     if _is_collected_elsewhere(found, module):
         return []
     try:
@@ -263,6 +269,8 @@ class _CaseFixtures(Mapping[str, Any]):
             return request.getfixturevalue(name)
         except FixtureLookupError as error:
             node.refuse(f"the fixture {name!r} is not available: {error.msg}")
+        except Exception as error:  # noqa: BLE001 - of any user code
+            node.refuse(user_fault(f"the fixture {name!r}", _from_users_code(error)))
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
@@ -272,6 +280,12 @@ class _CaseFixtures(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._values)
+
+
+def _from_users_code(error: Exception) -> Exception:
+    """The exception with the frames from the user's code on."""
+    entries = users_traceback(pytest.ExceptionInfo.from_exception(error))
+    return error.with_traceback(entries[0]._rawentry)
 
 
 class _CaseItem(pytest.Item):

@@ -433,7 +433,7 @@ def test_a_plugin_reads_files_of_its_own(both):
         (object(), "has no hook\n  fix: pass an object or a module with one of"),
         (
             SimpleNamespace(pytest_evals_results=print),
-            "no hook 'pytest_evals_results'; did you mean 'pytest_evals_result'?",
+            "unknown hook 'pytest_evals_results'; did you mean 'pytest_evals_result'?",
         ),
         (
             SimpleNamespace(pytest_evals_result=lambda run: None),
@@ -489,7 +489,7 @@ def test_an_error_is_not_chained_to_an_unrelated_one(both, source, model, kind, 
 WRONG_ARGUMENTS = [
     (3, {}, "tasks is 3 (int); expected a path, or a Task"),
     ([], {}, "tasks is [] (list); expected a path"),
-    ([{"task": "zoo"}], {}, "tasks[0] is {'task': 'zoo'} (dict); expected a path"),
+    (["a", {"task": "zoo"}], {}, "tasks[1] is {'task': 'zoo'} (dict); expected a path"),
     ("evals", {"model": lambda text: text}, "(function); expected a spec such as"),
     ("evals", {"model": Knowing}, "(type); expected a spec such as 'hf:gpt2', or"),
     ("evals", {"options": {"limit": 3}}, "expected options such as TaskOptions(limit"),

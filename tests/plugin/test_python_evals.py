@@ -75,7 +75,7 @@ def test_cases_are_documents_and_gates_of_a_test_module(bot):
     ]
     done = run(bot)
     assert done.parseoutcomes() == {"passed": 4, "wrong": 1, "failed": 1}
-    done.stdout.fnmatch_lines(["polite 0.667 is not >= 0.9*", "test_bot.py:3:"])
+    done.stdout.fnmatch_lines(["polite 0.667 is not >= 0.9*", "test_bot.py:3"])
 
 
 @pytest.mark.parametrize(
@@ -140,6 +140,46 @@ async def known(output, expected, words, folder):
     done.stdout.fnmatch_lines(["asks*contains*1.000*", "*known*1.000*"])
     log = (bot.path / "log.txt").read_text().split()
     assert log.count("up") == log.count("down") == {"-n0": 1, "-n2": 3}[workers]
+
+
+def test_an_exception_in_a_fixture_of_cases_is_an_error_with_its_line(bot):
+    bot.makeconftest("""
+import pytest
+
+@pytest.fixture(scope="session")
+def words():
+    raise RuntimeError("no words")
+""")
+    bot.makepyfile(
+        test_it="""
+from pytest_evals import case, eval
+
+@eval
+def one(words):
+    yield case("a", "b")
+"""
+    )
+    done = run(bot)
+    assert done.parseoutcomes() == {"errors": 1}
+    message = "one: the fixture 'words': RuntimeError: no words (conftest.py:5)"
+    done.stdout.fnmatch_lines([f"test_it.py:3: {message}"])
+    done.stdout.no_fnmatch_line("*call_fixture_func*")
+
+
+def test_an_eval_in_a_class_is_refused(bot):
+    bot.makepyfile(
+        test_it="""
+from pytest_evals import case, eval
+
+class TestBot:
+    @eval
+    def one():
+        yield case("a", "b")
+"""
+    )
+    done = run(bot)
+    assert done.parseoutcomes() == {"errors": 1}
+    done.stdout.fnmatch_lines(["test_it.py:4: the eval 'one' is in a class"])
 
 
 @pytest.mark.parametrize(
