@@ -186,10 +186,14 @@ _ANY_TASK = re.compile(
 )
 
 
+_EVAL_SIGN = _top(rb"prompt", rb"rows", rb"dataset", rb"score")
+
+
 def may_look_alike(raw: bytes) -> bool:
     """Return whether a file without dialect may be intended as an eval file and should
     be parsed."""
-    return bool(_SIGN.search(raw) or _ANY_TASK.search(raw))
+    signs = (_SIGN, _ANY_TASK, _EVAL_SIGN)
+    return any(sign.search(raw) for sign in signs)
 
 
 def is_group(raw: bytes) -> bool:
@@ -228,6 +232,7 @@ class Lookalike(StrEnum):
     TASK = "a task file of lm-eval"
     GATES = "a gates file"
     LATTICEFLOW = "a task file of LatticeFlow"
+    EVAL = "an eval"
 
 
 _LEAST = 2
@@ -245,12 +250,13 @@ def looks_like(values: Mapping[Any, Any]) -> Lookalike | None:
     enough = own and len(own) + len(keys.intersection(COMMON_KEYS)) >= _LEAST
     if enough or _has_task_keys_only(values):
         return Lookalike.TASK
+    if _has_eval_keys_only(keys):
+        return Lookalike.EVAL
     if "gates" in keys and _are_gates(_value(values, "gates")):
         return Lookalike.TASK if keys & {"task", "include"} else Lookalike.GATES
     definition = _value(values, "definition")
-    if isinstance(definition, dict) and {"solver", "scorers"} & definition.keys():
-        return Lookalike.LATTICEFLOW
-    return None
+    has_parts = isinstance(definition, dict) and {"solver", "scorers"} & {*definition}
+    return Lookalike.LATTICEFLOW if has_parts else None
 
 
 _GENERAL = {"task", "description", "metadata"}
@@ -268,6 +274,25 @@ def _has_task_keys_only(values: Mapping[Any, Any]) -> bool:
     if not keys & known - _GENERAL:
         return False
     return all(key in known or nearest(key, [*known]) for key in keys)
+
+
+EVAL_KEYS = (
+    "prompt", "rows", "dataset", "score", "target", "generation", "system", "repeats",
+    "task", "description", "id", "model", "gates", "tags", "version", "metadata",
+)  # fmt: skip
+"""The keys of an eval of our own dialect; the first four are rare elsewhere."""
+
+
+def _has_eval_keys_only(keys: set[str]) -> bool:
+    """Return whether all keys are, or resemble, those of an eval: one of the first four
+    exactly, and two of them in all."""
+    rare = EVAL_KEYS[:4]
+    near = {nearest(key, EVAL_KEYS) for key in keys}
+    return (
+        bool(keys.intersection(rare))
+        and len(near.intersection(rare)) > 1
+        and "" not in near
+    )
 
 
 def _value(values: Mapping[Any, Any], name: str) -> Any:

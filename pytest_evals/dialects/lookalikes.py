@@ -157,7 +157,20 @@ def _latticeflow(file: YamlFile) -> _Fault:
     return "but it has no 'key'", "definition", f"key: {file.path.stem}"
 
 
+def _eval(file: YamlFile) -> _Fault:
+    values = file.values
+    if "prompt" not in values:
+        near = nearest("prompt", [str(key) for key in values])
+        what = f"but it has no 'prompt' key{_suggestion(near)}"
+        return what, near, 'prompt: "{{question}}"'
+    near = nearest("rows", [str(key) for key in values if key != "prompt"])
+    near = near or nearest("dataset", [str(key) for key in values])
+    what = f"but it has neither 'rows' nor 'dataset'{_suggestion(near)}"
+    return what, near or "prompt", 'rows: [{question: "2 + 2", target: "4"}]'
+
+
 _EXPLANATIONS = {
+    Lookalike.EVAL: _eval,
     Lookalike.GROUP: _group,
     Lookalike.TASK: _task,
     Lookalike.GATES: _gates,

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from pytest_evals import RunResult, TaskFileError, TaskOptions, evaluate
-from pytest_evals.dialects.detect import dialect
+from pytest_evals.dialects.detect import EVAL_KEYS, dialect
+from pytest_evals.dialects.lookalikes import lookalike
 from pytest_evals.dialects.native.eval_file import load_tasks
 from pytest_evals.dialects.native.schema import schema, schema_text
 
@@ -250,7 +251,47 @@ def test_a_judge_that_fails_leaves_the_case_unscored(tmp_path: Path) -> None:
     assert (metric.n_scored, metric.n_unscored) == (1, 1)
 
 
+def test_detection_knows_the_keys_of_the_schema() -> None:
+    assert sorted(EVAL_KEYS) == sorted(schema()["properties"])
+
+
 def test_the_schema_in_the_docs_is_current() -> None:
     path = Path(__file__).parents[3] / "docs" / "eval.schema.json"
     command = "python -m pytest_evals.dialects.native.schema > docs/eval.schema.json"
     assert path.read_text("utf-8") == schema_text(), command
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        (
+            SUMS.replace("prompt:", "promt:"),
+            1,
+            "looks like an eval, but it has no 'prompt' key; did you mean 'promt'?",
+        ),
+        (
+            SUMS.replace("rows:", "row:") + "score: exact\n",
+            2,
+            "looks like an eval, but it has neither 'rows' nor 'dataset'; did you mean "
+            "'row'?",
+        ),
+    ],
+)
+def test_a_file_that_resembles_an_eval_is_reported(
+    tmp_path: Path, text: str, line: int, what: str
+) -> None:
+    path = tmp_path / "eval.yaml"
+    path.write_text(text, "utf-8")
+    problem = lookalike(path, path.read_bytes())
+    assert problem is not None
+    assert (problem.where.line, problem.what) == (line, what)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["prompt: a\nlicense: b\n", "score: 1\n", "dataset: a\nversion: 2\n"],
+)
+def test_other_yaml_files_are_not_reported(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "other.yaml"
+    path.write_text(text, "utf-8")
+    assert lookalike(path, path.read_bytes()) is None
