@@ -105,6 +105,7 @@ KINDS: Registry[ModelKind] = Registry(
     {
         "hf": "pytest_evals.models.hf.kind:HF",
         "openai": "pytest_evals.models.openai.kind:OPENAI",
+        "python": "pytest_evals.models.python.kind:PYTHON",
         "ray": "pytest_evals.models.ray.kind:RAY",
         "scripted": "pytest_evals.models.scripted:SCRIPTED",
     },

@@ -282,7 +282,7 @@ def test_a_fixture_that_raises_shows_its_own_code_only(suite):
         ("--model=hf:./no/such/folder", "*no/such/folder*"),
         (
             "--model=hg:gpt2",
-            "*no kind of model called 'hg'*known: hf, openai, ray, scripted*",
+            "*no kind of model called 'hg'*known: hf, openai, python, ray, scripted*",
         ),
         ("--model=hf:gpt2,dtpye=float16", "*dtpye*did you mean 'dtype'*"),
         ("--evals-limit=0", "ERROR: --evals-limit=0: expected a number of *"),

@@ -20,7 +20,7 @@ class BackgroundLoop:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
-            target=self._loop.run_forever, name="evals-openai", daemon=True
+            target=self._loop.run_forever, name="evals-requests", daemon=True
         )
         self._thread.start()
 
@@ -61,16 +61,22 @@ class BackgroundLoop:
         finally:
             future.cancel()
 
-    def close(self, last: Callable[[], Awaitable[None]]) -> None:
-        """Cancel running tasks, run ``last``, and stop the thread."""
+    def close(
+        self, last: Callable[[], Awaitable[None]], limit_s: float = CLOSE_S
+    ) -> None:
+        """Cancel running tasks, run ``last``, and stop the thread.
+
+        Raises:
+            TimeoutError: They take longer than ``limit_s`` seconds.
+        """
         if not self._thread.is_alive():
             return
         done = asyncio.run_coroutine_threadsafe(_end(last), self._loop)
         try:
-            done.result(timeout=CLOSE_S)
+            done.result(timeout=limit_s)
         finally:
             self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join(timeout=CLOSE_S)
+            self._thread.join(timeout=limit_s)
             if not self._thread.is_alive():
                 self._loop.close()
 

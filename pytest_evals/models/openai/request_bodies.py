@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from pytest_evals.core.request import (
     TopLogprobs,
 )
 from pytest_evals.core.top_logprobs import top_entry
+from pytest_evals.models.chat_messages import chat_messages
 from pytest_evals.models.openai.client import Path, Reply
 from pytest_evals.models.openai.errors import REFUSED, RequestFailedError, shortened
 from pytest_evals.models.openai.sampling_params import body_of
@@ -107,7 +108,7 @@ def _body(request: Generate, settings: OpenAISettings, path: Path) -> dict[str, 
         return {"prompt": prompt, **body_of(request, settings, chat=False)}
     chat = (Message("user", prompt),) if isinstance(prompt, str) else prompt
     body = {
-        "messages": _messages(chat, dict(request.options)),
+        "messages": chat_messages(chat, dict(request.options)),
         **body_of(request, settings, chat=True),
     }
     if chat and chat[-1].role == "assistant":
@@ -123,30 +124,6 @@ def _body(request: Generate, settings: OpenAISettings, path: Path) -> dict[str, 
 
 def _has_images(request: Generate) -> bool:
     return any(name in (IMAGES, LEADING_IMAGES) for name, _ in request.options)
-
-
-def _messages(
-    chat: Sequence[Message], options: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    """The messages. Images are appended to the last one, or prepended to the user's
-    last one, as lm-eval 0.4.13 sends them (``models/api_models.py``,
-    ``create_image_prompt``)."""
-    found: list[dict[str, Any]] = [
-        {"role": message.role, "content": message.content} for message in chat
-    ]
-    request_body = next((m for m in reversed(found) if m["role"] == "user"), found[-1])
-    for key, message in ((IMAGES, found[-1]), (LEADING_IMAGES, request_body)):
-        urls = [{"url": url} for url in options.get(key, ())]
-        if not urls:
-            continue
-        parts = [{"type": "text", "text": message["content"]}]
-        if key == IMAGES:
-            parts += [{"type": "image_url", "image_url": url} for url in urls]
-        else:
-            shown = [{**url, "detail": "auto"} for url in urls]
-            parts = [{"type": "image_url", "image_url": url} for url in shown] + parts
-        message["content"] = parts
-    return found
 
 
 def read_reply(

@@ -40,8 +40,8 @@ GROUPS: dict[str, tuple[Option, ...]] = {
         Option(
             "model",
             "SPEC",
-            "Model to evaluate: hf:PATH_OR_ID, openai:NAME or scripted:FILE, with "
-            "arguments such as ,dtype=bfloat16.",
+            "Model to evaluate: hf:PATH_OR_ID, openai:NAME, python:MODULE:FUNCTION or "
+            "scripted:FILE, with arguments such as ,dtype=bfloat16.",
         ),
         Option(
             "judge",

@@ -1,0 +1,166 @@
+"""Calls of a function within its limits: concurrency and time."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple
+
+from pytest_evals.core.request import Generate
+from pytest_evals.errors import ModelError
+from pytest_evals.models.python.functions import Function
+from pytest_evals.models.python.parameters import Parameter, arguments_of
+from pytest_evals.models.python.threads import DaemonThreads
+
+
+class Outcome(NamedTuple):
+    """What a call returned or raised."""
+
+    value: object = None
+    error: BaseException | None = None
+
+
+class TimeLimitError(Exception):
+    """A call took longer than the time limit."""
+
+
+class Calls:
+    """Calls a function: coroutines in the current event loop, others in threads.
+
+    A thread cannot be stopped. After the time limit its call counts as failed, and it
+    occupies its slot until it returns.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        parameters: tuple[Parameter, ...],
+        concurrency: int,
+        time_limit_s: float,
+    ) -> None:
+        self._function, self._parameters = function, parameters
+        self._limit_s, self._n_slots = time_limit_s, concurrency
+        self._threads = DaemonThreads(concurrency)
+        self._is_async = _is_coroutine_function(function)
+        self._running: set[asyncio.Future[Outcome]] = set()
+        self._stuck: set[asyncio.Future[Outcome]] = set()
+        self.n_late = 0
+        """Calls that did not end at the time limit."""
+
+    @property
+    def n_stuck(self) -> int:
+        """Calls beyond the time limit that are still running."""
+        return len(self._stuck)
+
+    async def call(self, request: Generate) -> Outcome:
+        """The outcome for a request.
+
+        Raises:
+            ModelError: All slots are occupied by calls beyond the time limit.
+        """
+        positional, named = arguments_of(request, self._parameters)
+        call = partial(self._function, *positional, **named)
+        if self._is_async:
+            return await self._within_limits(lambda: _task(call))
+        outcome = await self._within_limits(lambda: self._in_thread(call))
+        value = outcome.value
+        if inspect.isawaitable(value):
+            return await self._within_limits(lambda: _task(lambda: value))
+        return outcome
+
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.close()
+
+    async def _within_limits(
+        self, start: Callable[[], asyncio.Future[Outcome]]
+    ) -> Outcome:
+        await self._free_slot()
+        work = start()
+        self._running.add(work)
+        work.add_done_callback(self._running.discard)
+        try:
+            done, _ = await asyncio.wait({work}, timeout=self._limit_s)
+            if not done and isinstance(work, asyncio.Task):
+                work.cancel()
+                await asyncio.wait({work}, timeout=_GRACE_S)
+        except asyncio.CancelledError:
+            work.cancel()
+            raise
+        if done:
+            return _outcome_of(work)
+        if not work.done():
+            self.n_late += 1
+            self._stuck.add(work)
+            work.add_done_callback(self._stuck.discard)
+        return Outcome(error=TimeLimitError())
+
+    async def _free_slot(self) -> None:
+        while len(self._running) >= self._n_slots:
+            done, _ = await asyncio.wait(
+                self._running,
+                timeout=self._limit_s,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if not done and self.n_stuck >= self._n_slots:
+                raise ModelError(
+                    f"all {self._n_slots} concurrent calls are still running after the "
+                    f"time limit of {self._limit_s:g} s\n"
+                    "  fix: set a timeout inside the function, for example of its "
+                    "client; or raise time_limit"
+                )
+
+    def _in_thread(self, call: Callable[[], Any]) -> asyncio.Future[Outcome]:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Outcome] = loop.create_future()
+
+        def finish(outcome: Outcome) -> None:
+            if not future.done():
+                future.set_result(outcome)
+
+        def work() -> None:
+            outcome = _called(call)
+            with suppress(RuntimeError):  # the session has ended
+                loop.call_soon_threadsafe(finish, outcome)
+
+        self._threads.submit(work)
+        return future
+
+
+_GRACE_S = 1.0
+"""Seconds that a cancelled coroutine may take to end."""
+
+
+def _called(call: Callable[[], Any]) -> Outcome:
+    try:
+        return Outcome(call())
+    except BaseException as error:  # noqa: BLE001 - of user code, also pytest's
+        return Outcome(error=error)
+
+
+def _task(call: Callable[[], Awaitable[Any]]) -> asyncio.Task[Outcome]:
+    return asyncio.get_running_loop().create_task(_awaited(call))
+
+
+async def _awaited(call: Callable[[], Awaitable[Any]]) -> Outcome:
+    try:
+        return Outcome(await call())
+    except (asyncio.CancelledError, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - SystemExit would end the loop
+        return Outcome(error=error)
+
+
+def _outcome_of(work: asyncio.Future[Outcome]) -> Outcome:
+    if work.cancelled():
+        return Outcome(error=asyncio.CancelledError("the coroutine cancelled itself"))
+    return work.result()
+
+
+def _is_coroutine_function(function: Function) -> bool:
+    method = getattr(type(function), "__call__", None)  # noqa: B004 - of an instance
+    both = (function, method)
+    return any(map(inspect.iscoroutinefunction, both))

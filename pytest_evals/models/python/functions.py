@@ -1,0 +1,196 @@
+"""Functions that specs name: their import, their names and their versions."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from datetime import date
+from functools import partial
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from pytest_evals.core.response_contract import described
+from pytest_evals.data.calls import error_text
+from pytest_evals.errors import OptionError, Place, did_you_mean
+
+Function = Callable[..., Any]
+_PROJECT = ("pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg", ".git")
+"""Files that mark the root folder of a project."""
+
+
+def load_function(target: str) -> Function:
+    """Import the function ``MODULE:NAME``. The module may be in the working directory,
+    in a folder above it up to the project's root, or installed.
+
+    Raises:
+        OptionError: The module cannot be imported, or does not have the function.
+    """
+    module_name, _, path = target.partition(":")
+    owner: Any = _load_module(module_name)
+    module = owner
+    for name in path.split("."):
+        try:
+            owner = getattr(owner, name)
+        except AttributeError:
+            raise OptionError(_no_attribute(target, module, owner, name)) from None
+    check_function(owner, f"python:{target}")
+    function: Function = owner
+    return function
+
+
+def check_function(function: object, name: str) -> None:
+    """Check that an object is a function, a coroutine function, or an instance that can
+    be called.
+
+    Raises:
+        OptionError: It is something else.
+    """
+    if isinstance(function, type):
+        raise OptionError(
+            f"{name} is a class; name a function, or an instance with __call__"
+        )
+    if not callable(function):
+        raise OptionError(f"{name} is {described(function)}, not a function")
+
+
+def qualified_name(function: Function) -> str:
+    """Module and name of a function, ``my_app:respond``. Functions without a name of
+    their own have a line number."""
+    inner = unwrapped(function)
+    if not hasattr(inner, "__qualname__"):
+        inner = type(inner)
+    module = getattr(inner, "__module__", None) or "builtins"
+    name = f"{module}:{inner.__qualname__}"
+    code = getattr(inner, "__code__", None)
+    return f"{name}@{code.co_firstlineno}" if "<" in name and code else name
+
+
+def version_of(function: Function, version: object = "") -> str:
+    """The version of a function: the given one, or its attribute ``version``; a text, a
+    number, a date, or a function that returns one. Empty if there is none.
+
+    Raises:
+        OptionError: It is something else, or the function for it fails.
+    """
+    owners = (function, unwrapped(function), getattr(function, "__self__", None))
+    found: Any = version
+    for owner in owners:
+        if found in ("", None):
+            found = getattr(owner, "version", "")
+    name = qualified_name(function)
+    if callable(found):
+        try:
+            found = found()
+        except (Exception, SystemExit) as error:
+            text = error_text(error, found)
+            raise OptionError(f"the version of {name} failed: {text}") from error
+    if found is None or isinstance(found, bool):
+        raise OptionError(_bad_version(name, found))
+    if not isinstance(found, str | int | float | date):
+        raise OptionError(_bad_version(name, found))
+    return str(found).strip()
+
+
+def unwrapped(function: Function) -> Function:
+    """The function in ``functools.partial`` objects and decorators."""
+    while isinstance(function, partial):
+        function = function.func
+    inner: Function = inspect.unwrap(function)
+    return inner
+
+
+def _bad_version(name: str, found: object) -> str:
+    return (
+        f"the version of {name} is {described(found)}\n"
+        "  fix: use a text, a number or a date"
+    )
+
+
+def _load_module(name: str) -> ModuleType:
+    folders = list(_folders())
+    top = name.partition(".")[0]
+    for folder in folders:
+        if (folder / top).is_dir() or (folder / f"{top}.py").is_file():
+            # As pytest does for the folders of conftest files: the application may
+            # import its own modules later.
+            if str(folder) not in sys.path:
+                sys.path.insert(0, str(folder))
+            break
+    importlib.invalidate_caches()
+    try:
+        return importlib.import_module(name)
+    except SyntaxError as error:
+        place = Place(Path(error.filename or f"{name}.py"), error.lineno or 0)
+        what = f"{place}: {type(error).__name__}: {error.msg}"
+    except ModuleNotFoundError as error:
+        if error.name and f"{name}.".startswith(f"{error.name}."):
+            raise OptionError(_no_module(name, error.name, folders)) from None
+        what = error_text(error, _of_module(error, name))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - code of the user
+        what = error_text(error, _of_module(error, name))
+    raise OptionError(f"the module {name!r} cannot be imported: {what}")
+
+
+def _folders() -> Iterator[Path]:
+    """The working directory, and the folders above it up to the project's root."""
+    here = Path.cwd()
+    above = [here, *here.parents]
+    for n, folder in enumerate(above):
+        if any((folder / name).exists() for name in _PROJECT):
+            yield from above[: n + 1]
+            return
+    yield here
+
+
+def _of_module(error: BaseException, name: str) -> object:
+    """An object with the code of a module that was being imported."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if frame.f_globals.get("__name__") == name:
+            return SimpleNamespace(__code__=frame.f_code)
+    return None
+
+
+def _no_module(name: str, missing: str, folders: list[Path]) -> str:
+    above, _, last = missing.rpartition(".")
+    if above:
+        path = getattr(sys.modules.get(above), "__path__", None)
+        if path is None:
+            return f"no module {name!r}: {above!r} is a module and not a package"
+    else:
+        path = [*map(str, folders)]
+    known = [one.name for one in pkgutil.iter_modules(path)]
+    hint = did_you_mean(last, known)
+    where = f" in the package {above!r}" if above else ""
+    return (
+        f"no module {missing!r}{where}{hint}\n"
+        f"  fix: run pytest in the folder of the module (this is {str(Path.cwd())!r}), "
+        "install its package, or set pythonpath in the ini file"
+    )
+
+
+def _no_attribute(target: str, module: ModuleType, owner: object, name: str) -> str:
+    known = (
+        [
+            key
+            for key, value in vars(owner).items()
+            if not key.startswith("_")
+            and callable(value)
+            and not isinstance(value, type)
+        ]
+        if hasattr(owner, "__dict__")
+        else []
+    )
+    hint = did_you_mean(name, known)
+    if not hint and known:
+        hint = f"; its functions: {', '.join(known[:10])}"
+    file = getattr(module, "__file__", None)
+    place = f" ({Place(Path(file))})" if file else ""
+    what = f"the module {module.__name__!r}{place}"
+    if owner is not module:
+        what = f"'python:{target}': {described(owner)}"
+    return f"{what} has no {name!r}{hint}"

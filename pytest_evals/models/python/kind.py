@@ -1,0 +1,92 @@
+"""Model kind ``python``: functions of the application under test. A module is imported
+when the model is opened, or checked before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_evals.errors import OptionError
+from pytest_evals.models.python.functions import load_function, version_of
+from pytest_evals.models.python.model import (
+    NO_SCORES,
+    PythonModel,
+    fingerprint_of_version,
+)
+from pytest_evals.models.python.parameters import parameters_of
+from pytest_evals.models.python.settings import read_settings
+from pytest_evals.models.registry import ModelKind, TaskRequirements
+from pytest_evals.models.spec import ModelSpec
+
+_SCORED = ("loglikelihood", "loglikelihood_rolling", "multiple_choice")
+
+
+def _check(spec: ModelSpec) -> None:
+    """Check the spec; imports nothing.
+
+    Raises:
+        OptionError: The spec has a mistake.
+    """
+    read_settings(spec)
+
+
+def _check_ready(spec: ModelSpec) -> None:
+    """Import the function and check its parameters and version.
+
+    Raises:
+        OptionError: It cannot be imported or called with a prompt.
+    """
+    settings = read_settings(spec)
+    function = load_function(settings.target)
+    parameters_of(function, settings.target)
+    version_of(function, settings.version)
+
+
+def _open(spec: ModelSpec) -> PythonModel:
+    """Import the function.
+
+    Raises:
+        OptionError: As :func:`_check_ready`.
+    """
+    settings = read_settings(spec)
+    model = PythonModel(
+        load_function(settings.target),
+        settings.version,
+        settings.concurrency,
+        settings.time_limit,
+        settings.retries,
+    )
+    model.name = str(spec)
+    return model
+
+
+def _why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
+    return NO_SCORES if needs.output_type in _SCORED else ""
+
+
+def _fingerprint(
+    spec: ModelSpec, hash_file: Callable[[Path], str]
+) -> Mapping[str, Any] | None:
+    """Name and version of the function; ``None`` without a version. Imports the
+    function if the spec has no version."""
+    settings = read_settings(spec)
+    try:
+        version = settings.version or version_of(load_function(settings.target))
+    except OptionError:
+        return None  # opening the model reports it
+    if not version:
+        return None
+    return fingerprint_of_version(settings.target, version)
+
+
+PYTHON = ModelKind(
+    name="python",
+    example="python:my_app:respond",
+    open=_open,
+    check=_check,
+    check_ready=_check_ready,
+    why_unfit=_why_unfit,
+    fingerprint=_fingerprint,
+    target_key="function",
+)

@@ -1,0 +1,214 @@
+"""A Python function as a model: an application, a chain or an agent."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from random import Random
+from typing import Any
+
+from pytest_evals.core.model import Model
+from pytest_evals.core.request import GRAMMAR, Generate, Request, Response
+from pytest_evals.core.response_contract import described
+from pytest_evals.data.calls import error_text
+from pytest_evals.models.openai.event_loop import BackgroundLoop
+from pytest_evals.models.openai.retries import Backoff
+from pytest_evals.models.python.calls import Calls, Outcome, TimeLimitError
+from pytest_evals.models.python.errors import retry_reason
+from pytest_evals.models.python.functions import (
+    check_function,
+    qualified_name,
+    unwrapped,
+    version_of,
+)
+from pytest_evals.models.python.parameters import parameters_of
+from pytest_evals.models.python.settings import (
+    CONCURRENCY,
+    RETRIES,
+    TIME_LIMIT_S,
+    check_limits,
+)
+
+NO_SCORES = (
+    "a Python function returns texts and no log-probabilities\n"
+    "  fix: use tasks with output_type generate_until"
+)
+_CLOSE_S = 2.0
+"""Seconds that cancelled coroutines may take when the session ends."""
+
+
+class PythonModel(Model):
+    """Calls a function for each request.
+
+    Coroutine functions run in one event loop, since clients are bound to a loop; other
+    functions run in threads.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        version: str | Callable[[], object] = "",
+        concurrency: int = CONCURRENCY,
+        time_limit: float = TIME_LIMIT_S,
+        retries: int = RETRIES,
+    ) -> None:
+        """Check the function; it is not called here.
+
+        Args:
+            function: From the prompt to a text or a ``Response``, or a coroutine
+                function (:mod:`pytest_evals.models.python.parameters`).
+            version: Responses are stored for a version. Empty to use the attribute
+                ``version`` of the function; without either they are not stored.
+            concurrency: Maximum of concurrent calls.
+            time_limit: Seconds that one call may take.
+            retries: Maximum of retries after a connection error or a busy server.
+
+        Raises:
+            OptionError: An argument is invalid.
+        """
+        check_limits(concurrency, time_limit, retries)
+        check_function(function, "the model's function")
+        self._label = qualified_name(function)
+        self.name = f"python:{self._label}"
+        self._function = function
+        self._parameters = parameters_of(function, self._label)
+        name = self._label.rpartition(":")[2]
+        self._attribute = "FUNCTION" if "<" in name else name
+        self._version = version_of(function, version)
+        self.fingerprint: Mapping[str, Any] | None = None
+        if self._version:
+            self.fingerprint = fingerprint_of_version(self._label, self._version)
+        self._takes_request = any(p.value == "request" for p in self._parameters)
+        self._concurrency, self._limit_s = concurrency, time_limit
+        self._retries, self._backoff = retries, Backoff()
+        self._random = Random()
+        self._retried: Counter[str] = Counter()
+        self._n_requests = 0
+        self._background = BackgroundLoop()
+        self._calls = self._background.run(self._open())
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """Name, function, version and counts."""
+        n = self._retried.total()
+        usage: dict[str, Any] = {"requests": self._n_requests, "retries": n}
+        if n:
+            usage["retried"] = dict(self._retried)
+        return {
+            "model": self.name,
+            "function": self._label,
+            "version": self._version,
+            "usage": usage,
+        }
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Whether responses are stored, and calls that did not end."""
+        notes = []
+        if not self._version:
+            notes.append(
+                "has no version, so its responses are neither stored nor reused\n"
+                f"  fix: set {self._attribute}.version, or pass version=…; change it "
+                "whenever answers may change"
+            )
+        if self._calls.n_late:
+            n = self._calls.n_late
+            calls = "1 call" if n == 1 else f"{n} calls"
+            notes.append(
+                f"{calls} did not end at the time limit of {self._limit_s:g} s and "
+                f"continued in the background ({self._calls.n_stuck} still running)"
+            )
+        return tuple(f"{self._label} {note}" for note in notes)
+
+    def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
+        """Answer all requests, in the order of the replies.
+
+        Raises:
+            ModelError: All concurrent calls are beyond the time limit.
+        """
+        work = [partial(self._one, i, request) for i, request in enumerate(requests)]
+        yield from self._background.stream(work, self._concurrency)
+
+    def close(self) -> None:
+        """Cancel running coroutines; threads that are still running end with the
+        process."""
+        with suppress(TimeoutError):
+            self._background.close(self._close_calls, _CLOSE_S)
+
+    async def _open(self) -> Calls:
+        limits = self._concurrency, self._limit_s
+        return Calls(self._function, self._parameters, *limits)
+
+    async def _close_calls(self) -> None:
+        self._calls.close()
+
+    async def _one(self, position: int, request: Request) -> tuple[int, Response]:
+        if not isinstance(request, Generate):
+            return position, Response(error=NO_SCORES)
+        if dict(request.options).get(GRAMMAR) and not self._takes_request:
+            return position, Response(
+                error=f"the request has a grammar, and {self._label} does not take it\n"
+                "  fix: add the parameter request, and follow request.options"
+            )
+        attempt = 0
+        while True:
+            attempt += 1
+            self._n_requests += 1
+            began = time.perf_counter()
+            outcome = await self._calls.call(request)
+            took_s = time.perf_counter() - began
+            if outcome.error is None:
+                return position, self._response(outcome.value, request, took_s)
+            reason = self._retry_reason(outcome)
+            if not reason or attempt > self._retries:
+                return position, Response(error=self._error(outcome.error, attempt))
+            self._retried[reason] += 1
+            await asyncio.sleep(self._backoff.pause(attempt, self._random))
+
+    def _retry_reason(self, outcome: Outcome) -> str:
+        error = outcome.error
+        if not isinstance(error, Exception) or isinstance(error, TimeLimitError):
+            return ""
+        return retry_reason(error)
+
+    def _error(self, error: BaseException, attempts: int) -> str:
+        if isinstance(error, TimeLimitError):
+            return (
+                f"{self._label} did not return within the time limit of "
+                f"{self._limit_s:g} s\n  fix: raise time_limit"
+            )
+        text = f"{self._label}: {error_text(error, unwrapped(self._function))}"
+        return f"{text} ({attempts} attempts)" if attempts > 1 else text
+
+    def _response(self, value: object, request: Generate, took_s: float) -> Response:
+        """The response in a return value; an error for a value of another type."""
+        if isinstance(value, str):
+            value = Response(text=str(value), finish="stop")
+        if not isinstance(value, Response):
+            return Response(
+                error=f"{self._label} returned {described(value)}\n"
+                "  fix: return a str or a Response"
+            )
+        if value.error:
+            return value
+        found = replace(
+            value,
+            latency_s=value.latency_s or took_s,
+            elapsed_s=value.elapsed_s or took_s / self._concurrency,
+        )
+        if not isinstance(found.text, str):
+            return found  # the check of all responses reports it
+        text = found.text
+        for stop in request.stop:
+            text = text.split(stop)[0] if stop else text
+        return found if text == found.text else replace(found, text=text, finish="stop")
+
+
+def fingerprint_of_version(name: str, version: str) -> Mapping[str, Any]:
+    """The fingerprint of a version of a function."""
+    return {"python": name, "version": version}

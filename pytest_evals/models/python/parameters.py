@@ -1,0 +1,98 @@
+"""Parameters of a function and their values for a request.
+
+``prompt`` is a string, or a list of message dicts if the prompt is a chat or has
+images; ``messages`` is always a list; ``request`` is the :class:`Generate`. Otherwise
+the first parameter gets the prompt.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pytest_evals.core.request import IMAGES, LEADING_IMAGES, Generate, Message
+from pytest_evals.errors import OptionError
+from pytest_evals.models.chat_messages import chat_messages
+
+
+class Parameter(NamedTuple):
+    """A parameter that gets a value: its keyword, empty if it is positional, and which
+    value."""
+
+    keyword: str
+    value: str
+
+
+def parameters_of(function: Callable[..., Any], name: str) -> tuple[Parameter, ...]:
+    """The parameters that get a value.
+
+    Raises:
+        OptionError: The function has no parameter for the prompt, or another one
+            without a default.
+    """
+    try:
+        known = [*inspect.signature(function).parameters.values()]
+    except (TypeError, ValueError):  # a built-in function
+        return (Parameter("", "prompt"),)
+    takers: list[Parameter] = []
+    is_named = any(_is_named(one) for one in known)
+    for n, one in enumerate(known):
+        if _is_named(one):
+            takers.append(Parameter(one.name, one.name))
+        elif n == 0 and not is_named and one.kind not in _NOT_FIRST:
+            value = one.name if one.name in _VALUES else "prompt"
+            takers.append(Parameter("", value))
+        elif one.default is one.empty and one.kind not in _VARIABLE:
+            raise OptionError(
+                f"{name} has the parameter {one.name!r} without a default\n"
+                "  fix: give it a default; a function may take prompt, messages and "
+                "request"
+            )
+    if not takers:
+        raise OptionError(
+            f"{name} has no parameter for the prompt\n"
+            f"  fix: def {name.rpartition(':')[2]}(prompt): …"
+        )
+    return tuple(takers)
+
+
+def arguments_of(
+    request: Generate, parameters: Sequence[Parameter]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Positional and keyword arguments for a request."""
+    positional, named = [], {}
+    for one in parameters:
+        value = _VALUES[one.value](request)
+        if one.keyword:
+            named[one.keyword] = value
+        else:
+            positional.append(value)
+    return positional, named
+
+
+def _messages(request: Generate) -> list[dict[str, Any]]:
+    prompt = request.prompt
+    chat = (Message("user", prompt),) if isinstance(prompt, str) else prompt
+    return chat_messages(chat, dict(request.options))
+
+
+def _prompt(request: Generate) -> str | list[dict[str, Any]]:
+    has_images = any(name in (IMAGES, LEADING_IMAGES) for name, _ in request.options)
+    if isinstance(request.prompt, str) and not has_images:
+        return request.prompt
+    return _messages(request)
+
+
+_VALUES: Mapping[str, Callable[[Generate], Any]] = {
+    "prompt": _prompt,
+    "messages": _messages,
+    "request": lambda request: request,
+}
+_VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_NOT_FIRST = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
+
+
+def _is_named(one: inspect.Parameter) -> bool:
+    kinds = (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+    return one.name in _VALUES and one.kind in kinds
