@@ -68,7 +68,7 @@ def test_a_function_of_an_application_is_tested_like_a_model(app, workers):
     result.stdout.fnmatch_lines(
         [
             f"{name}: LookupError: no document about 3 ({file}:9)",
-            f"*{name} has no version, so its responses are neither stored nor reused",
+            f"*{name}: no version is set, so its responses are neither stored nor *",
         ]
     )
     rows = {row["id"]: row for row in suite.samples()}
@@ -95,7 +95,7 @@ def test_responses_of_a_version_are_reused_with_their_steps(app, by):
     again = suite.run("evals", model=f"{model},concurrency=3")
     again.assert_outcomes(passed=9, errors=1)
     assert calls(suite) == sorted([*"0123456789", "3"])
-    assert "has no version" not in again.stdout.str()
+    assert "no version is set" not in again.stdout.str()
     newest = max(suite.pytester.path.glob(".evals/runs/*/samples_quiz.jsonl"))
     assert newest.read_text().count('"tool"') == 9
 

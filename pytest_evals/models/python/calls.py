@@ -1,9 +1,10 @@
-"""Calls of a function within its limits: concurrency and time."""
+"""FunctionCalls of a function within its limits: concurrency and time."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -12,22 +13,22 @@ from typing import Any, NamedTuple
 from pytest_evals.core.request import Generate
 from pytest_evals.errors import ModelError
 from pytest_evals.models.python.functions import Function
-from pytest_evals.models.python.parameters import Parameter, arguments_of
+from pytest_evals.models.python.parameters import PromptParameter, arguments_of
 from pytest_evals.models.python.threads import DaemonThreads
 
 
-class Outcome(NamedTuple):
+class CallOutcome(NamedTuple):
     """What a call returned or raised."""
 
     value: object = None
     error: BaseException | None = None
 
 
-class TimeLimitError(Exception):
+class CallTimeLimitError(Exception):
     """A call took longer than the time limit."""
 
 
-class Calls:
+class FunctionCalls:
     """Calls a function: coroutines in the current event loop, others in threads.
 
     A thread cannot be stopped. After the time limit its call counts as failed, and it
@@ -37,7 +38,7 @@ class Calls:
     def __init__(
         self,
         function: Function,
-        parameters: tuple[Parameter, ...],
+        parameters: tuple[PromptParameter, ...],
         concurrency: int,
         time_limit_s: float,
     ) -> None:
@@ -45,17 +46,20 @@ class Calls:
         self._limit_s, self._n_slots = time_limit_s, concurrency
         self._threads = DaemonThreads(concurrency)
         self._is_async = _is_coroutine_function(function)
-        self._running: set[asyncio.Future[Outcome]] = set()
-        self._stuck: set[asyncio.Future[Outcome]] = set()
+        self._running: set[asyncio.Future[CallOutcome]] = set()
+        self._stuck: set[asyncio.Future[CallOutcome]] = set()
+        self._watch: asyncio.Task[None] | None = None
         self.n_late = 0
-        """Calls that did not end at the time limit."""
+        """FunctionCalls that did not end at the time limit."""
+        self.blocked_s = 0.0
+        """Longest time that a coroutine has blocked the event loop."""
 
     @property
     def n_stuck(self) -> int:
-        """Calls beyond the time limit that are still running."""
+        """FunctionCalls beyond the time limit that are still running."""
         return len(self._stuck)
 
-    async def call(self, request: Generate) -> Outcome:
+    async def call(self, request: Generate) -> CallOutcome:
         """The outcome for a request.
 
         Raises:
@@ -71,13 +75,25 @@ class Calls:
             return await self._within_limits(lambda: _task(lambda: value))
         return outcome
 
-    def close(self) -> None:
+    async def open(self) -> None:
+        """Begin to measure how long coroutines block the event loop."""
+        if self._is_async:
+            self._watch = asyncio.create_task(self._measure())
+
+    async def close(self) -> None:
         """End the threads."""
         self._threads.close()
 
+    async def _measure(self) -> None:
+        while True:
+            began = time.monotonic()
+            await asyncio.sleep(_BEAT_S)
+            late_s = time.monotonic() - began - _BEAT_S
+            self.blocked_s = max(self.blocked_s, late_s)
+
     async def _within_limits(
-        self, start: Callable[[], asyncio.Future[Outcome]]
-    ) -> Outcome:
+        self, start: Callable[[], asyncio.Future[CallOutcome]]
+    ) -> CallOutcome:
         await self._free_slot()
         work = start()
         self._running.add(work)
@@ -96,7 +112,7 @@ class Calls:
             self.n_late += 1
             self._stuck.add(work)
             work.add_done_callback(self._stuck.discard)
-        return Outcome(error=TimeLimitError())
+        return CallOutcome(error=CallTimeLimitError())
 
     async def _free_slot(self) -> None:
         while len(self._running) >= self._n_slots:
@@ -113,11 +129,11 @@ class Calls:
                     "client; or raise time_limit"
                 )
 
-    def _in_thread(self, call: Callable[[], Any]) -> asyncio.Future[Outcome]:
+    def _in_thread(self, call: Callable[[], Any]) -> asyncio.Future[CallOutcome]:
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Outcome] = loop.create_future()
+        future: asyncio.Future[CallOutcome] = loop.create_future()
 
-        def finish(outcome: Outcome) -> None:
+        def finish(outcome: CallOutcome) -> None:
             if not future.done():
                 future.set_result(outcome)
 
@@ -130,33 +146,37 @@ class Calls:
         return future
 
 
+_BEAT_S = 0.25
+"""Interval between two measurements."""
 _GRACE_S = 1.0
 """Seconds that a cancelled coroutine may take to end."""
 
 
-def _called(call: Callable[[], Any]) -> Outcome:
+def _called(call: Callable[[], Any]) -> CallOutcome:
     try:
-        return Outcome(call())
+        return CallOutcome(call())
     except BaseException as error:  # noqa: BLE001 - of user code, also pytest's
-        return Outcome(error=error)
+        return CallOutcome(error=error)
 
 
-def _task(call: Callable[[], Awaitable[Any]]) -> asyncio.Task[Outcome]:
+def _task(call: Callable[[], Awaitable[Any]]) -> asyncio.Task[CallOutcome]:
     return asyncio.get_running_loop().create_task(_awaited(call))
 
 
-async def _awaited(call: Callable[[], Awaitable[Any]]) -> Outcome:
+async def _awaited(call: Callable[[], Awaitable[Any]]) -> CallOutcome:
     try:
-        return Outcome(await call())
+        return CallOutcome(await call())
     except (asyncio.CancelledError, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001 - SystemExit would end the loop
-        return Outcome(error=error)
+        return CallOutcome(error=error)
 
 
-def _outcome_of(work: asyncio.Future[Outcome]) -> Outcome:
+def _outcome_of(work: asyncio.Future[CallOutcome]) -> CallOutcome:
     if work.cancelled():
-        return Outcome(error=asyncio.CancelledError("the coroutine cancelled itself"))
+        return CallOutcome(
+            error=asyncio.CancelledError("the coroutine cancelled itself")
+        )
     return work.result()
 
 

@@ -104,6 +104,14 @@ def unwrapped(function: Function) -> Function:
     return inner
 
 
+def code_owner(function: Function) -> object:
+    """The object with the code of a function; of an instance, its ``__call__``."""
+    inner = unwrapped(function)
+    if hasattr(inner, "__code__"):
+        return inner
+    return getattr(type(inner), "__call__", None)  # noqa: B004 - not a test
+
+
 def _bad_version(name: str, found: object) -> str:
     return (
         f"the version of {name} is {described(found)}\n"

@@ -57,7 +57,7 @@ def _open(spec: ModelSpec) -> PythonModel:
         settings.time_limit,
         settings.retries,
     )
-    model.name = str(spec)
+    model.name, model.label = str(spec), settings.target
     return model
 
 

@@ -18,12 +18,16 @@ from pytest_evals.core.response_contract import described
 from pytest_evals.data.calls import error_text
 from pytest_evals.models.openai.event_loop import BackgroundLoop
 from pytest_evals.models.openai.retries import Backoff
-from pytest_evals.models.python.calls import Calls, Outcome, TimeLimitError
+from pytest_evals.models.python.calls import (
+    CallOutcome,
+    CallTimeLimitError,
+    FunctionCalls,
+)
 from pytest_evals.models.python.errors import retry_reason
 from pytest_evals.models.python.functions import (
     check_function,
+    code_owner,
     qualified_name,
-    unwrapped,
     version_of,
 )
 from pytest_evals.models.python.parameters import parameters_of
@@ -38,12 +42,14 @@ NO_SCORES = (
     "a Python function returns texts and no log-probabilities\n"
     "  fix: use tasks with output_type generate_until"
 )
+_BLOCKED_S = 1.0
+"""Seconds after which a blocked event loop is worth a note."""
 _CLOSE_S = 2.0
 """Seconds that cancelled coroutines may take when the session ends."""
 
 
 class PythonModel(Model):
-    """Calls a function for each request.
+    """FunctionCalls a function for each request.
 
     Coroutine functions run in one event loop, since clients are bound to a loop; other
     functions run in threads.
@@ -73,24 +79,23 @@ class PythonModel(Model):
         """
         check_limits(concurrency, time_limit, retries)
         check_function(function, "the model's function")
-        self._label = qualified_name(function)
-        self.name = f"python:{self._label}"
+        self.label = qualified_name(function)
+        """The function's name in messages."""
+        self.name = f"python:{self.label}"
         self._function = function
-        self._parameters = parameters_of(function, self._label)
-        name = self._label.rpartition(":")[2]
-        self._attribute = "FUNCTION" if "<" in name else name
+        self._parameters = parameters_of(function, self.label)
         self._version = version_of(function, version)
         self.fingerprint: Mapping[str, Any] | None = None
         if self._version:
-            self.fingerprint = fingerprint_of_version(self._label, self._version)
+            self.fingerprint = fingerprint_of_version(self.label, self._version)
         self._takes_request = any(p.value == "request" for p in self._parameters)
         self._concurrency, self._limit_s = concurrency, time_limit
         self._retries, self._backoff = retries, Backoff()
         self._random = Random()
         self._retried: Counter[str] = Counter()
         self._n_requests = 0
-        self._background = BackgroundLoop()
-        self._calls = self._background.run(self._open())
+        self._background: BackgroundLoop | None = None
+        self._calls = FunctionCalls(function, self._parameters, concurrency, time_limit)
 
     @property
     def info(self) -> Mapping[str, Any]:
@@ -101,20 +106,29 @@ class PythonModel(Model):
             usage["retried"] = dict(self._retried)
         return {
             "model": self.name,
-            "function": self._label,
+            "function": self.label,
             "version": self._version,
             "usage": usage,
         }
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Whether responses are stored, and calls that did not end."""
+        """Whether responses are stored, and calls that blocked or did not end."""
         notes = []
         if not self._version:
+            name = self.label.rpartition(":")[2]
+            owner = "FUNCTION" if "<" in name else name
             notes.append(
-                "has no version, so its responses are neither stored nor reused\n"
-                f"  fix: set {self._attribute}.version, or pass version=…; change it "
-                "whenever answers may change"
+                "no version is set, so its responses are neither stored nor reused\n"
+                f"  fix: set {owner}.version, or pass version=…; change it whenever "
+                "answers may change"
+            )
+        if self._calls.blocked_s > _BLOCKED_S:
+            notes.append(
+                "the coroutine blocked the event loop for up to "
+                f"{self._calls.blocked_s:.1f} s, so that concurrent calls waited\n"
+                "  fix: await an asynchronous client, or write a plain function, which "
+                "runs in threads"
             )
         if self._calls.n_late:
             n = self._calls.n_late
@@ -123,7 +137,7 @@ class PythonModel(Model):
                 f"{calls} did not end at the time limit of {self._limit_s:g} s and "
                 f"continued in the background ({self._calls.n_stuck} still running)"
             )
-        return tuple(f"{self._label} {note}" for note in notes)
+        return tuple(f"{self.label}: {note}" for note in notes)
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
         """Answer all requests, in the order of the replies.
@@ -132,27 +146,25 @@ class PythonModel(Model):
             ModelError: All concurrent calls are beyond the time limit.
         """
         work = [partial(self._one, i, request) for i, request in enumerate(requests)]
+        if self._background is None:
+            self._background = BackgroundLoop()
+            self._background.run(self._calls.open())
         yield from self._background.stream(work, self._concurrency)
 
     def close(self) -> None:
         """Cancel running coroutines; threads that are still running end with the
         process."""
-        with suppress(TimeoutError):
-            self._background.close(self._close_calls, _CLOSE_S)
-
-    async def _open(self) -> Calls:
-        limits = self._concurrency, self._limit_s
-        return Calls(self._function, self._parameters, *limits)
-
-    async def _close_calls(self) -> None:
-        self._calls.close()
+        background, self._background = self._background, None
+        if background is not None:
+            with suppress(TimeoutError):
+                background.close(self._calls.close, _CLOSE_S)
 
     async def _one(self, position: int, request: Request) -> tuple[int, Response]:
         if not isinstance(request, Generate):
             return position, Response(error=NO_SCORES)
         if dict(request.options).get(GRAMMAR) and not self._takes_request:
             return position, Response(
-                error=f"the request has a grammar, and {self._label} does not take it\n"
+                error=f"the request has a grammar, and {self.label} does not take it\n"
                 "  fix: add the parameter request, and follow request.options"
             )
         attempt = 0
@@ -170,19 +182,19 @@ class PythonModel(Model):
             self._retried[reason] += 1
             await asyncio.sleep(self._backoff.pause(attempt, self._random))
 
-    def _retry_reason(self, outcome: Outcome) -> str:
+    def _retry_reason(self, outcome: CallOutcome) -> str:
         error = outcome.error
-        if not isinstance(error, Exception) or isinstance(error, TimeLimitError):
+        if not isinstance(error, Exception) or isinstance(error, CallTimeLimitError):
             return ""
         return retry_reason(error)
 
     def _error(self, error: BaseException, attempts: int) -> str:
-        if isinstance(error, TimeLimitError):
+        if isinstance(error, CallTimeLimitError):
             return (
-                f"{self._label} did not return within the time limit of "
+                f"{self.label} did not return within the time limit of "
                 f"{self._limit_s:g} s\n  fix: raise time_limit"
             )
-        text = f"{self._label}: {error_text(error, unwrapped(self._function))}"
+        text = f"{self.label}: {error_text(error, code_owner(self._function))}"
         return f"{text} ({attempts} attempts)" if attempts > 1 else text
 
     def _response(self, value: object, request: Generate, took_s: float) -> Response:
@@ -191,7 +203,7 @@ class PythonModel(Model):
             value = Response(text=str(value), finish="stop")
         if not isinstance(value, Response):
             return Response(
-                error=f"{self._label} returned {described(value)}\n"
+                error=f"{self.label} returned {described(value)}\n"
                 "  fix: return a str or a Response"
             )
         if value.error:

@@ -16,7 +16,7 @@ from pytest_evals.errors import OptionError
 from pytest_evals.models.chat_messages import chat_messages
 
 
-class Parameter(NamedTuple):
+class PromptParameter(NamedTuple):
     """A parameter that gets a value: its keyword, empty if it is positional, and which
     value."""
 
@@ -24,7 +24,9 @@ class Parameter(NamedTuple):
     value: str
 
 
-def parameters_of(function: Callable[..., Any], name: str) -> tuple[Parameter, ...]:
+def parameters_of(
+    function: Callable[..., Any], name: str
+) -> tuple[PromptParameter, ...]:
     """The parameters that get a value.
 
     Raises:
@@ -34,15 +36,15 @@ def parameters_of(function: Callable[..., Any], name: str) -> tuple[Parameter, .
     try:
         known = [*inspect.signature(function).parameters.values()]
     except (TypeError, ValueError):  # a built-in function
-        return (Parameter("", "prompt"),)
-    takers: list[Parameter] = []
+        return (PromptParameter("", "prompt"),)
+    takers: list[PromptParameter] = []
     is_named = any(_is_named(one) for one in known)
     for n, one in enumerate(known):
         if _is_named(one):
-            takers.append(Parameter(one.name, one.name))
+            takers.append(PromptParameter(one.name, one.name))
         elif n == 0 and not is_named and one.kind not in _NOT_FIRST:
             value = one.name if one.name in _VALUES else "prompt"
-            takers.append(Parameter("", value))
+            takers.append(PromptParameter("", value))
         elif one.default is one.empty and one.kind not in _VARIABLE:
             raise OptionError(
                 f"{name} has the parameter {one.name!r} without a default\n"
@@ -58,7 +60,7 @@ def parameters_of(function: Callable[..., Any], name: str) -> tuple[Parameter, .
 
 
 def arguments_of(
-    request: Generate, parameters: Sequence[Parameter]
+    request: Generate, parameters: Sequence[PromptParameter]
 ) -> tuple[list[Any], dict[str, Any]]:
     """Positional and keyword arguments for a request."""
     positional, named = [], {}

@@ -26,6 +26,7 @@ class DaemonThreads:
         """End the threads that are idle, and the others after their calls."""
         for _ in range(self._n):
             self._calls.put(None)
+        self._n = 0
 
     def _work(self) -> None:
         while (call := self._calls.get()) is not None:

@@ -297,6 +297,31 @@ def test_coroutines_of_all_batches_run_in_one_event_loop():
     assert len(loops) == 1
 
 
+def test_a_coroutine_that_blocks_the_others_is_noted():
+    async def respond(prompt):
+        time.sleep(1.6)
+        return "a"
+
+    (found,), notes = answers(respond, Generate("q"), version="1")
+    assert found.text == "a"
+    (note,) = notes
+    assert "the coroutine blocked the event loop for up to 1." in note
+
+
+def test_a_model_that_is_closed_can_be_used_again():
+    model = PythonModel(lambda prompt: prompt)
+    for prompt in ("q", "r"):
+        ((_, found),) = model.answer([Generate(prompt)])
+        assert found.text == prompt
+        model.close()
+
+
+def test_a_model_that_answers_nothing_starts_no_thread():
+    before = threading.active_count()
+    PythonModel(lambda prompt: prompt)
+    assert threading.active_count() == before
+
+
 def test_a_coroutine_is_cancelled_at_the_time_limit():
     ended = []
 
@@ -383,7 +408,9 @@ def test_without_a_version_nothing_is_stored_and_a_note_names_the_remedy():
     model.close()
     assert model.fingerprint is None
     (note,) = model.notes
-    assert "Bot.respond has no version" in note and "set Bot.respond.version" in note
+    assert (
+        "Bot.respond: no version is set" in note and "set Bot.respond.version" in note
+    )
     assert "neither stored nor reused" in note
 
 
