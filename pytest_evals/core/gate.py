@@ -277,7 +277,7 @@ class Verdict:
         p_passes: One-sided p-value of the hypothesis that the condition does not hold.
         p_adjusted: ``p_fails`` after the correction for all gates of the family.
         notes: Remarks about these numbers, one line each.
-        has_alarms: Whether it failed because of single tasks of a group.
+        fails_member_checks: Whether it failed because of single tasks of a group.
         policy: Meaning of the outcome if it is inconclusive.
         early: Whether it was decided before all documents were run.
         fails_alone: Whether it is inconclusive only because of the correction for the
@@ -299,7 +299,7 @@ class Verdict:
     p_passes: float | None = None
     p_adjusted: float | None = None
     notes: tuple[str, ...] = ()
-    has_alarms: bool = False
+    fails_member_checks: bool = False
     policy: Policy = "warn"
     early: bool = False
     fails_alone: bool = False

@@ -24,7 +24,7 @@ from typing import Any
 
 from pytest_evals.core.dialogue import Exchange
 from pytest_evals.core.doc import Doc
-from pytest_evals.core.reference import Compared
+from pytest_evals.core.reference import ComparedValues
 from pytest_evals.core.request import Generate, Request, Response
 
 
@@ -116,7 +116,7 @@ class Record:
     error: str = ""
     excluded: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
-    compared: Compared | None = None
+    compared: ComparedValues | None = None
     facts: Mapping[str, tuple[float, ...] | None] = field(default_factory=dict)
 
     @property

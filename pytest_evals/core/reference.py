@@ -19,7 +19,7 @@ class Answers(NamedTuple):
     texts: tuple[str, ...]
 
 
-class Compared(NamedTuple):
+class ComparedValues(NamedTuple):
     """The values by which two runs of a document are compared.
 
     Args:
@@ -54,7 +54,7 @@ class Reference:
     baseline: str
     values: Mapping[str, Mapping[int, Any]] = field(default_factory=dict)
     repeats: Mapping[str, Mapping[int, Answers]] = field(default_factory=dict)
-    compared: Mapping[int, Compared] = field(default_factory=dict)
+    compared: Mapping[int, ComparedValues] = field(default_factory=dict)
     fault: str = ""
     is_replaced: bool = False
     notes: tuple[str, ...] = ()

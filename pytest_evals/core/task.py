@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from pytest_evals.core.dialogue import Dialogue, ModelSource
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Gate
-from pytest_evals.core.library import Library
 from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
+from pytest_evals.core.name_index import NameIndex
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.request import Request
 from pytest_evals.core.variant import Variant
@@ -101,7 +101,7 @@ class TaskOptions:
     code_roots: tuple[str, ...] | None = None
     root: str = ""
     metrics: Mapping[str, Any] = field(default_factory=dict)
-    library: Library | None = None
+    library: NameIndex | None = None
 
     def __repr__(self) -> str:
         """The options that differ from their defaults."""

@@ -20,7 +20,7 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Gate, Outcome
 from pytest_evals.core.metric import Estimate, Metric, MetricResult
 from pytest_evals.core.record import Record, Score
-from pytest_evals.core.reference import Compared, Reference
+from pytest_evals.core.reference import ComparedValues, Reference
 from pytest_evals.core.request import Loglikelihood
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.task import Task
@@ -101,7 +101,7 @@ def with_required(record: Record, task: Task, required: Required) -> Record:
     return record
 
 
-def _compared(record: Record) -> Compared:
+def _compared(record: Record) -> ComparedValues:
     answers: dict[str, str] = {}
     for score in record.scores:
         answers.setdefault(score.filter, score.answer)
@@ -109,7 +109,7 @@ def _compared(record: Record) -> Compared:
     of_choices = [one.logprob for one in record.responses if is_choice]
     logprobs = tuple(one for one in of_choices if one is not None)
     tops = record.responses[0].top_logprobs if record.responses else ()
-    return Compared(
+    return ComparedValues(
         answers,
         logprobs[: len(record.doc.choices) or None],
         compact(shown_top_logprobs(tops)),

@@ -59,7 +59,7 @@ def _with(verdict: Verdict, p_adjusted: float, n: int) -> Verdict:
     among = (
         f"p = {figure(p_value)} alone, {figure(p_adjusted)} after Holm over {n} gates"
     )
-    if p_adjusted <= 1 - gate.confidence or verdict.has_alarms:
+    if p_adjusted <= 1 - gate.confidence or verdict.fails_member_checks:
         return replace(changed, notes=(*verdict.notes, among))
     return replace(
         changed,
@@ -105,7 +105,7 @@ def with_member_checks(
         verdict,
         outcome=Outcome.FAILED,
         reason=f"{verdict.reason}; {text} (after Holm over {len(checks)} tasks)",
-        has_alarms=True,
+        fails_member_checks=True,
     )
 
 

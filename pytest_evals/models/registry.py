@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_evals.core.cut import Cutter
 from pytest_evals.core.model import Model
 from pytest_evals.core.registry import Registry
 from pytest_evals.core.response_contract import as_model
+from pytest_evals.core.token_strings import RequestTokenizer
 from pytest_evals.masking.values import identity
 from pytest_evals.models.spec import ModelSpec, kind_name, read_spec
 
@@ -47,7 +47,7 @@ def _can(spec: ModelSpec, needs: TaskRequirements) -> str:
     return ""
 
 
-def _no_cutter(spec: ModelSpec) -> Cutter | None:
+def _no_cutter(spec: ModelSpec) -> RequestTokenizer | None:
     return None
 
 
@@ -80,7 +80,7 @@ class ModelKind:
         fingerprint: JSON values that are equal for models with equal answers, without
             opening the model; the second argument hashes a file. ``None`` if responses
             are not worth storing, or if the files cannot be determined.
-        open_cutter: Loads the tokenizer without the model; ``None`` if there is none.
+        open_tokenizer: Loads the tokenizer without the model; ``None`` if none exists.
         target_key: lm-eval's name for the target in ``model_args``.
     """
 
@@ -96,7 +96,7 @@ class ModelKind:
     fingerprint: Callable[[ModelSpec, HashFile], Mapping[str, Any] | None] = (
         _no_fingerprint
     )
-    open_cutter: Callable[[ModelSpec], Cutter | None] = _no_cutter
+    open_tokenizer: Callable[[ModelSpec], RequestTokenizer | None] = _no_cutter
     target_key: str = "model"
 
 
@@ -178,7 +178,7 @@ def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
     return KINDS[spec.kind].why_unfit(spec, needs)
 
 
-def open_cutter(spec: ModelSpec) -> Cutter | None:
+def open_tokenizer(spec: ModelSpec) -> RequestTokenizer | None:
     """The model's tokenizer without its weights; ``None`` for kinds without a
     tokenizer.
 
@@ -189,7 +189,7 @@ def open_cutter(spec: ModelSpec) -> Cutter | None:
     """
     check_spec(spec)
     spec = answering(spec)
-    return KINDS[spec.kind].open_cutter(spec)
+    return KINDS[spec.kind].open_tokenizer(spec)
 
 
 def fingerprint_of(spec: ModelSpec, hash_file: HashFile) -> Mapping[str, Any] | None:

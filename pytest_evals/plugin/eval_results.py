@@ -197,7 +197,7 @@ class EvalResults:
         session = self._session
         if session is None:
             pytest.skip("no eval file was collected, so there is nothing to judge")
-        if session.orders is not None and not self._is_complete:
+        if session.assignment is not None and not self._is_complete:
             self._is_complete = read_records(session)
             if not self._is_complete:
                 pytest.skip("not all documents were run")

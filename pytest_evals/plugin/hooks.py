@@ -79,9 +79,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.stash[OPTIONS].plan and is_distributed(config):
         raise pytest.UsageError("--evals-plan needs no workers: -n0")
     if config.stash[OPTIONS].validate:
-        from pytest_evals.plugin.modes.validation import Validating
+        from pytest_evals.plugin.modes.validation import ValidationMode
 
-        config.pluginmanager.register(Validating(config), "evals-validating")
+        config.pluginmanager.register(ValidationMode(config), "evals-validating")
     elif is_distributed(config):
         from pytest_evals.plugin.controller.controller import Controller
 
@@ -102,19 +102,22 @@ def pytest_collect_file(
         is_eval_module,
         is_test_file,
     )
-    from pytest_evals.plugin.suite.uncollected_files import note_found, note_lost
+    from pytest_evals.plugin.suite.lookalike_files import (
+        record_eval_file,
+        warn_or_collect_lookalike,
+    )
 
     if not is_eval_file(file_path, parent.ihook, parent.config):
         if not found and is_eval_module(file_path, parent.config):
             return [pytest.Module.from_parent(parent, path=file_path)]
-        lost = None if found else note_lost(file_path, parent)
+        lost = None if found else warn_or_collect_lookalike(file_path, parent)
         return found if lost is None else [lost]
     from pytest_evals.core.node_names import file_id
     from pytest_evals.plugin.execution.start import start
     from pytest_evals.plugin.nodes import TaskFile
 
     start(parent.config)
-    note_found(file_path, parent.config)
+    record_eval_file(file_path, parent.config)
     nodeid = file_id(file_path, parent.config.rootpath)
     ours = TaskFile.from_parent(parent, path=file_path, nodeid=nodeid)
     # pytest also collects a module that the command line names.
@@ -157,11 +160,11 @@ def pytest_collection(session: pytest.Session) -> None:
     that only resemble eval files."""
     options = session.config.stash[OPTIONS]
     if any(".y" in str(arg).lower() for arg in session.config.args):
-        from pytest_evals.plugin.suite.uncollected_files import check_named
+        from pytest_evals.plugin.suite.lookalike_files import check_named
 
         check_named(session.config)
     if options.tasks and options.include_path:
-        from pytest_evals.plugin.suite.library import add_included
+        from pytest_evals.plugin.suite.task_index import add_included
 
         add_included(session.config)
 
@@ -192,7 +195,7 @@ def pytest_evals_load_tasks(
 
     name = dialect_here(path, config)
     if name == "latticeflow":
-        from pytest_evals.plugin.suite.entities import load_tasks_near
+        from pytest_evals.plugin.suite.latticeflow import load_tasks_near
 
         return load_tasks_near(path, config, session_of(config).task_options)
     return READERS[name](path, session_of(config).task_options) if name else None

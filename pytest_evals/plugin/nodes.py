@@ -20,6 +20,7 @@ from pytest_evals.core.group import Group
 from pytest_evals.core.node_names import file_id
 from pytest_evals.core.task import Task
 from pytest_evals.errors import EvalsError
+from pytest_evals.plugin.junit import wants_properties
 from pytest_evals.plugin.messages import (
     DocumentFailed,
     GateFailed,
@@ -33,7 +34,6 @@ from pytest_evals.plugin.messages import (
 )
 from pytest_evals.plugin.models.definitions import Definition
 from pytest_evals.plugin.session import session_of
-from pytest_evals.plugin.settings.outlets import wants_properties
 from pytest_evals.plugin.suite.file_nodes import node_of
 from pytest_evals.run.plan import Job
 from pytest_evals.run.suite import GroupRun, TaskRun
@@ -60,7 +60,7 @@ class TaskFile(pytest.File):
         for run in session.load(self.path, self.ihook, self.nodeid):
             if isinstance(run, GroupRun):
                 nodes.append(GroupNode.from_parent(self, name=run.name, run=run))
-            elif session.claims.take(run, self):
+            elif session.deduplication.take(run, self):
                 nodes += self.documents(run)
                 gates += self.gates(run)
         self.collected = [*nodes, *gates]
@@ -164,12 +164,12 @@ class GroupNode(pytest.Collector):
             else:
                 run = session.suite.tasks[child.name]
                 file = file_node(run.path, self)
-                if session.claims.take(run, self):
+                if session.deduplication.take(run, self):
                     documents += file.documents(run)
                     gates += file.gates(run)
         yield from documents
         yield from gates
-        if session.claims.take(self.run, self):
+        if session.deduplication.take(self.run, self):
             yield from gate_items(self, self.run)
 
     def _group(self, group: Group) -> GroupNode:

@@ -166,7 +166,7 @@ class EvalNode(TaskFile):
         for run in session.suite.add([task], self.path, self.parent_id):
             assert isinstance(run, TaskRun)
             known = session.evals.setdefault(run.nodeid, self)
-            if session.claims.take(run, known):
+            if session.deduplication.take(run, known):
                 nodes += [*self.documents(run), *self.gates(run)]
         return nodes
 

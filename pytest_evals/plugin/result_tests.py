@@ -64,8 +64,8 @@ def read_records(session: EvalSession) -> bool:
     Returns:
         False if some workers are still running.
     """
-    assert session.orders is not None
-    path = Path(session.orders.stop).parent / _NAME
+    assert session.assignment is not None
+    path = Path(session.assignment.stop).parent / _NAME
     if not path.is_file():
         return False
     for data in _parts(path):

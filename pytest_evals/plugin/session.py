@@ -17,25 +17,25 @@ import pytest
 
 from pytest_evals.core.record import Record, Status
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
+from pytest_evals.plugin.early_stopping import StoppableItems
 from pytest_evals.plugin.models.definitions import DocumentItem
 from pytest_evals.plugin.models.progress import Progress
 from pytest_evals.plugin.models.session_models import Models
-from pytest_evals.plugin.repeats import FurtherRuns
-from pytest_evals.plugin.session_warnings import Notices
+from pytest_evals.plugin.rerun_scores import RerunScores
+from pytest_evals.plugin.session_warnings import SessionWarnings
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
 from pytest_evals.plugin.settings.process import (
+    assignment_of,
     is_distributed,
     load_conftests,
-    orders_of,
 )
 from pytest_evals.plugin.settings.run_options import (
     answers_of,
     run_config,
     task_options,
 )
-from pytest_evals.plugin.stopping import Stopping
-from pytest_evals.plugin.suite.claims import Claims
-from pytest_evals.plugin.suite.library import library_of
+from pytest_evals.plugin.suite.deduplication import Deduplication
+from pytest_evals.plugin.suite.task_index import task_index_of
 from pytest_evals.plugin.suite.user_metrics import hooks_of
 from pytest_evals.plugin.workers.collection_report import CollectionReport
 from pytest_evals.plugin.workers.serialization import pack, unpack
@@ -58,32 +58,44 @@ def session_of(config: pytest.Config) -> EvalSession:
 class EvalSession:
     """A run, and what pytest collects of its suite."""
 
-    document_lines: Callable[[Any, Record], Sequence[str]] | None = None
-    """Returns the lines that the terminal shows of a document, if it shows any."""
-
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(
+        self,
+        config: pytest.Config,
+        document_lines: Callable[[Any, Record], Sequence[str]] | None = None,
+    ) -> None:
         """Read the options.
+
+        Args:
+            config: pytest's configuration.
+            document_lines: Returns the lines that the terminal shows of a document;
+                ``None`` if it shows none.
 
         Raises:
             StoreError: The run to compare with cannot be read.
         """
         self.config = config
+        self.document_lines = document_lines
         self.options = options = config.stash[OPTIONS]
-        self.orders = orders_of(config)
+        self.assignment = assignment_of(config)
         """The assignment of this worker of pytest-xdist; ``None`` elsewhere."""
         self.selection = Selection(options.tasks, chosen=is_distributed(config))
-        self.library = library_of(config)
-        self.task_options = task_options(config, options, self.selection, self.library)
+        self.task_index = task_index_of(config)
+        self.task_options = task_options(
+            config, options, self.selection, self.task_index
+        )
         self.gates = SuiteGates(
             suite_root(config, options.include_path),
             options.gates,
             partial(measured_rate, options.dir, options.compare),
             is_release=options.profile == RELEASE,
         )
+        self.has_result_tests = False
+        """Whether tests that use the results are selected; known after collection."""
         self.suite = Suite(
             config.rootpath,
             self.gates,
             self.selection,
+            keeps_repeats=lambda: self.has_result_tests,
             hooked=hooks_of(config),
             raises=options.validate,
         )
@@ -94,24 +106,24 @@ class EvalSession:
         """The progress line, while documents run."""
         self.models = Models(inference)
         self.run = Run(
-            run_config(config, is_worker=self.orders is not None),
+            run_config(config, is_worker=self.assignment is not None),
             self.suite,
             inference,
             config.hook,
             on_decided=self._task_decided,
         )
-        self.stopping: Stopping | None = None
+        self.stoppable: StoppableItems | None = None
         if self.run.early_stopping is not None and not options.validate:
-            self.stopping = Stopping(self.run, self.orders)
-        self.notices = Notices(config, self.run)
-        self.repeats = FurtherRuns()
+            self.stoppable = StoppableItems(self.run, self.assignment)
+        self.warnings = SessionWarnings(config, self.run)
+        self.repeats = RerunScores()
         self.news: CollectionReport | None = None
         """The collection report that a worker has not sent yet."""
         self._reported: set[str] = set()
         """Files of groups that workers have reported."""
-        self.excuses: dict[str, tuple[Any, ...]] = {}
+        self.gate_marks: dict[str, tuple[Any, ...]] = {}
         """Node id of a gate → its skip and xfail marks, as workers have reported."""
-        self.claims = Claims(config)
+        self.deduplication = Deduplication(config)
         self.files: dict[Path, pytest.File] = {}
         """Files that were reached through groups."""
         self.evals: dict[str, pytest.File] = {}
@@ -128,8 +140,8 @@ class EvalSession:
             self.progress.tick()
 
     def _task_decided(self, name: str) -> None:
-        if self.stopping is not None:
-            self.stopping.publish()
+        if self.stoppable is not None:
+            self.stoppable.publish()
 
     def load(self, path: Path, ihook: Any, nodeid: str) -> list[TaskRun | GroupRun]:
         """Return the selected tasks and groups of a file, their rows read.
@@ -144,8 +156,8 @@ class EvalSession:
 
     def run_document(self, item: DocumentItem) -> Record:
         """Return the record of a document, answered and scored."""
-        if self.stopping is not None:
-            self.stopping.skip_if_decided(item)
+        if self.stoppable is not None:
+            self.stoppable.skip_if_decided(item)
         answered = self.models.take(item)
         start = time.perf_counter()
         task = item.job.task
@@ -164,7 +176,7 @@ class EvalSession:
         render = self.models.render_of(item) if chat else None
         self.repeats.n_first += 1
         kept, sample = self.run.to_keep(record, task, render)
-        if self.orders is None:
+        if self.assignment is None:
             self.run.keep(kept, sample)
         else:
             assert sample is not None
@@ -184,7 +196,7 @@ class EvalSession:
     def _add_collection(self, report: CollectionReport) -> None:
         """Add the groups that a worker has collected, its order of tasks, and the marks
         of its gates."""
-        self.excuses |= report.excuses
+        self.gate_marks |= report.gate_marks
         for name in report.files:
             if name not in self._reported:
                 self._reported.add(name)

@@ -9,7 +9,7 @@ from pytest_evals.plugin.settings.process import ALONE
 from pytest_evals.run.run import Run
 
 
-class Notices:
+class SessionWarnings:
     """Collects warnings, and remembers which were reported."""
 
     def __init__(self, config: pytest.Config, run: Run) -> None:

@@ -18,8 +18,8 @@ from pytest_evals.models.registry import (
     answering,
     check_ready,
     fingerprint_of,
-    open_cutter,
     open_model,
+    open_tokenizer,
     parse_spec,
 )
 from pytest_evals.models.spec import ModelSpec
@@ -228,5 +228,5 @@ class CachedModels:
 
 
 def _renders(spec: ModelSpec) -> Render:
-    cutter = open_cutter(spec)
-    return (lambda prompt: prompt) if cutter is None else cutter.render
+    tokenizer = open_tokenizer(spec)
+    return (lambda prompt: prompt) if tokenizer is None else tokenizer.render

@@ -89,6 +89,7 @@ class Suite:
         *,
         hooked: Callable[[Path], bool],
         raises: bool,
+        keeps_repeats: Callable[[], bool] = lambda: False,
     ) -> None:
         """Create an empty suite.
 
@@ -98,6 +99,8 @@ class Suite:
             selection: Which tasks are selected.
             hooked: Whether hooks may add metrics or change scores in a folder.
             raises: Whether faults of gates are errors of their file, or are collected.
+            keeps_repeats: Returns whether tests may need the value of each of several
+                answers; called when collection has ended.
         """
         self._root, self._gates, self._selection = root, gates, selection
         self._hooked, self._raises = hooked, raises
@@ -106,8 +109,7 @@ class Suite:
         self.tasks: dict[str, TaskRun] = {}
         self.groups: dict[str, GroupRun] = {}
         self._warnings: list[str] = []
-        self.keeps_repeats = False
-        """Whether tests may need the value of each of several answers."""
+        self._keeps_repeats = keeps_repeats
 
     def add(
         self, tasks: Iterable[Task | Group], path: Path, nodeid: str
@@ -352,7 +354,7 @@ class Suite:
         own = self.tasks[name].gates
         around = (self.groups[group].gates for group in self._around(name))
         every = (gate for gates in (own, *around) for gate in gates)
-        return required_by(every, every_count=self.keeps_repeats)
+        return required_by(every, every_count=self._keeps_repeats())
 
     def tasks_of(self, name: str) -> set[str]:
         """Names of the tasks of a task or a group."""

@@ -22,7 +22,7 @@ from pytest_evals.dialects.readers import (
     load_group,
 )
 from pytest_evals.dialects.task_index.index import Scanner
-from pytest_evals.dialects.task_index.lookup import TaskLibrary
+from pytest_evals.dialects.task_index.lookup import TaskLookup
 from pytest_evals.dialects.task_index.suite_names import SuiteNames
 from pytest_evals.errors import OptionError, Problem, TaskFileError
 from pytest_evals.run.selection import Selection
@@ -60,8 +60,8 @@ def read_suite(
     hooked = partial(_constant, adds_metrics)
     suite = Suite(here, gates, selection, hooked=hooked, raises=False)
     library = options.library
-    if not isinstance(library, TaskLibrary):
-        library = TaskLibrary(here, scanner=Scanner(skips=is_skipped))
+    if not isinstance(library, TaskLookup):
+        library = TaskLookup(here, scanner=Scanner(skips=is_skipped))
     task_options = replace(options, takes=selection.takes)
     for one in [
         one for source in sources for one in _loaded(source, task_options, load)
@@ -104,7 +104,7 @@ def _loaded(
     path = Path(source).absolute()
     if options.library is None:
         root = path if os.path.isdir(path) else path.parent
-        options = replace(options, library=TaskLibrary(root))
+        options = replace(options, library=TaskLookup(root))
     if os.path.isdir(path):
         return load_folder(path, options, load or _no_file)
     tasks = load(path) if load is not None and os.path.isfile(path) else None

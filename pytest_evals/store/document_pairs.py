@@ -28,7 +28,7 @@ from pytest_evals.core.comparison import (
     MetricChange,
 )
 from pytest_evals.core.doc import field_faults, reads_of
-from pytest_evals.core.reference import Answers, Compared, Reference, logprobs_in
+from pytest_evals.core.reference import Answers, ComparedValues, Reference, logprobs_in
 from pytest_evals.core.top_logprobs import compact
 from pytest_evals.errors import did_you_mean
 from pytest_evals.store.metric_changes import (
@@ -161,7 +161,7 @@ def refer(name: str, task: str, before: Side, now: Side) -> Reference:
     position = {old["doc_id"]: row["doc_id"] for old, row in _complete(pairs)}
     values: dict[str, dict[int, Any]] = {}
     repeats: dict[str, dict[int, Answers]] = {}
-    compared: dict[int, Compared] = {}
+    compared: dict[int, ComparedValues] = {}
     for row in rows:
         at = position.get(row["doc_id"])
         if at is not None and _counts(row):
@@ -170,7 +170,8 @@ def refer(name: str, task: str, before: Side, now: Side) -> Reference:
             for key, answers in _repeats(row):
                 repeats.setdefault(key, {})[at] = answers
             both = compared.get(
-                at, Compared({}, logprobs_in(row), compact(row.get("top_logprobs")))
+                at,
+                ComparedValues({}, logprobs_in(row), compact(row.get("top_logprobs"))),
             )
             filters = {**both.answers, str(row.get("filter")): str(row.get("answer"))}
             compared[at] = both._replace(answers=filters)

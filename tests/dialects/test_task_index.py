@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_evals.dialects.task_index import scan as task_scan
 from pytest_evals.dialects.task_index.index import LEAST, Scanner
-from pytest_evals.dialects.task_index.lookup import TaskLibrary
+from pytest_evals.dialects.task_index.lookup import TaskLookup
 
 LINES = r"""
 task: a~tag: [x, y]~tag:~- one~  - 'two'~include: ../b.yaml~group: g~task:~  - task: c
@@ -195,7 +195,7 @@ def test_names_are_looked_up_from_the_near_to_the_far(tmp_path):
     other = write(root / "b", y="task: y\n")
     one = write(tmp_path / "one", x="task: x\n", z="task: z\n")
     two = write(tmp_path / "two", z="task: z\n")
-    library = TaskLibrary(root, [one, two])
+    library = TaskLookup(root, [one, two])
     file = near / "group.yaml"
     assert library.find("x", file).path == near / "x.yaml"
     assert library.find("far", file).path == root / "far.yaml"

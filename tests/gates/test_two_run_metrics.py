@@ -14,7 +14,7 @@ from statsmodels.stats.proportion import proportion_confint
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.record import Record, Score
-from pytest_evals.core.reference import Compared, Reference
+from pytest_evals.core.reference import ComparedValues, Reference
 from pytest_evals.core.result import TaskResult
 from pytest_evals.errors import Place, TaskFileError
 from pytest_evals.gates.judge import judge
@@ -33,7 +33,7 @@ def run(answers, logprobs=None, correct=None, lost=(), tops=None):
             index=i,
             doc=Doc("", ["a", "b"], 0, id=f"d{i}"),
             scores=(Score(metric="acc", value=float(right[i]), correct=right[i]),),
-            compared=Compared(
+            compared=ComparedValues(
                 {"none": answers[i]},
                 tuple(logprobs[i] if logprobs else ()),
                 json.dumps(tops[i]) if tops else "",

@@ -23,8 +23,8 @@ from pytest_evals.models.registry import (
     check_ready,
     check_spec,
     fingerprint_of,
-    open_cutter,
     open_model,
+    open_tokenizer,
     parse_spec,
     why_unfit,
 )
@@ -112,7 +112,7 @@ def test_a_kind_needs_only_a_way_to_open_it(monkeypatch):
     check_ready(spec)
     assert open_model(spec).name == "plain"
     assert answering(spec) is spec
-    assert open_cutter(spec) is None
+    assert open_tokenizer(spec) is None
     assert fingerprint_of(spec, str) is None
     assert (
         why_unfit(spec, TaskRequirements("multiple_choice", chat=True, images=True))

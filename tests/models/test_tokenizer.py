@@ -6,12 +6,12 @@ import pytest
 
 from pytest_evals.core.request import Generate, Loglikelihood, Message, Rolling
 from pytest_evals.errors import DocumentError, ModelError
-from pytest_evals.models.registry import open_cutter, open_model, parse_spec
+from pytest_evals.models.registry import open_model, open_tokenizer, parse_spec
 
 
 @pytest.fixture(scope="module")
 def cutter(tiny_model_path):
-    return open_cutter(parse_spec(f"hf:{tiny_model_path}"))
+    return open_tokenizer(parse_spec(f"hf:{tiny_model_path}"))
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def tokenizer(tiny_model_path):
 def test_context_and_continuation_are_cut_where_lm_eval_cuts_them(cutter, tokenizer):
     """White space at the end of the context goes over (lm-eval 0.4.13,
     ``api/model.py``, ``_encode_pair``)."""
-    cut = cutter.cut(Loglikelihood("Question: 1+1=?\nAnswer: ", "14"))
+    cut = cutter.token_strings(Loglikelihood("Question: 1+1=?\nAnswer: ", "14"))
     head = "Question: 1+1=?\nAnswer:"
     assert "".join(cut.context) == head
     assert "".join(cut.continuation) == " 14"
@@ -35,20 +35,20 @@ def test_context_and_continuation_are_cut_where_lm_eval_cuts_them(cutter, tokeni
 
 
 def test_a_missing_context_is_the_prefix_token(cutter):
-    cut = cutter.cut(Loglikelihood("", "moles"))
+    cut = cutter.token_strings(Loglikelihood("", "moles"))
     assert (cut.context, cut.n_context) == (("<|end|>",), 1)
-    assert cutter.cut(Rolling("moles")).context == ("<|end|>",)
-    assert "".join(cutter.cut(Rolling("moles")).continuation) == "moles"
+    assert cutter.token_strings(Rolling("moles")).context == ("<|end|>",)
+    assert "".join(cutter.token_strings(Rolling("moles")).continuation) == "moles"
 
 
 def test_a_prompt_has_no_continuation(cutter):
-    cut = cutter.cut(Generate("Reverse: a b"))
+    cut = cutter.token_strings(Generate("Reverse: a b"))
     assert "".join(cut.context) == "Reverse: a b"
     assert (cut.continuation, cut.n_continuation) == ((), 0)
 
 
 def test_bytes_of_one_character_stand_together(cutter):
-    cut = cutter.cut(Generate("ä猫🌍"))
+    cut = cutter.token_strings(Generate("ä猫🌍"))
     assert "".join(cut.context) == "ä猫🌍"
     assert cut.n_context > len(cut.context)
 
@@ -60,7 +60,7 @@ def test_a_chat_is_cut_as_the_template_writes_it(cutter, tokenizer):
         tokenize=False,
         add_generation_prompt=True,
     )
-    assert "".join(cutter.cut(Generate(chat)).context) == text
+    assert "".join(cutter.token_strings(Generate(chat)).context) == text
 
 
 def test_it_counts_as_the_model_does(cutter, tiny_model_path):
@@ -71,21 +71,21 @@ def test_it_counts_as_the_model_does(cutter, tiny_model_path):
     ]
     answers = dict(model.answer(asked))
     for i, request in enumerate(asked):
-        assert cutter.cut(request).n_context == answers[i].n_prompt_tokens
-    assert cutter.cut(asked[0]).n_continuation == answers[0].n_tokens
+        assert cutter.token_strings(request).n_context == answers[i].n_prompt_tokens
+    assert cutter.token_strings(asked[0]).n_continuation == answers[0].n_tokens
     model.close()
 
 
 def test_requests_that_cannot_be_encoded_have_a_reason(cutter):
     with pytest.raises(DocumentError, match="the continuation is empty"):
-        cutter.cut(Loglikelihood("The mole", ""))
+        cutter.token_strings(Loglikelihood("The mole", ""))
 
 
 def test_kinds_without_a_tokenizer_have_none():
-    assert open_cutter(parse_spec("scripted:first")) is None
+    assert open_tokenizer(parse_spec("scripted:first")) is None
 
 
 def test_a_tokenizer_that_is_not_there_is_an_error(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ModelError, match="cannot load the model"):
-        open_cutter(parse_spec(f"hf:{tmp_path}"))
+        open_tokenizer(parse_spec(f"hf:{tmp_path}"))

@@ -19,7 +19,7 @@ from pytest_evals.core.request import Generate, Response, Rolling
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.gates_section.gates_file import load_gates
-from pytest_evals.dialects.task_index.lookup import TaskLibrary
+from pytest_evals.dialects.task_index.lookup import TaskLookup
 from pytest_evals.gates.judge import judge
 from pytest_evals.models.registry import open_model, parse_spec
 
@@ -157,7 +157,7 @@ def _group_files(folder: Path) -> list[Path]:
 def _verdicts(folder: Path, model: Model) -> list[Verdict]:
     """Of the gates in the files of tasks and groups, and of those beside them."""
     files = [*_task_files(folder), *_group_files(folder)]
-    found = evaluate(files, model, TaskOptions(library=TaskLibrary(folder)))
+    found = evaluate(files, model, TaskOptions(library=TaskLookup(folder)))
     results = {result.task.name: result for result in found.tasks}
     beside: tuple[Gate, ...] = load_gates(folder / "gates.yaml")
     return [*found.verdicts, *(judge(gate, results[gate.task]) for gate in beside)]

@@ -15,7 +15,7 @@ import pytest
 
 from pytest_evals import evaluate
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.dialects.task_index.lookup import TaskLibrary
+from pytest_evals.dialects.task_index.lookup import TaskLookup
 from pytest_evals.models.registry import open_model, parse_spec
 from pytest_evals.reports.files.jsonfile import results_json
 
@@ -46,7 +46,7 @@ def run(request, model) -> Run:
     recorded = json.loads(request.param.read_text(encoding="utf-8"))
     assert recorded["versions"]["lm_eval"] == "0.4.13"
     tree = (HERE / recorded["tree"]).resolve()
-    options = TaskOptions(base=str(tree), library=TaskLibrary(tree))
+    options = TaskOptions(base=str(tree), library=TaskLookup(tree))
     result = evaluate([(HERE / recorded["file"]).resolve()], model, options)
     return Run(recorded["found"], results_json(result))
 

@@ -31,7 +31,7 @@ def anchored(suite):
     return suite
 
 
-def test_small_drops_from_release_to_release_end_at_the_anchor(anchored):
+def test_the_anchor_limits_the_sum_of_small_drops(anchored):
     assert release(anchored, 1).ret == 0
     second = release(anchored, 2)
     assert second.ret == 0
@@ -50,13 +50,13 @@ def test_small_drops_from_release_to_release_end_at_the_anchor(anchored):
     assert found == {"exact_match-vs-main": "passed", "exact_match-vs-v1": "failed"}
 
 
-def test_a_better_run_is_above_its_anchor(anchored):
+def test_a_better_run_passes_the_anchor_gate(anchored):
     release(anchored, 2)
     anchored.run("evals", "--evals-save-baseline=v1", "--evals-save-failed")
     release(anchored, 0).stdout.fnmatch_lines(["quiz::*: 20.00 points above v1 (*"])
 
 
-def test_an_anchor_without_a_margin_has_that_of_the_gate(suite):
+def test_an_anchor_without_a_margin_uses_the_gates_margin(suite):
     suite.task("quiz", gates=[{**GATE, "id": "kept", "anchor": "v1"}])
     suite.run("evals", "--evals-save-baseline=v1")
     suite.run("evals", "--evals-save-baseline=main")
@@ -68,7 +68,7 @@ def test_an_anchor_without_a_margin_has_that_of_the_gate(suite):
     assert bars == pytest.approx([-0.15, -0.15])
 
 
-def test_gates_beside_a_suite_may_have_anchors_too(suite):
+def test_gates_files_may_contain_anchors(suite):
     entry = f"{{task: quiz, {json.dumps({**GATE, 'anchor': ANCHOR})[1:-1]}}}"
     (suite.evals / "gates.yaml").write_text(f"gates:\n  - {entry}\n")
     suite.run("evals", "--evals-save-baseline=v1")
@@ -97,7 +97,7 @@ def test_either_of_two_baselines_can_be_saved_first(suite):
         ({"metric": "exact_match", "min": 0.5, "anchor": "v1"}, "*has no baseline*"),
     ],
 )
-def test_an_anchor_that_cannot_be_meant_is_refused_with_its_line(suite, keys, told):
+def test_an_invalid_anchor_is_refused_with_its_line(suite, keys, told):
     path = suite.task("quiz", gates=[keys])
     lines = path.read_text().splitlines()
     number = lines.index("gates:") + 2  # counted from 1, and the entry is below
@@ -108,7 +108,7 @@ def test_an_anchor_that_cannot_be_meant_is_refused_with_its_line(suite, keys, to
     result.stdout.fnmatch_lines([told])
 
 
-def test_a_claim_in_python_says_that_anchors_are_for_files(suite):
+def test_assert_gate_refuses_an_anchor(suite):
     suite.pytester.makepyfile(
         """
         from pytest_evals import assert_gate

@@ -80,7 +80,7 @@ def verdicts(results):
     }
 
 
-def test_a_script_finds_what_pytest_finds(both):
+def test_evaluate_has_the_results_of_pytest(both):
     both.run("evals", "--evals-save-baseline=main")
     both.pytester.makeconftest(CONFTEST)
     both.run("evals", "--evals-json=by_pytest.json", model=None)
@@ -114,7 +114,7 @@ def test_a_script_finds_what_pytest_finds(both):
     ]
 
 
-def test_without_a_folder_nothing_is_written(both):
+def test_evaluate_writes_no_files_without_a_folder(both):
     model = Knowing()
     result = evaluate(["evals/quiz.yaml"], model)
     assert model.asked == 10
@@ -123,7 +123,7 @@ def test_without_a_folder_nothing_is_written(both):
     assert "no baseline called 'main'" in failed.reason
 
 
-def test_options_and_gates_of_the_call_count(both):
+def test_evaluate_applies_its_options_and_gates(both):
     options = TaskOptions(limit=2)
     result = evaluate(
         Path("evals/zoo.yaml"), Knowing(), options, gates=["zoo/exact_match >= 0.2"]
@@ -133,7 +133,7 @@ def test_options_and_gates_of_the_call_count(both):
     assert result.options["limit"] == 2
 
 
-def test_a_release_asks_for_more_evidence_as_in_pytest(both):
+def test_the_release_profile_applies_as_in_pytest(both):
     """8 of 10 are correct: the exact 95% limits are 0.493 and 0.963."""
     gates = ["zoo/exact_match >= 0.7"]
     model = SimpleNamespace(name="m", answer=Knowing().answer)
@@ -162,11 +162,11 @@ def test_a_release_asks_for_more_evidence_as_in_pytest(both):
         (
             {"profile": "release", "options": TaskOptions(limit=3)},
             "TaskOptions(limit=3) and profile='release' contradict each other: a "
-            "release is judged over all documents; give one",
+            "release is judged over all documents; pass one of them",
         ),
     ],
 )
-def test_a_profile_that_cannot_hold_is_refused(both, keys, message):
+def test_a_profile_that_contradicts_options_is_refused(both, keys, message):
     with pytest.raises(OptionError, match=re.escape(message)):
         evaluate("evals", "scripted:echo", **keys)
 
@@ -177,7 +177,7 @@ def test_a_spec_opens_a_model(both):
     assert result.tasks[0].metrics[0].estimate.value == 1.0
 
 
-def test_tasks_that_are_loaded_already_are_taken(both):
+def test_evaluate_accepts_loaded_tasks(both):
     task = evaluate("evals/zoo.yaml", Knowing()).tasks[0].task
     assert evaluate(task, Knowing()).tasks[0].n_correct == 8
 
@@ -190,12 +190,12 @@ def test_tasks_that_are_loaded_already_are_taken(both):
         ("evals/gates.yaml", "evals/gates.yaml:1: looks like a gates file, *"),
     ],
 )
-def test_what_is_no_suite_is_told(both, source, told):
+def test_an_invalid_suite_is_refused(both, source, told):
     with pytest.raises(TaskFileError, match=told):
         evaluate(source, Knowing())
 
 
-def test_a_gate_that_names_nothing_is_told(both):
+def test_a_gate_of_an_unknown_task_is_refused(both):
     with pytest.raises(OptionError, match="no task called 'zooo'; did you mean 'zoo'"):
         evaluate("evals", Knowing(), gates=["zooo/exact_match >= 1"])
     with pytest.raises(OptionError, match="no kind of model called 'hff'"):
@@ -258,7 +258,7 @@ def test_a_run_is_saved_and_another_one_compared_with_it_as_in_pytest(both):
     assert [*changes["now"]] == ["nonsense", "nonsense", "a3"]
 
 
-def test_a_comparison_leaves_nothing_on_the_disk_without_a_folder(both):
+def test_a_comparison_writes_no_files_without_a_folder(both):
     evaluate("evals/zoo.yaml", Partly(), folder="stored", save="main")
     result = evaluate(
         "evals/zoo.yaml", Partly("3"), compare="stored/baselines/main", judge=""
@@ -267,7 +267,7 @@ def test_a_comparison_leaves_nothing_on_the_disk_without_a_folder(both):
     assert not Path(".evals").exists()
 
 
-def test_what_cannot_be_compared_is_refused_before_anything_is_asked(both):
+def test_incomparable_runs_are_refused_before_the_first_request(both):
     evaluate("evals/zoo.yaml", Partly(), folder=".evals", save="main")
     model = Partly()
     with pytest.raises(StoreError, match=r"no baseline called 'mian'.*; did you mean"):
@@ -280,7 +280,7 @@ def test_what_cannot_be_compared_is_refused_before_anything_is_asked(both):
     assert model.asked == 0
 
 
-def test_only_a_sound_run_that_is_kept_becomes_a_baseline(both):
+def test_only_a_complete_stored_run_can_be_saved_as_baseline(both):
     with pytest.raises(
         OptionError, match=r"needs a folder.*\n  fix: evaluate\(…, fold"
     ):
@@ -309,7 +309,7 @@ def test_a_gate_knows_that_its_baseline_is_replaced(both):
     assert gate.outcome.value == "skipped"
 
 
-def test_it_runs_where_an_event_loop_runs_as_in_a_notebook(both):
+def test_evaluate_works_inside_a_running_event_loop(both):
     class WithLoop(Partly):
         def answer(self, requests):
             asyncio.run(asyncio.sleep(0))  # as clients of servers may do
@@ -325,7 +325,7 @@ def test_it_runs_where_an_event_loop_runs_as_in_a_notebook(both):
     assert thread is not threading.main_thread()
 
 
-def test_ctrl_c_in_a_notebook_ends_the_run_and_keeps_what_was_answered(both):
+def test_ctrl_c_in_a_notebook_stops_the_run_and_keeps_responses(both):
     class Slow(Partly):
         began = threading.Event()
 
@@ -394,7 +394,7 @@ class Everything:
         raise AssertionError("this is no pytest")
 
 
-def test_plugins_have_the_hooks_of_a_conftest(both):
+def test_plugins_of_a_script_implement_the_hooks_of_a_conftest(both):
     both.task("mine", metric_list=[{"metric": "length"}], gates=["longest >= 3"])
     plugin = Everything()
     result = evaluate(["evals/zoo.yaml", "evals/mine.yaml"], "mine:x", plugins=[plugin])
@@ -410,7 +410,7 @@ def test_plugins_have_the_hooks_of_a_conftest(both):
     assert outcomes["mine"] == "passed", "a gate on a number of a plugin"
 
 
-def test_a_plugin_reads_files_of_its_own(both):
+def test_a_plugin_of_a_script_loads_custom_files(both):
     task = evaluate("evals/zoo.yaml", Partly()).tasks[0].task
     loads = SimpleNamespace(
         pytest_evals_load_tasks=lambda path: (

@@ -34,15 +34,15 @@ def test_a_package_is_imported_for_the_tests_in_it_and_not_for_documents(suite):
     assert result.stdout.str().count("set up") == 1
 
 
-def test_help_tells_of_every_option_with_its_default(suite):
+def test_help_lists_every_option_with_its_default(suite):
     result = suite.run("--help", model=None)
     assert result.ret == 0
     text = " ".join(result.stdout.str().split())
     for option in TABLE:
         assert f"{option.flag}" in text
         assert f"{option.help}" in text.replace("- ", "-"), option.flag
-    assert "unanswered. Default: 5%." in text
-    assert "would not. Default: 1%." in text
+    assert "response from the model. Default: 5%." in text
+    assert "changes a verdict. Default: 1%." in text
 
 
 def test_gates_of_all_files_run_after_all_documents(suite):
@@ -88,7 +88,7 @@ def test_k_and_m_select_documents_by_name_and_by_tag(suite):
     assert not ids_of(suite.run("--collect-only", "-q", "-m", "not evals", "evals"))
 
 
-def test_yaml_of_others_is_left_alone(suite):
+def test_unrelated_yaml_files_are_not_collected(suite):
     (suite.evals / "compose.yaml").write_text("services:\n  task: {image: x}\n")
     (suite.evals / "broken.yaml").write_text("a: [1\n")
     (suite.evals / "list.yaml").write_text("- task: x\n  output_type: y\n")
@@ -126,7 +126,7 @@ def test_tasks_option_takes_names_globs_and_tags(suite):
     assert tasks("animals,quiz") == {"zoo_cats", "zoo_dogs", "quiz"}
 
 
-def test_unknown_task_is_a_usage_error_with_the_nearest_name(suite):
+def test_unknown_task_is_a_usage_error_with_the_closest_name(suite):
     result = suite.run("--evals-tasks=quis", "evals")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
@@ -134,7 +134,7 @@ def test_unknown_task_is_a_usage_error_with_the_nearest_name(suite):
     )
 
 
-def test_two_tasks_of_one_name_are_an_error_that_names_both_places(suite):
+def test_a_duplicate_task_name_is_an_error_with_both_locations(suite):
     path = suite.task("quiz")
     (suite.evals / "again.yaml").write_text(path.read_text())
     result = suite.run("--collect-only", "evals")
@@ -147,7 +147,7 @@ def test_two_tasks_of_one_name_are_an_error_that_names_both_places(suite):
     assert result.ret == pytest.ExitCode.INTERRUPTED
 
 
-def test_faults_of_a_file_are_one_collection_error_and_hide_no_other_file(suite):
+def test_all_errors_of_a_file_are_one_collection_error(suite):
     suite.task("zoo", output_type="multiple_choise", metric_lists=[])
     result = suite.run("evals", "--continue-on-collection-errors")
     result.stdout.fnmatch_lines(

@@ -28,7 +28,7 @@ def report(**changes):
     return pytest.TestReport(**{**fields, **changes})
 
 
-def test_report_of_a_document_arrives_as_it_was_with_what_xdist_adds():
+def test_a_compact_report_is_restored_with_xdists_attributes():
     light, sent = CompactReports(), report()
     data = light.pytest_report_to_serializable(sent)
     assert len(data) == 2
@@ -48,11 +48,11 @@ def test_report_of_a_document_arrives_as_it_was_with_what_xdist_adds():
     ],
     ids=lambda changes: next(iter(changes)),
 )
-def test_whatever_is_more_than_plain_travels_pytests_own_way(changes):
+def test_other_reports_are_serialized_by_pytest(changes):
     assert CompactReports().pytest_report_to_serializable(report(**changes)) is None
 
 
-def test_reports_of_others_are_left_alone():
+def test_reports_of_other_tests_are_unchanged():
     plain = report()
     del vars(plain)["evals_record"]
     assert CompactReports().pytest_report_to_serializable(plain) is None
@@ -60,7 +60,7 @@ def test_reports_of_others_are_left_alone():
     assert CompactReports().pytest_report_from_serializable(data) is None
 
 
-def test_many_reports_arrive_in_their_order_each_with_what_xdist_adds():
+def test_batched_reports_are_restored_in_order_with_xdists_attributes():
     light, sent = CompactReports(), [report(start=float(i)) for i in range(3)]
     data = batch_event([(7 + i, packed_report(one)) for i, one in enumerate(sent)])
     assert len(data) == 2

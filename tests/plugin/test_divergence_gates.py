@@ -51,7 +51,7 @@ def test_a_run_is_compared_with_the_stored_distributions(gated, workers):
     result.stdout.fnmatch_lines(["*a lower bound of kl*"])
 
 
-def test_only_tasks_with_such_a_gate_ask_for_them(gated):
+def test_distributions_are_requested_only_for_tasks_with_divergence_gates(gated):
     gated.task("other")
     with open(gated.pytester.path / "answers.jsonl", "a") as file:
         top = [["a", {"a": -0.1}]]
@@ -66,7 +66,7 @@ def test_only_tasks_with_such_a_gate_ask_for_them(gated):
         assert ("top_logprobs" in row, "top_logprobs" in arguments) == (has, has)
 
 
-def test_a_baseline_without_them_is_named_with_the_fix(gated):
+def test_a_baseline_without_distributions_is_reported_with_the_fix(gated):
     knows(gated, P, tops=False)
     gated.run("evals", "--evals-save-baseline=main")
     knows(gated, P)
@@ -77,7 +77,7 @@ def test_a_baseline_without_them_is_named_with_the_fix(gated):
     )
 
 
-def test_a_model_without_them_is_named_with_the_fix(gated):
+def test_a_model_without_distributions_is_reported_with_the_fix(gated):
     gated.run("evals", "--evals-save-baseline=main")
     knows(gated, P, tops=False)
     result = gated.run("evals")
@@ -85,7 +85,7 @@ def test_a_model_without_them_is_named_with_the_fix(gated):
     result.stdout.fnmatch_lines(["*the model returns no top log-probabilities*"])
 
 
-def test_responses_in_the_store_keep_them(gated, tiny_model_path):
+def test_stored_responses_keep_distributions(gated, tiny_model_path):
     """The second run opens no model."""
     for _ in range(2):
         result = gated.run(

@@ -70,7 +70,7 @@ def test_tests_of_results_run_last_over_all_documents(two_tasks, workers):
     assert [gate["id"] for gate in two_tasks.results()["gates"]] == ["exact_match"]
 
 
-def test_what_was_not_run_is_skipped_and_never_green(two_tasks):
+def test_tests_of_incomplete_results_are_skipped(two_tasks):
     two_tasks.pytester.makepyfile(
         """
         from pytest_evals import assert_gate
@@ -92,14 +92,14 @@ def test_what_was_not_run_is_skipped_and_never_green(two_tasks):
     )
 
 
-def test_nothing_collected_is_nothing_judged(pytester):
+def test_without_eval_files_tests_of_results_are_skipped(pytester):
     pytester.makepyfile("def test_it(eval_results): eval_results('quiz')")
     done = pytester.runpytest("-rs")
     done.assert_outcomes(skipped=1)
     done.stdout.fnmatch_lines(["*no eval file was collected*"])
 
 
-def test_documents_without_score_make_no_number(suite):
+def test_a_metric_with_unscored_documents_has_no_number(suite):
     suite.task("quiz")
     suite.knows(errors=[3])
     suite.pytester.makepyfile(
@@ -126,7 +126,7 @@ def test_documents_without_score_make_no_number(suite):
     )
 
 
-def test_open_claim_is_a_warning_or_a_failure(suite):
+def test_an_inconclusive_assert_gate_warns_or_fails(suite):
     suite.task("quiz")
     suite.knows(wrong=[1])
     suite.pytester.makepyfile(
@@ -145,7 +145,7 @@ def test_open_claim_is_a_warning_or_a_failure(suite):
     assert suite.run("--evals-inconclusive=fail").parseoutcomes()["failed"] == 1
 
 
-def test_claim_that_is_none_is_told_with_its_place(suite):
+def test_an_invalid_assert_gate_fails_with_its_location(suite):
     suite.pytester.makepyfile(
         """
         from pytest_evals import assert_gate
@@ -159,7 +159,7 @@ def test_claim_that_is_none_is_told_with_its_place(suite):
 
 
 @pytest.mark.slow
-def test_worker_that_dies_in_a_test_of_results_is_replaced(two_tasks):
+def test_a_worker_that_crashes_in_a_test_of_results_is_replaced(two_tasks):
     """The replacing worker goes on where the first one died, with all records."""
     two_tasks.pytester.makepyfile(
         """

@@ -49,7 +49,7 @@ def heard(suite, **where):
     return notes.read_text().splitlines()
 
 
-def test_direct_calls_are_heard_as_pluggys_are(suite):
+def test_direct_hook_calls_reach_the_same_plugins_as_pluggy(suite):
     suite.pytester.makeconftest(LISTENER)
     by_pluggy = heard(suite)
     assert by_pluggy.count("start evals/quiz.yaml::quiz[q4]") == 1
@@ -63,7 +63,7 @@ def test_a_wrapper_runs_around_each_report(suite):
     assert sum(line.startswith("before ") for line in told) >= 10
 
 
-def test_a_plugin_that_comes_with_the_first_document_hears_of_the_others(suite):
+def test_a_plugin_registered_during_the_run_gets_later_reports(suite):
     suite.pytester.makeconftest(LISTENER + LATE)
     told = heard(suite, own_process=True)
     assert [line for line in told if line.startswith("late ")] == [
@@ -81,7 +81,7 @@ def pytest_runtest_logfinish(nodeid):
 """
 
 
-def test_a_log_that_is_watched_live_says_when_a_line_was_written(suite):
+def test_live_log_shows_the_time_of_each_record(suite):
     suite.pytester.makeconftest(LOGGING)
     flags = ("--model=scripted:answers.jsonl", "-o", "log_cli=true")
     shown = [
@@ -112,14 +112,14 @@ def outcomes(suite, *flags):
     return both[1].parseoutcomes()
 
 
-def test_terminal_counts_documents_alike_however_it_is_told(suite):
+def test_the_terminal_counts_are_equal_with_and_without_the_fast_path(suite):
     suite.task("quiz", doc_to_target="{{answer if id < 'q7' else 'another'}}")
     counted = outcomes(suite)
     assert counted == outcomes(suite, "-q") == outcomes(suite, "-v")
     assert counted == {"passed": 7, "wrong": 3}
 
 
-def test_statuses_of_a_conftest_are_asked_of_each_document(suite):
+def test_a_status_hook_of_a_conftest_is_called_for_each_document(suite):
     suite.pytester.makeconftest(STATUSES)
     assert outcomes(suite)["odd"] == 1
 
@@ -191,7 +191,7 @@ def test_results_are_those_of_pytests_own_protocol(suite, arguments):
         assert fast["outcomes"] == expected
 
 
-def test_failed_documents_run_again_alike(suite):
+def test_failed_documents_are_rerun_with_and_without_the_fast_path(suite):
     suite.task("quiz", gates=["exact_match >= 0.5"])
     suite.knows(errors=[4, 6])
     suite.pytester.makeconftest(REPORTS)
@@ -203,7 +203,7 @@ def test_failed_documents_run_again_alike(suite):
     assert runs["on"]["outcomes"]["errors"] == 2
 
 
-def test_setup_and_teardown_are_reported_for_each_document_without_it(suite):
+def test_without_the_fast_path_setup_and_teardown_are_reported(suite):
     suite.pytester.makeconftest(LISTENER)
     run = suite.pytester.runpytest_subprocess
     assert run("--model=scripted:answers.jsonl", "--evals-fast-path=off").ret == 0

@@ -51,13 +51,13 @@ def test_a_gates_file_that_names_an_unknown_task_is_refused(both, way):
     refused(result, "*evals/gates.yaml:3: no task called 'quis'; did you mean 'quiz'?")
 
 
-def test_a_gates_file_may_name_what_this_session_does_not_collect(both, way):
+def test_a_gates_file_may_name_tasks_that_are_not_collected(both, way):
     both.group("bag", task=["zoo"])
     gates(both, "zoo/exact_match >= 0.5", "{group: bag, metric: exact_match, min: 0.5}")
     assert both.run(*way).ret == 0
 
 
-def test_a_gates_file_above_the_task_counts_as_well(both):
+def test_a_gates_file_in_a_parent_folder_is_checked(both):
     (both.pytester.path / "gates.yaml").write_text("gates: [quis/exact_match >= 0.5]\n")
     result = both.run("evals/quiz.yaml")
     refused(result, "*gates.yaml:1: no task called 'quis'; did you mean 'quiz'?")
@@ -71,7 +71,7 @@ def test_tasks_of_a_package_are_named_by_their_module(both, monkeypatch):
     refused(result, "*gates.yaml:2: no task called 'quis'; did you mean 'quiz'?")
 
 
-def test_a_validation_finds_an_unknown_task_too(both):
+def test_validation_reports_an_unknown_task_of_a_gate(both):
     gates(both, "quis/exact_match >= 0.5")
     for place in ("evals", "evals/quiz.yaml", "evals/quiz.yaml::quiz"):
         result = both.run(place, "--evals-validate")
@@ -89,7 +89,7 @@ def test_evaluate_refuses_gates_of_unknown_tasks(both, source, monkeypatch):
         evaluate(source, Knowing())
 
 
-def test_a_gate_on_a_task_elsewhere_is_refused_since_it_would_never_apply(both):
+def test_a_gate_of_a_task_outside_its_folder_is_refused(both):
     other = both.pytester.mkdir("other")
     (other / "gates.yaml").write_text("gates: [quiz/exact_match >= 0.99]\n")
     (other / "own.yaml").write_text(
@@ -112,7 +112,7 @@ def test_a_gate_on_a_tag_is_refused(both):
     refused(both.run("evals/zoo.yaml"), "*'easy' is a tag*tasks with this tag: quiz")
 
 
-def test_a_name_that_a_python_module_may_give_is_a_warning(both):
+def test_a_task_name_that_a_python_module_may_define_is_a_warning(both):
     (both.evals / "eval_own.py").write_text("TASKS_TABLE = []\n")
     gates(both, "unknown/exact_match >= 0.5")
     result = both.run("evals/quiz.yaml")
@@ -152,14 +152,14 @@ def test_a_faulty_gate_of_a_group_above_a_task_is_refused(both):
     refused(both.run("evals/sub"), "*evals/bag.yaml:*: group 'bag' has no number*")
 
 
-def test_a_broken_group_that_has_none_of_the_tasks_is_a_warning(both):
+def test_an_invalid_group_without_the_collected_tasks_is_a_warning(both):
     both.group("bag", task=["zoo", "nowhere"], gates=["exact_match >= 0.5"])
     result = both.run("evals/quiz.yaml")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["*unknown task, group or tag 'nowhere'*"])
 
 
-def test_gates_of_a_group_that_is_not_collected_are_mentioned(both):
+def test_gates_of_an_uncollected_group_are_a_warning(both):
     both.group("bag", **GROUP, gates=["exact_match >= 0.5"])
     result = both.run("evals/quiz.yaml", "evals/zoo.yaml")
     assert (result.ret, result.parseoutcomes()) == (0, {"passed": 20})
@@ -174,7 +174,7 @@ def test_gates_of_a_group_that_is_not_collected_are_mentioned(both):
     whole.stdout.no_fnmatch_line("*was not collected*")
 
 
-def test_a_group_without_gates_next_to_a_task_is_not_looked_at(both):
+def test_a_group_without_gates_next_to_a_task_is_not_read(both):
     both.group("bag", task=["quiz", "nowhere"])
     assert both.run("evals/quiz.yaml").ret == 0
 
@@ -193,9 +193,7 @@ def test_a_group_without_gates_next_to_a_task_is_not_looked_at(both):
         ("exact_mach >= 0.5", "*did you mean 'exact_match'? the task has exact_match"),
     ],
 )
-def test_a_gate_that_says_nothing_of_its_task_is_refused_with_its_line(
-    suite, entry, told, way
-):
+def test_a_gate_that_can_never_fail_is_refused_with_its_line(suite, entry, told, way):
     path = suite.task("quiz", gates=[entry])
     line = path.read_text().splitlines().index("gates:") + 2
     result = suite.run(*way, model="scripted:break")
@@ -203,7 +201,7 @@ def test_a_gate_that_says_nothing_of_its_task_is_refused_with_its_line(
     assert not (suite.pytester.path / ".evals").exists()
 
 
-def test_evaluate_refuses_a_gate_that_says_nothing(suite, monkeypatch):
+def test_evaluate_refuses_a_gate_that_can_never_fail(suite, monkeypatch):
     monkeypatch.chdir(suite.pytester.path)
     suite.task("quiz", gates=["exact_match >= 0", "accuracy >= 0.5"])
     with pytest.raises(TaskFileError) as error:
@@ -212,13 +210,13 @@ def test_evaluate_refuses_a_gate_that_says_nothing(suite, monkeypatch):
     assert "evals/quiz.yaml:14: no metric called 'accuracy'" in str(error.value)
 
 
-def test_all_faults_of_all_gates_are_told_at_once(both):
+def test_all_errors_of_all_gates_are_reported_at_once(both):
     both.task("quiz", gates=["exact_match >= 0"])
     both.task("zoo", gates=["accuracy >= 0.5"])
     gates(both, "quis/exact_match >= 0.5")
     refused(
         both.run("evals", "--evals-gate=exact_match <= 1"),
-        "ERROR: evals/quiz.yaml:13: exact_match lies*",
+        "ERROR: evals/quiz.yaml:13: exact_match is between 0 and 1*",
         "--evals-gate: exact_match is between 0 and 1, so <= 1 always holds*",
         "evals/zoo.yaml:13: no metric called 'accuracy'*",
         "evals/gates.yaml:2: no task called 'quis'*",
@@ -235,14 +233,14 @@ HOOKS = [
 
 @pytest.mark.parametrize("hook", HOOKS, ids=["metrics", "score"])
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
-def test_a_metric_that_a_hook_may_add_is_no_fault(suite, hook, workers):
+def test_a_metric_that_a_hook_may_add_is_accepted(suite, hook, workers):
     (suite.evals / "conftest.py").write_text(hook)
     suite.task("quiz", gates=["accuracy >= 0.5"])
     result = suite.run("evals", workers)
     assert (result.ret, result.parseoutcomes()["passed"]) == (0, 11)
 
 
-def test_a_score_hook_in_a_folder_below_is_known_to_a_controller(suite):
+def test_a_controller_detects_a_score_hook_in_a_subfolder(suite):
     """It loads no conftest.py there, and collects nothing itself."""
     sub = suite.evals / "sub"
     sub.mkdir()
@@ -269,7 +267,7 @@ def test_an_accuracy_of_a_users_function_may_have_any_range(suite):
     )
 
 
-def test_a_groups_gate_is_held_against_the_ranges_of_all_its_tasks(both):
+def test_a_group_gate_is_checked_against_the_ranges_of_all_tasks(both):
     (both.evals / "own.py").write_text("def score(doc, results): return 7\n")
     metric = [{"metric": "exact_match"}]
     path = both.task("zoo")
@@ -286,7 +284,7 @@ def test_a_groups_gate_is_held_against_the_ranges_of_all_its_tasks(both):
     refused(both.run("evals"), "*evals/bag.yaml:*: exact_match is between 0 and 1*")
 
 
-def test_a_claim_in_python_that_always_holds_fails_its_test(suite):
+def test_an_assert_gate_that_can_never_fail_fails_its_test(suite):
     suite.task("quiz")
     suite.pytester.makepyfile(
         """
@@ -301,7 +299,7 @@ def test_a_claim_in_python_that_always_holds_fails_its_test(suite):
     result.stdout.fnmatch_lines(["E*test_*.py:4: exact_match is between 0 and 1*"])
 
 
-def test_a_gates_file_that_is_a_dead_link_is_refused(suite):
+def test_a_gates_file_that_is_a_broken_symlink_is_refused(suite):
     (suite.evals / "gates.yaml").symlink_to("nowhere.yaml")
     result = suite.run("evals")
     assert result.ret == pytest.ExitCode.INTERRUPTED

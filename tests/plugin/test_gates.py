@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 
-def test_gates_in_the_file_under_metadata_beside_the_suite_and_on_the_command_line(
+def test_gates_are_read_from_task_files_metadata_gates_files_and_options(
     suite,
 ):
     suite.task(
@@ -32,14 +32,14 @@ def test_gates_in_the_file_under_metadata_beside_the_suite_and_on_the_command_li
     assert suite.run("evals").ret == 0
 
 
-def test_gate_at_exactly_its_bound_passes(suite):
+def test_a_gate_exactly_at_its_threshold_passes(suite):
     """7 of 10 is at least 0.7, whatever floats say."""
     suite.task("quiz", gates=["exact_match >= 0.7"])
     suite.knows(wrong=[0, 1, 2])
     assert suite.run("evals").ret == 0
 
 
-def test_failing_gate_shows_what_where_how_far_and_examples_without_traceback(suite):
+def test_a_failed_gate_shows_numbers_location_and_examples_without_traceback(suite):
     path = suite.task("quiz", gates=["exact_match >= 0.95"])
     suite.knows(wrong=[2, 3, 5, 8])
     result = suite.run("evals")
@@ -63,7 +63,7 @@ def test_failing_gate_shows_what_where_how_far_and_examples_without_traceback(su
     result.stdout.no_fnmatch_line("*pytest_evals/*.py*")
 
 
-def test_gate_over_part_of_its_documents_is_skipped_never_green(suite):
+def test_a_gate_over_part_of_its_documents_is_skipped(suite):
     suite.task("quiz", gates=["exact_match > 0"])
     result = suite.run("evals", "-k", "q1 or exact_match")
     assert "skipped" in result.parseoutcomes()
@@ -78,7 +78,7 @@ def test_gate_under_a_limit_is_judged_over_the_limited_documents(suite):
     result.stdout.fnmatch_lines(["*5 of 10*"])
 
 
-def test_gate_that_errored_documents_could_turn_is_invalid_and_fails(suite):
+def test_a_gate_that_errored_documents_could_change_is_invalid(suite):
     suite.task("quiz", gates=["exact_match >= 0.85"])
     suite.knows(errors=[1, 2])
     result = suite.run("evals", "-v")
@@ -93,7 +93,7 @@ def test_gate_that_errored_documents_could_turn_is_invalid_and_fails(suite):
     )
 
 
-def test_gate_on_a_metric_that_no_scorer_gave_is_invalid(suite):
+def test_a_gate_on_a_metric_without_scores_is_invalid(suite):
     """What a function of the user's returns is known when it has been called."""
     (suite.evals / "own.py").write_text(
         "def score(doc, results): return {'exact_match': 1, 'length': 3}\n"
@@ -116,7 +116,7 @@ def test_gate_on_a_metric_that_no_scorer_gave_is_invalid(suite):
         ("exact_match >= 0", "exact_match is between 0 and 1, so >= 0 always holds*"),
     ],
 )
-def test_gate_that_cannot_mean_what_it_says_is_found_at_collection(suite, gate, fault):
+def test_invalid_gates_are_collection_errors(suite, gate, fault):
     suite.task("quiz", gates=[gate])
     result = suite.run("evals", model="scripted:break")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -135,7 +135,7 @@ def test_gates_file_may_end_in_yml(suite):
     assert suite.run("evals").ret == 1
 
 
-def test_gates_of_a_model_that_could_not_be_opened_are_not_green(suite):
+def test_gates_do_not_pass_if_the_model_cannot_be_opened(suite):
     suite.task("quiz", gates=["exact_match > 0"])
     suite.pytester.makeconftest(
         """
@@ -190,7 +190,7 @@ def test_failed_gate_that_is_skipped_stays_in_the_list_of_failures(suite):
     assert suite.run("evals", "--lf").ret == 1
 
 
-def test_gate_on_a_number_of_a_hook_is_judged_by_its_id_as_in_the_whole_run(suite):
+def test_a_gate_on_a_hooks_metric_selected_by_id_has_the_verdict_of_the_full_run(suite):
     suite.pytester.makeconftest(
         "def pytest_evals_metrics(task, records): return {'n': len(records)}"
     )
@@ -200,7 +200,7 @@ def test_gate_on_a_number_of_a_hook_is_judged_by_its_id_as_in_the_whole_run(suit
     assert result.parseoutcomes() == {"passed": 11}
 
 
-def test_gates_of_tasks_that_are_not_selected_are_no_mistake(suite):
+def test_gates_of_deselected_tasks_are_accepted(suite):
     suite.task("second")
     (suite.evals / "gates.yaml").write_text("gates: [second/exact_match >= 0.5]\n")
     done = suite.run("evals", "--evals-tasks=quiz")
@@ -230,7 +230,7 @@ def test_the_id_of_a_failed_gate_runs_its_documents_and_judges_it(failing, worke
     again.stdout.fnmatch_lines(["exact_match 0.900 is not >= 0.95 (9 of 10)*"])
 
 
-def test_a_gate_by_its_id_takes_stored_responses(suite):
+def test_a_gate_selected_by_id_uses_stored_responses(suite):
     """Its documents need no model then: this one cannot be opened twice."""
     suite.task("quiz", gates=["exact_match >= 0.95"])
     suite.pytester.makeconftest(
@@ -257,14 +257,14 @@ def test_a_gate_by_its_id_takes_stored_responses(suite):
     assert again.ret == 1
 
 
-def test_a_gate_by_its_id_with_one_of_its_documents_runs_all(failing):
+def test_a_gate_selected_with_one_document_runs_all_its_documents(failing):
     result = failing.run(
         "evals/quiz.yaml::quiz[q2]", "evals/quiz.yaml::quiz::exact_match"
     )
     assert (result.ret, result.parseoutcomes()) == (1, FAILS)
 
 
-def test_a_gate_that_is_selected_without_any_document_runs_all_of_its_own(failing):
+def test_a_gate_selected_without_documents_runs_all_its_documents(failing):
     result = failing.run("evals", "-k", "low")
     assert result.ret == 0
     outcomes = result.parseoutcomes()
@@ -273,7 +273,7 @@ def test_a_gate_that_is_selected_without_any_document_runs_all_of_its_own(failin
     assert named.parseoutcomes()["passed"] == 10
 
 
-def test_a_document_that_is_deselected_stays_out_when_its_gate_is_named(failing):
+def test_deselect_excludes_a_document_of_a_selected_gate(failing):
     result = failing.run(
         "evals/quiz.yaml::quiz::low", "--deselect=evals/quiz.yaml::quiz[q1]"
     )
@@ -292,7 +292,7 @@ def test_lf_runs_a_failed_gate_with_documents_that_did_not_fail(failing, workers
     again.stdout.fnmatch_lines(["exact_match 0.900 is not >= 0.95 (9 of 10)*"])
 
 
-def test_a_gate_by_its_id_is_validated_with_its_task(failing):
+def test_validation_of_a_gate_id_checks_its_task(failing):
     gate = "evals/quiz.yaml::quiz::low"
     result = failing.run(gate, "--evals-validate")
     assert (result.ret, result.parseoutcomes()) == (0, {"passed": 1})

@@ -44,7 +44,7 @@ def test_a_group_runs_its_members_each_below_its_own_file(groups):
         ("evals/both.yaml", "evals/art.yaml::art[q3]", "evals/quiz.yaml"),
     ],
 )
-def test_each_document_is_run_once_whatever_names_it(groups, arguments):
+def test_a_document_named_twice_runs_once(groups, arguments):
     if arguments[0] == "evals" and arguments[1:] and pytest.version_tuple < (9,):
         pytest.skip("pytest 8 collects only the file if a folder is named with it")
     result = groups.run(*arguments)
@@ -69,14 +69,14 @@ def test_a_gate_of_a_group_is_judged_over_the_documents_of_all_members(groups):
     )
 
 
-def test_a_gate_over_a_part_of_its_members_is_skipped_never_green(groups):
+def test_a_group_gate_over_part_of_its_members_is_skipped(groups):
     result = groups.run("evals", "-k", "art or exact_match")
     assert result.parseoutcomes()["skipped"] == 1
     result.stdout.fnmatch_lines(["*of 20 documents were run*"])
 
 
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
-def test_a_gate_by_its_id_runs_the_documents_of_all_members(groups, workers):
+def test_a_group_gate_selected_by_id_runs_the_documents_of_all_members(groups, workers):
     result = groups.run("evals/both.yaml::both::exact_match", workers)
     outcomes = {"passed": 16, "wrong": 4, "failed": 1}
     assert (result.ret, result.parseoutcomes()) == (1, outcomes)
@@ -128,7 +128,7 @@ def test_documents_that_were_not_run_are_counted_of_those_with_the_metric(mixed)
     limited.stdout.fnmatch_lines(["all *8 of 20 *exact_match*", " *4 of 10 *acc*"])
 
 
-def test_members_that_cannot_be_loaded_are_told_of_at_every_group_with_them(groups):
+def test_invalid_members_are_reported_for_every_group_that_contains_them(groups):
     for name in ("bad", "worse"):
         groups.task(name, dataset_kwargs={"data_files": {"test": f"{name}.none"}})
     groups.group("inner", task=["art", "bad", "worse"])
@@ -144,14 +144,14 @@ def test_members_that_cannot_be_loaded_are_told_of_at_every_group_with_them(grou
     groups.run("evals/inner.yaml", "--evals-validate").assert_outcomes(failed=1)
 
 
-def test_a_gate_is_invalid_when_errors_of_a_member_could_turn_it(groups):
+def test_a_group_gate_that_errors_of_a_member_could_change_is_invalid(groups):
     groups.knows(errors=[0, 1, 2, 3], tasks=["art", "zoo"])
     result = groups.run("evals/both.yaml")
     result.stdout.fnmatch_lines(["invalid: 8 of 20 documents have no score*"])
     assert groups.results()["gates"][0]["outcome"] == "invalid"
 
 
-def test_results_file_has_what_lm_eval_writes_of_groups(groups):
+def test_the_results_file_has_lm_evals_group_keys(groups):
     groups.run("evals/both.yaml")
     results = groups.results()
     mine = results["results"]["both"]
@@ -188,7 +188,7 @@ def test_groups_are_the_same_over_several_workers(groups):
     }
 
 
-def test_a_member_with_other_keys_stands_below_the_group_and_takes_the_place(groups):
+def test_a_member_that_the_group_changes_replaces_the_task(groups):
     groups.group("changed", task=[{"task": "quiz", "description": "Think. "}])
     result = groups.run("evals", "-k", "quiz")
     result.stdout.fnmatch_lines(
@@ -215,7 +215,7 @@ def test_two_groups_that_change_a_task_in_two_ways_are_an_error(groups):
     )
 
 
-def test_tasks_and_groups_that_stand_in_a_group_are_selected_below_it(groups):
+def test_inline_members_are_selected_below_their_group(groups):
     own = {
         "task": "own",
         "dataset_path": "json",
@@ -255,7 +255,7 @@ def test_a_member_alone_does_not_bring_its_group(groups):
     ]
 
 
-def test_a_group_and_its_member_are_no_two_things_to_ask_for(groups):
+def test_selecting_a_group_and_its_member_is_refused(groups):
     result = groups.run("evals", "--evals-tasks=art,both")
     result.stdout.fnmatch_lines(
         ["evals/both.yaml:1: --evals-tasks asks for task 'art' twice: as 'art' and *"]
@@ -268,7 +268,7 @@ def test_k_and_m_select_members(groups):
     assert collected(groups, "evals", "-m", "arts") == ["evals/art.yaml::art[q0]"]
 
 
-def test_gates_of_a_group_beside_the_suite_and_on_the_command_line(groups):
+def test_group_gates_are_read_from_gates_files_and_options(groups):
     (groups.evals / "gates.yaml").write_text(
         "gates: [{task: both, metric: exact_match, max: 0.9, id: cap}]\n"
     )
@@ -280,7 +280,7 @@ def test_gates_of_a_group_beside_the_suite_and_on_the_command_line(groups):
     ]
 
 
-def test_a_gate_on_a_number_that_the_group_does_not_have_is_told_at_once(groups):
+def test_a_group_gate_on_an_unknown_metric_is_a_collection_error(groups):
     groups.group("both", task=["zoo"], gates=["exact_mach >= 0.5"])
     result = groups.run("evals/both.yaml")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -319,7 +319,7 @@ def test_names_of_a_group_are_found_in_an_include_path(groups):
     assert collected(groups, "evals/both.yaml")[0] == "library/zoo.yaml::zoo[q0]"
 
 
-def test_a_name_that_nothing_has_is_a_usage_error(groups):
+def test_an_unknown_name_is_a_usage_error(groups):
     groups.evals.rename(groups.pytester.path / "library")
     result = groups.run("--evals-include-path=library", "--evals-tasks=bath")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -328,7 +328,7 @@ def test_a_name_that_nothing_has_is_a_usage_error(groups):
     )
 
 
-def test_an_include_path_that_is_no_folder_is_a_usage_error(groups):
+def test_an_include_path_that_is_not_a_folder_is_a_usage_error(groups):
     result = groups.run("evals", "--evals-include-path=nowhere")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--evals-include-path: */nowhere is not a folder"])

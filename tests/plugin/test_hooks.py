@@ -158,7 +158,7 @@ def test_open_model_adds_a_kind(suite):
     assert suite.run("evals").parseoutcomes() == {"passed": 10}
 
 
-def test_requests_sees_and_changes_the_batch(suite):
+def test_the_requests_hook_can_change_the_batch(suite):
     suite.pytester.makeconftest(
         """
         from dataclasses import replace
@@ -176,7 +176,7 @@ def test_requests_sees_and_changes_the_batch(suite):
     }
 
 
-def test_document_that_requests_does_not_return_is_an_error(suite):
+def test_a_document_omitted_by_the_requests_hook_is_an_error(suite):
     suite.pytester.makeconftest(
         "def pytest_evals_requests(task, records): return records[1:]"
     )
@@ -230,7 +230,7 @@ def test_score_that_raises_is_an_error_of_its_document_and_counts_for_gates(suit
     assert suite.results()["gates"][0]["outcome"] == "invalid"
 
 
-def test_metrics_adds_numbers_that_are_shown_stored_and_gated(suite):
+def test_the_metrics_hook_adds_numbers_to_table_results_and_gates(suite):
     suite.pytester.makeconftest(
         """
         def pytest_evals_metrics(task, records):
@@ -246,7 +246,7 @@ def test_metrics_adds_numbers_that_are_shown_stored_and_gated(suite):
 
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["plain", "n2"])
-def test_hooks_of_a_conftest_below_the_rootdir_add_numbers_too(suite, workers):
+def test_metrics_hooks_of_a_conftest_below_the_rootdir_apply(suite, workers):
     """Also with workers, though their controller collects nothing."""
     deep = suite.evals / "deep" / "er"
     deep.mkdir(parents=True)
@@ -261,7 +261,7 @@ def test_hooks_of_a_conftest_below_the_rootdir_add_numbers_too(suite, workers):
     result.stdout.fnmatch_lines(["*n_asked * 10.000 *>= 10 *passed*"])
 
 
-def test_who_listens_hears_last_and_of_what_has_changed(suite):
+def test_result_hooks_are_called_last_and_with_changes(suite):
     """As in ``evaluate()``; and one that breaks takes nothing away."""
     suite.task("quiz")
     assert suite.run("evals", "--evals-save-baseline=main").ret == 0
@@ -287,7 +287,7 @@ def test_who_listens_hears_last_and_of_what_has_changed(suite):
     assert result.ret == 1
 
 
-def test_result_is_told_to_those_who_listen(suite):
+def test_the_result_hook_is_called_with_the_result(suite):
     suite.pytester.makeconftest(
         """
         def pytest_evals_result(result):

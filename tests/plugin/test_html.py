@@ -37,7 +37,7 @@ def test_the_page_has_gates_and_documents(suite, workers):
     assert gate["node"] == "evals/quiz.yaml::quiz::exact_match"
 
 
-def test_the_page_has_what_changed_since_the_baseline(suite):
+def test_the_page_shows_changes_from_the_baseline(suite):
     suite.knows(wrong=[1])
     suite.run("evals", "--evals-save-baseline=main")
     suite.knows(wrong=[2])
@@ -65,13 +65,13 @@ def test_members_of_a_group_have_their_node_ids(suite):
     assert parts["all"]["members"] == ["quiz"]
 
 
-def test_the_ini_file_may_ask_for_it(suite):
+def test_the_ini_file_can_request_the_page(suite):
     suite.pytester.makeini("[pytest]\nevals_html = pages/report.html\n")
     suite.run("evals")
     assert (suite.pytester.path / "pages" / "report.html").exists()
 
 
-def test_a_page_that_cannot_be_written_any_more_is_an_error_that_loses_nothing_else(
+def test_a_failure_to_write_the_page_keeps_other_results(
     suite,
 ):
     suite.replaces_by_a_file("taken")
@@ -90,7 +90,7 @@ def test_a_folder_is_refused_before_anything_runs(suite):
     assert not (suite.pytester.path / ".evals").exists()
 
 
-def test_nothing_is_written_where_nothing_ran(suite):
+def test_no_page_is_written_if_no_document_ran(suite):
     suite.run("evals", "--collect-only", "--evals-html=report.html")
     suite.run("evals", "--evals-plan", "--evals-html=report.html")
     assert not (suite.pytester.path / "report.html").exists()

@@ -32,7 +32,7 @@ def test_values_have_the_types_of_toml(suite, line, outcomes):
 
 @native
 @pytest.mark.parametrize("workers", [(), ("-n2",)])
-def test_tables_and_lists_are_arguments_of_generation(suite, workers):
+def test_gen_kwargs_may_be_tables_and_lists(suite, workers):
     suite.pytester.makepyprojecttoml(
         """
         [tool.pytest]
@@ -62,7 +62,7 @@ def test_tables_and_lists_are_arguments_of_generation(suite, workers):
         ("evals_model = {a = 1}", "evals_model in *: dict {'a': 1}; write one value"),
     ],
 )
-def test_a_type_that_means_nothing_is_refused(suite, line, told):
+def test_an_invalid_type_is_refused(suite, line, told):
     suite.pytester.makefile(".toml", pytest=f"[pytest]\n{line}\n")
     result = suite.run("evals", model=None if "model" in line else "scripted:break")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -70,7 +70,7 @@ def test_a_type_that_means_nothing_is_refused(suite, line, told):
 
 
 @native
-def test_a_number_of_the_file_is_refused_with_its_place_and_taken_back(suite):
+def test_an_invalid_number_is_refused_with_its_location_and_can_be_overridden(suite):
     suite.pytester.makefile(".toml", pytest="[pytest]\nevals_limit = 2\n")
     result = suite.run("evals", "--evals-sample=3")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -80,7 +80,7 @@ def test_a_number_of_the_file_is_refused_with_its_place_and_taken_back(suite):
     assert changed.parseoutcomes() == {"passed": 4}
 
 
-def test_the_older_table_takes_numbers_truths_and_lists_too(suite):
+def test_the_ini_options_table_accepts_numbers_booleans_and_lists(suite):
     suite.knows(wrong=[1])
     (suite.pytester.path / "tox.ini").unlink()
     suite.pytester.makepyprojecttoml(

@@ -88,7 +88,7 @@ def test_evaluate_has_the_same_error(suite, bad):
     assert task.records[3].error.startswith("Odd 'odd': answer() gave ")
 
 
-def test_what_was_refused_is_not_stored_and_sent_again(suite):
+def test_invalid_responses_are_not_stored(suite):
     bad = ("Response(text='a3', n_tokens=True)", "None")
     known = "fingerprint = {'version': 1}"
     suite.pytester.makeconftest(source(bad, fingerprint=known) + WAYS["fixture"])
@@ -132,7 +132,7 @@ def test_an_invalid_response_in_an_older_store_is_sent_again(suite):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_name_that_is_not_text_is_one_error(suite, way):
+def test_a_model_name_that_is_not_a_string_is_one_error(suite, way):
     suite.pytester.makeconftest(source(name="7") + WAYS[way])
     result = suite.run("evals", model="odd:" if way == "hook" else None)
     result.assert_outcomes(errors=1, skipped=9)

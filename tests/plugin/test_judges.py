@@ -75,7 +75,7 @@ RUN = ("evals/sums.quiz", "--evals-judge=scripted:judge.json")
 
 
 @pytest.mark.parametrize("arguments", [[], ["-n2"]])
-def test_a_judge_is_asked_about_answers_and_kept_apart_from_the_model(
+def test_a_judge_rates_answers_and_is_reported_separately_from_the_model(
     judged, arguments
 ):
     (judged.pytester.path / "model.json").write_text(
@@ -94,7 +94,7 @@ def test_a_judge_is_asked_about_answers_and_kept_apart_from_the_model(
     assert exchange["arguments"]["arg_0"] == "1 or 1?"
 
 
-def test_a_judge_that_fails_leaves_its_document_without_score(judged):
+def test_a_document_whose_judge_fails_has_no_score(judged):
     result = judged.run(*RUN, model="scripted:model.json")
     # The model knows no answer to d; the judge is never asked about it.
     assert result.parseoutcomes() == {"passed": 2, "errors": 1, "wrong": 1}
@@ -144,14 +144,14 @@ def test_without_a_judge_the_run_is_refused_before_any_model_is_opened(judged):
     assert "--evals-judge=" in said
 
 
-def test_a_judge_with_a_mistake_is_refused(judged):
+def test_an_invalid_judge_spec_is_refused(judged):
     judge = "--evals-judge=scriptd:first"
     result = judged.run("evals/sums.quiz", judge, model="scripted:model.json")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "did you mean 'scripted'?" in result.stderr.str()
 
 
-def test_a_task_may_name_its_judge_and_ask_no_model(judged):
+def test_a_task_may_name_its_judge_and_need_no_model(judged):
     changed = TASKS.replace("ASKS = True", "ASKS = False")
     judged.pytester.makeconftest(
         changed.replace('GRADER = ""', 'GRADER = "scripted:judge.json"')

@@ -88,7 +88,7 @@ def test_a_rule_that_can_never_fail_or_pass_is_a_warning(project, threshold):
     )
 
 
-def test_folders_are_collected_without_what_run_files_run(project):
+def test_folders_are_collected_without_entities_of_run_files(project):
     run = project.runpytest_inprocess("evals", "--collect-only", "-q")
     assert run.ret == 0
     ids = [line for line in run.stdout.lines if "::" in line and "[" in line]
@@ -96,7 +96,7 @@ def test_folders_are_collected_without_what_run_files_run(project):
     assert not any("mcqa_bleu_all_params" in line for line in ids)
 
 
-def test_a_model_that_a_file_describes_answers_where_no_other_is_named(project):
+def test_the_model_of_a_run_file_is_used_without_a_model_option(project):
     """It answers with the sample's target; its file is written in Python."""
     target = '{"sample_id": "a", "question": "One?", "target": "1"}\n'
     write(
@@ -190,7 +190,7 @@ def compute_scores(sample):
     assert "words-task[01]" in marked.stdout.str()
 
 
-def test_a_snippet_that_misbehaves_is_an_error_of_its_document(words):
+def test_a_failing_snippet_is_an_error_of_its_document(words):
     """Whatever it does, the others go on; what it prints is shown with its error."""
     pytester = words(
         """
@@ -243,7 +243,7 @@ def compute_scores(sample):
     assert metrics(pytester, "words-task") == {"share": 0.5}
 
 
-def test_values_of_parameters_come_from_the_command_line(pytester):
+def test_parameters_are_set_on_the_command_line(pytester):
     pytester.makeini("[pytest]\nevals_latticeflow_config = word=abc\n")
     shutil.copy(PROJECT / "tasks" / "system_check.yaml", pytester.path)
     pytester.runpytest_inprocess("system_check.yaml", "-p", "no:cacheprovider")
@@ -316,7 +316,7 @@ def test_a_judge_rates_answers(pytester):
     assert metrics(pytester, "hp")["accuracy"] == 0.5
 
 
-def test_each_file_that_is_wrong_is_one_error_of_the_collection(pytester):
+def test_each_invalid_file_is_one_collection_error(pytester):
     """``tests/task_files/latticeflow``; what is wrong with one stands in the file."""
     # Into the working directory: a path that is not there would be looked for on the
     # Hub, again and again.
@@ -440,17 +440,17 @@ def test_a_threshold_that_no_grade_can_meet_is_refused(graded, op, limit):
     done.stderr.fnmatch_lines([f"*score is between 0 and 1, so {op} {limit} never*"])
 
 
-def test_a_gate_of_ones_own_on_the_scale_of_a_judge_is_refused(graded, pytester):
+def test_a_custom_gate_on_the_scale_of_a_judge_is_refused(graded, pytester):
     (pytester.path / "gates.yaml").write_text("gates:\n  - graded/score >= 6.5\n")
     done = graded("score", ">=", "0.5")
     assert done.ret == pytest.ExitCode.USAGE_ERROR
     done.stderr.fnmatch_lines(
-        ["ERROR: gates.yaml:2: score lies *never holds; *did you mean >= 0.65[?]"]
+        ["ERROR: gates.yaml:2: score is between*never holds; *did you mean >= 0.65[?]"]
     )
 
 
 @pytest.mark.parametrize(("op", "ret"), [(">=", 0), (">", 1)])
-def test_a_threshold_from_0_to_1_holds_for_the_share(graded, pytester, op, ret):
+def test_a_threshold_from_0_to_1_applies_to_the_fraction(graded, pytester, op, ret):
     assert graded("score", op, "0.7").ret == ret
     assert metrics(pytester, "graded") == {"score": 0.7}
 

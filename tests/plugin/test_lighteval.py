@@ -74,7 +74,7 @@ def test_a_folder_is_collected_with_its_gates_and_families(evals, workers):
     run.stdout.fnmatch_lines(["*FAILED evals/parity_eval.py::parity::*"])
 
 
-def test_only_named_and_matching_modules_are_looked_at(evals):
+def test_only_named_and_matching_modules_are_read(evals):
     (evals.path / "evals" / "my_tasks.py").write_text(f"assert 0\n{MODULE}{TABLE}")
     (evals.path / "evals" / "test_table.py").write_text(
         "TASKS_TABLE = []\ndef test_it(): pass\n"
@@ -103,7 +103,7 @@ def test_only_named_and_matching_modules_are_looked_at(evals):
         (["evals", "-m", "parity", "--evals-sample=1"], 2),
     ],
 )
-def test_tasks_and_documents_are_chosen(evals, arguments, passed):
+def test_tasks_and_documents_are_selected(evals, arguments, passed):
     (evals.path / "wanted.txt").write_text("other|0  # all of them\n# parity\n")
     (evals.path / "evals" / "gates.yaml").unlink()
     run = evals.runpytest_inprocess(*arguments, "--collect-only", "-q")
@@ -111,7 +111,7 @@ def test_tasks_and_documents_are_chosen(evals, arguments, passed):
     assert len(lines) == passed, run.stdout.str()
 
 
-def test_names_and_numbers_that_mean_nothing_are_refused(evals):
+def test_invalid_names_and_numbers_are_refused(evals):
     run = evals.runpytest_inprocess("evals", "--evals-tasks=othr|2", *RUN)
     assert run.ret == pytest.ExitCode.USAGE_ERROR
     run.stderr.fnmatch_lines(
@@ -122,7 +122,7 @@ def test_names_and_numbers_that_mean_nothing_are_refused(evals):
     run.stderr.fnmatch_lines(["*must be an integer, not 'two'*"])
 
 
-def test_task_files_of_other_dialects_take_shots_from_the_same_option(suite):
+def test_num_fewshot_applies_to_task_files_of_other_dialects(suite):
     suite.task("sums", training_split="test", metric_list=[{"metric": "exact_match"}])
     run = suite.run("evals", "--evals-tasks=sums|2", "--evals-write-out=1", model="")
     text = run.stdout.str()
@@ -164,7 +164,7 @@ NAMES, METRICS = ["judged"], [fits, Metrics.exact_match]
 
 
 @pytest.mark.parametrize("workers", [[], ["-n2"]])
-def test_judges_of_a_module_are_asked_for_the_session(evals, workers):
+def test_judges_of_a_module_use_the_sessions_judge(evals, workers):
     (evals.path / "evals" / "judged.py").write_text(JUDGED + TABLE)
     (evals.path / "evals" / "gates.yaml").unlink()
     replies = {"even for even?": "yes", "odd for odd?": "yes", "even for odd?": "hm"}
@@ -230,7 +230,7 @@ def eval_judge():
 """
 
 
-def test_a_talk_goes_on_before_it_is_judged(evals):
+def test_a_dialogue_continues_before_it_is_judged(evals):
     (evals.path / "evals" / "talk.py").write_text(TALK + TABLE)
     (evals.path / "evals" / "gates.yaml").unlink()
     evals.makeconftest(MODELS)
@@ -241,7 +241,7 @@ def test_a_talk_goes_on_before_it_is_judged(evals):
     assert found["judge_score_turn_2,none"] == 9
 
 
-def test_a_judge_is_wanted_before_anything_is_asked(evals):
+def test_a_missing_judge_is_refused_before_the_first_request(evals):
     (evals.path / "evals" / "judged.py").write_text(JUDGED + TABLE)
     (evals.path / "evals" / "gates.yaml").unlink()
     run = evals.runpytest_inprocess("evals/judged.py", *RUN)
@@ -251,7 +251,7 @@ def test_a_judge_is_wanted_before_anything_is_asked(evals):
     run.stdout.fnmatch_lines(["1 checked: 1 ok*"])
 
 
-def test_task_files_of_other_dialects_ask_judges_too(suite):
+def test_task_files_of_other_dialects_use_judges(suite):
     suite.task("quiz", metric_list=[{"metric": "lighteval:simpleqa_judge"}])
     (suite.pytester.path / "judge.py").write_text("")
     suite.pytester.makeconftest(
@@ -345,7 +345,7 @@ def test_a_task_called_all_keeps_its_name(evals):
         ('[["<think>", "</think>"]]', 0.75),
     ],
 )
-def test_reasoning_is_removed_as_the_option_says(evals, tags, value):
+def test_the_reasoning_tags_option_removes_reasoning(evals, tags, value):
     (evals.path / "evals" / "gates.yaml").unlink()
     said = enumerate(["even", "odd", "even", "even"])
     answers = {f"{n}?": f"<think>odd</think>{word}" for n, word in said}
@@ -355,7 +355,7 @@ def test_reasoning_is_removed_as_the_option_says(evals, tags, value):
 
 
 @pytest.mark.parametrize("tags", ["<think>", "[('<a>',)]", "[('', '')]", "3", "[3]"])
-def test_reasoning_tags_that_are_no_pairs_are_refused(evals, tags):
+def test_reasoning_tags_that_are_not_pairs_are_refused(evals, tags):
     run = evals.runpytest_inprocess("evals", *RUN, f"--evals-reasoning-tags={tags}")
     assert run.ret == pytest.ExitCode.USAGE_ERROR
     what = "off, or pairs such as [('<think>', '</think>')], are expected"
@@ -368,7 +368,7 @@ def averaged(pytester, many=False, long=False):
     (pytester.path / "evals" / "gates.yaml").unlink()
 
 
-def test_documents_are_right_or_wrong_whatever_function_averages_their_scores(evals):
+def test_correct_and_wrong_do_not_depend_on_the_aggregation(evals):
     averaged(evals)
     run = evals.runpytest_inprocess("evals", *RUN, "-v")
     # 3 of 4, Clopper-Pearson: the 5% quantile of Beta(3, 2), and 0.95 ** (1 / 4).
@@ -379,7 +379,7 @@ def test_documents_are_right_or_wrong_whatever_function_averages_their_scores(ev
     assert results(evals)["quiz"]["share_stderr,none"] == 0.25
 
 
-def test_a_number_that_is_no_mean_still_tells_right_from_wrong(evals):
+def test_a_metric_that_is_not_a_mean_has_correct_and_wrong_documents(evals):
     averaged(evals, many=True)
     run = evals.runpytest_inprocess("evals", *RUN)
     assert run.parseoutcomes() == {"passed": 3, "wrong": 1}
@@ -387,7 +387,7 @@ def test_a_number_that_is_no_mean_still_tells_right_from_wrong(evals):
     assert found["percent,none"] == 75 and found["percent_stderr,none"] > 0
 
 
-def test_the_report_says_why_no_document_is_right_or_wrong(evals):
+def test_the_report_explains_why_no_document_is_correct_or_wrong(evals):
     averaged(evals, long=True)
     run = evals.runpytest_inprocess("evals", *RUN)
     assert run.parseoutcomes() == {"passed": 4}

@@ -52,7 +52,7 @@ def lines(suite, name):
 
 
 @WORKERS
-def test_a_hook_that_declines_leaves_stored_responses_to_their_kind(
+def test_stored_responses_are_used_if_the_model_hook_declines(
     suite, server, workers, monkeypatch
 ):
     spec, prompts = server
@@ -68,7 +68,7 @@ def test_a_hook_that_declines_leaves_stored_responses_to_their_kind(
 
 
 @WORKERS
-def test_a_hook_that_declines_leaves_checks_to_their_kind(
+def test_compatibility_is_checked_if_the_model_hook_declines(
     suite, server, workers, monkeypatch
 ):
     spec, prompts = server
@@ -86,7 +86,7 @@ def test_a_hook_that_declines_leaves_checks_to_their_kind(
     assert prompts == []
 
 
-def test_what_a_hook_declines_is_forecast_from_the_store(suite, server):
+def test_the_plan_uses_the_store_if_the_model_hook_declines(suite, server):
     spec, _ = server
     suite.pytester.makeconftest(DECLINES)
     suite.run("evals", "--evals-limit=4", model=spec)
@@ -95,7 +95,7 @@ def test_what_a_hook_declines_is_forecast_from_the_store(suite, server):
 
 
 @WORKERS
-def test_a_hook_may_open_specs_of_kinds_that_exist(suite, server, workers):
+def test_a_model_hook_may_open_specs_of_built_in_kinds(suite, server, workers):
     spec, prompts = server
     suite.run("evals", model=spec)
     assert len(prompts) == 10
@@ -110,7 +110,7 @@ def test_a_hook_may_open_specs_of_kinds_that_exist(suite, server, workers):
 
 
 @WORKERS
-def test_a_spec_that_its_kind_refuses_is_the_hooks_if_it_opens_it(suite, workers):
+def test_a_model_hook_may_open_specs_that_the_built_in_kind_refuses(suite, workers):
     suite.pytester.makeconftest(TAKES.format(members="", prefix="hf:mine"))
     result = suite.run("evals", *workers, model="hf:mine,strange=1")
     assert result.parseoutcomes() == {"passed": 10}
@@ -131,7 +131,7 @@ def test_a_hooks_model_is_stored_by_its_own_fingerprint(suite):
     assert lines(suite, "closed.txt") == ["closed"] * 2
 
 
-def test_a_hooks_decision_is_about_one_spec(suite, server):
+def test_a_model_hook_decides_for_each_spec(suite, server):
     """The tested model is stored though the hook opens the reference model."""
     spec, prompts = server
     gate = {"metric": "exact_match", "baseline": "scripted:mine", "max_drop": 0.95}
@@ -140,7 +140,7 @@ def test_a_hooks_decision_is_about_one_spec(suite, server):
     suite.run("evals", model=spec)
     result = suite.run("evals", model=spec)
     assert len(prompts) == 10
-    result.stdout.fnmatch_lines(["*passed: 0.100 vs scripted:mine 1.000: *"])
+    result.stdout.fnmatch_lines(["quiz *0.100* vs scripted:mine *passed"])
 
 
 def test_an_error_of_a_hook_is_an_error_of_the_first_document(suite):
@@ -156,7 +156,7 @@ def test_an_error_of_a_hook_is_an_error_of_the_first_document(suite):
     result.stdout.fnmatch_lines(["*RuntimeError: no room*"])
 
 
-def test_what_a_hook_returns_must_be_a_model(suite):
+def test_a_model_hook_must_return_a_model(suite):
     suite.pytester.makeconftest(
         "def pytest_evals_open_model(spec, config): return ['no model']"
     )
@@ -199,7 +199,7 @@ def test_a_hook_wrapper_gets_the_model_of_the_kind(suite):
     assert {s["resps"][0][0] for s in suite.samples()} == {f"A{i}" for i in range(10)}
 
 
-def test_a_plugin_of_a_script_that_declines_leaves_stored_responses(
+def test_stored_responses_are_used_if_a_scripts_plugin_declines(
     suite, server, monkeypatch
 ):
     monkeypatch.chdir(suite.pytester.path)
@@ -210,7 +210,7 @@ def test_a_plugin_of_a_script_that_declines_leaves_stored_responses(
     assert (len(prompts), result.reuse.n_reused) == (10, 10)
 
 
-def test_a_subclass_and_any_other_object_are_models_alike(suite, monkeypatch):
+def test_subclasses_and_other_objects_are_accepted_as_models(suite, monkeypatch):
     monkeypatch.chdir(suite.pytester.path)
 
     class Base(Model):
@@ -242,7 +242,7 @@ def test_a_judge_without_a_name_is_refused():
         evaluate("evals", "scripted:first", judge=judge)
 
 
-def test_a_subclass_without_answer_cannot_be_made():
+def test_a_subclass_without_answer_cannot_be_instantiated():
     class Half(Model):
         name = "half"
 

@@ -102,7 +102,7 @@ def evil(suite):
 
 
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
-def test_no_output_of_a_run_is_turned_or_commanded(evil, workers, monkeypatch):
+def test_no_output_of_a_run_contains_control_characters(evil, workers, monkeypatch):
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(evil.pytester.path / "step.md"))
     result = evil.pytester.runpytest_subprocess(
@@ -138,7 +138,7 @@ def test_no_output_of_a_run_is_turned_or_commanded(evil, workers, monkeypatch):
         ["--evals-strict", "--evals-max-errors=100%"],
     ],
 )
-def test_no_other_mode_is_turned_or_commanded(evil, mode):
+def test_no_output_of_other_modes_contains_control_characters(evil, mode):
     said = evil.pytester.runpytest("evals", *mode).stdout.str()
     assert evil_lines(said) == []
     assert "quiz" in said
@@ -160,7 +160,7 @@ def test_no_other_mode_is_turned_or_commanded(evil, mode):
         {"dataset_path": EVIL},
     ],
 )
-def test_no_message_about_a_file_is_turned_or_commanded(suite, wrong, monkeypatch):
+def test_no_message_about_a_file_contains_control_characters(suite, wrong, monkeypatch):
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     suite.task("quiz", **wrong)
     result = suite.run("evals", "-x")
@@ -168,13 +168,13 @@ def test_no_message_about_a_file_is_turned_or_commanded(suite, wrong, monkeypatc
     assert result.ret != 0
 
 
-def test_no_message_about_an_option_is_turned_or_commanded(suite):
+def test_no_message_about_an_option_contains_control_characters(suite):
     for option in ("tasks", "limit", "gate", "metadata", "compare", "judge", "sample"):
         result = suite.run("evals", f"--evals-{option}={EVIL}")
         assert evil_lines(result.stdout.str() + "\n" + result.stderr.str()) == []
 
 
-def test_ids_that_become_equal_give_way_to_the_rows_numbers(suite):
+def test_ids_that_become_equal_are_replaced_by_row_numbers(suite):
     path = suite.task("quiz")
     rows = [
         {"id": one, "question": "quiz 0?", "answer": "a0"}
@@ -229,7 +229,9 @@ def pytest_evals_load_tasks(path, config):
         ("a##", "b", "a task cannot be called 'a##'"),
     ],
 )
-def test_tasks_of_other_plugins_cannot_have_such_names(pytester, name, id_, what):
+def test_tasks_of_other_plugins_cannot_have_control_characters_in_names(
+    pytester, name, id_, what
+):
     pytester.makeini("[pytest]\n")
     pytester.makeconftest(HOOK.format(name=name, id=id_))
     (pytester.path / "suite.mine").write_text(yaml.safe_dump({"task": "x"}))

@@ -35,7 +35,7 @@ def mixed(suite):
         ("missing, wrong", "14789"),
     ],
 )
-def test_only_those_documents_run(mixed, words, wanted):
+def test_only_documents_with_the_status_run(mixed, words, wanted):
     result = select(mixed, words, "--collect-only", "-q")
     ids = [line for line in result.stdout.lines if "::" in line]
     assert ids == [f"evals/quiz.yaml::quiz[q{n}]" for n in wanted]
@@ -53,7 +53,7 @@ def test_gates_over_a_selection_are_skipped(suite):
     assert outcomes == {"wrong": 1, "skipped": 1, "deselected": 9}
 
 
-def test_nothing_to_select_is_nothing_to_run(suite):
+def test_an_empty_selection_runs_no_documents(suite):
     suite.task("quiz", gates=["exact_match >= 0.5"])
     suite.run("evals")
     result = select(suite, "wrong")
@@ -61,20 +61,20 @@ def test_nothing_to_select_is_nothing_to_run(suite):
     result.stdout.fnmatch_lines(["evals: 0 of 10 documents: wrong in *"])
 
 
-def test_without_an_earlier_run_everything_is_missing(suite):
+def test_without_an_earlier_run_all_documents_are_missing(suite):
     assert select(suite, "missing").parseoutcomes() == {"passed": 10}
     other = select(suite, "wrong", model="scripted:first")
     assert other.ret == pytest.ExitCode.NO_TESTS_COLLECTED
     other.stdout.fnmatch_lines(["*there is no earlier run of this model"])
 
 
-def test_the_last_run_of_another_model_does_not_count(mixed):
+def test_runs_of_other_models_are_ignored(mixed):
     mixed.run("evals", model="scripted:first")
     result = select(mixed, "wrong", "--collect-only", "-q")
     result.stdout.fnmatch_lines(["evals: 2 of 10 documents: wrong in *"])
 
 
-def test_a_torn_line_is_owed_work(suite):
+def test_a_document_with_a_truncated_line_is_missing(suite):
     suite.run("evals")
     path = newest(suite) / "samples_quiz.jsonl"
     raw = path.read_bytes()
@@ -83,7 +83,7 @@ def test_a_torn_line_is_owed_work(suite):
     assert result.parseoutcomes() == {"passed": 1, "deselected": 9}
 
 
-def test_a_task_that_has_changed_is_said(mixed):
+def test_a_changed_task_is_reported(mixed):
     mixed.task("quiz", doc_to_text="Q: {{question}}")
     result = select(mixed, "wrong", "--collect-only", "-q")
     result.stdout.fnmatch_lines(
@@ -91,7 +91,7 @@ def test_a_task_that_has_changed_is_said(mixed):
     )
 
 
-def test_documents_are_known_by_their_ids_wherever_they_stand_now(mixed):
+def test_documents_are_selected_by_id_not_by_position(mixed):
     """A prompt may change between the runs, that is what they are for; and a file of
     data may have new lines."""
     path = mixed.evals / "quiz.jsonl"
@@ -106,7 +106,7 @@ def test_documents_are_known_by_their_ids_wherever_they_stand_now(mixed):
 
 
 @pytest.mark.slow
-def test_a_worker_that_replaces_a_crashed_one_selects_as_the_others_did(suite):
+def test_a_replacement_worker_selects_the_same_documents(suite):
     """The newest run is this one by then: its first task has ended."""
     suite.task("zoo")
     suite.pytester.makeconftest(
@@ -137,7 +137,7 @@ def test_a_worker_that_replaces_a_crashed_one_selects_as_the_others_did(suite):
     assert result.parseoutcomes() == {"wrong": 20}
 
 
-def test_a_word_that_means_nothing_is_refused(suite):
+def test_an_unknown_status_is_refused(suite):
     result = select(suite, "wrng")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
@@ -145,7 +145,7 @@ def test_a_word_that_means_nothing_is_refused(suite):
     )
 
 
-def test_workers_select_alike(mixed):
+def test_all_workers_select_the_same_documents(mixed):
     result = mixed.run("evals", "--evals-only=wrong", "-n2")
     assert result.parseoutcomes() == {"wrong": 2}
 
@@ -178,7 +178,7 @@ def pytest_runtest_logreport(report):
 """
 
 
-def test_tasks_that_have_ended_are_on_the_disk_when_a_run_is_killed(suite):
+def test_completed_tasks_are_on_disk_if_the_run_is_killed(suite):
     (suite.evals / "quiz.yaml").unlink()
     suite.task("first")
     suite.task("second")

@@ -36,13 +36,13 @@ def site(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path:
     return info.parent
 
 
-def test_installed_first_it_is_a_usage_error(pytester, site):
+def test_the_other_distribution_installed_first_is_a_usage_error(pytester, site):
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert [line for line in result.errlines if line] == MESSAGE
 
 
-def test_installed_last_it_is_the_same_usage_error(pytester, site):
+def test_the_other_distribution_installed_last_is_a_usage_error(pytester, site):
     """Its ``__init__.py`` has replaced ours, and our folder ``plugin`` hides its module
     of that name."""
     plugin = site / "pytest_evals" / "plugin"

@@ -48,7 +48,7 @@ def eval_model():
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
-def test_documents_are_tried_again_and_count_once(suite, workers):
+def test_rerun_documents_count_once(suite, workers):
     suite.task("quiz", gates=["exact_match >= 1"])
     suite.pytester.makeconftest(AGAIN)
     result = suite.run("evals", "-n", workers, model=None)

@@ -26,9 +26,7 @@ def gates(suite):
 
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["plain", "n2"])
-def test_thresholds_of_a_release_are_on_the_population_unless_they_say_over(
-    suite, workers
-):
+def test_release_thresholds_default_to_over_population(suite, workers):
     release(suite)
     suite.task("quiz", gates=[*POPULATION, *OWN])
     suite.knows(wrong=[1])
@@ -50,14 +48,14 @@ def test_thresholds_of_a_release_are_on_the_population_unless_they_say_over(
     }
 
 
-def test_the_default_profile_changes_nothing_and_prints_nothing(suite):
+def test_the_default_profile_has_no_effect(suite):
     suite.task("quiz", gates=POPULATION[:1])
     result = suite.run("evals", "--evals-profile=default")
     result.stdout.no_fnmatch_line("evals: profile*")
     assert gates(suite)["exact_match"]["over"] == "run"
 
 
-def test_an_inconclusive_gate_fails_a_release_unless_it_says_otherwise(suite):
+def test_release_gates_fail_if_inconclusive_by_default(suite):
     """7 of 10: the exact 95% limits are 0.393 and 0.913, so 0.7 is between them."""
     suite.task("quiz", gates=["exact_match >= 0.7"])
     suite.knows(wrong=[1, 2, 3])
@@ -69,7 +67,7 @@ def test_an_inconclusive_gate_fails_a_release_unless_it_says_otherwise(suite):
     assert suite.run("evals", "--evals-profile=release").ret == 0
 
 
-def test_a_claim_in_python_is_held_to_the_release_too(suite):
+def test_assert_gate_uses_the_release_profile(suite):
     suite.pytester.makepyfile(
         """
         from pytest_evals import assert_gate
@@ -114,7 +112,7 @@ def test_the_profile_of_an_ini_file_refuses_a_limit_there(suite):
     result.stderr.fnmatch_lines(["  --evals-limit is set by evals_limit in *"])
 
 
-def test_an_unknown_profile_is_refused_with_the_nearest(suite):
+def test_an_unknown_profile_is_refused_with_the_closest_name(suite):
     result = suite.run("evals", "--evals-profile=relase")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
@@ -122,7 +120,7 @@ def test_an_unknown_profile_is_refused_with_the_nearest(suite):
     )
 
 
-def test_a_profile_in_pytest_toml_counts(suite):
+def test_a_profile_can_be_set_in_pytest_toml(suite):
     (suite.pytester.path / "tox.ini").unlink()
     (suite.pytester.path / "pytest.toml").write_text(
         '[pytest]\nevals_profile = "release"\n'

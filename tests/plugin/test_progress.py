@@ -53,7 +53,7 @@ def test_a_log_has_a_line_for_each_tenth_of_the_documents(suite, monkeypatch):
     assert shown == [f"{n}0 %" for n in range(1, 11)]
 
 
-def test_canned_answers_have_no_tokens_per_second(suite, monkeypatch):
+def test_scripted_models_show_no_tokens_per_second(suite, monkeypatch):
     monkeypatch.setattr("pytest_evals.plugin.models.progress.HEARTBEAT_S", 0.0)
     result = suite.run("evals")
     result.stdout.no_fnmatch_line("*tokens/s*")

@@ -17,7 +17,7 @@ def mixed(suite):
     return suite
 
 
-def test_stepwise_comes_to_the_gates_and_judges_them_over_all_documents(mixed):
+def test_stepwise_judges_gates_over_all_documents(mixed):
     first = mixed.run("evals", "--sw")
     assert first.parseoutcomes() == {"passed": 9, "wrong": 1, "failed": 1}
     mixed.pytester.path.joinpath("bad").unlink()
@@ -28,7 +28,7 @@ def test_stepwise_comes_to_the_gates_and_judges_them_over_all_documents(mixed):
     assert (third.ret, third.parseoutcomes()["passed"]) == (0, 11)
 
 
-def test_a_run_without_documents_and_gates_says_and_writes_nothing(mixed):
+def test_a_run_without_documents_prints_and_writes_nothing(mixed):
     for arguments in (("-m", "not evals"), ("-k", "no_such_name"), ("--setup-plan",)):
         result = mixed.run("evals", *arguments)
         result.stdout.no_fnmatch_line("*= evals =*")
@@ -38,7 +38,7 @@ def test_a_run_without_documents_and_gates_says_and_writes_nothing(mixed):
     assert mixed.pytester.path.joinpath("results.json").exists()
 
 
-def test_the_line_after_collection_counts_what_is_selected(mixed):
+def test_the_collection_line_counts_selected_items(mixed):
     result = mixed.run("evals", "-k", "q1 or q2", "--collect-only")
     result.stdout.fnmatch_lines(["evals: 1 task, 2 documents, 0 gates *"])
 
@@ -49,7 +49,7 @@ def test_fixtures_per_test_shows_those_of_tests(mixed):
     result.stdout.no_fnmatch_line("*INTERNALERROR*")
 
 
-def test_a_failure_is_its_first_line_and_its_place_where_a_line_is_wanted(mixed):
+def test_tb_line_shows_the_first_line_and_location_of_a_failure(mixed):
     result = mixed.run("evals/quiz.yaml", "--tb=line", "--evals-strict")
     document = ["the answer is wrong", "*/evals/quiz.yaml:1: the answer is wrong"]
     gate = "exact_match 0.900 is not >= 0.95 (9 of 10)*"
@@ -72,9 +72,7 @@ WORKERS = pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["plain", "n2"]
 
 
 @WORKERS
-def test_the_short_summary_lists_wrong_documents_beside_those_that_passed(
-    mixed, workers
-):
+def test_the_short_summary_lists_wrong_documents_with_passed_ones(mixed, workers):
     for option in ("-rA", "-rp", "-qrp"):
         result = mixed.run("evals/quiz.yaml", option, *workers)
         lines = result.outlines
@@ -92,7 +90,7 @@ def _is_title(line):
     return "short test summary info" in line
 
 
-def test_the_short_summary_has_its_title_where_only_ours_are_listed(suite, monkeypatch):
+def test_the_short_summary_has_a_title_if_it_lists_documents_only(suite, monkeypatch):
     suite.knows(wrong=range(10))
     monkeypatch.chdir(suite.evals)
     result = suite.run("quiz.yaml", "-rp", model="scripted:../answers.jsonl")
@@ -106,7 +104,7 @@ def test_the_short_summary_has_its_title_where_only_ours_are_listed(suite, monke
 
 
 @WORKERS
-def test_the_short_summary_lists_open_gates(suite, workers):
+def test_the_short_summary_lists_inconclusive_gates(suite, workers):
     over = {"metric": "exact_match", "over": "population"}
     suite.task("quiz", gates=[{**over, "min": 0.7}])
     suite.knows(wrong=[1, 2])
@@ -116,7 +114,7 @@ def test_the_short_summary_lists_open_gates(suite, workers):
 
 @WORKERS
 @pytest.mark.parametrize("folder", [".", "evals"])
-def test_a_document_that_is_named_is_shown_with_v(mixed, monkeypatch, folder, workers):
+def test_v_shows_a_named_document(mixed, monkeypatch, folder, workers):
     """It is how the message of a failing gate says to run a document again."""
     mixed.knows(wrong=[2])
     text = (mixed.pytester.path / "answers.jsonl").read_text()
@@ -138,7 +136,7 @@ def test_a_document_that_is_named_is_shown_with_v(mixed, monkeypatch, folder, wo
 
 
 @WORKERS
-def test_all_wrong_documents_are_shown_with_vv(mixed, workers):
+def test_vv_shows_all_wrong_documents(mixed, workers):
     mixed.knows(wrong=[2, 5])
     result = mixed.run("evals/quiz.yaml", "-vv", "--tb=no", *workers)
     prompts = [line for line in result.outlines if line.startswith("  prompt ")]
@@ -164,7 +162,7 @@ def test_lf_counts_no_document_as_deselected_that_runs_with_its_gate(mixed):
 
 
 @WORKERS
-def test_lf_judges_a_gate_over_all_documents_where_a_document_failed_too(
+def test_lf_judges_a_failed_gate_over_all_documents_if_a_document_failed_too(
     mixed, workers
 ):
     mixed.knows(wrong=[2], errors=[4])

@@ -16,7 +16,7 @@ import pytest
         (["--evals-ray=auto", "-n2", "evals"], "*has replicas instead of workers: -n0"),
     ],
 )
-def test_mistakes_are_usage_errors(suite, arguments, message):
+def test_invalid_ray_options_are_usage_errors(suite, arguments, message):
     result = suite.run(*arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([message])

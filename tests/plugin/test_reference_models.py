@@ -78,7 +78,7 @@ def test_a_model_as_baseline_runs_on_the_same_documents(both, workers):
     assert len([*both.pytester.path.glob(".evals/runs/*")]) == 1
 
 
-def test_it_answers_in_one_batch_and_is_closed_before_the_tested_model_opens(both):
+def test_the_reference_model_is_closed_before_the_tested_model_opens(both):
     both.task("other", gates=[GATE])
     both.pytester.makeconftest(COUNTING)
     both.run("evals")
@@ -90,7 +90,7 @@ def test_it_answers_in_one_batch_and_is_closed_before_the_tested_model_opens(bot
     ]
 
 
-def test_the_second_time_its_answers_come_from_the_store(suite, tiny_model_path):
+def test_responses_of_the_reference_model_are_stored(suite, tiny_model_path):
     """With --evals-cache=only, a model that is needed would be an error."""
     tiny = f"hf:{tiny_model_path},device=cpu"
     gate = {**GATE, "baseline": f"{tiny},dtype=bfloat16", "id": "same"}
@@ -128,7 +128,7 @@ def test_documents_without_a_score_make_the_gate_invalid(both):
         ("hf:gpt2,dtyp=float32", "*dtyp*"),
     ],
 )
-def test_one_that_cannot_be_opened_is_a_usage_error_before_anything_is_sent(
+def test_an_invalid_reference_model_is_a_usage_error_before_the_first_request(
     both, baseline, why, workers
 ):
     path = both.task("quiz", gates=[{**GATE, "baseline": baseline, "id": "reference"}])
@@ -140,20 +140,20 @@ def test_one_that_cannot_be_opened_is_a_usage_error_before_anything_is_sent(
     assert not (both.pytester.path / ".evals").exists()
 
 
-def test_the_plan_counts_its_requests(both):
+def test_the_plan_counts_requests_of_the_reference_model(both):
     result = both.run("evals", "--evals-plan")
     result.stdout.fnmatch_lines(
         ["quiz  *10  *10 *", "quiz (scripted:reference.jsonl)  *10  *10 *"]
     )
 
 
-def test_it_does_not_run_for_a_gate_that_is_skipped(both):
+def test_the_reference_model_does_not_run_for_a_skipped_gate(both):
     result = both.run("evals", "-k", "q1 or q2 or exact_match")
     result.stdout.no_fnmatch_line("reference model:*")
     result.stdout.fnmatch_lines(["gates: 1 skipped"])
 
 
-def test_a_stored_baseline_of_that_name_comes_first(both):
+def test_a_stored_baseline_takes_precedence_over_a_reference_model(both):
     run = both.pytester.path / "scripted:reference.jsonl"
     both.run("evals", "--evals-save-baseline=main")
     (both.pytester.path / ".evals" / "baselines" / "main").rename(run)
@@ -162,7 +162,7 @@ def test_a_stored_baseline_of_that_name_comes_first(both):
     result.stdout.no_fnmatch_line("reference model:*")
 
 
-def test_it_has_the_documents_of_a_group(both):
+def test_the_reference_model_runs_all_documents_of_a_group(both):
     both.task("other")
     both.task("quiz")
     both.group("pair", task=["quiz", "other"], gates=[GATE])
@@ -206,7 +206,7 @@ def test_hooks_of_another_folder_are_refused_with_workers(both):
     result.stderr.fnmatch_lines(["*with -n, hooks in *other/conftest.py do not apply*"])
 
 
-def test_a_script_judges_it_as_pytest_does(both):
+def test_evaluate_runs_reference_models_as_pytest_does(both):
     found = evaluate(both.evals, "scripted:answers.jsonl")
     (verdict,) = found.verdicts
     assert verdict.outcome == "failed"
@@ -235,7 +235,7 @@ def test_each_model_is_run_once_for_all_its_gates(both):
     ]
 
 
-def test_early_stopping_reads_its_tasks_to_the_end(both):
+def test_early_stopping_does_not_stop_tasks_with_a_reference_model(both):
     rows = [{"id": f"r{i}", "question": f"n{i}", "answer": "a"} for i in range(300)]
     both.task("quiz", gates=[GATE])
     text = "".join(json.dumps(row) + "\n" for row in rows)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pytest_evals.core.request import Generate, Loglikelihood, Response
-from pytest_evals.plugin.modes.repeated_runs import Again
+from pytest_evals.plugin.modes.rerun import RerunModel
 
 MODEL = """
 import pytest
@@ -31,7 +31,7 @@ def eval_model():
 """
 
 
-def test_noise_is_measured_recorded_and_used_by_gates(suite):
+def test_the_flip_rate_is_measured_recorded_and_used_by_gates(suite):
     suite.pytester.makeconftest(MODEL)
     gate = {"metric": "exact_match", "min": 0.5, "noise": "auto"}
     suite.task("quiz", gates=[gate, {**gate, "noise": "none", "id": "bare"}])
@@ -94,7 +94,7 @@ def process_results(doc, results):
 """
 
 
-def test_a_mean_of_other_numbers_is_measured_and_its_noise_used_by_gates(suite):
+def test_the_variance_of_a_mean_is_measured_and_used_by_gates(suite):
     """One of ten documents changes by 2 between runs of which two of four are alike:
     mean square 4 * (4 / 6) / 10, whose root is 0.516."""
     suite.pytester.makeconftest(LENGTHS)
@@ -135,7 +135,7 @@ def test_a_mean_of_other_numbers_is_measured_and_its_noise_used_by_gates(suite):
         (["--evals-repeatability=1"], "expected 2 or more runs"),
     ],
 )
-def test_what_cannot_be_repeated_is_a_usage_error(suite, arguments, why):
+def test_repeatability_with_unsupported_options_is_a_usage_error(suite, arguments, why):
     done = suite.run("evals", *arguments)
     assert done.ret == pytest.ExitCode.USAGE_ERROR
     done.stderr.fnmatch_lines([f"*{why}*"])
@@ -175,7 +175,7 @@ def test_part_of_a_run_is_not_repeated(suite):
     done.stdout.fnmatch_lines(["not all documents were run: nothing was repeated"])
 
 
-def test_model_that_is_closed_in_the_end_is_still_open(suite, tiny_model_path):
+def test_the_model_is_open_for_repeated_runs(suite, tiny_model_path):
     pytest.importorskip("transformers")
     suite.task("quiz", generation_kwargs={"max_gen_toks": 2}, gates=["exact_match < 1"])
     spec = f"hf:{tiny_model_path},device=cpu"
@@ -184,7 +184,7 @@ def test_model_that_is_closed_in_the_end_is_still_open(suite, tiny_model_path):
     done.stdout.fnmatch_lines(["quiz: exact_match,none, 2 runs of 10 documents: *"])
 
 
-def test_sampled_copies_are_refused(suite):
+def test_repeated_runs_with_equal_samples_are_refused(suite):
     suite.task("quiz", generation_kwargs={"do_sample": True, "temperature": 0.7})
     suite.task("quiz", generation_kwargs={"do_sample": True, "temperature": 0.7})
     done = suite.run("evals", "--evals-repeatability=3")
@@ -194,7 +194,7 @@ def test_sampled_copies_are_refused(suite):
     )
 
 
-def test_each_run_asks_for_repeats_of_its_own_and_passes_the_store_by():
+def test_each_repeated_run_has_new_repeat_numbers_and_bypasses_the_store():
     seen = []
 
     class Model:
@@ -207,7 +207,7 @@ def test_each_run_asks_for_repeats_of_its_own_and_passes_the_store_by():
 
     greedy, sampled = Generate("a"), Generate("b", temperature=1.0, repeat=2)
     likely = Loglikelihood("c", " d")
-    answers = dict(Again(Model(), 3).answer([sampled, greedy, likely]))
+    answers = dict(RerunModel(Model(), 3).answer([sampled, greedy, likely]))
     assert sorted(answers) == [0, 1, 2]
     assert [answers[i].text for i in range(3)] == ["0", "0", "1"]
     assert seen[:2] == [greedy, likely]

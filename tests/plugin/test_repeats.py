@@ -46,7 +46,7 @@ def dice(suite):
 
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["plain", "n2"])
-def test_each_answer_counts_beside_the_first(dice, workers):
+def test_all_answers_of_a_document_are_scored(dice, workers):
     result = dice.pytester.runpytest("evals", *workers)
     assert result.ret == 0
     (path,) = dice.pytester.path.glob(".evals/runs/*/results.json")
@@ -57,14 +57,14 @@ def test_each_answer_counts_beside_the_first(dice, workers):
     assert found["first"]["value"] == 0.5
 
 
-def test_copies_are_refused(dice):
+def test_equal_answers_to_repeats_are_refused(dice):
     dice.pytester.makeconftest(CONFTEST.format(copies=True))
     result = dice.run("evals", model=None)
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*so they are copies and not independent*"])
 
 
-def test_too_few_answers_are_told_before_the_run(suite):
+def test_too_few_repeats_are_reported_before_the_run(suite):
     gate = {"metric": "exact_match", "min": 0.5, "reducer": "pass@8"}
     suite.task("quiz", repeats=2, gates=[gate])
     result = suite.run("evals")
@@ -99,7 +99,7 @@ TESTS = """
 """
 
 
-def test_claims_in_python_need_no_gate_in_a_file(dice):
+def test_assert_gate_can_use_repeats_without_a_gate_in_a_file(dice):
     """Clusters, single answers and baselines are there though no gate of the suite has
     asked for them; the baseline of the other runs is made by the first."""
     (dice.evals / "quiz.yaml").write_text(
@@ -114,7 +114,7 @@ def test_claims_in_python_need_no_gate_in_a_file(dice):
         assert done.parseoutcomes() == {"passed": 9, "wrong": 5}
 
 
-def test_a_reducer_beside_a_baseline_holds_documents_against_themselves(dice):
+def test_a_reducer_with_a_baseline_compares_paired_documents(dice):
     path = dice.evals / "quiz.yaml"
     gate = (
         "- {metric: exact_match, baseline: main, max_drop: 0.02, reducer: mean, id: k}"

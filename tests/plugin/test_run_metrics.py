@@ -72,7 +72,7 @@ CUT = {"n_truncated": 7}
         ("refused", {}, 0),
     ],
 )
-def test_shares_count_documents(suite, metric, answers, share):
+def test_fractions_count_documents(suite, metric, answers, share):
     verdict = judged(suite, f"{metric} <= 0.999", Model(**answers))
     assert verdict.value == pytest.approx(share)
     assert verdict.outcome == "passed"
@@ -80,7 +80,7 @@ def test_shares_count_documents(suite, metric, answers, share):
     assert verdict.outcome == ("failed" if share else "passed")
 
 
-def test_documents_without_a_score_are_what_errored_and_unscored_count(suite):
+def test_errored_and_unscored_count_documents_without_score(suite):
     """Another gate is invalid if they could change its verdict."""
     gates = ["errored <= 20%", "errored < 20%", "unscored <= 0", "exact_match >= 0.9"]
     path = suite.task("quiz", gates=gates)
@@ -102,7 +102,7 @@ def test_unscored_documents_are_counted(suite):
     assert [v.outcome for v in verdicts] == ["passed", "failed"]
 
 
-def test_population_has_the_exact_limits_of_a_share(suite):
+def test_over_population_has_exact_confidence_limits_of_a_fraction(suite):
     """0 of 10: the upper limit is 1 - 0.05^(1/10)."""
     gate = {"metric": "truncated", "max": 0.26, "over": "population"}
     verdict = judged(suite, gate, Model())
@@ -168,7 +168,7 @@ def test_what_a_model_does_not_report_makes_the_gate_invalid(
     assert reason in verdict.reason
 
 
-def test_one_document_without_a_latency_is_enough(suite):
+def test_one_document_without_latency_makes_the_gate_invalid(suite):
     answers = {f"d{i}": {"latency_s": 0.1} for i in range(9)}
     verdict = judged(suite, "latency_p50 <= 3", Model(**answers))
     assert verdict.outcome == "invalid"
@@ -192,7 +192,7 @@ def test_one_document_without_a_latency_is_enough(suite):
         ({"metric": "cost", "max": 3, "confidence": 0.9}, "only be judged over: run"),
     ],
 )
-def test_gates_that_mean_nothing_are_errors_before_the_run(suite, gate, message):
+def test_invalid_run_metric_gates_are_errors_before_the_run(suite, gate, message):
     path = suite.task("quiz", gates=[gate])
     with pytest.raises(TaskFileError, match=message):
         evaluate(path, Model())
@@ -203,7 +203,7 @@ def test_gates_that_mean_nothing_are_errors_before_the_run(suite, gate, message)
         evaluate(suite.evals / "both.yaml", Model())
 
 
-def test_a_task_without_generated_answers_has_none_that_could_be_refused(suite):
+def test_tasks_without_generations_have_no_refusal_rate(suite):
     changes = {
         "output_type": "multiple_choice",
         "doc_to_choice": ["a1", "a2"],
@@ -269,7 +269,7 @@ def test_over_part_of_the_documents_the_gate_is_skipped(suite):
     result.stdout.fnmatch_lines(["*1 of 10 documents were run; indicative value*"])
 
 
-def test_a_name_that_a_function_may_give_is_no_slip(suite):
+def test_a_metric_name_that_a_function_may_return_is_accepted(suite):
     (suite.evals / "own.py").write_text(
         "def measure(doc, results):\n    return {'exact_match': 1.0, 'latency': 2.0}\n"
     )
@@ -305,7 +305,7 @@ def test_stored_responses_keep_their_latency_and_cost(suite):
     second.stdout.fnmatch_lines(["*10 reused from the store*"])
 
 
-def test_an_option_without_a_task_is_for_each_task_that_can_have_the_metric(suite):
+def test_a_gate_option_without_task_applies_to_all_tasks_with_the_metric(suite):
     path = suite.task("quiz")
     verdicts = evaluate(path, Model(d1=SHORT), gates=["cut_short <= 5%"]).verdicts
     assert [(v.gate.task, v.outcome) for v in verdicts] == [("quiz", "failed")]

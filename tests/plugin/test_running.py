@@ -31,7 +31,7 @@ def eval_model():
 """
 
 
-def test_wrong_answers_pass_and_are_counted_apart(suite):
+def test_wrong_answers_pass_and_are_counted_separately(suite):
     suite.knows(wrong=[2, 5, 7])
     result = suite.run("evals")
     assert result.ret == 0
@@ -67,7 +67,7 @@ def test_strict_fails_wrong_documents_with_prompt_answer_and_target(suite):
 
 
 @pytest.mark.parametrize("which", [0, 4, 9])
-def test_document_without_answer_is_an_error_and_all_others_are_scored(suite, which):
+def test_a_document_without_response_is_an_error_and_others_are_scored(suite, which):
     """First, middle and last documents go through different protocols of pytest."""
     suite.knows(errors=[which])
     result = suite.run("evals")
@@ -106,7 +106,7 @@ def test_x_stops_between_documents_that_share_a_call_of_the_protocol(suite):
 
 
 @pytest.mark.parametrize("hook", ["pytest_runtest_protocol", "pytest_runtestloop"])
-def test_whoever_wraps_the_protocol_sees_every_document(suite, hook):
+def test_a_wrapper_of_the_protocol_is_called_for_every_document(suite, hook):
     """As pytest-timeout and IDEs do; a loop of somebody else's is used as well."""
     suite.pytester.makeconftest(
         f"""
@@ -143,7 +143,7 @@ def test_whoever_wraps_the_protocol_sees_every_document(suite, hook):
 
 
 @pytest.mark.parametrize("whole_file", [False, True])
-def test_markers_that_skip_are_obeyed_on_documents_in_the_middle(suite, whole_file):
+def test_skip_markers_apply_to_single_documents(suite, whole_file):
     suite.task("quiz", gates=["exact_match >= 0.5"])
     suite.knows(errors=[7])
     marked = '"quiz.yaml" in item.nodeid' if whole_file else '"q3]" in item.nodeid'
@@ -190,7 +190,7 @@ def test_lf_reruns_the_document_that_failed(suite):
     assert result.parseoutcomes()["passed"] == 1
 
 
-def test_without_plugins_of_pytest_and_with_plain_tests_beside_evals(suite):
+def test_evals_run_without_pytests_optional_plugins_and_with_plain_tests(suite):
     suite.pytester.makepyfile(test_plain="def test_plain(): pass")
     for arguments in (
         ("-p", "no:terminal"),
@@ -204,12 +204,12 @@ def test_without_plugins_of_pytest_and_with_plain_tests_beside_evals(suite):
         assert suite.run(*arguments).ret == 0
 
 
-def test_setup_plan_asks_no_model(suite):
+def test_setup_plan_sends_no_requests(suite):
     result = suite.run("evals", "--setup-plan", model="scripted:break")
     assert result.ret == 0
 
 
-def test_model_that_breaks_is_one_error(suite):
+def test_a_failing_model_is_one_error(suite):
     result = suite.run("evals", model="scripted:break")
     assert result.ret == 1
     outcomes = result.parseoutcomes()
@@ -299,14 +299,16 @@ def test_a_fixture_that_raises_shows_its_own_code_only(suite):
         ("--evals-gate=quis/exact_match >= 0", "*no task called 'quis'*'quiz'?"),
     ],
 )
-def test_bad_option_is_a_usage_error_before_a_model_is_loaded(suite, option, message):
+def test_an_invalid_option_is_a_usage_error_before_a_model_is_loaded(
+    suite, option, message
+):
     result = suite.run("evals", option)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([message])
     assert not (suite.pytester.path / ".evals").exists()
 
 
-def test_evals_are_silent_in_a_session_without_them(pytester):
+def test_a_session_without_evals_has_no_output_of_the_plugin(pytester):
     pytester.makepyfile("def test_plain(): pass")
     result = pytester.runpytest("--model=scripted:echo")
     result.assert_outcomes(passed=1)
@@ -314,7 +316,7 @@ def test_evals_are_silent_in_a_session_without_them(pytester):
     result.stdout.no_fnmatch_line("=* evals =*")
 
 
-def test_model_option_of_a_conftest_wins_over_our_alias(suite):
+def test_a_conftests_model_option_takes_precedence_over_the_alias(suite):
     suite.pytester.makeconftest(
         "def pytest_addoption(parser): parser.addoption('--model', default='theirs')"
     )
@@ -326,7 +328,7 @@ def test_model_option_of_a_conftest_wins_over_our_alias(suite):
     assert result.parseoutcomes() == {"passed": 11}
 
 
-def test_ini_twins_are_read_and_the_command_line_wins(suite):
+def test_ini_options_are_read_and_the_command_line_takes_precedence(suite):
     suite.pytester.makeini(
         "[pytest]\nevals_model = scripted:break\nevals_limit = 3\nevals_strict = true\n"
     )
@@ -336,7 +338,7 @@ def test_ini_twins_are_read_and_the_command_line_wins(suite):
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_interrupt_keeps_what_was_answered(sent, suite):
+def test_an_interrupt_keeps_responses(sent, suite):
     """Ctrl-C, and what CI systems send: what was scored is on disk, the run says that
     it is partial, and no gate is green."""
     suite.task("quiz", gates=["exact_match > 0"])
@@ -351,9 +353,7 @@ def test_interrupt_keeps_what_was_answered(sent, suite):
 
 
 @pytest.mark.parametrize("arguments", [(), ("-q",), ("-n2",)])
-def test_an_interrupted_run_says_what_is_scored_and_stored_and_how_to_go_on(
-    suite, arguments
-):
+def test_an_interrupted_run_shows_its_progress_and_how_to_resume(suite, arguments):
     """A worker's model waits at the fourth of its five documents, and what it has told
     of the others by then depends on chance."""
     n = 2 if arguments == ("-n2",) else 1
@@ -374,7 +374,7 @@ def test_an_interrupted_run_says_what_is_scored_and_stored_and_how_to_go_on(
     assert f" {left} not scored in " in output
 
 
-def test_an_interrupted_run_tells_answers_that_were_not_scored_yet(suite):
+def test_an_interrupted_run_counts_unscored_responses(suite):
     """The model answers the other documents before the first."""
     suite.pytester.makeconftest(LAST_FIRST)
     process = suite.start("evals")
@@ -388,7 +388,7 @@ def test_an_interrupted_run_tells_answers_that_were_not_scored_yet(suite):
     assert found.parseoutcomes()["errors"] == 1
 
 
-def test_an_interrupted_run_that_stores_nothing_says_so(suite):
+def test_an_interrupted_run_without_store_reports_that_nothing_is_stored(suite):
     suite.stops_at(3)
     process = suite.start("evals")
     process.send_signal(signal.SIGINT)
@@ -397,7 +397,7 @@ def test_an_interrupted_run_that_stores_nothing_says_so(suite):
     assert "to run again (no responses are stored): " in output
 
 
-def test_results_that_cannot_be_written_any_more_are_said_and_numbers_are_shown(suite):
+def test_a_failure_to_write_results_is_reported_and_the_table_is_shown(suite):
     suite.replaces_by_a_file("taken")
     result = suite.run("evals", "--evals-dir=taken")
     assert result.ret == 1
@@ -418,7 +418,7 @@ def test_results_that_cannot_be_written_any_more_are_said_and_numbers_are_shown(
         ("return Odd()", "odd: answer() gave 'text' (str)"),
     ],
 )
-def test_object_that_is_no_model_is_one_clear_error(suite, body, message):
+def test_an_object_that_is_not_a_model_is_one_error(suite, body, message):
     suite.pytester.makeconftest(
         f"""
         import pytest
@@ -440,7 +440,7 @@ def test_object_that_is_no_model_is_one_clear_error(suite, body, message):
     result.stdout.no_fnmatch_line("*Traceback*")
 
 
-def test_a_task_that_runs_the_models_code_waits_for_the_option(suite):
+def test_a_task_that_runs_generated_code_needs_the_option(suite):
     suite.task("quiz", unsafe_code=True)
     refused = suite.run("evals")
     refused.stdout.fnmatch_lines(
@@ -452,7 +452,7 @@ def test_a_task_that_runs_the_models_code_waits_for_the_option(suite):
     allowed.assert_outcomes(passed=10)
 
 
-def test_metadata_of_the_command_line_and_model_arguments_reach_what_makes_a_dataset(
+def test_metadata_and_model_arguments_are_passed_to_custom_datasets(
     suite,
 ):
     """As lm-eval's ruler tasks want it: length of the context, and the tokenizer."""
@@ -478,7 +478,7 @@ def test_metadata_of_the_command_line_and_model_arguments_reach_what_makes_a_dat
 
 
 @pytest.mark.parametrize(("n", "has_stderr"), [("0", False), ("1000", True)])
-def test_the_number_of_resamples_is_asked_for_and_written_down(suite, n, has_stderr):
+def test_bootstrap_iters_is_applied_and_recorded(suite, n, has_stderr):
     suite.task("quiz", metric_list=[{"metric": "exact_match", "aggregation": "median"}])
     suite.knows(wrong=[1, 2, 3])
     path = suite.pytester.path / "r.json"

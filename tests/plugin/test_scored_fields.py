@@ -71,7 +71,7 @@ def test_columns_that_nothing_reads_may_be_removed_renamed_and_moved(suite, colu
 
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["plain", "n2"])
-def test_a_column_that_own_scoring_does_not_read_may_change(suite, workers):
+def test_a_column_that_custom_scoring_does_not_read_may_change(suite, workers):
     scores_by(suite, OF_FIELDS)
     assert suite.run("evals", "--evals-save-baseline=main", *workers).ret == 0
     change(suite, with_column("note"))
@@ -81,7 +81,7 @@ def test_a_column_that_own_scoring_does_not_read_may_change(suite, workers):
 
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["plain", "n2"])
-def test_a_field_that_own_scoring_reads_is_named_when_it_changes(suite, workers):
+def test_a_changed_field_that_custom_scoring_reads_is_named(suite, workers):
     scores_by(suite, OF_FIELDS.replace("['answer']", "['rubric']"))
     change(suite, with_column("rubric", "a"))
     assert suite.run("evals", "--evals-save-baseline=main", *workers).ret == 0
@@ -94,7 +94,7 @@ def test_a_field_that_own_scoring_reads_is_named_when_it_changes(suite, workers)
     assert result.ret == 1
 
 
-def test_of_scoring_that_copies_whole_rows_every_field_counts(suite):
+def test_all_fields_are_compared_if_scoring_copies_rows(suite):
     scores_by(suite, OF_THE_WHOLE_ROW)
     assert suite.run("evals", "--evals-save-baseline=main").ret == 0
     change(suite, with_column("note"))
@@ -106,7 +106,7 @@ def test_of_scoring_that_copies_whole_rows_every_field_counts(suite):
     )
 
 
-def test_of_scoring_that_was_not_seen_to_read_a_row_every_field_counts(suite):
+def test_all_fields_are_compared_if_scoring_reads_no_row(suite):
     """Compiled code may read a row without Python's methods."""
     scores_by(suite, OF_NO_FIELD)
     assert suite.run("evals", "--evals-save-baseline=main").ret == 0
@@ -114,7 +114,7 @@ def test_of_scoring_that_was_not_seen_to_read_a_row_every_field_counts(suite):
     rerun(suite).stdout.fnmatch_lines(["not compared: quiz: the field 'note'*"])
 
 
-def test_fields_that_scoring_reads_only_for_some_answers_count_for_all(suite):
+def test_a_field_read_for_some_answers_is_compared_for_all(suite):
     body = "return {'acc': float(results[0] != 'nonsense' and doc['rubric'] != '')}"
     scores_by(suite, body)
     change(suite, with_column("rubric", "x"))
@@ -125,7 +125,7 @@ def test_fields_that_scoring_reads_only_for_some_answers_count_for_all(suite):
     rerun(suite).stdout.fnmatch_lines(["not compared: quiz: the field 'rubric'*(q3)"])
 
 
-def test_choices_that_change_are_told_apart_from_the_prompt(suite):
+def test_changed_choices_are_distinguished_from_changed_prompts(suite):
     keys = {
         "output_type": "multiple_choice",
         "doc_to_choice": "{{[answer, other]}}",
@@ -154,7 +154,7 @@ def test_a_column_to_cluster_by_may_be_added(suite):
     assert result.ret == 0
 
 
-def test_a_baseline_of_an_earlier_version_serves_as_long_as_rows_are_equal(suite):
+def test_a_baseline_of_an_earlier_version_is_usable_if_rows_are_equal(suite):
     suite.task("quiz", gates=[{**GATE, "metric": "exact_match"}])
     assert suite.run("evals", "--evals-save-baseline=main").ret == 0
     path = suite.pytester.path / ".evals/baselines/main/samples_quiz.jsonl"

@@ -248,7 +248,7 @@ def pytest_evals_score(record, task):
 
 
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
-def test_no_output_of_a_run_with_a_model_of_ones_own_has_a_secret(suite, workers):
+def test_no_output_of_a_run_with_a_custom_model_has_a_secret(suite, workers):
     suite.task(
         "quiz",
         generation_kwargs={"max_gen_toks": 9, "api_key": "PLANTED-file-28"},
@@ -349,7 +349,7 @@ def test_no_output_of_latticeflows_files_has_a_secret(pytester, port):
     assert leaks(pytester.path) == {}
 
 
-def test_evaluate_gives_and_writes_no_secret(planted, port, monkeypatch):
+def test_evaluate_returns_and_writes_no_secret(planted, port, monkeypatch):
     monkeypatch.chdir(planted.pytester.path)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-PLANTED-37")
     metadata = {"api_key": "PLANTED-option-38", "max_tokens": 5}

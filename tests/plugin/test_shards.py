@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.errors import Place
-from pytest_evals.plugin.workers.sharding import FIXED, deal
+from pytest_evals.plugin.workers.sharding import FIXED, shard_items
 from pytest_evals.run.suite import TaskRun
 
 SIZES = st.lists(st.integers(0, 5000), min_size=1, max_size=40)
@@ -59,10 +59,10 @@ def costs_of(known):
 
 
 @given(st.dictionaries(st.sampled_from("abcde"), SIZES, min_size=1), st.integers(1, 8))
-def test_every_document_is_dealt_once_in_blocks_in_order(tasks, n):
+def test_every_document_is_in_one_shard_in_contiguous_blocks(tasks, n):
     known = runs_of(tasks)
     ids = ids_of(known)
-    shards = deal(ids, known, n).shards
+    shards = shard_items(ids, known, n).shards
     assert len(shards) == n
     assert sorted(position for shard in shards for position in shard) == [
         *range(len(ids))
@@ -80,27 +80,29 @@ def test_every_document_is_dealt_once_in_blocks_in_order(tasks, n):
 def test_costs_of_shards_of_one_task_differ_by_one_document(sizes, n):
     known = runs_of({"a": sizes})
     costs = costs_of(known)
-    totals = [sum(costs[i] for i in s) for s in deal(ids_of(known), known, n).shards]
+    totals = [
+        sum(costs[i] for i in s) for s in shard_items(ids_of(known), known, n).shards
+    ]
     assert max(totals) <= sum(costs) / n + max(costs)
     assert min(totals) >= sum(costs) / n - max(costs)
 
 
 def test_long_documents_weigh_more_than_short_ones():
     known = runs_of({"a": [10_000] * 4 + [0] * 200})
-    first, second = deal(ids_of(known), known, 2).shards
+    first, second = shard_items(ids_of(known), known, 2).shards
     assert len(first) < 10 < len(second)
 
 
 def test_tasks_of_one_document_are_spread_over_all_workers():
     known = runs_of({name: [50] for name in "abcdefgh"})
-    shards = deal(ids_of(known), known, 4).shards
+    shards = shard_items(ids_of(known), known, 4).shards
     assert sorted(map(len, shards)) == [2, 2, 2, 2]
 
 
-def test_gates_are_nobodys():
+def test_gates_are_in_no_shard():
     gate = Gate(
         task="a", text="acc > 0", metric="acc", id="acc", source=Place(Path("a.yaml"))
     )
     known = runs_of({"a": [1, 2, 3]}, [gate])
     ids = [*ids_of(known), "a.yaml::a::acc"]
-    assert deal(ids, known, 2).gates == [3]
+    assert shard_items(ids, known, 2).gates == [3]

@@ -38,7 +38,7 @@ def test_results_samples_and_outcomes_are_the_same_for_any_number_of_workers(two
         assert everything(two_tasks, "-n", n) == alone
 
 
-def test_gates_are_judged_once_and_fail_like_those_of_one_process(two_tasks):
+def test_gates_are_judged_once_and_fail_as_without_workers(two_tasks):
     result = two_tasks.run("evals", "-n2", "-v")
     lines = [line for line in result.outlines if "zoo::exact_match" in line]
     assert len([line for line in lines if "FAILED" in line and "evals/" in line]) >= 1
@@ -62,7 +62,7 @@ def test_documents_that_errored_on_a_worker_are_errors(suite):
 
 
 @pytest.mark.parametrize("dist", ["load", "loadfile", "worksteal"])
-def test_usual_modes_of_distribution_work_with_plain_tests_beside(two_tasks, dist):
+def test_xdists_distribution_modes_work_with_plain_tests(two_tasks, dist):
     two_tasks.pytester.makepyfile(
         "import pytest\n"
         "@pytest.mark.parametrize('n', range(5))\n"
@@ -72,13 +72,13 @@ def test_usual_modes_of_distribution_work_with_plain_tests_beside(two_tasks, dis
     assert result.parseoutcomes() == {"passed": 23, "wrong": 4, "failed": 1}
 
 
-def test_each_document_on_each_worker_is_refused(two_tasks):
+def test_dist_each_is_refused(two_tasks):
     result = two_tasks.run("evals", "--tx=2*popen", "--dist=each")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--dist=each runs every document on every worker*"])
 
 
-def test_plain_tests_alone_are_left_to_xdist(pytester):
+def test_a_session_of_plain_tests_uses_xdists_scheduler(pytester):
     pytester.makepyfile(
         "import pytest\n@pytest.mark.parametrize('n', range(9))\ndef test_it(n): pass"
     )
@@ -89,13 +89,13 @@ def test_plain_tests_alone_are_left_to_xdist(pytester):
 @pytest.mark.parametrize(
     "option", ["--evals-tasks=quis", "--evals-limit=none", "--model=hf:./no/where"]
 )
-def test_bad_option_is_a_usage_error(suite, option):
+def test_an_invalid_option_is_a_usage_error_with_workers(suite, option):
     result = suite.run("evals", "-n2", option)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stdout.no_fnmatch_line("*INTERNALERROR*")
 
 
-def test_fault_of_a_file_is_one_collection_error(suite):
+def test_an_invalid_file_is_one_collection_error_with_workers(suite):
     suite.task("zoo", output_type="multiple_choise")
     result = suite.run("evals", "-n2")
     assert result.ret != 0
@@ -104,7 +104,7 @@ def test_fault_of_a_file_is_one_collection_error(suite):
 
 
 @pytest.mark.slow
-def test_document_that_kills_its_worker_is_the_only_error(suite):
+def test_a_document_that_crashes_its_worker_is_the_only_error(suite):
     """First its shard runs again, then one document at a time: then it is found."""
     suite.task("quiz", gates=["exact_match > 0"])
     suite.pytester.makeconftest(
@@ -140,7 +140,7 @@ def test_document_that_kills_its_worker_is_the_only_error(suite):
     assert suite.results()["gates"][0]["outcome"] == "passed"
 
 
-def test_documents_that_no_worker_could_run_are_errors_never_a_green_exit(suite):
+def test_documents_that_no_worker_could_run_are_errors(suite):
     suite.pytester.makeconftest(
         """
         import os
@@ -192,7 +192,7 @@ def test_x_stops_all_workers(suite):
     assert result.ret != 0
 
 
-def test_hooks_see_prompts_and_answers_of_workers(suite):
+def test_hooks_are_called_with_prompts_and_answers_of_workers(suite):
     """What a hook adds does not depend on the number of workers."""
     suite.pytester.makeconftest(
         """
@@ -208,7 +208,7 @@ def test_hooks_see_prompts_and_answers_of_workers(suite):
     assert (found["answer,none"], found["prompt,none"]) == (20, 70)
 
 
-def test_auto_is_a_worker_a_device_and_one_where_there_is_none(suite, monkeypatch):
+def test_n_auto_starts_one_worker_for_each_device_or_one(suite, monkeypatch):
     for visible, own, n in (("", "", 1), ("0,1", "", 2), ("", "2", 2)):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
         monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", own)
@@ -251,7 +251,7 @@ def pytest_sessionstart(session):
         ("CUDA_VISIBLE_DEVICES", ["MIG-c7384736", "MIG-a28ad590", "1"]),
     ],
 )
-def test_each_worker_gets_a_device_by_the_variable_of_its_maker(
+def test_each_worker_gets_a_device_by_its_vendors_variable(
     suite, monkeypatch, variable, names
 ):
     """AMD's and Intel's variables select devices; MIG instances, which a process can
@@ -327,7 +327,7 @@ def test_markers_of_gates_mean_the_same_with_workers_and_without(suite):
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_interrupt_of_all_workers_is_an_interrupt_and_no_crash(sent, suite):
+def test_an_interrupt_of_all_workers_is_not_reported_as_a_crash(sent, suite):
     suite.stops_at(2)
     process = suite.start("-n2", "evals", models=2)
     os.killpg(process.pid, sent)
@@ -338,7 +338,7 @@ def test_interrupt_of_all_workers_is_an_interrupt_and_no_crash(sent, suite):
 
 
 @pytest.mark.slow
-def test_groups_without_gates_reach_a_controller_that_shares_no_folder(suite):
+def test_groups_without_gates_are_sent_to_a_controller_without_shared_folder(suite):
     """As with workers on another machine: nothing of theirs but what xdist carries."""
     suite.task("quiz")
     suite.task("art")
@@ -363,7 +363,7 @@ def test_groups_without_gates_reach_a_controller_that_shares_no_folder(suite):
         assert list(found["2"][0]) == ["bag"]
 
 
-def test_what_workers_find_odd_while_they_ask_is_said_once(suite):
+def test_warnings_of_workers_are_merged_and_shown_once(suite):
     """Document 0 has one answer, some of both shards have a list, which is flagged."""
     rows = [
         {"id": f"q{i}", "question": f"quiz {i}?", "answer": f"a{i}"} for i in range(10)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_evals.core.group import Aggregate, Group
-from pytest_evals.core.library import Entry
+from pytest_evals.core.name_index import IndexEntry
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.dialects.detect import TASK_KEYS
 from pytest_evals.dialects.gates_section.entries import (
@@ -27,7 +27,7 @@ from pytest_evals.dialects.lm_eval.members import (
     is_name,
     select_keys,
 )
-from pytest_evals.dialects.task_index.lookup import TaskLibrary
+from pytest_evals.dialects.task_index.lookup import TaskLookup
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import (
     YamlFile,
@@ -81,7 +81,7 @@ class _Reader:
         build: Callable[[YamlFile, str], Task],
         path: Path,
     ) -> None:
-        self.library = options.library or TaskLibrary(path.parent)
+        self.library = options.library or TaskLookup(path.parent)
         self.problems: list[Problem] = []
         self._build = build
         self._options = options
@@ -91,7 +91,7 @@ class _Reader:
     def task(self, file: YamlFile, group: str = "") -> Task:
         return self._build(file, group)
 
-    def from_file(self, entry: Entry) -> Task | Group:
+    def from_file(self, entry: IndexEntry) -> Task | Group:
         assert entry.path is not None, "tags have been expanded"
         if entry.path not in self._from_files:
             file = read_with_includes(entry.path)

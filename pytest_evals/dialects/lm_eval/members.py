@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 from pytest_evals.core.group import Group
-from pytest_evals.core.library import Entry, Library
+from pytest_evals.core.name_index import IndexEntry, NameIndex
 from pytest_evals.core.node_names import is_node_name
 from pytest_evals.core.task import Task
 from pytest_evals.dialects.yaml_reader.yaml_file import (
@@ -60,7 +60,7 @@ class Overrides(NamedTuple):
 class MemberSource(Protocol):
     """Builds tasks and groups from keys and files."""
 
-    library: Library
+    library: NameIndex
 
     def task(self, file: YamlFile, group: str = "") -> Task:
         """Build a task from its keys; ``group`` is the group that defines it, if any.
@@ -74,7 +74,7 @@ class MemberSource(Protocol):
         """Build a group from its keys."""
         ...
 
-    def from_file(self, entry: Entry) -> Task | Group:
+    def from_file(self, entry: IndexEntry) -> Task | Group:
         """A task or group as its own file defines it.
 
         Raises:
@@ -192,7 +192,7 @@ class Members:
             else:
                 yield self.source.from_file(one)
 
-    def _expand_tag(self, entry: Entry) -> Iterator[Entry]:
+    def _expand_tag(self, entry: IndexEntry) -> Iterator[IndexEntry]:
         """The tasks of a tag; any other entry itself."""
         if entry.kind != "tag":
             yield entry
@@ -202,7 +202,7 @@ class Members:
                 yield task
 
     def _with_overrides(
-        self, entry: Entry, over: Overrides, own: YamlFile | None
+        self, entry: IndexEntry, over: Overrides, own: YamlFile | None
     ) -> Task | Group:
         """A task or group of another file with overrides applied."""
         assert entry.path is not None and over.origin is not None

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pytest_evals.core.library import Entry
+from pytest_evals.core.name_index import IndexEntry
 from pytest_evals.dialects.detect import YAML_SUFFIXES
 from pytest_evals.dialects.task_index.index_file import (
     Stamp,
@@ -133,14 +133,14 @@ class TaskIndex:
             tag for tag, own in self._tags.items() if not inside.issuperset(own)
         )
 
-    def find(self, name: str) -> Entry | None:
+    def find(self, name: str) -> IndexEntry | None:
         """Return the entry of a name, or ``None``."""
         if name in self._paths:
             kind: Literal["group", "task"]
             kind = "group" if name in self._groups else "task"
-            return Entry(name, kind, Path(self._paths[name]))
+            return IndexEntry(name, kind, Path(self._paths[name]))
         if name in self._tags:
-            return Entry(name, "tag", None, tuple(sorted(set(self._tags[name]))))
+            return IndexEntry(name, "tag", None, tuple(sorted(set(self._tags[name]))))
         return None
 
     def clash(self, name: str) -> str:

@@ -12,11 +12,11 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pytest_evals.core.library import Entry
+from pytest_evals.core.name_index import IndexEntry
 from pytest_evals.dialects.task_index.index import Scanner, TaskIndex
 
 
-class TaskLibrary:
+class TaskLookup:
     """All names that a session can use; trees are read on first use."""
 
     def __init__(
@@ -34,7 +34,7 @@ class TaskLibrary:
         self._scanner = scanner or Scanner()
         self._indices: dict[Path, TaskIndex] = {}
 
-    def find(self, name: str, near: Path) -> Entry | None:
+    def find(self, name: str, near: Path) -> IndexEntry | None:
         """Return the entry of a name in a file, or ``None``."""
         index = self._index_with(name, near)
         return index.find(name) if index is not None else None
@@ -49,7 +49,7 @@ class TaskLibrary:
         index = self._index_with(name, near)
         return index.clash(name) if index is not None else ""
 
-    def included(self, name: str) -> Entry | None:
+    def included(self, name: str) -> IndexEntry | None:
         """Return the entry of a name in the include paths, or ``None``."""
         for path in reversed(self._include):
             entry = self._tree(path).find(name)

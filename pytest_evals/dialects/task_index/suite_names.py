@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_evals.dialects.detect import YAML_SUFFIXES, dialect_of, raw_of
-from pytest_evals.dialects.task_index.lookup import TaskLibrary
+from pytest_evals.dialects.task_index.lookup import TaskLookup
 from pytest_evals.errors import Place
 
 
@@ -35,7 +35,7 @@ class SuiteNames:
 
     def __init__(
         self,
-        library: TaskLibrary,
+        library: TaskLookup,
         skips: Callable[[Path], bool] = lambda _: False,
         *,
         has_hooks: bool = False,

@@ -11,7 +11,7 @@ from fractions import Fraction
 from pytest_evals.core.gate import Gate, Outcome
 from pytest_evals.core.metric import Estimate, MetricResult, Totals
 from pytest_evals.core.record import Record
-from pytest_evals.core.reference import Compared, Reference
+from pytest_evals.core.reference import ComparedValues, Reference
 from pytest_evals.core.request import TopLogprobs
 from pytest_evals.core.result import TaskResult
 from pytest_evals.core.top_logprobs import N_TOP, read_top_logprobs
@@ -124,7 +124,7 @@ def _filters(record: Record) -> Iterator[str]:
 
 
 def _value(
-    gate: Gate, record: Record, reference: Reference, filter_: str, old: Compared
+    gate: Gate, record: Record, reference: Reference, filter_: str, old: ComparedValues
 ) -> float | None:
     """The document's value; ``None`` if it has none in one of the runs."""
     new = record.compared
@@ -149,7 +149,9 @@ class _Positions:
     n_named: int = 0
 
 
-def _divergence(old: Compared, new: Compared, positions: _Positions) -> float | None:
+def _divergence(
+    old: ComparedValues, new: ComparedValues, positions: _Positions
+) -> float | None:
     """KL(old || new) in nats; ``None`` if the log-probabilities are missing."""
     if old.top_logprobs and new.top_logprobs:
         return _of_tokens(old.top_logprobs, new.top_logprobs, positions)

@@ -6,8 +6,8 @@ import os
 from importlib.metadata import version
 from importlib.util import find_spec
 
-from pytest_evals.core.cut import Cutter
 from pytest_evals.core.model import Model
+from pytest_evals.core.token_strings import RequestTokenizer
 from pytest_evals.errors import MissingExtraError, ModelError
 from pytest_evals.models.folders import is_local
 from pytest_evals.models.hf.fingerprint import hf_fingerprint, why_absent
@@ -59,7 +59,7 @@ def _open(spec: ModelSpec) -> Model:
     return HfModel(str(spec), settings)
 
 
-def _open_cutter(spec: ModelSpec) -> Cutter:
+def _open_tokenizer(spec: ModelSpec) -> RequestTokenizer:
     """Load the tokenizer of a spec without weights.
 
     Raises:
@@ -103,6 +103,6 @@ HF = ModelKind(
     is_local=True,
     why_unfit=why_unfit,
     fingerprint=hf_fingerprint,
-    open_cutter=_open_cutter,
+    open_tokenizer=_open_tokenizer,
     target_key="pretrained",
 )

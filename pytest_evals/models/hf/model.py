@@ -141,10 +141,10 @@ class HfModel(Model):
 
     def _first_tokens(self, requests: Sequence[Request]) -> dict[str, Any]:
         """The first tokens of the first valid prompt."""
-        cutter = HfTokenizer(self._encoder)
+        tokenizer = HfTokenizer(self._encoder)
         for request in requests:
             with suppress(DocumentError):
-                cut = cutter.cut(request)
+                cut = tokenizer.token_strings(request)
                 return {"first_tokens": [*cut.context, *cut.continuation][:SHOWN]}
         return {}
 

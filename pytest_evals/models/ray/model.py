@@ -10,15 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from pytest_evals.core.cut import Cutter
 from pytest_evals.core.model import Model
 from pytest_evals.core.request import Prompt, Request, Response
+from pytest_evals.core.token_strings import RequestTokenizer
 from pytest_evals.models.ray.cluster import Cluster
 from pytest_evals.models.ray.pool import ReplicaPool
 from pytest_evals.models.ray.replica import quick_hash
 from pytest_evals.models.ray.scheduler import WorkQueue
 from pytest_evals.models.ray.settings import RaySettings
-from pytest_evals.models.registry import fingerprint_of, open_cutter
+from pytest_evals.models.registry import fingerprint_of, open_tokenizer
 from pytest_evals.models.spec import ModelSpec
 
 
@@ -79,8 +79,8 @@ class RayModel(Model):
         return self._cutter.render(prompt) if self._cutter else prompt
 
     @cached_property
-    def _cutter(self) -> Cutter | None:
-        return open_cutter(self._spec)
+    def _cutter(self) -> RequestTokenizer | None:
+        return open_tokenizer(self._spec)
 
     def close(self) -> None:
         """Stop the replicas and disconnect from the cluster."""

@@ -12,7 +12,7 @@ from pytest_evals.dialects.gates_section.nearby_groups import nearby_group_fault
 from pytest_evals.dialects.readers import load_group
 from pytest_evals.dialects.task_index.suite_names import SuiteNames
 from pytest_evals.errors import Problem
-from pytest_evals.plugin.suite.library import skips_of
+from pytest_evals.plugin.suite.task_index import skips_of
 from pytest_evals.plugin.suite.user_metrics import hooks_of
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _of_groups_near(session: EvalSession) -> GateFaults:
 def _unanswered(session: EvalSession) -> GateFaults:
     config, suite = session.config, session.suite
     readers = config.hook.pytest_evals_load_tasks.get_hookimpls()
-    names = SuiteNames(session.library, skips_of(config), has_hooks=len(readers) > 1)
+    names = SuiteNames(session.task_index, skips_of(config), has_hooks=len(readers) > 1)
     tasks = [run.task for run in suite.tasks.values()]
     groups = [run.group for run in suite.groups.values()]
     return session.gates.unmatched(tasks, groups, names, session.selection.offered)

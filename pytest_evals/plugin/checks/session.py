@@ -10,7 +10,7 @@ from pytest_evals.plugin.checks.gates import check_gates
 from pytest_evals.plugin.checks.reference_models import check_reference_models
 from pytest_evals.plugin.models.compatibility import check_models
 from pytest_evals.plugin.session import EvalSession
-from pytest_evals.plugin.settings.refusals import usage_errors, with_place
+from pytest_evals.plugin.settings.option_checks import usage_errors, with_place
 
 
 def check_session(
@@ -29,7 +29,7 @@ def check_session(
     spec = session.run.config.full_spec
     try:
         with usage_errors():
-            session.selection.check(session.library.included_names())
+            session.selection.check(session.task_index.included_names())
         check_gates(session, is_broken=is_broken)
         tasks = session.suite.with_documents(ids)
         check_models(session.config, session.run.inference.answers, spec, tasks)

@@ -110,7 +110,7 @@ class Controller:
         if sent and SESSION in self._config.stash:
             report, session = json.loads(sent), self._config.stash[SESSION]
             session.run.inference.add_worker(report["models"])
-            session.notices.of_workers[slot or 0] = report["warnings"]
+            session.warnings.of_workers[slot or 0] = report["warnings"]
             session.repeats.add(report["repeats"])
 
     def _refuse(self, why: str) -> None:

@@ -15,7 +15,7 @@ from pytest_evals.plugin.messages import (
     heading_of,
 )
 from pytest_evals.plugin.session import EvalSession
-from pytest_evals.plugin.workers.collection_report import Excuse
+from pytest_evals.plugin.workers.collection_report import GateMark
 
 _Phase = Literal["setup", "call", "teardown"]
 
@@ -23,18 +23,20 @@ _Phase = Literal["setup", "call", "teardown"]
 def report_gate(session: EvalSession, nodeid: str) -> None:
     """Judge the gate of a node id, and report it in pytest's three phases."""
     gate = _gate(session, nodeid)
-    excuse = Excuse(*session.excuses[nodeid]) if nodeid in session.excuses else None
+    mark = (
+        GateMark(*session.gate_marks[nodeid]) if nodeid in session.gate_marks else None
+    )
     hook, place = session.config.hook, gate.source
     location = (str(place.path), place.line or None, heading_of(gate))
     properties: list[tuple[str, Any]] = []
-    if excuse is not None and not excuse.runs:
+    if mark is not None and not mark.runs:
         phases: dict[_Phase, dict[str, Any]]
-        phases = {"setup": _left_out(gate, excuse), "teardown": {}}
+        phases = {"setup": _not_judged(gate, mark), "teardown": {}}
     else:
         verdict, result = session.run.judge(gate)
         properties = gate_properties(verdict)
-        said = _excused(_judged(session, verdict, result), excuse)
-        phases = {"setup": {}, "call": said, "teardown": {}}
+        fields = _with_mark(_judged(session, verdict, result), mark)
+        phases = {"setup": {}, "call": fields, "teardown": {}}
     hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
     for when, more in phases.items():
         report = pytest.TestReport(
@@ -55,40 +57,40 @@ def _judged(
     session: EvalSession, verdict: Verdict, result: TaskResult | GroupResult
 ) -> dict[str, Any]:
     """Return the fields of the call report for a verdict."""
-    said: dict[str, Any] = {"evals_word": gate_word(verdict)}
+    fields: dict[str, Any] = {"evals_word": gate_word(verdict)}
     if verdict.outcome is Outcome.SKIPPED:
-        said |= {
+        fields |= {
             "outcome": "skipped",
             "longrepr": _skipped(verdict.gate, verdict.reason),
         }
     elif verdict.is_red:
         message = gate_message(verdict, result, session.config)
-        said |= {"outcome": "failed", "longrepr": message}
-    return said
+        fields |= {"outcome": "failed", "longrepr": message}
+    return fields
 
 
-def _excused(said: dict[str, Any], excuse: Excuse | None) -> dict[str, Any]:
+def _with_mark(fields: dict[str, Any], mark: GateMark | None) -> dict[str, Any]:
     """Return the fields for a gate with an ``xfail`` mark, as ``_pytest.skipping``
     does."""
-    outcome = said.get("outcome", "passed")
-    if excuse is None or outcome == "skipped":
-        return said
+    outcome = fields.get("outcome", "passed")
+    if mark is None or outcome == "skipped":
+        return fields
     if outcome == "failed":
-        as_expected = {"outcome": "skipped", "wasxfail": excuse.reason}
-        return said | as_expected if excuse.covers else said
-    if excuse.strict:
-        why = f"[XPASS(strict)] {excuse.reason}"
-        return said | {"outcome": "failed", "longrepr": why}
-    return said | {"wasxfail": excuse.reason}
+        as_expected = {"outcome": "skipped", "wasxfail": mark.reason}
+        return fields | as_expected if mark.covers else fields
+    if mark.strict:
+        why = f"[XPASS(strict)] {mark.reason}"
+        return fields | {"outcome": "failed", "longrepr": why}
+    return fields | {"wasxfail": mark.reason}
 
 
-def _left_out(gate: Gate, excuse: Excuse) -> dict[str, Any]:
+def _not_judged(gate: Gate, mark: GateMark) -> dict[str, Any]:
     """Return the fields of the setup report for a gate that is not judged."""
-    if excuse.fails:
-        return {"outcome": "failed", "longrepr": excuse.reason}
-    if excuse.skips:
-        return {"outcome": "skipped", "longrepr": _skipped(gate, excuse.reason)}
-    return {"outcome": "skipped", "wasxfail": f"[NOTRUN] {excuse.reason}"}
+    if mark.fails:
+        return {"outcome": "failed", "longrepr": mark.reason}
+    if mark.skips:
+        return {"outcome": "skipped", "longrepr": _skipped(gate, mark.reason)}
+    return {"outcome": "skipped", "wasxfail": f"[NOTRUN] {mark.reason}"}
 
 
 def _skipped(gate: Gate, reason: str) -> tuple[str, int, str]:

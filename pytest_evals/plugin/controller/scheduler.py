@@ -28,11 +28,11 @@ from pytest_evals.plugin.python_evals import has_evals, load_module
 from pytest_evals.plugin.reporting.prompt_checks import look
 from pytest_evals.plugin.result_tests import HOST, write_records
 from pytest_evals.plugin.session import EvalSession
+from pytest_evals.plugin.settings.option_checks import with_place
 from pytest_evals.plugin.settings.options import OPTIONS
-from pytest_evals.plugin.settings.refusals import with_place
 from pytest_evals.plugin.suite.eval_files import is_eval_file
-from pytest_evals.plugin.suite.library import names_of
-from pytest_evals.plugin.workers.sharding import deal
+from pytest_evals.plugin.suite.task_index import names_of
+from pytest_evals.plugin.workers.sharding import shard_items
 from pytest_evals.run.plan import looked
 
 if TYPE_CHECKING:
@@ -158,14 +158,14 @@ class EvalScheduling:
         check_session(session, self._ids)
         begin(self.config)
         self._session = session
-        stopping = session.stopping
+        stopping = session.stoppable
         if stopping is not None:
             stopping.start(self._ids, self._folder)
         waves = stopping.waves() if stopping is not None else {}
-        dealt = deal(self._ids, session.suite, len(nodes), waves)
-        self._gates, self._late = dealt.gates, dealt.late
+        shards = shard_items(self._ids, session.suite, len(nodes), waves)
+        self._gates, self._late = shards.gates, shards.late
         self._left = {
-            slot: dict.fromkeys(shard) for slot, shard in enumerate(dealt.shards)
+            slot: dict.fromkeys(shard) for slot, shard in enumerate(shards.shards)
         }
         self._unreported = {slot: {} for slot in self._left}
         self._reported = {slot: set() for slot in self._left}

@@ -16,10 +16,10 @@ def finish(evals: EvalSession, session: pytest.Session) -> None:
     runs to the controller."""
     run = evals.run
     run.inference.close()
-    if evals.orders is not None:
+    if evals.assignment is not None:
         report = {
             "models": run.inference.worker_report(),
-            "warnings": evals.notices.new(),
+            "warnings": evals.warnings.new(),
             "repeats": evals.repeats.as_json(),
         }
         # The controller does not know secrets that only a worker has seen.
@@ -27,7 +27,7 @@ def finish(evals: EvalSession, session: pytest.Session) -> None:
         return
     stopped = session.shouldstop or session.shouldfail
     run.partial = run.partial or str(stopped or "")
-    result = run.finish(evals.notices.all())
+    result = run.finish(evals.warnings.all())
     run.writer.flush()
     if is_distributed(evals.config):
         run.writer.sort()

@@ -10,30 +10,30 @@ from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
 
 from pytest_evals.plugin.messages import GateFailed
 from pytest_evals.plugin.nodes import GateItem
-from pytest_evals.plugin.workers.collection_report import Excuse
+from pytest_evals.plugin.workers.collection_report import GateMark
 
 
-def excuses_of(items: Iterable[pytest.Item]) -> dict[str, Excuse]:
+def gate_marks_of(items: Iterable[pytest.Item]) -> dict[str, GateMark]:
     """Return the mark of each gate that has one, by node id."""
     gates = (item for item in items if isinstance(item, GateItem))
-    found = ((gate.nodeid, _excuse(gate)) for gate in gates)
-    return {nodeid: excuse for nodeid, excuse in found if excuse is not None}
+    found = ((gate.nodeid, _mark_of(gate)) for gate in gates)
+    return {nodeid: mark for nodeid, mark in found if mark is not None}
 
 
-def _excuse(gate: GateItem) -> Excuse | None:
+def _mark_of(gate: GateItem) -> GateMark | None:
     """Evaluate the marks as ``_pytest.skipping`` does, where an invalid condition is an
     error."""
     try:
         skip = evaluate_skip_marks(gate)
         if skip is not None:
-            return Excuse(skip.reason, skips=True)
+            return GateMark(skip.reason, skips=True)
         ignored = gate.config.getoption("runxfail", False)
         xfail = None if ignored else evaluate_xfail_marks(gate)
     except pytest.fail.Exception as error:
-        return Excuse(str(error), runs=False, fails=True)
+        return GateMark(str(error), runs=False, fails=True)
     if xfail is None:
         return None
-    return Excuse(
+    return GateMark(
         xfail.reason,
         runs=xfail.run,
         strict=xfail.strict,
@@ -49,5 +49,5 @@ def _covers(raises: object) -> bool:
     if isinstance(raises, type | tuple):
         return issubclass(GateFailed, raises)
     matches = getattr(raises, "matches", None)  # pytest.RaisesExc, pytest.RaisesGroup
-    red = GateFailed.__new__(GateFailed)  # without a verdict, as none is known
-    return matches is not None and bool(matches(red))
+    failed = GateFailed.__new__(GateFailed)  # without a verdict, as none is known
+    return matches is not None and bool(matches(failed))

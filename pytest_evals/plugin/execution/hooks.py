@@ -11,16 +11,17 @@ import pytest
 
 from pytest_evals.plugin.checks.reference_models import run_reference_models
 from pytest_evals.plugin.checks.session import check_session
-from pytest_evals.plugin.execution.deduplication import deduplicate
 from pytest_evals.plugin.execution.document_reports import Status, mark, status_of
+from pytest_evals.plugin.execution.duplicate_items import deduplicate
 from pytest_evals.plugin.execution.finish import finish
-from pytest_evals.plugin.execution.gate_marks import excuses_of
+from pytest_evals.plugin.execution.gate_marks import gate_marks_of
 from pytest_evals.plugin.execution.last_failed import keep_failed
 from pytest_evals.plugin.execution.model_readiness import ModelReadiness
 from pytest_evals.plugin.gate_documents import (
     documents_of_gates,
     documents_of_named_gates,
 )
+from pytest_evals.plugin.junit import JUnitReport
 from pytest_evals.plugin.messages import message_of
 from pytest_evals.plugin.models.progress import Progress
 from pytest_evals.plugin.nodes import DocItem
@@ -32,13 +33,12 @@ from pytest_evals.plugin.reporting.terminal_summary import (
 )
 from pytest_evals.plugin.result_tests import is_late, rank
 from pytest_evals.plugin.session import EvalSession
-from pytest_evals.plugin.settings.outlets import Outlets
 from pytest_evals.plugin.settings.profile import profile_line
 from pytest_evals.plugin.settings.run_options import check_places
-from pytest_evals.plugin.suite.entities import check_parameters
-from pytest_evals.plugin.suite.uncollected_files import lost_gates
+from pytest_evals.plugin.suite.latticeflow import check_parameters
+from pytest_evals.plugin.suite.lookalike_files import unused_gates_files
 from pytest_evals.plugin.workers.collection_report import report_collection
-from pytest_evals.plugin.workers.sharding import deal
+from pytest_evals.plugin.workers.sharding import shard_items
 from pytest_evals.store.writable import remove_made
 
 LOOK_S = 0.2
@@ -74,41 +74,41 @@ class SessionHooks:
         yield
         items[:0] = documents_of_gates(config, collected, items)
         self._sort(items)
-        self._session.suite.keeps_repeats = any(map(is_late, items))
-        if self._session.stopping is not None:
-            self._session.stopping.arrange(items)
-        if self._session.orders is not None:
-            marks = excuses_of(items)
+        self._session.has_result_tests = any(map(is_late, items))
+        if self._session.stoppable is not None:
+            self._session.stoppable.arrange(items)
+        if self._session.assignment is not None:
+            marks = gate_marks_of(items)
             self._session.news = report_collection(self._session.suite, marks)
 
     def _sort(self, items: list[pytest.Item]) -> None:
-        is_worker = self._session.orders is not None
+        is_worker = self._session.assignment is not None
         items.sort(key=lambda item: rank(item, on_worker=is_worker))
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Check the session and plan its documents; a worker plans its shard."""
-        orders, stopping = self._session.orders, self._session.stopping
+        assignment, stopping = self._session.assignment, self._session.stoppable
         items = session.items
         self._sends = not self._setup_only and will_ask(session, self._session.options)
-        lost = lost_gates(session.config, self._session.gates)
+        lost = unused_gates_files(session.config, self._session.gates)
         self._session.suite.warn(map(str, lost))
-        if orders is None:
+        if assignment is None:
             ids = [item.nodeid for item in items]
             check_parameters(self._session.config)
             check_session(self._session, ids, is_broken=bool(session.testsfailed))
             if stopping is not None:
                 stopping.start(ids)
-        elif orders.todo is not None:
-            items = [items[position] for position in orders.todo]
+        elif assignment.todo is not None:
+            items = [items[position] for position in assignment.todo]
         else:
             ids = [item.nodeid for item in items]
             waves = stopping.waves() if stopping is not None else {}
-            dealt = deal(ids, self._session.suite, orders.n, waves)
-            items = [items[position] for position in dealt.shards[orders.slot]]
+            shards = shard_items(ids, self._session.suite, assignment.n, waves)
+            items = [items[position] for position in shards.shards[assignment.slot]]
         documents = [item for item in items if isinstance(item, DocItem)]
         self._session.models.plan(
             documents,
-            orders.window if orders else None,
+            assignment.window if assignment else None,
             stopping.wave_of if stopping is not None else None,
         )
 
@@ -136,7 +136,7 @@ class SessionHooks:
         if begins:
             self.begin()
         try:
-            if begins and self._session.orders is None:
+            if begins and self._session.assignment is None:
                 look(self._session, self._session.run.inference.look())
                 ids = [item.nodeid for item in session.items]
                 run_reference_models(self._session, ids, session.gethookproxy)
@@ -154,10 +154,10 @@ class SessionHooks:
             pytest.UsageError: The results cannot be written.
         """
         config = self._session.config
-        if self._session.orders is None:
+        if self._session.assignment is None:
             self._made = check_places(config, self._session.options)
         self._session.progress = Progress(config, self._session.run.inference)
-        Outlets.begin(config)
+        JUnitReport.begin(config)
 
     def _clear(self) -> None:
         if self._session.progress is not None:
@@ -167,7 +167,7 @@ class SessionHooks:
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
         """Check models before the first test, and obey the controller."""
         self.readiness.before_item(item.session)
-        if self._session.orders is not None:
+        if self._session.assignment is not None:
             self._stop_if_asked(item.session)
         if not self._session.options.fast_path:
             self._clear()
@@ -177,8 +177,8 @@ class SessionHooks:
         if time.monotonic() - self._looked < LOOK_S:
             return
         self._looked = time.monotonic()
-        orders = self._session.orders
-        if orders is not None and Path(orders.stop).exists():
+        assignment = self._session.assignment
+        if assignment is not None and Path(assignment.stop).exists():
             session.shouldstop = "the session is stopping"
 
     @pytest.hookimpl(wrapper=True)
@@ -198,7 +198,7 @@ class SessionHooks:
         """Store the record that a worker sent; clear the progress line before the
         terminal writes."""
         packed = getattr(report, "evals_record", None)
-        if packed is not None and self._session.orders is None:
+        if packed is not None and self._session.assignment is None:
             self._session.receive(packed)
             vars(report)["evals_record"] = None
         if self._is_verbose or not getattr(report, "evals_word", ""):
@@ -214,7 +214,7 @@ class SessionHooks:
         """Write the results, even if the session was interrupted."""
         self._clear()
         keep_failed(session.config, self._session.run.gate_judge.skipped())
-        if self._session.models.refused and self._session.orders is None:
+        if self._session.models.refused and self._session.assignment is None:
             self._session.run.inference.close()
             remove_made(self._made)
         elif self._session.progress is not None:
@@ -230,4 +230,4 @@ class SessionHooks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_unconfigure(self, config: pytest.Config) -> None:
         """Restore pytest's JUnit plugin."""
-        Outlets.end(config)
+        JUnitReport.end(config)

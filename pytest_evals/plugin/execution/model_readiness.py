@@ -13,7 +13,7 @@ import pytest
 
 from pytest_evals.plugin.models.compatibility import check_ready
 from pytest_evals.plugin.nodes import DocItem
-from pytest_evals.plugin.settings.refusals import with_place
+from pytest_evals.plugin.settings.option_checks import with_place
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
@@ -35,7 +35,7 @@ class ModelReadiness:
         items, because the controller reads no messages before."""
         option = session.config.option
         is_run = not (option.collectonly or option.setuponly)
-        if is_run and not session.testsfailed and self._session.orders is None:
+        if is_run and not session.testsfailed and self._session.assignment is None:
             self._check(session)
         try:
             return (yield)
@@ -43,7 +43,7 @@ class ModelReadiness:
             refused = self._session.models.refused
             if not refused:
                 raise
-            if self._session.orders is not None:
+            if self._session.assignment is not None:
                 session.config.workeroutput[REFUSED] = refused  # type: ignore[attr-defined]
                 raise
             error = pytest.UsageError(refused)
@@ -57,7 +57,7 @@ class ModelReadiness:
         """
         models, self._n_called = self._session.models, self._n_called + 1
         models.is_first = self._n_called == 1
-        if models.is_first and self._session.orders is not None:
+        if models.is_first and self._session.assignment is not None:
             try:
                 self._check(session)
             except pytest.UsageError as error:

@@ -50,7 +50,7 @@ class SigtermHandler:
         try:
             return (yield)
         except KeyboardInterrupt:
-            if self._came and self._session.orders is not None:
+            if self._came and self._session.assignment is not None:
                 self._session.run.inference.answers.close()
                 _exit_by_sigterm()
             raise

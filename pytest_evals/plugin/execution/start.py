@@ -14,7 +14,7 @@ from pytest_evals.plugin.execution.last_failed import LastFailed
 from pytest_evals.plugin.execution.short_summary import ShortSummary
 from pytest_evals.plugin.execution.sigterm import SigtermHandler
 from pytest_evals.plugin.modes.cache_info import CacheInfoMode
-from pytest_evals.plugin.modes.comparison import Comparing
+from pytest_evals.plugin.modes.comparison import ComparisonMode
 from pytest_evals.plugin.modes.only import OnlyMode
 from pytest_evals.plugin.reporting.annotations import Faults
 from pytest_evals.plugin.reporting.document_details import Details
@@ -23,6 +23,7 @@ from pytest_evals.plugin.reporting.max_warnings import OpenGates
 from pytest_evals.plugin.reporting.pull_request import Publishing
 from pytest_evals.plugin.reporting.result_hook import Listeners
 from pytest_evals.plugin.session import SESSION, EvalSession
+from pytest_evals.plugin.settings.options import OPTIONS
 
 NAME = "evals-session"
 """Name of the pytest plugin with the hooks of every test."""
@@ -31,9 +32,12 @@ NAME = "evals-session"
 def start(config: pytest.Config) -> EvalSession:
     """Return the session's state; the first call creates it and registers plugins."""
     if SESSION not in config.stash:
-        session = config.stash[SESSION] = EvalSession(config)
+        is_run = not config.stash[OPTIONS].validate
+        details = Details.registered(config) if is_run else None
+        lines = details.lines if details is not None else None
+        session = config.stash[SESSION] = EvalSession(config, lines)
         config.pluginmanager.register(SigtermHandler(session), "evals-sigterm")
-        if not session.options.validate:
+        if is_run:
             _register_run(session, config.pluginmanager)
             _register_reports(session, config)
             _register_mode(session, config.pluginmanager)
@@ -63,10 +67,9 @@ def _register_run(session: EvalSession, plugins: pytest.PytestPluginManager) -> 
 
 def _register_reports(session: EvalSession, config: pytest.Config) -> None:
     if session.options.save_baseline or session.options.compare:
-        config.pluginmanager.register(Comparing(session), "evals-comparing")
-    if session.orders is None:
+        config.pluginmanager.register(ComparisonMode(session), "evals-comparison")
+    if session.assignment is None:
         config.pluginmanager.register(ShortSummary(session), "evals-short-summary")
-    Details.begin(session)
     Faults.begin(config)
     Publishing.begin(session)
     Html.begin(session)
@@ -77,9 +80,9 @@ def _register_reports(session: EvalSession, config: pytest.Config) -> None:
 def _register_mode(session: EvalSession, plugins: pytest.PytestPluginManager) -> None:
     options = session.options
     if options.plan:
-        from pytest_evals.plugin.modes.plan import Planning
+        from pytest_evals.plugin.modes.plan import PlanMode
 
-        plugins.register(Planning(session), "evals-planning")
+        plugins.register(PlanMode(session), "evals-plan")
     if options.repeatability:
         from pytest_evals.plugin.modes.repeatability import RepeatabilityMode
 

@@ -13,7 +13,7 @@ from pytest_evals.reports.escape import near
 from pytest_evals.reports.terminal.comparison import comparison_lines
 
 
-class Comparing:
+class ComparisonMode:
     """Saves and compares runs, as a pytest plugin."""
 
     def __init__(self, session: EvalSession) -> None:
@@ -28,7 +28,7 @@ class Comparing:
         Raises:
             pytest.UsageError: Other shots, limit, version, judge or model interface.
         """
-        if self._session.orders is not None:
+        if self._session.assignment is not None:
             return
         faults = self._session.run.comparison_faults()
         if faults:
@@ -42,7 +42,7 @@ class Comparing:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Compare, then save; if one of them is not possible, the session fails."""
         run = self._session.run
-        if run.result is None or self._session.orders is not None:
+        if run.result is None or self._session.assignment is not None:
             return
         if run.writer.error:  # the summary shows it
             return
@@ -59,7 +59,7 @@ class Comparing:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _save(self) -> None:
-        place, (failure, *lines) = self._session.run.save(self._is_excused)
+        place, (failure, *lines) = self._session.run.save(self._is_with_mark)
         shown = near(place, self._session.config.invocation_params.dir)
         self._told += [(f"baseline: {shown}{failure}", False)]
         self._told += [(line, False) for line in lines]
@@ -70,7 +70,7 @@ class Comparing:
         if report.skipped and hasattr(report, "wasxfail"):
             self._xfailed.append(report.nodeid)
 
-    def _is_excused(self, verdict: Verdict) -> bool:
+    def _is_with_mark(self, verdict: Verdict) -> bool:
         end = f"::{verdict.gate.task}::{verdict.gate.id}"
         return any(nodeid.endswith(end) for nodeid in self._xfailed)
 

@@ -42,11 +42,11 @@ class OnlyMode:
         """Deselect all other documents. Gates stay, and are skipped unless all of their
         documents run. Without a document nothing runs."""
         options = self._session.options
-        orders = self._session.orders
-        if orders is None:
+        assignment = self._session.assignment
+        if assignment is None:
             run = run_to_select_from(options)
         else:
-            run = read_run(Path(orders.selects)) if orders.selects else None
+            run = read_run(Path(assignment.selects)) if assignment.selects else None
         documents = [item for item in items if isinstance(item, DocItem)]
         kept = self._chosen(documents, run)
         dropped = [

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
 
-class Planning:
+class PlanMode:
     """Shows the plan instead of running, as a pytest plugin."""
 
     def __init__(self, session: EvalSession) -> None:
@@ -47,7 +47,7 @@ class Planning:
             terminal.write_sep("=", "evals: plan")
             for line in plan_lines(found, terminal._tw.fullwidth):
                 terminal.write_line(line.text, **line.markup)
-            for text in self._session.notices.new():
+            for text in self._session.warnings.new():
                 write_text(terminal, f"warning: {text}", yellow=True)
         return True
 

@@ -1,7 +1,7 @@
 """``--evals-repeatability K``: measure how much numbers vary over K runs.
 
 The session's own run is the first; the others follow it, without items
-(:mod:`pytest_evals.plugin.modes.repeated_runs`).
+(:mod:`pytest_evals.plugin.modes.rerun`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pytest_evals.core.metric import Metric
 from pytest_evals.core.repeatability import MetricRepeatability
 from pytest_evals.errors import StoreError
 from pytest_evals.plugin.messages import write_text
-from pytest_evals.plugin.modes.repeated_runs import repeat
+from pytest_evals.plugin.modes.rerun import repeat
 from pytest_evals.plugin.nodes import DocItem
-from pytest_evals.plugin.repeats import scores_of
+from pytest_evals.plugin.rerun_scores import scores_of
 from pytest_evals.reports.escape import near
 from pytest_evals.reports.terminal.repeatability import repeatability_lines
 from pytest_evals.run.repeatability import measure_repeatability
@@ -79,7 +79,7 @@ class RepeatabilityMode:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Record the variation after the baseline is saved; a worker only reports its
         part."""
-        if self._session.orders is not None:
+        if self._session.assignment is not None:
             return
         self._conclude()
         options = self._session.options

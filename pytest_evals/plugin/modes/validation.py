@@ -30,7 +30,7 @@ from pytest_evals.plugin.modes.write_out import write_out_lines
 from pytest_evals.plugin.nodes import DocItem, GateItem
 from pytest_evals.plugin.session import SESSION, EvalSession
 from pytest_evals.plugin.settings.options import OPTIONS
-from pytest_evals.plugin.suite.uncollected_files import lost_gates
+from pytest_evals.plugin.suite.lookalike_files import unused_gates_files
 from pytest_evals.run.diagnosis import earlier_near_misses
 
 
@@ -101,7 +101,7 @@ class TaskCheck(Check):
         return self.path, self.task.source.line or None, self.name
 
 
-class Validating:
+class ValidationMode:
     """Replaces documents by checks, as a pytest plugin."""
 
     def __init__(self, config: pytest.Config) -> None:
@@ -152,7 +152,7 @@ class Validating:
         if not broken and SESSION in self._config.stash:
             evals = self._config.stash[SESSION]
             items += self._whole(session, evals)
-            lost = lost_gates(self._config, evals.gates)
+            lost = unused_gates_files(self._config, evals.gates)
             self._notes |= dict.fromkeys([*map(str, lost), *evals.suite.warnings()])
         if others:
             self._config.hook.pytest_deselected(items=others)

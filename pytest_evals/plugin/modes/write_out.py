@@ -7,10 +7,10 @@ from itertools import islice
 
 import pytest
 
-from pytest_evals.core.cut import Cutter
 from pytest_evals.core.task import Task
+from pytest_evals.core.token_strings import RequestTokenizer
 from pytest_evals.errors import EvalsError, OptionError
-from pytest_evals.models.registry import open_cutter, parse_spec
+from pytest_evals.models.registry import open_tokenizer, parse_spec
 from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.plugin.session import SESSION
 from pytest_evals.reports.details.prompts import prompt_lines
@@ -44,14 +44,14 @@ def write_out_lines(
         return []
     session = config.stash[SESSION]
     spec = session.run.config.full_spec
-    cutter, lines = _cutter(spec) if spec else (None, [])
+    tokenizer, lines = _tokenizer(spec) if spec else (None, [])
     for task, documents in wanted:
         for index, id_ in islice(documents.items(), session.options.write_out):
-            lines += prompt_lines(ask(task, index), f"{task.name}[{id_}]", cutter)
+            lines += prompt_lines(ask(task, index), f"{task.name}[{id_}]", tokenizer)
     return lines
 
 
-def _cutter(spec: str) -> tuple[Cutter | None, list[str]]:
+def _tokenizer(spec: str) -> tuple[RequestTokenizer | None, list[str]]:
     """Return the model's tokenizer, or a line with the reason why it is unavailable.
     Models of hooks have none."""
     try:
@@ -59,6 +59,6 @@ def _cutter(spec: str) -> tuple[Cutter | None, list[str]]:
     except OptionError:
         return None, []
     try:
-        return open_cutter(parsed), []
+        return open_tokenizer(parsed), []
     except EvalsError as error:
         return None, [f"evals: prompts without tokens: {one_line(error)}"]

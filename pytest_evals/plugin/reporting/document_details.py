@@ -13,7 +13,6 @@ from pytest_evals.reports.escape import one_line
 if TYPE_CHECKING:
     from pytest_evals.core.record import Record
     from pytest_evals.plugin.nodes import DocItem
-    from pytest_evals.plugin.session import EvalSession
 
 _WRONG = ("wrong", "regressed")
 
@@ -33,14 +32,14 @@ class Details:
         self._wants_wrong = config.get_verbosity() > 1
         self._documents: list[tuple[str, list[str]]] = []
 
-    @staticmethod
-    def begin(session: EvalSession) -> None:
-        """Register one, if documents are to be shown."""
-        config = session.config
-        details = Details(config)
+    @classmethod
+    def registered(cls, config: pytest.Config) -> Details | None:
+        """Register one and return it if documents are shown; else return ``None``."""
+        details = cls(config)
         if config.get_verbosity() > 0 and (details._named or details._wants_wrong):
-            session.document_lines = details.lines
             config.pluginmanager.register(details, "evals-details")
+            return details
+        return None
 
     def lines(self, item: DocItem, record: Record) -> list[str]:
         """What is shown of a document; nothing of most."""

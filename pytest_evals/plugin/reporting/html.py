@@ -28,7 +28,7 @@ class Html:
     @staticmethod
     def begin(session: EvalSession) -> None:
         """Register one with ``--evals-html``; workers write no page."""
-        if session.options.html is not None and session.orders is None:
+        if session.options.html is not None and session.assignment is None:
             session.config.pluginmanager.register(Html(session), "evals-html")
 
     @pytest.hookimpl(trylast=True)

@@ -25,7 +25,7 @@ class OpenGates:
     def begin(session: EvalSession) -> None:
         """Register one, if warnings are counted; a worker judges no gates."""
         config = session.config
-        if session.orders is None and _are_counted(config):
+        if session.assignment is None and _are_counted(config):
             config.pluginmanager.register(OpenGates(config), "evals-open-gates")
 
     @pytest.hookimpl

@@ -49,7 +49,7 @@ def look(session: EvalSession, rendered: Iterable[tuple[Task, Record]]) -> None:
         rendered: Renders each document when it is iterated over.
     """
     with _as_in_a_test(session.config):
-        session.notices.unsendable = unsendable(rendered)
+        session.warnings.unsendable = unsendable(rendered)
     terminal = session.config.pluginmanager.getplugin("terminalreporter")
     if terminal is not None:
         for line in warning_lines(session):

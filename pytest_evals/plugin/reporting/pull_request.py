@@ -44,7 +44,7 @@ class Publishing:
     def begin(session: EvalSession) -> None:
         """Register one in GitHub Actions and with ``--evals-markdown``."""
         publishing = Publishing(session)
-        if session.orders is None and (
+        if session.assignment is None and (
             publishing._on_github or session.options.markdown
         ):
             session.config.pluginmanager.register(publishing, "evals-publishing")

@@ -23,7 +23,7 @@ class Listeners:
     @staticmethod
     def begin(session: EvalSession) -> None:
         """Register one, after those that write."""
-        if session.orders is None:
+        if session.assignment is None:
             session.config.pluginmanager.register(Listeners(session), "evals-listeners")
 
     @pytest.hookimpl(trylast=True)

@@ -49,7 +49,7 @@ def warning_lines(session: EvalSession) -> list[str]:
     they are reported at the end."""
     if session.config.get_verbosity() < 0:
         return []
-    found = (f"evals: warning: {text}" for text in grouped(session.notices.new()))
+    found = (f"evals: warning: {text}" for text in grouped(session.warnings.new()))
     return [line for text in found for line in safe_lines(text)]
 
 
@@ -73,7 +73,7 @@ def write_summary(session: EvalSession, terminal: pytest.TerminalReporter) -> No
     for name, n in session.run.filled.items():
         left_out = f"{n:,} document{'s' * (n != 1)}"
         terminal.write_line(f"{name}: {left_out} out of the store, not run again")
-    for text in grouped(session.notices.new()):
+    for text in grouped(session.warnings.new()):
         write_text(terminal, f"warning: {text}", yellow=True)
     write_going_on(session, terminal)
     if session.run.writer.error:

@@ -20,7 +20,7 @@ LIMIT_S = 0.5
 """Seconds after which no further folder is searched for task files."""
 
 
-class Completing(argparse.Action):
+class CompletionAction(argparse.Action):
     """Stores a value, as ``action="store"`` does."""
 
     def __call__(
@@ -60,7 +60,7 @@ def completing(option: Option) -> dict[str, Any]:
         return {}
     has_words = option.metavar.islower()
     is_listed = option.name in ("tasks", "compare") or has_words
-    return {"action": Completing} if is_listed else {}
+    return {"action": CompletionAction} if is_listed else {}
 
 
 def _task_names(given: argparse.Namespace) -> Iterable[str]:

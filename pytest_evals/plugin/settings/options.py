@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from pytest_evals.plugin.settings.ini import ini_value
-from pytest_evals.plugin.settings.option_table import TABLE, Option
-from pytest_evals.plugin.settings.profile import apply_profile
-from pytest_evals.plugin.settings.refusals import (
+from pytest_evals.plugin.settings.option_checks import (
     check_encoding,
     check_together,
     usage_errors,
     with_place,
 )
+from pytest_evals.plugin.settings.option_table import TABLE, Option
+from pytest_evals.plugin.settings.profile import apply_profile
 from pytest_evals.plugin.settings.values import (
     cache,
     documents,
@@ -122,65 +122,90 @@ class Options:
         include = _folders(config, raw["include-path"])
         folder = suite_root(config, include) / raw["dir"]
         return cls(
-            model=raw["model"],
-            judge=raw["judge"],
-            tasks=_names(raw["tasks"], base),
-            python_files=tuple(raw["python-files"].split()),
             include_path=include,
-            limit=_checked("limit", raw, share),
-            sample=_checked("sample", raw, share),
-            num_fewshot=_checked("num-fewshot", raw, shots),
-            seed=_checked("seed", raw, int),
-            apply_chat_template=raw["apply-chat-template"],
-            exclude_own_shots=raw["exclude-own-shots"],
-            bootstrap_iters=_checked("bootstrap-iters", raw, resamples),
-            fewshot_as_multiturn=not raw["fewshot-as-one-turn"],
-            system_instruction=raw["system-instruction"],
-            gen_kwargs=_generation(_checked("gen-kwargs", raw, mapping)),
-            reasoning_tags=_checked("reasoning-tags", raw, tag_pairs),
-            metadata=_checked("metadata", raw, mapping) or {},
-            device=raw["device"],
-            batch_tokens=raw["batch-tokens"],
-            ray=_cluster(raw),
-            dir=folder,
-            cache=_checked("cache", raw, cache),
-            cache_info=raw["cache-info"],
-            only=_statuses(raw),
-            save_baseline=_checked("save-baseline", raw, _baseline_name) or "",
-            save_failed=raw["save-failed"],
-            compare=_baseline(raw["compare"], folder, base),
-            json=base / raw["json"] if raw["json"] else None,
-            html=_file(config, raw, "html"),
-            markdown=_file(config, raw, "markdown"),
-            junit=_checked("junit", raw, junit),
-            gates=tuple(map(_gate, raw["gate"])),
-            inconclusive=_checked("inconclusive", raw, policy),
-            profile=raw["profile"],
-            plan=raw["plan"],
-            repeatability=_checked("repeatability", raw, runs) or 0,
-            stop=_checked("stop", raw, stop),
-            stop_error=_checked("stop-error", raw, percent),
-            order_seed=_typed_seed(config, raw),
-            max_errors=_checked("max-errors", raw, percent),
-            strict=raw["strict"],
-            latticeflow_config=_parameters(raw["latticeflow-config"]),
-            latticeflow_csv_text=raw["latticeflow-csv-text"],
-            latticeflow_allow_code=tuple(
-                _code_root(base / path) for path in raw["latticeflow-allow-code"]
-            ),
-            latticeflow_snippet_timeout=_checked(
-                "latticeflow-snippet-timeout", raw, seconds
-            ),
-            allow_unsafe_code=raw["allow-unsafe-code"],
-            # Without a model only prompts can be shown.
-            validate=raw["validate"] or bool(raw["write-out"] and not raw["model"]),
-            write_out=_checked("write-out", raw, documents) or 0,
-            fast_path=_checked("fast-path", raw, switch),
+            **_inputs(raw, base),
+            **_outputs(config, raw, folder),
+            **_run_settings(config, raw),
         )
 
 
 OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
 """Key of the options in ``config.stash``."""
+
+
+def _inputs(raw: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    """Return the fields for the model, the tasks and their prompts."""
+    return {
+        "model": raw["model"],
+        "judge": raw["judge"],
+        "tasks": _names(raw["tasks"], base),
+        "python_files": tuple(raw["python-files"].split()),
+        "limit": _checked("limit", raw, share),
+        "sample": _checked("sample", raw, share),
+        "num_fewshot": _checked("num-fewshot", raw, shots),
+        "seed": _checked("seed", raw, int),
+        "apply_chat_template": raw["apply-chat-template"],
+        "exclude_own_shots": raw["exclude-own-shots"],
+        "bootstrap_iters": _checked("bootstrap-iters", raw, resamples),
+        "fewshot_as_multiturn": not raw["fewshot-as-one-turn"],
+        "system_instruction": raw["system-instruction"],
+        "gen_kwargs": _generation(_checked("gen-kwargs", raw, mapping)),
+        "reasoning_tags": _checked("reasoning-tags", raw, tag_pairs),
+        "metadata": _checked("metadata", raw, mapping) or {},
+        "device": raw["device"],
+        "batch_tokens": raw["batch-tokens"],
+        "ray": _cluster(raw),
+    }
+
+
+def _outputs(
+    config: pytest.Config, raw: Mapping[str, Any], folder: Path
+) -> dict[str, Any]:
+    """Return the fields for stored responses, baselines, reports and gates."""
+    base = config.invocation_params.dir
+    return {
+        "dir": folder,
+        "cache": _checked("cache", raw, cache),
+        "cache_info": raw["cache-info"],
+        "only": _statuses(raw),
+        "save_baseline": _checked("save-baseline", raw, _baseline_name) or "",
+        "save_failed": raw["save-failed"],
+        "compare": _baseline(raw["compare"], folder, base),
+        "json": base / raw["json"] if raw["json"] else None,
+        "html": _file(config, raw, "html"),
+        "markdown": _file(config, raw, "markdown"),
+        "junit": _checked("junit", raw, junit),
+        "gates": tuple(map(_gate, raw["gate"])),
+        "inconclusive": _checked("inconclusive", raw, policy),
+    }
+
+
+def _run_settings(config: pytest.Config, raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields for the mode and the limits of the run, and for dialects."""
+    base = config.invocation_params.dir
+    return {
+        "profile": raw["profile"],
+        "plan": raw["plan"],
+        "repeatability": _checked("repeatability", raw, runs) or 0,
+        "stop": _checked("stop", raw, stop),
+        "stop_error": _checked("stop-error", raw, percent),
+        "order_seed": _typed_seed(config, raw),
+        "max_errors": _checked("max-errors", raw, percent),
+        "strict": raw["strict"],
+        "latticeflow_config": _parameters(raw["latticeflow-config"]),
+        "latticeflow_csv_text": raw["latticeflow-csv-text"],
+        "latticeflow_allow_code": tuple(
+            _code_root(base / path) for path in raw["latticeflow-allow-code"]
+        ),
+        "latticeflow_snippet_timeout": _checked(
+            "latticeflow-snippet-timeout", raw, seconds
+        ),
+        "allow_unsafe_code": raw["allow-unsafe-code"],
+        # Without a model only prompts can be shown.
+        "validate": raw["validate"] or bool(raw["write-out"] and not raw["model"]),
+        "write_out": _checked("write-out", raw, documents) or 0,
+        "fast_path": _checked("fast-path", raw, switch),
+    }
 
 
 def _raw(config: pytest.Config, option: Option) -> Any:

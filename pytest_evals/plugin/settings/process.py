@@ -17,7 +17,7 @@ import pytest
 from pytest_evals.run.start import Start
 
 
-class Orders(NamedTuple):
+class WorkerAssignment(NamedTuple):
     """The assignment of a worker.
 
     Args:
@@ -44,10 +44,10 @@ def is_distributed(config: pytest.Config) -> bool:
     return wanted and not hasattr(config, "workerinput")
 
 
-def orders_of(config: pytest.Config) -> Orders | None:
+def assignment_of(config: pytest.Config) -> WorkerAssignment | None:
     """Return the assignment of this worker; ``None`` in any other process."""
-    orders: dict[str, Any] | None = getattr(config, "workerinput", {}).get("evals")
-    return Orders(**orders) if orders else None
+    assignment: dict[str, Any] | None = getattr(config, "workerinput", {}).get("evals")
+    return WorkerAssignment(**assignment) if assignment else None
 
 
 STARTED: pytest.StashKey[Start] = pytest.StashKey()

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from pytest_evals.core.library import Library
+from pytest_evals.core.name_index import NameIndex
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.errors import StoreError
 from pytest_evals.models.registry import ModelHook
+from pytest_evals.plugin.settings.option_checks import usage_errors, with_place
 from pytest_evals.plugin.settings.options import OPTIONS, Options, suite_root
 from pytest_evals.plugin.settings.process import STARTED
-from pytest_evals.plugin.settings.refusals import usage_errors, with_place
 from pytest_evals.reports.files.model import model_arguments
 from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.config import RunConfig
@@ -119,7 +119,7 @@ def run_config(config: pytest.Config, *, is_worker: bool) -> RunConfig:
 
 
 def task_options(
-    config: pytest.Config, options: Options, selection: Selection, library: Library
+    config: pytest.Config, options: Options, selection: Selection, library: NameIndex
 ) -> TaskOptions:
     """What the command line changes in every task."""
     return TaskOptions(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pytest_evals.run.suite import Suite
 
 
-class Excuse(NamedTuple):
+class GateMark(NamedTuple):
     """A ``skip`` or ``xfail`` mark whose condition is true, or a mark with an invalid
     condition.
 
@@ -36,18 +36,20 @@ class Excuse(NamedTuple):
 
 class CollectionReport(NamedTuple):
     """Ids of files with groups, names of tasks in the order of results, and the fields
-    of gates' excuses by node id; and the model and machine that conditions of gates
+    of the marks of gates by node id; and the model and machine that conditions of gates
     are compared with."""
 
     files: list[str]
     tasks: list[str]
-    excuses: dict[str, tuple[Any, ...]]
+    gate_marks: dict[str, tuple[Any, ...]]
     machine: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - never changed
 
 
-def report_collection(known: Suite, excuses: Mapping[str, Excuse]) -> CollectionReport:
+def report_collection(
+    known: Suite, gate_marks: Mapping[str, GateMark]
+) -> CollectionReport:
     """Return the report of this worker."""
     groups = (run for run in known.groups.values() if not run.changed)
     files = dict.fromkeys(run.nodeid.partition("::")[0] for run in groups)
-    marks = {nodeid: tuple(excuse) for nodeid, excuse in excuses.items()}
+    marks = {nodeid: tuple(mark) for nodeid, mark in gate_marks.items()}
     return CollectionReport(list(files), list(known.tasks), marks)

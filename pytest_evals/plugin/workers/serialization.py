@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from pytest_evals.core.dialogue import Exchange
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.record import Record, Score, bare_doc
-from pytest_evals.core.reference import Compared
+from pytest_evals.core.reference import ComparedValues
 from pytest_evals.core.request import (
     Generate,
     Loglikelihood,
@@ -44,23 +44,25 @@ _of_score = attrgetter(*_SCORE)
 _BARE = _of_doc(bare_doc(""))[1:]
 
 
-class Arrived(NamedTuple):
+class ReceivedDocument(NamedTuple):
     """A document as the controller receives it."""
 
     record: Record
     sample: Sample
     """Its row of the samples file."""
-    told: CollectionReport | None
+    report: CollectionReport | None
     """The worker's collection report, with its first document."""
 
 
-def pack(record: Record, sample: Sample, told: CollectionReport | None = None) -> bytes:
+def pack(
+    record: Record, sample: Sample, report: CollectionReport | None = None
+) -> bytes:
     """Return a record as bytes, complete or as ``slim`` returned it.
 
     Args:
         record: After scoring.
         sample: Its row of the samples file.
-        told: The worker's collection report.
+        report: The worker's collection report.
 
     Raises:
         DocumentError: A score holds a value that is not plain Python.
@@ -77,7 +79,7 @@ def pack(record: Record, sample: Sample, told: CollectionReport | None = None) -
         record.compared and (dict(record.compared.answers), *record.compared[1:]),
         dict(record.facts),
         tuple(sample),
-        told and tuple(told),
+        report and tuple(report),
     )
     said = (
         tuple(map(_of_response, record.responses)),
@@ -93,9 +95,9 @@ def pack(record: Record, sample: Sample, told: CollectionReport | None = None) -
         ) from None
 
 
-def unpack(data: bytes) -> Arrived:
+def unpack(data: bytes) -> ReceivedDocument:
     """What :func:`pack` packed."""
-    said, task, index, error, excluded, *parts, sample, told = marshal.loads(data)
+    said, task, index, error, excluded, *parts, sample, report = marshal.loads(data)
     doc, requests, exchanges, labels, compared, facts = parts
     responses, scores = _said(said) if requests else _slim_said(said)
     record = Record(
@@ -109,10 +111,12 @@ def unpack(data: bytes) -> Arrived:
         error=error,
         excluded=excluded,
         labels=labels,
-        compared=compared and Compared(*compared),
+        compared=compared and ComparedValues(*compared),
         facts=facts,
     )
-    return Arrived(record, Sample(*sample), told and CollectionReport(*told))
+    return ReceivedDocument(
+        record, Sample(*sample), report and CollectionReport(*report)
+    )
 
 
 def _of_request(request: Request) -> tuple[Any, ...]:

@@ -21,7 +21,7 @@ FIXED = 200
 read once, but it is rendered, answered and scored."""
 
 
-class Dealt(NamedTuple):
+class Shards(NamedTuple):
     """Positions of items: a list for each worker; the gates, which none of them runs;
     and the tests of the results, which one of them runs in the end."""
 
@@ -30,9 +30,9 @@ class Dealt(NamedTuple):
     late: list[int]
 
 
-def deal(
+def shard_items(
     ids: Sequence[str], known: Suite, n: int, waves: Mapping[str, int] | None = None
-) -> Dealt:
+) -> Shards:
     """Assign all items to ``n`` workers.
 
     Args:
@@ -73,7 +73,7 @@ def deal(
         own = known_costs.get(start, {})
         for position in positions:
             costs[position] = own.get(ids[position], FIXED)
-    return Dealt(_cut(groups, costs, n), judged, late)
+    return Shards(_cut(groups, costs, n), judged, late)
 
 
 def _costs(run: TaskRun) -> dict[str, int]:

@@ -9,22 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_evals.core.cut import Cutter, TokenTexts
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request, Rolling
+from pytest_evals.core.token_strings import RequestTokenizer, TokenStrings
 from pytest_evals.errors import DocumentError
 from pytest_evals.reports.escape import one_line
 
 _EDGE, _BREAK = "│", "⏎"
 
 
-def prompt_lines(record: Record, name: str, cutter: Cutter | None) -> Iterator[str]:
+def prompt_lines(
+    record: Record, name: str, tokenizer: RequestTokenizer | None
+) -> Iterator[str]:
     """Yield the document's requests; a repeated context is omitted.
 
     Args:
         record: The document with its requests.
         name: Its name.
-        cutter: Splits requests into tokens; ``None`` to show text only.
+        tokenizer: Splits requests into tokens; ``None`` to show text only.
     """
     n = len(record.requests)
     yield f"{one_line(name)}: {n} request{'s' * (n != 1)}"
@@ -33,7 +35,7 @@ def prompt_lines(record: Record, name: str, cutter: Cutter | None) -> Iterator[s
     before: list[str] = []
     for number, request in enumerate(record.requests, 1):
         try:
-            cut = cutter.cut(request) if cutter is not None else None
+            cut = tokenizer.token_strings(request) if tokenizer is not None else None
         except DocumentError as error:
             yield f"  request {number} cannot be sent: {one_line(error)}"
             cut = None
@@ -44,7 +46,7 @@ def prompt_lines(record: Record, name: str, cutter: Cutter | None) -> Iterator[s
         yield from _rest(request, cut, number)
 
 
-def _context(request: Request, cut: TokenTexts | None) -> list[str]:
+def _context(request: Request, cut: TokenStrings | None) -> list[str]:
     """Yield the context, under a heading."""
     if isinstance(request, Rolling):
         pieces = cut.context if cut else ()
@@ -66,7 +68,7 @@ def _messages(prompt: Prompt) -> list[str]:
     return lines
 
 
-def _rest(request: Request, cut: TokenTexts | None, number: int) -> Iterator[str]:
+def _rest(request: Request, cut: TokenStrings | None, number: int) -> Iterator[str]:
     """Yield the scored continuation, or the generation settings."""
     if isinstance(request, Generate):
         stops = ", ".join(repr(text) for text in request.stop) or "the end of text"
@@ -84,7 +86,7 @@ def _rest(request: Request, cut: TokenTexts | None, number: int) -> Iterator[str
         yield from block
 
 
-def _count(cut: TokenTexts | None, part: int) -> str:
+def _count(cut: TokenStrings | None, part: int) -> str:
     if cut is None:
         return ""
     n = cut.n_continuation if part else cut.n_context

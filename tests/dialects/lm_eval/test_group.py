@@ -10,7 +10,7 @@ import pytest
 from pytest_evals.core.group import Group
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.lm_eval.task import load_tasks
-from pytest_evals.dialects.task_index.lookup import TaskLibrary
+from pytest_evals.dialects.task_index.lookup import TaskLookup
 from pytest_evals.errors import TaskFileError
 
 TASK = """\
@@ -37,7 +37,7 @@ def folder(tmp_path, monkeypatch):
 def read(folder, text) -> Group:
     path = folder / "g.yaml"
     path.write_text(dedent(text))
-    options = TaskOptions(library=TaskLibrary(folder))
+    options = TaskOptions(library=TaskLookup(folder))
     (group,) = load_tasks(path, options)
     return group
 

@@ -3,8 +3,8 @@
 import re
 from dataclasses import replace
 
-from pytest_evals.core.cut import TokenTexts
 from pytest_evals.core.request import Generate, Loglikelihood, Message, Rolling
+from pytest_evals.core.token_strings import TokenStrings
 from pytest_evals.errors import DocumentError
 from pytest_evals.reports.details.prompts import prompt_lines
 
@@ -22,7 +22,7 @@ class Words:
         else:
             texts = (request.prompt, "")
         a, b = (tuple(re.findall(" ?[^ ]+", text)) for text in texts)
-        return TokenTexts(a, b, len(a), len(b))
+        return TokenStrings(a, b, len(a), len(b))
 
 
 def lines(make, *requests, cutter=None, error=""):

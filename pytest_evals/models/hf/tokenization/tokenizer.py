@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_evals.core.cut import TokenTexts
 from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request
+from pytest_evals.core.token_strings import TokenStrings
 from pytest_evals.models.hf.tokenization.encoder import Ids
 from pytest_evals.models.hf.tokenization.request_encoder import (
     InvalidRequestError,
@@ -15,12 +15,12 @@ _BROKEN = "\ufffd"
 
 
 class HfTokenizer:
-    """Implements :class:`~pytest_evals.core.cut.Cutter`."""
+    """Implements :class:`~pytest_evals.core.token_strings.RequestTokenizer`."""
 
     def __init__(self, encoder: RequestEncoder) -> None:
         self._encoder = encoder
 
-    def cut(self, request: Request) -> TokenTexts:
+    def token_strings(self, request: Request) -> TokenStrings:
         """The tokens of a request, identical to the model's input.
 
         Raises:
@@ -46,10 +46,10 @@ class HfTokenizer:
         """
         return self._encoder.render(prompt)
 
-    def _cut(self, context: Ids, continuation: Ids | None) -> TokenTexts:
+    def _cut(self, context: Ids, continuation: Ids | None) -> TokenStrings:
         scored = () if continuation is None else self._texts(continuation)
         n_scored = 0 if continuation is None else len(continuation)
-        return TokenTexts(self._texts(context), scored, len(context), n_scored)
+        return TokenStrings(self._texts(context), scored, len(context), n_scored)
 
     def _texts(self, ids: Ids) -> tuple[str, ...]:
         """The string of each token; tokens of an incomplete character are merged with

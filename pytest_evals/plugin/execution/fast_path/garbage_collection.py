@@ -17,7 +17,7 @@ REPORT_LEAKS = frozenset({"jaxlib", "mlx", "triton"})
 comes with torch for CUDA."""
 
 
-class FewerCollections:
+class ReducedGarbageCollection:
     """Raises the thresholds for as long as a session lasts."""
 
     def __init__(self) -> None:

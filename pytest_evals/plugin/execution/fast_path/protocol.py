@@ -19,7 +19,7 @@ from pytest_evals.plugin.execution.document_reports import mark
 from pytest_evals.plugin.execution.fast_path.capture import DocumentCapture
 from pytest_evals.plugin.execution.fast_path.compact_reports import earlier_reports
 from pytest_evals.plugin.execution.fast_path.garbage_collection import (
-    FewerCollections,
+    ReducedGarbageCollection,
 )
 from pytest_evals.plugin.execution.fast_path.hook_calls import (
     HookCalls,
@@ -27,8 +27,8 @@ from pytest_evals.plugin.execution.fast_path.hook_calls import (
     is_foreign,
 )
 from pytest_evals.plugin.execution.fast_path.report_batches import ReportBatches
+from pytest_evals.plugin.junit import outcomes_with_teardown
 from pytest_evals.plugin.nodes import DocItem, TaskFile
-from pytest_evals.plugin.settings.outlets import outcomes_with_teardown
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
@@ -52,12 +52,14 @@ class FastPath:
         """Items that may run in the same call of the protocol."""
         self._n_run = 0
         """Items that the last call has run."""
-        orders = session.orders
-        self.batches = ReportBatches(config, orders) if orders is not None else None
+        assignment = session.assignment
+        self.batches = (
+            ReportBatches(config, assignment) if assignment is not None else None
+        )
         self._capture = DocumentCapture(config)
         self._setup_only = config.getoption("setuponly", False)
         self._with_teardown = outcomes_with_teardown(config)
-        self._collections = FewerCollections()
+        self._collections = ReducedGarbageCollection()
 
     @pytest.hookimpl
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:

@@ -20,7 +20,7 @@ from pytest_evals.plugin.execution.fast_path.compact_reports import (
     packed_report,
 )
 from pytest_evals.plugin.execution.fast_path.hook_calls import Call, logreport_without
-from pytest_evals.plugin.settings.process import Orders
+from pytest_evals.plugin.settings.process import WorkerAssignment
 
 MOST = 64
 """Reports in one event, at most."""
@@ -36,15 +36,15 @@ class ReportBatches:
     other reports.
     """
 
-    def __init__(self, config: pytest.Config, orders: Orders) -> None:
+    def __init__(self, config: pytest.Config, assignment: WorkerAssignment) -> None:
         """Find xdist's plugin.
 
         Args:
             config: pytest's configuration.
-            orders: The assignment of this worker.
+            assignment: The assignment of this worker.
         """
         self._config = config
-        self._sender: Any = _sender_of(config) if orders.todo is None else None
+        self._sender: Any = _sender_of(config) if assignment.todo is None else None
         self._logreport: Call | None = None
         self._waiting: list[tuple[int, bytes]] = []
         self._sent = 0.0

@@ -1,0 +1,46 @@
+"""The tokens of a request as strings."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from pytest_evals.core.request import Prompt, Request
+
+
+class TokenStrings(NamedTuple):
+    """The strings of a request's tokens, special tokens included.
+
+    Tokens that only form a character together are one string.
+
+    Args:
+        context: Tokens that are not scored.
+        continuation: Tokens that are scored; empty for a generation request.
+        n_context: Number of tokens of the context.
+        n_continuation: Number of scored tokens.
+    """
+
+    context: tuple[str, ...]
+    continuation: tuple[str, ...]
+    n_context: int
+    n_continuation: int
+
+
+class RequestTokenizer(Protocol):
+    """A model's tokenizer, with the model's rules for special tokens."""
+
+    def token_strings(self, request: Request) -> TokenStrings:
+        """Return the tokens of a request before truncation.
+
+        Raises:
+            DocumentError: The request cannot be encoded.
+        """
+        ...
+
+    def render(self, prompt: Prompt) -> str:
+        """Return the prompt as rendered for the model.
+
+        Raises:
+            DocumentError: There is no chat template, or it raises an error for the
+                chat.
+        """
+        ...

@@ -1,0 +1,156 @@
+"""Files that look like eval files and are not collected as such.
+
+One that the command line names is a usage error, and one that is found in a folder a
+warning: its gates, if it has any, are not evaluated.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_evals.dialects.detect import (
+    GATES_FILES,
+    YAML_SUFFIXES,
+    may_look_alike,
+    raw_of,
+)
+from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.plugin.settings.options import OPTIONS, suite_root
+from pytest_evals.plugin.suite.eval_files import is_eval_file, named_places
+
+if TYPE_CHECKING:
+    from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
+
+_GATES_FILES: pytest.StashKey[list[Path]] = pytest.StashKey()
+"""The gates files in collected folders."""
+_EVAL_FILES: pytest.StashKey[list[Path]] = pytest.StashKey()
+"""The files that are collected."""
+
+
+class LookalikeFile(pytest.File):
+    """Such a file as an error: under ``--evals-validate``, and where warnings are."""
+
+    problem: Problem
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Raise the problem.
+
+        Raises:
+            TaskFileError: In any case.
+        """
+        raise TaskFileError([self.problem])
+
+    def repr_failure(self, excinfo: object, style: object = None) -> str:
+        """Return the problem without traceback."""
+        return str(self.problem)
+
+
+def check_named(config: pytest.Config) -> None:
+    """Refuse such files on the command line.
+
+    Raises:
+        pytest.UsageError: With all of them.
+    """
+    found = []
+    for path in sorted(named_places(config)):
+        if path.suffix.lower() in YAML_SUFFIXES and path.is_file():
+            problem = None
+            if not is_eval_file(path, config.hook, config):
+                problem = _problem(path)
+            found += [problem] if problem is not None else []
+    if found:
+        raise pytest.UsageError("\n".join(map(str, found)))
+
+
+def warn_or_collect_lookalike(
+    path: Path, parent: pytest.Collector
+) -> pytest.Collector | None:
+    """Warn about such a file in a folder, or return its node if it is an error."""
+    config = parent.config
+    if path.name in GATES_FILES:
+        config.stash.setdefault(_GATES_FILES, []).append(path)
+        return None
+    problem = _problem(path)
+    if problem is None or _is_base(path, config):
+        return None
+    try:
+        if not config.stash[OPTIONS].validate:
+            _warn(problem)
+            return None
+    except pytest.PytestCollectionWarning:  # where warnings are errors
+        pass
+    node = LookalikeFile.from_parent(parent, path=path)
+    node.problem = problem
+    return node
+
+
+def record_eval_file(path: Path, config: pytest.Config) -> None:
+    """Record that a file is collected."""
+    config.stash.setdefault(_EVAL_FILES, []).append(path)
+
+
+def unused_gates_files(config: pytest.Config, gates: SuiteGates) -> Iterator[Problem]:
+    """Return gates files without an eval file next to or below them."""
+    read = {*gates.files()}
+    places = config.stash.get(_EVAL_FILES, [])
+    seen = config.stash.get(_GATES_FILES, [])
+    for path in dict.fromkeys(seen):
+        if path in read or any(one.is_relative_to(path.parent) for one in places):
+            continue
+        if (problem := _problem(path)) is not None:
+            what = "no task is in this folder or below, so the gates of this file are "
+            fix = "move it next to the tasks, or into a folder above them"
+            yield Problem(what + "not evaluated", problem.where, fix)
+
+
+def _problem(path: Path) -> Problem | None:
+    if path.suffix.lower() not in YAML_SUFFIXES:
+        return None
+    raw = raw_of(path)
+    if not may_look_alike(raw) and b"\0" not in raw and path.suffix in YAML_SUFFIXES:
+        return None
+    from pytest_evals.dialects.lookalikes import lookalike
+
+    return lookalike(path, raw)
+
+
+def _is_base(path: Path, config: pytest.Config) -> bool:
+    """Whether other files include a file."""
+    from pytest_evals.dialects.lookalikes import is_included
+
+    root = suite_root(config, config.stash[OPTIONS].include_path)
+    return is_included(path, _near(path, root, config))
+
+
+def _near(path: Path, root: Path, config: pytest.Config) -> Iterator[Path]:
+    """The YAML files of a file's folder and below, then those of the folders above."""
+    from pytest_evals.plugin.suite.task_index import skips_of
+
+    skips, seen = skips_of(config), set[str]()
+    for top in (path.parent, *path.parent.parents):
+        for place, folders, names in os.walk(top):
+            if place in seen:
+                folders.clear()
+                continue
+            seen.add(place)
+            folders[:] = [one for one in folders if not skips(Path(place, one))]
+            yield from (Path(place, n) for n in names if n.endswith(YAML_SUFFIXES))
+        if top == root or not top.is_relative_to(root):
+            return
+
+
+def _warn(problem: Problem) -> None:
+    place: Place = problem.where
+    text = str(problem).partition(": ")[2]
+    warnings.warn_explicit(
+        f"{place}: {text}",
+        pytest.PytestCollectionWarning,
+        filename=str(place.path),
+        lineno=place.line or 1,
+    )

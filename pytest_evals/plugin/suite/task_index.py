@@ -1,0 +1,138 @@
+"""The index of task names: the suite, and ``--evals-include-path``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from fnmatch import fnmatch, fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_evals.plugin.settings.option_checks import usage_errors
+from pytest_evals.plugin.settings.options import OPTIONS, suite_root
+from pytest_evals.plugin.settings.process import is_distributed
+from pytest_evals.plugin.suite.eval_files import matches
+from pytest_evals.run.selection import Selection
+from pytest_evals.run.selection import names_of as patterns_of
+
+if TYPE_CHECKING:
+    from pytest_evals.dialects.task_index.lookup import TaskLookup
+
+TASK_INDEX: pytest.StashKey[TaskLookup] = pytest.StashKey()
+"""Key of the index in ``config.stash``."""
+
+
+def task_index_of(config: pytest.Config) -> TaskLookup:
+    """Return the index of the session; trees are read at the first lookup."""
+    if TASK_INDEX not in config.stash:
+        from pytest_evals.dialects.task_index.index import Scanner
+        from pytest_evals.dialects.task_index.lookup import TaskLookup
+
+        options = config.stash[OPTIONS]
+        scanner = Scanner(cache=options.dir, skips=skips_of(config))
+        root = suite_root(config, options.include_path)
+        config.stash[TASK_INDEX] = TaskLookup(root, options.include_path, scanner)
+    return config.stash[TASK_INDEX]
+
+
+def skips_of(config: pytest.Config) -> Callable[[Path], bool]:
+    """Return whether a folder is skipped, as in pytest's collection."""
+    patterns = config.getini("norecursedirs")
+
+    def skips(folder: Path) -> bool:
+        named = any(fnmatch(folder.name, pattern) for pattern in patterns)
+        return named or os.path.isfile(folder / "pyvenv.cfg")
+
+    return skips
+
+
+def add_included(config: pytest.Config) -> None:
+    """Add the files of ``--evals-tasks`` from the include paths to the command line.
+
+    Only patterns without a match in the collected files and folders are looked up
+    there. If no pattern has one, and the command line contains no file or folder, only
+    the files of the include paths are collected.
+
+    Raises:
+        pytest.UsageError: A pattern has no match.
+    """
+    index = task_index_of(config)
+    own = _own_names(config, index)
+    patterns = patterns_of(config.stash[OPTIONS].tasks)
+    lost = [p for p in patterns if not _matching(own, p)]
+    if not lost:
+        return
+    known = {*index.included_names()}
+    found = {pattern: _matching(known, pattern) for pattern in lost}
+    worker = hasattr(config, "workerinput")
+    others = len(config.hook.pytest_evals_load_tasks.get_hookimpls()) > 1
+    others = others or _has_modules(config)
+    if not all(found.values()) and not worker and not others:
+        selection = Selection([p for p in lost if not found[p]])
+        with usage_errors():
+            selection.check(own | known)
+    names = sorted({name for matches in found.values() for name in matches})
+    files = dict.fromkeys(f for name in names for f in _files(name, index))
+    alone = lost == list(patterns) and not _names_places(config)
+    if files and not is_distributed(config):
+        config.args[:] = [*([] if alone else config.args), *map(str, files)]
+
+
+def names_of(config: pytest.Config) -> set[str]:
+    """Return all names of tasks, groups and tags that this session may collect."""
+    index = task_index_of(config)
+    return {*_own_names(config, index), *index.included_names()}
+
+
+def _own_names(config: pytest.Config, index: TaskLookup) -> set[str]:
+    base = config.invocation_params.dir
+    args = [base / str(arg).partition("::")[0] for arg in config.args]
+    return {name for place in args for name in _names(place, index)}
+
+
+def _has_modules(config: pytest.Config) -> bool:
+    """Whether Python files may be collected, whose names are known only after
+    import."""
+    patterns = config.stash[OPTIONS].python_files
+    base = config.invocation_params.dir
+    for arg in config.args:
+        place = base / str(arg).partition("::")[0]
+        if place.suffix == ".py" or (
+            os.path.isdir(place)
+            and any(matches(file, patterns) for file in place.rglob("*.py"))
+        ):
+            return True
+    return False
+
+
+def _names(place: Path, index: TaskLookup) -> Iterator[str]:
+    """Return the names in a file or folder of the command line."""
+    if os.path.isdir(place):
+        yield from index.below(place)
+    elif os.path.isfile(place) and place.suffix != ".py":
+        yield from index.of_file(place)
+
+
+def _matching(names: Iterable[str], pattern: str) -> list[str]:
+    return [name for name in names if fnmatchcase(name, pattern)]
+
+
+def _files(name: str, index: TaskLookup) -> Iterator[Path]:
+    entry = index.included(name)
+    if entry is None:
+        return
+    if entry.path is not None:
+        yield entry.path
+    for member in entry.members:
+        yield from _files(member, index)
+
+
+def _names_places(config: pytest.Config) -> bool:
+    """Whether the command line contains files or folders; a worker of pytest-xdist
+    always gets pytest's defaults as arguments."""
+    chosen = [[str(config.invocation_params.dir)], [*config.getini("testpaths")]]
+    if config.args_source is not config.ArgsSource.ARGS:
+        return False
+    return [str(arg) for arg in config.args] not in chosen

@@ -1,0 +1,262 @@
+"""A model that cannot be opened is a usage error before the first document, where a
+response is needed that is not stored."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from pytest_evals import ModelError, OptionError, evaluate
+
+WORKERS = pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+KEYLESS = "openai:gpt-4o,api_key_env=EVALS_NO_SUCH_KEY"
+OVERRIDE = """
+import pytest
+from pytest_evals import Response
+
+class Own:
+    name = "own"
+
+    def answer(self, requests):
+        for i, request in enumerate(requests):
+            yield i, Response(text="a0")
+
+@pytest.fixture(scope="session")
+def {fixture}():
+    return Own()
+"""
+
+
+def check_refused(suite, result, told):
+    """One message, and nothing that looks like a run."""
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    lines = [*result.outlines, *result.errlines]
+    assert [line for line in lines if line.startswith("ERROR")] == [f"ERROR: {told}"]
+    text = "\n".join(lines)
+    assert "= evals =" not in text
+    assert "Traceback" not in text
+    assert "crashed" not in text
+    assert not list(suite.pytester.path.glob(".evals/runs/*"))
+
+
+@WORKERS
+@pytest.mark.parametrize("verbosity", ["-q", "-v"])
+def test_a_missing_model_is_refused(suite, workers, verbosity):
+    result = suite.run("evals", verbosity, *workers, model=None)
+    check_refused(suite, result, "no model is set")
+    result.stderr.fnmatch_lines(["  fix: pass one, such as --model=hf:gpt2 *"])
+    assert not (suite.pytester.path / ".evals").exists()
+
+
+@WORKERS
+def test_a_missing_api_key_is_refused(suite, workers):
+    result = suite.run("evals", *workers, model=KEYLESS)
+    told = "the environment variable EVALS_NO_SUCH_KEY holds no key for "
+    check_refused(suite, result, f"{told}https://api.openai.com/v1")
+    assert not (suite.pytester.path / ".evals").exists()
+
+
+@WORKERS
+def test_a_library_that_is_not_installed_is_refused(suite, workers):
+    suite.pytester.makeconftest("import sys\nsys.modules['openai'] = None\n")
+    spec = "openai:gpt,base_url=http://127.0.0.1:9/v1"
+    options = ("evals", f"--model={spec}", *workers)
+    result = suite.pytester.runpytest_subprocess(*options)
+    told = "the openai model needs openai: pip install 'pytest-model-evals[openai]'"
+    check_refused(suite, result, told)
+
+
+@WORKERS
+def test_an_unknown_hub_name_is_refused(suite, workers, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HOME", str(suite.pytester.path / "hub"))
+    options = ("evals", "--model=hf:acme/no-such-model", *workers)
+    result = suite.pytester.runpytest_subprocess(*options)
+    told = "cannot load the model 'acme/no-such-model': it is not on this machine, and "
+    check_refused(suite, result, f"{told}HF_HUB_OFFLINE is set")
+
+
+@WORKERS
+def test_weights_that_cannot_be_loaded_are_refused(suite, workers, tiny_model_path):
+    shutil.copytree(tiny_model_path, suite.pytester.path / "broken")
+    for path in suite.pytester.path.glob("broken/*.safetensors"):
+        path.write_bytes(b"\0" * 64)
+    options = ("evals", "--model=hf:broken,device=cpu", *workers)
+    result = suite.pytester.runpytest_subprocess(*options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: cannot load the model 'broken': *"])
+    assert "= evals =" not in result.stdout.str()
+    assert not list(suite.pytester.path.glob(".evals/runs/*"))
+
+
+def test_weights_that_cannot_be_loaded_are_an_error_once_other_tests_have_run(
+    suite, tiny_model_path
+):
+    """What those have shown must not be lost."""
+    shutil.copytree(tiny_model_path, suite.pytester.path / "broken")
+    for path in suite.pytester.path.glob("broken/*.safetensors"):
+        path.write_bytes(b"\0" * 64)
+    suite.pytester.makepyfile(test_first="def test_plain(): pass")
+    options = ("test_first.py", "evals", "--model=hf:broken,device=cpu")
+    result = suite.pytester.runpytest_subprocess(*options)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert result.parseoutcomes() == {"passed": 1, "errors": 1, "skipped": 9}
+
+
+@WORKERS
+def test_a_run_whose_responses_are_stored_needs_no_key(
+    suite, server, monkeypatch, workers
+):
+    model, prompts = server
+    suite.run("evals", "--evals-limit=5", model=model)
+    assert len(prompts) == 5
+    monkeypatch.delenv("EVALS_TEST_KEY")
+    stored = suite.run("evals", "--evals-limit=5", *workers, model=model)
+    assert stored.ret == 0
+    assert stored.parseoutcomes() == {"passed": 1, "wrong": 4}
+    # Those that are left out are not needed either.
+    chosen = suite.run("evals", "-k", "q1 or q3", *workers, model=model)
+    assert chosen.ret == 0
+    shutil.rmtree(suite.pytester.path / ".evals" / "runs")
+    for further in (
+        (),
+        ("--evals-cache=refresh", "--evals-limit=5"),
+        ("--evals-cache=off",),
+    ):
+        result = suite.run("evals", *further, *workers, model=model)
+        url = model.partition("base_url=")[2].partition(",")[0]
+        told = f"the environment variable EVALS_TEST_KEY holds no key for {url}"
+        check_refused(suite, result, told)
+    assert len(prompts) == 5
+    rescored = suite.run("evals", "--evals-cache=only", *workers, model=model)
+    assert rescored.parseoutcomes() == {"passed": 1, "wrong": 4, "errors": 5}
+
+
+@WORKERS
+def test_a_conftests_model_needs_no_spec(suite, workers):
+    suite.pytester.makeconftest(OVERRIDE.format(fixture="eval_model"))
+    for model in (None, KEYLESS):
+        result = suite.run("evals", *workers, model=model)
+        assert result.parseoutcomes() == {"passed": 1, "wrong": 9}
+
+
+def test_a_folder_without_a_model_of_its_own_is_refused(suite):
+    """Another folder has one in its conftest."""
+    own = suite.pytester.mkdir("own")
+    for path in suite.evals.iterdir():
+        shutil.copy(path, own / path.name)
+    (own / "quiz.yaml").write_text(
+        (own / "quiz.yaml").read_text().replace("task: quiz", "task: other")
+    )
+    (own / "conftest.py").write_text(OVERRIDE.format(fixture="eval_model"))
+    assert suite.run("own", model=None).ret == 0
+    shutil.rmtree(suite.pytester.path / ".evals")
+    result = suite.run("own", "evals", model=None)
+    check_refused(suite, result, "no model is set")
+
+
+@pytest.mark.parametrize("option", ["--collect-only", "--evals-plan", "--setup-plan"])
+def test_a_session_without_requests_needs_no_model(suite, option):
+    assert suite.run("evals", option, model=KEYLESS).ret == 0
+
+
+def test_plain_tests_need_no_model(suite):
+    suite.pytester.makepyfile("def test_plain(): pass")
+    result = suite.run("-m", "not evals", model=KEYLESS)
+    assert result.parseoutcomes() == {"passed": 1, "deselected": 10}
+
+
+def test_messages_that_name_an_option_show_where_the_ini_file_sets_it(suite):
+    suite.pytester.makeini(f"[pytest]\nevals_model = {KEYLESS}\n")
+    result = suite.run("evals", model=None)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+
+
+JUDGED = """
+from pytest_evals import Ask, Generate, Score
+from dataclasses import replace
+
+def pytest_evals_load_tasks(path, config):
+    from pytest_evals.dialects.readers import READERS
+    from pytest_evals.plugin.session import session_of
+    if path.suffix != ".yaml":
+        return None
+    (task,) = READERS["lm_eval"](path, session_of(config).task_options)
+
+    def follow_up(record):
+        yield [Ask("grader", Generate("right?"))]
+
+    def score(record):
+        said = record.exchanges[0].response.text
+        return (Score(metric="exact_match", value=1.0, correct=said == "yes"),)
+
+    made = replace(task, follow_up=follow_up, score=score, models={"grader": GRADER})
+    return [made]
+
+"""
+
+
+@WORKERS
+@pytest.mark.parametrize("named", [False, True], ids=["option", "task"])
+def test_a_judge_that_cannot_be_opened_is_refused_before_the_first_request(
+    suite, server, monkeypatch, workers, named
+):
+    model, prompts = server
+    judge = model.replace("openai:gpt", "openai:judge,api=chat")
+    judge = judge.replace("EVALS_TEST_KEY", "EVALS_JUDGE_KEY")
+    grader = f"{judge!r}" if named else '""'
+    suite.pytester.makeconftest(JUDGED + f"GRADER = {grader}\n")
+    options = ("evals", *workers, *(() if named else (f"--evals-judge={judge}",)))
+    monkeypatch.delenv("EVALS_JUDGE_KEY", raising=False)
+    result = suite.run(*options, model=model)
+    who = "the model 'grader'" if named else "a judge"
+    url = model.partition("base_url=")[2].partition(",")[0]
+    told = f"the environment variable EVALS_JUDGE_KEY holds no key for {url}"
+    check_refused(suite, result, f"quiz (evals/quiz.yaml:1) needs {who}: {told}")
+    assert prompts == []
+    monkeypatch.setenv("EVALS_JUDGE_KEY", "sk-judge")
+    first = suite.run(*options, model=model)
+    assert first.parseoutcomes() == {"passed": 10}
+    n = len(prompts)
+    assert n in (11, 11 + len(workers))  # each worker may ask the judge
+    monkeypatch.delenv("EVALS_JUDGE_KEY")
+    monkeypatch.delenv("EVALS_TEST_KEY")
+    stored = suite.run(*options, model=model)
+    assert stored.parseoutcomes() == {"passed": 10}
+    assert len(prompts) == n
+
+
+def test_a_server_that_cannot_be_reached_is_an_error_of_the_first_document(suite):
+    """It is known only when it is asked."""
+    spec = "openai:gpt,base_url=http://127.0.0.1:9/v1,max_retries=0"
+    result = suite.run("evals", model=spec)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert result.parseoutcomes() == {"failed": 1, "skipped": 9}
+
+
+def test_evaluate_refuses_a_judge_before_the_first_request(suite, server):
+    model, prompts = server
+
+    class Plugin:
+        def pytest_evals_load_tasks(self, path, config):
+            from dataclasses import replace
+
+            from pytest_evals import Ask, Generate, TaskOptions
+            from pytest_evals.dialects.readers import READERS
+
+            (task,) = READERS["lm_eval"](path, TaskOptions())
+
+            def follow_up(record):
+                yield [Ask("judge", Generate("right?"))]
+
+            return [replace(task, follow_up=follow_up, models={"judge": ""})]
+
+    path = suite.evals / "quiz.yaml"
+    with pytest.raises(OptionError, match=r"quiz .* needs a judge: no judge is set"):
+        evaluate(path, model, plugins=[Plugin()])
+    with pytest.raises(
+        (OptionError, ModelError), match="needs a judge: the environment variable"
+    ):
+        evaluate(path, model, judge=KEYLESS, plugins=[Plugin()])
+    assert prompts == []

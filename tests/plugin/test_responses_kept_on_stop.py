@@ -1,0 +1,78 @@
+"""A model that works in a thread of its own is stopped as any other."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from pytest_evals.run import plan
+
+CONFTEST = """
+import os
+import signal
+import time
+
+from pytest_evals import Generate
+from pytest_evals.models.registry import open_model, parse_spec
+
+STOPS, INTERRUPTS = {stops}, {interrupts}
+
+
+def pytest_evals_open_model(spec, config):
+    model = open_model(parse_spec(spec))
+    list(model.answer([Generate("a", max_tokens=1)]))  # tries out its way of writing
+    model.works_ahead = True
+    n_passes = 0
+
+    def look(module, args, kwargs):
+        nonlocal n_passes
+        n_passes += 1
+        if INTERRUPTS and n_passes == 17:
+            os.kill(os.getpid(), signal.SIGINT)
+        if STOPS and n_passes > 17:
+            time.sleep(0.2)  # until the thread is told that the run stops
+
+    body = model._generator._engine._model.base_model
+    body.register_forward_pre_hook(look, with_kwargs=True)
+    return model
+"""
+N = 10
+
+
+def runs_of(folder: Path) -> list[tuple[dict, int]]:
+    """Results of each run, the first first, and how many documents were scored."""
+    found = []
+    for path in sorted(
+        folder.glob(".evals/runs/*"), key=lambda p: p.stat().st_mtime_ns
+    ):
+        samples = path / "samples_quiz.jsonl"
+        n = len(samples.read_text().splitlines()) if samples.exists() else 0
+        found.append((json.loads((path / "results.json").read_text()), n))
+    return found
+
+
+@pytest.mark.parametrize("arguments", [[], ["-x", "--evals-strict"]])
+def test_responses_received_before_a_stop_are_not_requested_again(
+    suite, tiny_model_path, arguments, monkeypatch
+):
+    """Ctrl-C comes while the thread is at its fourth document or so, with the window
+    after it encoded; ``-x`` stops at the first, whose answer is wrong."""
+    monkeypatch.setattr(plan, "FIRST", 6)
+    suite.task("quiz", generation_kwargs={"until": ["zzz"], "max_gen_toks": 5})
+    suite.pytester.makeconftest(CONFTEST.format(stops=True, interrupts=not arguments))
+    command = [f"--model=hf:{tiny_model_path},device=cpu,batch_size=1", "evals"]
+    suite.pytester.runpytest(*command, *arguments, no_reraise_ctrlc=True)
+    assert not [t for t in threading.enumerate() if t.name == "evals-model"]
+    ((stopped, n_scored),) = runs_of(suite.pytester.path)
+    assert stopped["partial"]
+    assert 0 < n_scored < N
+    suite.pytester.makeconftest(CONFTEST.format(stops=False, interrupts=False))
+    suite.pytester.runpytest(*command)
+    _, (whole, n_all) = runs_of(suite.pytester.path)
+    assert n_all == N
+    assert n_scored <= whole["n_reused"] < N
+    suite.pytester.runpytest(*command, "--evals-cache=off")
+    assert runs_of(suite.pytester.path)[-1][0]["results"] == whole["results"]

@@ -1,0 +1,206 @@
+"""``--evals-validate``: files are checked, no model is asked."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+VALIDATE = ("--evals-validate", "evals")
+
+
+def check(suite, *arguments):
+    return suite.run(*VALIDATE, *arguments, model=None)
+
+
+def test_valid_files_pass_without_a_model_and_write_no_files(suite):
+    suite.task("second")
+    done = check(suite, "-v")
+    assert done.ret == 0
+    done.stdout.fnmatch_lines(
+        [
+            "evals/quiz.yaml::quiz OK *",
+            "evals/second.yaml::second OK *",
+            "2 checked: 2 ok, 0 with problems, 0 out of reach; no model was used",
+        ]
+    )
+    assert not (suite.pytester.path / ".evals").exists()
+
+
+def test_all_problems_of_all_files_are_reported_at_once(suite):
+    suite.task("a_first", metric_list=[{"metric": "exact_mach"}], taks=1)
+    suite.task("z_last", test_split="tset")
+    done = check(suite)
+    assert done.ret == 1
+    done.assert_outcomes(passed=1, failed=2)
+    done.stdout.fnmatch_lines(
+        [
+            "evals/a_first.yaml:*unknown metric 'exact_mach'*",
+            "evals/a_first.yaml:*no key 'taks'; did you mean 'task'?",
+            "evals/z_last.yaml:*'tset'*",
+            "3 checked: 1 ok, 2 with problems, 0 out of reach; no model was used",
+        ]
+    )
+
+
+def test_a_problem_of_a_later_document_is_found(suite):
+    text = "{{ question if question != 'quiz 3?' else question.no.such }}"
+    suite.task("quiz", doc_to_text=text)
+    done = check(suite)
+    assert done.ret == 1
+    done.stdout.fnmatch_lines(["evals/quiz.yaml:1: document q3 cannot be prompted: *"])
+
+
+def test_validation_scores_the_reference_answer(suite):
+    (suite.evals / "own.py").write_text(
+        "def judge(row, results):\n    return {'right': row['no_such_column']}\n"
+    )
+    path = suite.task("quiz", process_results="FUNCTION")
+    path.write_text(path.read_text().replace("FUNCTION", "!function own.judge"))
+    done = check(suite)
+    assert done.ret == 1
+    done.stdout.fnmatch_lines(
+        [
+            "evals/quiz.yaml:1: document q0 cannot be scored, though answered with its "
+            "target: process_results: KeyError: 'no_such_column' (evals/own.py:2)"
+        ]
+    )
+    done.stdout.no_fnmatch_line("*document q1*")
+
+
+def test_validation_does_not_call_a_score_hook(suite):
+    """It may need the answers of a real model."""
+    suite.pytester.makeconftest("def pytest_evals_score(record, task):\n    1 / 0\n")
+    assert check(suite).ret == 0
+
+
+def test_an_unreachable_dataset_is_not_a_failure(suite, monkeypatch):
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    suite.task("far", dataset_path="acme/private-set", dataset_kwargs=None)
+    done = check(suite, "-v")
+    assert done.ret == 0
+    done.stdout.fnmatch_lines(
+        [
+            "evals/far.yaml::far NOT CHECKED *",
+            "not checked: far: evals/far.yaml:2: the dataset 'acme/private-set' *",
+            "2 checked: 1 ok, 0 with problems, 1 out of reach; no model was used",
+        ]
+    )
+
+
+def test_gates_are_checked_if_the_dataset_is_unreachable(suite, monkeypatch):
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    gates = ["exact_mach >= 0.5", {"must_pass": ["who-knows"]}]
+    suite.task("far", dataset_path="acme/set", dataset_kwargs=None, gates=gates)
+    done = check(suite)
+    assert done.ret == 1
+    done.stdout.fnmatch_lines(["evals/far.yaml:*: no metric called 'exact_mach'; *"])
+    done.stdout.no_fnmatch_line("*who-knows*")
+
+
+def test_a_missing_data_file_is_a_failure(suite):
+    suite.task("quiz", dataset_kwargs={"data_files": {"test": "nowhere.jsonl"}})
+    done = check(suite)
+    assert done.ret == 1
+    done.stdout.fnmatch_lines(["*data file not found: evals/nowhere.jsonl*"])
+
+
+@pytest.mark.parametrize(
+    ("gate", "said"),
+    [
+        ("quiz/exact_mach >= 0.5", "*no metric called 'exact_mach'; did you mean *"),
+        ("quizz/exact_match >= 0.5", "*no task called 'quizz'; did you mean 'quiz'?"),
+        ("exact_match >= 0.5", "*does not name its task"),
+    ],
+)
+def test_gates_files_are_checked(suite, gate, said):
+    (suite.evals / "gates.yaml").write_text(yaml.safe_dump({"gates": [gate]}))
+    done = check(suite)
+    assert done.ret == 1
+    done.stdout.fnmatch_lines([f"evals/gates.yaml:2: {said}"])
+
+
+def test_problems_of_a_shared_gates_file_are_reported_once(suite):
+    suite.task("second")
+    suite.task("third", test_split="tset")
+    (suite.evals / "gates.yaml").write_text("gates: [quiz/exact_match > much]\n")
+    done = check(suite)
+    done.assert_outcomes(failed=3)
+    told, _, _ = done.stdout.str().partition("short test summary info")
+    assert told.count("expected a finite number") == 1
+    done.stdout.fnmatch_lines(["*the problem that was reported above"])
+    done.stdout.fnmatch_lines(["evals/third.yaml:*'tset'*"])
+
+
+def test_warnings_are_listed_and_do_not_fail(suite):
+    suite.task("quiz", num_fewshot=1)
+    done = check(suite)
+    assert done.ret == 0
+    done.stdout.fnmatch_lines(
+        ["warning: quiz: few-shot examples come from the evaluated *"]
+    )
+
+
+def test_other_tests_do_not_run(suite):
+    suite.pytester.makepyfile(**{"evals/test_other": "def test_it():\n    assert 0\n"})
+    done = check(suite)
+    assert done.ret == 0
+    done.assert_outcomes(passed=1, deselected=1)
+
+
+def test_validation_selects_tasks_like_a_run(suite):
+    suite.task("broken", metric_list=[{"metric": "nope"}])
+    assert check(suite, "--evals-tasks=quiz").ret == 0
+    done = suite.run("--evals-validate", "evals/quiz.yaml::quiz", model=None)
+    assert done.ret == 0
+    done.assert_outcomes(passed=1)
+    typo = check(suite, "--evals-tasks=quizz")
+    assert typo.ret == 1
+    typo.stdout.fnmatch_lines(
+        ["*unknown task, group or tag 'quizz'; did you mean 'quiz'?"]
+    )
+
+
+def test_validation_checks_only_the_name_of_the_model(suite):
+    assert suite.run(*VALIDATE, model="scripted:break").ret == 0
+    done = suite.run(*VALIDATE, model="hf:no/such/folder")
+    assert done.ret == 1
+    done.stdout.fnmatch_lines(["*no folder 'no/such/folder'*"])
+
+
+def test_validation_without_files_has_pytests_exit_code(suite):
+    empty = suite.pytester.mkdir("empty")
+    assert suite.run("--evals-validate", str(empty), model=None).ret == 5
+
+
+def test_validation_is_the_same_with_workers(suite):
+    suite.task("second", metric_list=[{"metric": "nope"}])
+    suite.task("third", num_fewshot=1)
+    done = check(suite, "-n2")
+    assert done.ret == 1
+    done.assert_outcomes(passed=2, failed=1)
+    done.stdout.fnmatch_lines(
+        [
+            "warning: third: few-shot examples come from the evaluated *",
+            "3 checked: 2 ok, 1 with problems, 0 out of reach; no model was used",
+        ]
+    )
+
+
+def test_validation_checks_the_members_of_groups(suite):
+    suite.task("second")
+    group = {"group": "both", "task": ["quiz", "second"]}
+    (suite.evals / "both.yaml").write_text(yaml.safe_dump(group))
+    done = check(suite)
+    assert done.ret == 0
+    done.assert_outcomes(passed=2)
+    group["task"] = ["quiz", "secnd"]
+    (suite.evals / "both.yaml").write_text(yaml.safe_dump(group))
+    done = check(suite)
+    assert done.ret == 1
+    done.stdout.fnmatch_lines(["evals/both.yaml:*'secnd'*"])
