@@ -444,7 +444,7 @@ def test_a_task_that_runs_generated_code_needs_the_option(suite):
     suite.task("quiz", unsafe_code=True)
     refused = suite.run("evals")
     refused.stdout.fnmatch_lines(
-        ["evals/quiz.yaml:*: unsafe_code: this task executes code that the model*"]
+        ["evals/quiz.yaml:*: unsafe_code: this task executes model output"]
     )
     refused.assert_outcomes(errors=1)
     suite.run("--evals-allow-unsafe-code", "evals").assert_outcomes(passed=10)
