@@ -195,7 +195,7 @@ def pytest_evals_load_tasks(
 
     name = dialect_here(path, config)
     if name == "latticeflow":
-        from pytest_evals.plugin.suite.latticeflow import load_tasks_near
+        from pytest_evals.plugin.suite.entities import load_tasks_near
 
         return load_tasks_near(path, config, session_of(config).task_options)
     return READERS[name](path, session_of(config).task_options) if name else None

@@ -35,7 +35,7 @@ from pytest_evals.plugin.result_tests import is_late, rank
 from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.settings.profile import profile_line
 from pytest_evals.plugin.settings.run_options import check_places
-from pytest_evals.plugin.suite.latticeflow import check_parameters
+from pytest_evals.plugin.suite.entities import check_parameters
 from pytest_evals.plugin.suite.lookalike_files import unused_gates_files
 from pytest_evals.plugin.workers.collection_report import report_collection
 from pytest_evals.plugin.workers.sharding import shard_items
