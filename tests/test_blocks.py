@@ -30,6 +30,7 @@ NOT_RUN = {
         "pip wheel": BUILDS,
     },
     "coming_from_latticeflow.md": {"pytest evals/task.yaml": NETWORK},
+    "coming_from_lm_eval.md": {'python -c "from pytest_evals.harness': NETWORK},
     "coming_from_lighteval.md": {"lighteval accelerate": NETWORK},
     "metrics.md": {"pytest --model=hf:my-model": NETWORK},
     "models_hf.md": {"pytest --model=hf:gpt2": NETWORK},

@@ -121,17 +121,23 @@ def run_ours(tasks: Path, model: Path, folder: Path, given: argparse.Namespace) 
 
 
 def run_theirs(
-    names: list[str], tasks: Path, model: Path, folder: Path, given: argparse.Namespace
+    names: list[str],
+    tasks: Path,
+    model: Path,
+    folder: Path,
+    given: argparse.Namespace,
+    kind: str = "hf",
 ) -> Cost:
     """Run the tasks through lm-eval's command line."""
     folder.mkdir(parents=True)
     command = [given.lm_eval_python, str(HERE / "timed_run.py"), "run"]
-    command += ["--model", "hf", "--tasks", ",".join(names)]
+    command += ["--model", kind, "--tasks", ",".join(names)]
     command += ["--model_args", f"pretrained={model},dtype={given.dtype}"]
     command += ["--include_path", str(tasks), "--batch_size", given.batch_size]
     command += ["--output_path", "results", "--log_samples"]
     command += ["--device", given.device or "cpu"]
-    return run(command, folder, str(HERE), given.clock)
+    path = os.pathsep.join([str(ROOT), str(HERE)])
+    return run(command, folder, path, given.clock)
 
 
 def main() -> None:
@@ -159,17 +165,39 @@ def _compare(kind: str, place: Path, model: Path, given: argparse.Namespace) -> 
     folder = place / f"run-{int(time.time())}-{kind}"
     tasks = folder / "tasks"
     names = make_tasks(kind, tasks, given.docs)
-    ours = run_ours(tasks, model, folder / "ours", given)
+    if given.inside:
+        kind_of_model = "pytest-evals"
+        ours = run_theirs(names, tasks, model, folder / "ours", given, kind_of_model)
+    else:
+        ours = run_ours(tasks, model, folder / "ours", given)
     if given.alone:
         print(_line(kind, "ours", ours), flush=True)
         return ours
     theirs = run_theirs(names, tasks, model, folder / "theirs", given)
-    found = agreement.compare(folder / "ours", folder / "theirs", names)
+    if given.inside:
+        found = _same_results(folder / "ours", folder / "theirs")
+    else:
+        found = agreement.compare(folder / "ours", folder / "theirs", names)
     print(_line(kind, "lm-eval", theirs))
     print(_line("", "ours", ours))
     print(_ratios(ours, theirs))
     print(f"{'':11}{found}", flush=True)
     return ours
+
+
+def _same_results(ours: Path, theirs: Path) -> str:
+    """Whether lm-eval's results files hold the same metrics, to four digits."""
+
+    def metrics(folder: Path) -> str:
+        (path,) = folder.glob("results/**/results_*.json")
+        read = json.loads(path.read_text())["results"]
+        return json.dumps(read, default=str, sort_keys=True)
+
+    def rounded(text: str) -> Any:
+        return json.loads(text, parse_float=lambda number: f"{float(number):.4f}")
+
+    mine, others = rounded(metrics(ours)), rounded(metrics(theirs))
+    return f"metrics as printed are {'equal' if mine == others else 'NOT equal'}"
 
 
 HEAD = (
@@ -263,6 +291,10 @@ def _arguments() -> argparse.Namespace:
         "--tasks": {"default": "", "help": f"of {','.join(KINDS)}; all by default"},
         "--lm-eval-python": {"default": sys.executable},
         "--keep": {"type": Path, "help": "a folder for models and runs, to look at"},
+        "--inside": {
+            "action": "store_true",
+            "help": "both in lm-eval's own run: --model pytest-evals and --model hf",
+        },
         "--alone": {"action": "store_true", "help": "run ours only"},
     }
     for name, how in options.items():

@@ -143,18 +143,22 @@ def main() -> None:
     """Run lm-eval's command line."""
     watch = Watch()
     from lm_eval.__main__ import cli_evaluate
-    from lm_eval.models.huggingface import HFLM
+
+    if "pytest-evals" in sys.argv:
+        from pytest_evals.harness import LM as model_class
+    else:
+        from lm_eval.models.huggingface import HFLM as model_class
 
     _watch_weights(watch)
-    begin = HFLM.__init__
+    begin = model_class.__init__
 
     def opened(self: Any, *args: Any, **kwargs: Any) -> None:
         begin(self, *args, **kwargs)
         watch.open()
 
-    HFLM.__init__ = opened
+    model_class.__init__ = opened
     for name in ("loglikelihood", "loglikelihood_rolling", "generate_until"):
-        setattr(HFLM, name, _timed(getattr(HFLM, name), watch))
+        setattr(model_class, name, _timed(getattr(model_class, name), watch))
     cli_evaluate()
 
 

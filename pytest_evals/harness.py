@@ -1,0 +1,377 @@
+"""``LM``: a model for lm-evaluation-harness 0.4.13 that uses this package's engines.
+
+``lm_eval.simple_evaluate(model=LM(pretrained="gpt2"), …)`` runs as usual: lm-eval reads
+tasks, builds prompts and computes metrics; the model's responses are computed here.
+
+lm-eval is imported when ``LM`` is first used, which also registers the class under the
+name ``pytest-evals``.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import weakref
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from pytest_evals.core.model import Model, ModelLike
+from pytest_evals.core.request import (
+    Generate,
+    Loglikelihood,
+    Message,
+    Prompt,
+    Request,
+    Response,
+    Rolling,
+)
+from pytest_evals.core.response_contract import as_model, described, responses_of
+from pytest_evals.errors import MissingExtraError, ModelError, OptionError
+from pytest_evals.models.registry import open_model, parse_spec
+from pytest_evals.models.spec import ModelSpec
+from pytest_evals.prompts.generation import read_sampling
+
+NAME = "pytest-evals"
+"""lm-eval's name of the model: ``--model pytest-evals``."""
+_LOG = logging.getLogger(__name__)
+_WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
+    "autogptq": ("false", "true"),
+    "backend": ("default", "causal"),
+    "gptqmodel": ("false", "true"),
+    "logits_cache": ("false", "true"),
+    "offload_folder": ("./offload",),
+    "parallelize": ("false",),
+    "softmax_dtype": ("float32", "torch.float32"),
+    "subfolder": ("",),
+    "truncation": ("false",),
+    "use_fast_tokenizer": ("true",),
+}
+"""Arguments of lm-eval's ``hf`` → values that describe what always happens here."""
+_RENAMED = {"quantization_config": "quantization"}
+_BNB = "bnb_4bit_"
+_FIRST_GPU = ("cuda", "cuda:0")
+"""Defaults of lm-eval, which uses the CPU if there is no GPU; so does ``hf:`` without a
+device."""
+
+
+class ChatText(str):
+    """A chat as JSON, for models that receive messages and have no chat template.
+
+    lm-eval passes prompts on as strings; this one carries its messages.
+    """
+
+    messages: tuple[Message, ...]
+
+
+class HarnessModel:
+    """Answers the three types of requests of lm-eval. Combined with lm-eval's ``LM`` by
+    :func:`lm_class`."""
+
+    cache_hook: Any
+
+    def __init__(
+        self,
+        pretrained: str = "",
+        model: str | ModelLike = "",
+        batch_size: int | str | None = None,
+        device: str | None = None,
+        max_batch_size: int | None = None,
+        **arguments: Any,
+    ) -> None:
+        """Open the model.
+
+        Args:
+            pretrained: Folder or name of a Hugging Face model. Other arguments are
+                those of lm-eval's ``hf`` model, and those of ``hf:`` specs.
+            model: Or any spec, such as ``openai:gpt-4o``, or an object with a name and
+                ``answer``. Other arguments are added to the spec.
+            batch_size: Ignored: batches are formed by tokens; ``batch_tokens`` limits
+                them.
+            device: Device, such as ``cuda:1``; lm-eval's default, the first GPU, is
+                the CPU if there is no GPU.
+            max_batch_size: Ignored.
+            **arguments: Arguments of the model.
+
+        Raises:
+            OptionError: An argument is missing, unknown or has an invalid value.
+            MissingExtraError: A library that the model needs is not installed.
+            ModelError: The model cannot be opened.
+        """
+        super().__init__()
+        if bool(pretrained) == bool(model):
+            raise OptionError(
+                "pass either pretrained=, a Hugging Face model, or model=, a spec such "
+                "as 'openai:gpt-4o'"
+            )
+        if device not in (None, *_FIRST_GPU):
+            arguments["device"] = device
+        for name, size in (
+            ("batch_size", batch_size),
+            ("max_batch_size", max_batch_size),
+        ):
+            if size is not None:
+                _LOG.info("%s=%s is ignored: batches are formed by tokens", name, size)
+        self._logged: set[str] = set()
+        self._model = _opened(pretrained, model, arguments)
+        if "device" in self._model.info:
+            _LOG.info("device: %s", self._model.info["device"])
+        if self._model is not model:
+            weakref.finalize(self, self._model.close)
+
+    def loglikelihood(
+        self, requests: Sequence[Any], disable_tqdm: bool = False
+    ) -> list[tuple[float, bool]]:
+        """Return log-probability and greedy flag of each continuation."""
+        asked: list[Request] = [
+            Loglikelihood(_prompt(context), continuation)
+            for context, continuation in (instance.args for instance in requests)
+        ]
+        return self._answer("loglikelihood", requests, asked, disable_tqdm)
+
+    def loglikelihood_rolling(
+        self, requests: Sequence[Any], disable_tqdm: bool = False
+    ) -> list[float]:
+        """Return the log-probability of each text."""
+        asked: list[Request] = [Rolling(instance.args[0]) for instance in requests]
+        return self._answer("loglikelihood_rolling", requests, asked, disable_tqdm)
+
+    def generate_until(
+        self, requests: Sequence[Any], disable_tqdm: bool = False
+    ) -> list[str]:
+        """Return the generated texts."""
+        seen: Counter[Generate] = Counter()
+        asked: list[Request] = []
+        for context, gen_kwargs in (instance.args for instance in requests):
+            sampling, warnings = read_sampling({"until": [], **gen_kwargs}, {}, "")
+            self._warn(warnings)
+            (request,) = sampling.requests(_prompt(context), 1)
+            if request.temperature > 0:
+                seen[request] += 1
+                request = replace(request, repeat=seen[request] - 1)
+            asked.append(request)
+        return self._answer("generate_until", requests, asked, disable_tqdm)
+
+    def _answer(
+        self,
+        kind: str,
+        instances: Sequence[Any],
+        requests: Sequence[Request],
+        quiet: bool,
+    ) -> list[Any]:
+        """Answer all requests, each distinct one once, and add them to lm-eval's cache.
+
+        Raises:
+            ModelError: Requests could not be answered; all others are in the cache.
+        """
+        from tqdm import tqdm
+
+        places: dict[Request, list[int]] = {}
+        for place, request in enumerate(requests):
+            places.setdefault(request, []).append(place)
+        distinct = [*places]
+        results: list[Any] = [None] * len(requests)
+        failed: list[tuple[int, str]] = []
+        with tqdm(
+            total=len(requests), desc=f"Running {kind} requests", disable=quiet
+        ) as bar:
+            for position, response in responses_of(distinct, self._model):
+                for place in places.pop(distinct[position]):
+                    bar.update()
+                    if response.error:
+                        failed.append((place, response.error))
+                        continue
+                    result = results[place] = self._result(kind, response)
+                    self.cache_hook.add_partial(kind, instances[place].args, result)
+        self._warn(self._model.notes)
+        failed += [(p, "no response") for rest in places.values() for p in rest]
+        if failed:
+            raise ModelError(_failure(self._model, kind, instances, sorted(failed)))
+        return results
+
+    def _result(self, kind: str, response: Response) -> Any:
+        if kind == "generate_until":
+            return response.text
+        if kind == "loglikelihood_rolling":
+            return response.logprob
+        if response.greedy is None:
+            self._warn([f"{self._model} returns no greedy flags: counted as false"])
+        return response.logprob, bool(response.greedy)
+
+    def _warn(self, warnings: Sequence[str]) -> None:
+        """Log each warning once."""
+        for warning in warnings:
+            if warning not in self._logged:
+                self._logged.add(warning)
+                _LOG.warning("%s", warning)
+
+    def apply_chat_template(
+        self,
+        chat_history: Sequence[Mapping[str, Any]],
+        add_generation_prompt: bool = True,
+    ) -> str:
+        """Render a chat with the model's chat template.
+
+        Raises:
+            DocumentError: There is no template, or it raises an error for the chat.
+            OptionError: ``add_generation_prompt`` is false and the last message is not
+                the assistant's, or the reverse.
+        """
+        chat = tuple(Message(one["role"], one["content"]) for one in chat_history)
+        continues = bool(chat) and chat[-1].role == "assistant"
+        if continues == add_generation_prompt:
+            raise OptionError(
+                "a chat whose last message is the assistant's is continued, and only "
+                f"such a chat: add_generation_prompt={add_generation_prompt!r} after "
+                f"{chat[-1].role if chat else 'no message'!r}"
+            )
+        text = self._model.render(chat)
+        if isinstance(text, str):
+            return text
+        as_json = ChatText(json.dumps([message._asdict() for message in text]))
+        as_json.messages = text
+        return as_json
+
+    def chat_template(self, chat_template: bool | str = False) -> str:
+        """Return the model's chat template, if it has one."""
+        if isinstance(chat_template, str):
+            self._warn(
+                [
+                    f"the chat template {chat_template!r} is not selected by name, as "
+                    "in lm-eval's hf model: prompts use the tokenizer's default"
+                ]
+            )
+        return str(self._model.info.get("chat_template", ""))
+
+    @property
+    def tokenizer_name(self) -> str:
+        """Key of the tokenizer in lm-eval's cache of requests."""
+        name = self._model.info.get("tokenizer") or self._model.name
+        return str(name).replace("/", "__")
+
+    def get_model_info(self) -> dict[str, Any]:
+        """Return the model's metadata for lm-eval's results file, by its names."""
+        names = {
+            "model_num_parameters": "num_parameters",
+            "model_dtype": "dtype",
+            "model_revision": "revision",
+            "model_sha": "commit",
+        }
+        info = self._model.info
+        return {name: info[ours] for name, ours in names.items() if ours in info}
+
+
+@cache
+def lm_class() -> type:
+    """Return ``LM``, lm-eval's class with this package's engines, and register it.
+
+    Raises:
+        MissingExtraError: lm-eval is not installed.
+    """
+    try:
+        # Registers lm-eval's own models, which it skips once another is registered.
+        import lm_eval.models  # noqa: F401
+        from lm_eval.api.model import LM as Base
+        from lm_eval.api.registry import register_model
+    except ModuleNotFoundError as error:
+        if error.name != "lm_eval":
+            raise
+        raise MissingExtraError("pytest_evals.harness", "lm-eval", "lm-eval") from None
+
+    class LM(HarnessModel, Base):  # type: ignore[misc]
+        __doc__ = HarnessModel.__doc__
+
+    LM.__qualname__ = "LM"
+    register_model(NAME)(LM)
+    return LM
+
+
+def __getattr__(name: str) -> Any:
+    """Return ``LM``; lm-eval is imported then."""
+    if name == "LM":
+        return lm_class()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _prompt(context: str) -> Prompt:
+    return context.messages if isinstance(context, ChatText) else context
+
+
+def _opened(
+    pretrained: str, model: str | ModelLike, arguments: Mapping[str, Any]
+) -> Model:
+    given = {name: v for name, v in arguments.items() if v is not None}
+    if pretrained:
+        if not isinstance(pretrained, str):
+            raise OptionError(
+                f"pretrained is {described(pretrained)}; pass a folder or a name"
+            )
+        return open_model(
+            ModelSpec(kind="hf", target=pretrained, arguments=hf_arguments(given))
+        )
+    if not isinstance(model, str):
+        if given:
+            raise OptionError(
+                f"a model object takes no arguments: {', '.join(sorted(given))}"
+            )
+        return as_model(model, "model")
+    spec = parse_spec(model)
+    twice = sorted(given.keys() & spec.arguments.keys())
+    if twice:
+        raise OptionError(f"set twice, in the spec and beside it: {', '.join(twice)}")
+    added = hf_arguments(given) if spec.kind == "hf" else _texts(given)
+    return open_model(replace(spec, arguments={**spec.arguments, **added}))
+
+
+def hf_arguments(given: Mapping[str, Any]) -> dict[str, str]:
+    """Return arguments of lm-eval's ``hf`` model as arguments of an ``hf:`` spec."""
+    texts = _texts({_RENAMED.get(name, name): v for name, v in given.items()})
+    for name, values in _WITHOUT_EFFECT.items():
+        if texts.get(name, "").lower() in values:
+            texts.pop(name, None)
+    if texts.get("parallelize") == "true":
+        del texts["parallelize"]
+        texts.pop("device", None)  # the map selects devices, as in lm-eval
+        texts["device_map"] = "auto"
+    bnb = {name: texts.pop(name) for name in [*texts] if name.startswith(_BNB)}
+    if bnb and texts.pop("load_in_4bit", "") == "true":
+        config = {"quant_method": "bitsandbytes", "load_in_4bit": True}
+        texts["quantization"] = json.dumps({**config, **{n: given[n] for n in bnb}})
+    elif bnb:
+        raise OptionError(f"{', '.join(bnb)}: only with load_in_4bit=True")
+    return texts
+
+
+def _texts(given: Mapping[str, Any]) -> dict[str, str]:
+    """Return values as they are written in specs."""
+    texts = {}
+    for name, value in given.items():
+        if isinstance(value, bool | dict | list):
+            texts[name] = json.dumps(value)
+        elif isinstance(value, str | int | float) or name.endswith("dtype"):
+            texts[name] = str(value)
+        else:
+            raise OptionError(
+                f"{name} is {described(value)}; pass a string, a number or a mapping"
+            )
+    return texts
+
+
+def _failure(
+    model: Model,
+    kind: str,
+    instances: Sequence[Any],
+    failed: Sequence[tuple[int, str]],
+) -> str:
+    place, why = failed[0]
+    instance = instances[place]
+    task, doc = getattr(instance, "task_name", None), getattr(instance, "doc_id", None)
+    where = f"document {doc} of {task}: " if task else ""
+    return (
+        f"{model}: {len(failed)} of {len(instances)} {kind} requests failed\n"
+        f"  first: {where}{why}\n"
+        "  fix: resolve the error and run again; with use_cache=PATH lm-eval keeps the "
+        "responses of the others"
+    )
