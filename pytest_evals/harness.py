@@ -36,7 +36,8 @@ from pytest_evals.prompts.generation import read_sampling
 
 NAME = "pytest-evals"
 """lm-eval's name of the model: ``--model pytest-evals``."""
-_LOG = logging.getLogger(__name__)
+_LOG = logging.getLogger("lm_eval.pytest_evals")
+"""Below lm-eval's logger, which its command line shows."""
 _WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
     "autogptq": ("false", "true"),
     "backend": ("default", "causal"),

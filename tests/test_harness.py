@@ -164,7 +164,7 @@ def test_lm_evals_default_device_is_no_argument():
 
 
 def test_sizes_of_batches_are_ignored_with_a_log_line(caplog):
-    with caplog.at_level("INFO"):
+    with caplog.at_level("INFO", logger="lm_eval"):
         HarnessModel(model="scripted:first", batch_size="auto:4")
     assert "batch_size=auto:4 is ignored" in caplog.text
 
