@@ -58,7 +58,7 @@ _FIRST_GPU = ("cuda", "cuda:0")
 device."""
 
 
-class ChatText(str):
+class ChatPrompt(str):
     """A chat as JSON, for models that receive messages and have no chat template.
 
     lm-eval passes prompts on as strings; this one carries its messages.
@@ -231,7 +231,7 @@ class HarnessModel:
         text = self._model.render(chat)
         if isinstance(text, str):
             return text
-        as_json = ChatText(json.dumps([message._asdict() for message in text]))
+        as_json = ChatPrompt(json.dumps([message._asdict() for message in text]))
         as_json.messages = text
         return as_json
 
@@ -297,7 +297,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _prompt(context: str) -> Prompt:
-    return context.messages if isinstance(context, ChatText) else context
+    return context.messages if isinstance(context, ChatPrompt) else context
 
 
 def _opened(
