@@ -321,7 +321,9 @@ def _opened(
     spec = parse_spec(model)
     twice = sorted(given.keys() & spec.arguments.keys())
     if twice:
-        raise OptionError(f"set twice, in the spec and beside it: {', '.join(twice)}")
+        raise OptionError(
+            f"set twice, in the spec and as an argument: {', '.join(twice)}"
+        )
     added = hf_arguments(given) if spec.kind == "hf" else _texts(given)
     return open_model(replace(spec, arguments={**spec.arguments, **added}))
 
