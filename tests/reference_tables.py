@@ -108,9 +108,6 @@ def error_row(name: str, text: str) -> list[str]:
     return [RULES[name], str(len(rows)), *map(str, highest), str(above), command]
 
 
-KEYS = ("task", "shots", "metric", "group", "gate")
-
-
 def scorers() -> str:
     rows = []
     for name, (make, bare) in SCORERS.items():

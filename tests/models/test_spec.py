@@ -91,7 +91,7 @@ def test_a_target_may_be_quoted():
         ),
         (
             "hf:m,dtype=auto,dtype=auto",
-            "the model's argument 'dtype' is a duplicate key",
+            "the model's argument 'dtype' is given twice",
         ),
         (
             "hf:m,dtyp=auto",

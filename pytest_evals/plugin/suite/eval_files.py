@@ -4,6 +4,7 @@ command line and the ini options decide. Called for every file that pytest visit
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from fnmatch import fnmatch
 from pathlib import Path
@@ -42,14 +43,18 @@ def dialect_here(path: Path, config: pytest.Config) -> str:
     return dialect_of(path, raw_of)
 
 
+_EVAL = re.compile(rb"^[ \t]*@(?:\w+\.)*eval\b|\beval\(|\beval as \w", re.MULTILINE)
+
+
 def is_eval_module(path: Path, config: pytest.Config) -> bool:
     """Whether a Python file is a module with evals: ``evals_python_files`` matches its
-    name, and it contains the name of this package."""
+    name, and it contains the name of this package and a call or decorator ``eval``."""
     if path.suffix != ".py" or not matches(path, config.stash[OPTIONS].python_files):
         return False
     from pytest_evals.dialects.detect import raw_of
 
-    return b"pytest_evals" in raw_of(path)
+    raw = raw_of(path)
+    return b"pytest_evals" in raw and _EVAL.search(raw) is not None
 
 
 def is_test_file(path: Path, config: pytest.Config) -> bool:

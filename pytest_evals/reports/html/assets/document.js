@@ -42,7 +42,7 @@ function answersOf(whole) {
 
 /** Steps before the answers, such as tool calls. */
 function stepsOf(whole) {
-  const steps = whole.steps.filter(Boolean);
+  const steps = (whole.steps ?? []).filter(Boolean);
   return steps.length ? h("section", h("h3", "Steps"), steps.map((text) => block(text, "code"))) : null;
 }
 
