@@ -377,7 +377,7 @@ def test_warnings_of_workers_are_merged_and_shown_once(suite):
 
     def warned(*arguments):
         lines = suite.run("evals", *arguments).outlines
-        return [line for line in lines if "doc_to_target gives" in line]
+        return [line for line in lines if "doc_to_target returns" in line]
 
     alone = warned()
     assert alone[0].endswith("(3 documents, first document q2)")
