@@ -308,7 +308,7 @@ class Verdict:
     @property
     def value(self) -> float | None:
         """The number that was judged; for a baseline gate, the change. ``None`` if
-        there is none."""
+        missing."""
         if self.change is not None:
             return self.change.difference
         estimate = self.metric and self.metric.estimate

@@ -35,7 +35,7 @@ class Estimate:
 
     Args:
         value: The number.
-        stderr: Its standard error, ``None`` if there is none.
+        stderr: Its standard error, ``None`` if missing.
         method: How the standard error was obtained: ``analytic``, ``bootstrap`` or
             empty.
         is_mean: Whether a user's function is the mean of the values.

@@ -24,7 +24,7 @@ class NameIndex(Protocol):
     """An index of names."""
 
     def find(self, name: str, near: Path) -> IndexEntry | None:
-        """Return the definition of a name in a file; ``None`` if there is none."""
+        """Return the definition of a name in a file; ``None`` if missing."""
         ...
 
     def names(self, near: Path) -> Iterable[str]:
@@ -32,5 +32,5 @@ class NameIndex(Protocol):
         ...
 
     def clash(self, name: str, near: Path) -> str:
-        """Return the conflict in the definition of a name, empty if there is none."""
+        """Return the conflict in the definition of a name, empty if missing."""
         ...

@@ -24,9 +24,9 @@ class ComparedValues(NamedTuple):
 
     Args:
         answers: Filter → answer, as text.
-        logprobs: Log-probability of each choice, in nats; empty if there are none.
+        logprobs: Log-probability of each choice, in nats; empty if missing.
         top_logprobs: Those of the first generation, as compact JSON
-            (:mod:`pytest_evals.core.top_logprobs`); empty if there are none.
+            (:mod:`pytest_evals.core.top_logprobs`); empty if missing.
     """
 
     answers: Mapping[str, str]

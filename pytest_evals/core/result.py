@@ -222,8 +222,8 @@ class RunResult:
         partial: Why the run is incomplete (interrupted, stopped, deselected); empty if
             it is complete.
         warnings: Warnings about tasks, gates and models, as the terminal shows them.
-        comparison: Differences from the run that it was compared with; ``None`` if
-            there is none yet.
+        comparison: Differences from the run that it was compared with; ``None``
+            before a comparison.
     """
 
     model: str

@@ -69,7 +69,7 @@ class RunPlan:
     Args:
         tasks: In the order of the run.
         gates: In the order of the run.
-        source: The earlier run that the estimates are based on; empty if there is none.
+        source: The earlier run that the estimates are based on; empty if missing.
         flips: Assumed flip rate between two runs.
     """
 

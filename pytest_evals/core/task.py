@@ -173,7 +173,7 @@ class Task:
             the document cannot be continued.
         models: Names in ``Ask.model`` → auxiliary models, such as judges.
         asks_model: Whether the tested model gets any requests.
-        shows_images: Whether its requests have images, as far as the task's file
+        shows_images: Whether its requests have images, if the task's file
             determines it.
         score: Answered record → scores. Raises ``DocumentError`` for a document that
             cannot be scored.

@@ -256,7 +256,7 @@ def correct_short(
         higher_is_better: Whether 1 is correct; ``None`` counts as true.
 
     Returns:
-        The smallest such number; ``None`` if there is none.
+        The smallest such number; ``None`` if missing.
     """
     holding = counts_that_hold(conditions, n)
     if not holding:

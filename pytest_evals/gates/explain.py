@@ -327,7 +327,7 @@ def change_notes(
 def _weakness(
     gate: Gate, estimate: ChangeEstimate, decision: Decision
 ) -> Iterator[str]:
-    """The power to prove that an unchanged model is no worse, if it is low."""
+    """The power to prove that an unchanged model is not worse, if it is low."""
     assert estimate.spread is not None
     assert decision.condition is not None
     stderr, edge = estimate.spread.stderr, float(decision.condition.threshold)

@@ -115,7 +115,7 @@ def _of_metric(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verd
 
 
 def _find_metric(gate: Gate, metrics: Sequence[MetricResult]) -> MetricResult | str:
-    """The gate's metric, or the reason why there is none."""
+    """The gate's metric, or why it is missing."""
     named = [metric for metric in metrics if metric.name == gate.metric]
     if not named:
         names = sorted({metric.name for metric in metrics})

@@ -46,7 +46,7 @@ def forecast(
     Args:
         gate: The gate.
         n: Number of its documents, at least 1.
-        last: The value in an earlier run, ``None`` if there is none.
+        last: The value in an earlier run, ``None`` if missing.
         flips: Flip rate between two runs, unless the gate sets one.
     """
     bare = GatePlan(gate=gate, n=n, last=last)

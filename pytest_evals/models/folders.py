@@ -13,7 +13,7 @@ def is_local(target: str) -> bool:
     """Whether a target is a path here rather than a name on the Hub.
 
     It is a path when it exists, when it is written like one, or when its first part is
-    a folder here: ``suites/tinny`` beside a folder ``suites`` is a typing mistake.
+    a folder here: ``suites/tinny`` next to a folder ``suites`` is a typing mistake.
     """
     if target.startswith((".", "/", "~")) or target.count("/") > 1 or "\\" in target:
         return True

@@ -72,7 +72,7 @@ class ModelKind:
             replicated.
         answering: The spec of the model that gives the answers, for a kind that
             replicates another.
-        why_unfit: Why the model cannot run a task, as far as the spec determines it;
+        why_unfit: Why the model cannot run a task; decided by the spec alone;
             empty if it can, or if only the open model decides.
         why_unable: Sends the model a few requests to find out why it cannot compute
             log-probabilities; empty if it can. ``None`` for kinds that always can, or
@@ -168,7 +168,7 @@ def answering(spec: ModelSpec) -> ModelSpec:
 
 
 def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
-    """Why a model cannot run a task, as far as the spec determines it; empty if it can
+    """Why a model cannot run a task; decided by the spec alone; empty if it can
     or if only the open model decides.
 
     Raises:

@@ -135,8 +135,8 @@ def _check(spec: ModelSpec) -> None:
     """Check that the answers exist.
 
     Raises:
-        OptionError: No such built-in or file, a file that is no list of rules, or an
-            argument, of which there are none.
+        OptionError: No such built-in or file, a file that is not a list of rules, or an
+            argument; this kind takes no arguments.
     """
     for name in spec.arguments:
         raise OptionError(f"the scripted model takes no argument {name!r}")

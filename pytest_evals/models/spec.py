@@ -47,7 +47,7 @@ class ModelSpec:
 
 
 def kind_name(text: str) -> str:
-    """The kind in a spec; empty if there is none."""
+    """The kind in a spec; empty if missing."""
     kind, colon, _ = text.strip().partition(":")
     return kind if colon and re.fullmatch(r"[A-Za-z][\w-]*", kind) else ""
 

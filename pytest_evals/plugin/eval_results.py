@@ -36,7 +36,7 @@ class MetricNumber:
 
     Args:
         value: The number.
-        stderr: Its standard error, ``None`` where there is none.
+        stderr: Its standard error, ``None`` if missing.
         n: Documents that it is made of.
         higher_is_better: Direction, ``None`` if unknown.
     """
@@ -72,7 +72,7 @@ class MetricNumber:
             noise: Share of answers that turn between two runs, for ``benchmark``.
 
         Raises:
-            EvalsError: There are none.
+            EvalsError: It has none.
         """
         gate = Gate(
             id="interval",
@@ -122,8 +122,8 @@ class Numbers(Mapping[str, MetricNumber]):
         if lost:
             raise EvalsError(
                 f"{where}: {lost} of {lost + metric.n_scored} documents have no score, "
-                "and an error is no answer\n"
-                "  fix: use assert_gate, which knows whether they could turn the claim"
+                "and an error is not an answer\n"
+                "  fix: use assert_gate, which counts documents without a score"
             )
         return MetricNumber(
             value=metric.estimate.value,
@@ -178,7 +178,7 @@ class EvalResults:
         were not all run is skipped.
 
         Raises:
-            EvalsError: There is none of that name.
+            EvalsError: No metric has that name.
         """
         __tracebackhide__ = True
         result = self.result(name)
@@ -191,7 +191,7 @@ class EvalResults:
         """All that is known of a task or a group, however many documents were run.
 
         Raises:
-            EvalsError: There is none of that name.
+            EvalsError: No metric has that name.
         """
         __tracebackhide__ = True
         session = self._session
@@ -242,7 +242,7 @@ def assert_gate(claim: str, results: EvalResults, **keys: Any) -> Verdict:
 
     Raises:
         AssertionError: The claim does not hold, or there is nothing sound to judge.
-        EvalsError: It is no claim, about nothing that is there, or can never fail or
+        EvalsError: It is not a valid gate, its metric is missing, or can never fail or
             never hold.
     """
     __tracebackhide__ = True

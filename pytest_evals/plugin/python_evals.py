@@ -39,7 +39,7 @@ def collect_eval(
 ) -> list[pytest.Item | pytest.Collector]:
     """The documents and gates of an eval, as children of its module.
 
-    Problems of the eval are those of a node of its own, so that the other tests of the
+    Problems of the eval belong to a separate node, so that the other tests of the
     module are collected.
     """
     start(module.config)

@@ -1,7 +1,7 @@
 """Selects the few-shot examples of each document.
 
 Draws are positions in a pool. lm-eval draws them from one random stream in document
-order; they are drawn in the same order here, as far as they are needed, independent of
+order; they are drawn in the same order here, only those that are needed, independent of
 the selection and of the order of access.
 
 Equals lm-eval 0.4.13, ``api/samplers.py`` and ``api/task.py``, ``fewshot_context``.

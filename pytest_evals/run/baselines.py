@@ -87,7 +87,7 @@ def _has_kind(name: str) -> bool:
 
 
 def stored_run(base: Path, name: str, here: Path) -> EarlierRun | str:
-    """The stored run of a name; or the error, with its fix, if there is none.
+    """The stored run of a name; or the error, with its fix, if missing.
 
     Args:
         base: The results folder.
@@ -119,7 +119,7 @@ def reference(
         is_replaced: Whether this run replaces the baseline.
     """
     if isinstance(run, str):
-        why = "there is none so far that can be read" if is_replaced else run
+        why = "no readable run exists yet" if is_replaced else run
         return Reference(baseline=name, fault=why, is_replaced=is_replaced)
     if isinstance(run, ReferenceRun):
         return _reference_of_model(run, task, now)
@@ -263,7 +263,7 @@ class Baselines:
 
     def run(self, name: str) -> EarlierRun | str:
         """Return the stored run of a name or the responses of that model; or the error,
-        with its fix, if there is none."""
+        with its fix, if missing."""
         if name not in self._runs:
             self._runs[name] = stored_run(self._base, name, self._here)
         return self._runs[name]

@@ -41,7 +41,7 @@ class PlannedRequests:
 
     Args:
         jobs: Documents.
-        tested: Spec of the tested model, empty if there is none; ``None`` if it is
+        tested: Spec of the tested model, empty if missing; ``None`` if it is
             opened elsewhere.
         judge: Spec of the judge, likewise.
         prepare: Maps the records of a task to those that are sent.

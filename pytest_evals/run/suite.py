@@ -203,7 +203,7 @@ class Suite:
             raise TaskFileError([_twice(task, existing)])
         mine, other = (task, existing.task) if new else (existing.task, task)
         self._warnings.append(
-            f"{other.name}: {Place(other.source.path)} is not run by itself, since a "
+            f"{other.name}: {Place(other.source.path)} is not run on its own, since a "
             f"group changes the task, at {mine.source}"
         )
         return new

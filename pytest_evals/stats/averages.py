@@ -31,7 +31,7 @@ def median(values: Sequence[float]) -> float:
 
 
 def nanmean(values: Sequence[float]) -> float:
-    """Return the mean of the values that are not NaN; NaN if there are none."""
+    """Return the mean of the values that are not NaN; NaN if missing."""
     kept = [value for value in values if not math.isnan(value)]
     return mean(kept) if kept else math.nan
 

@@ -114,7 +114,7 @@ def resampled_median(values: Sequence[float]) -> Statistic:
 
 
 def resampled_nanmean(values: Sequence[float]) -> Statistic:
-    """Return the mean of the values that are not NaN; NaN if there are none."""
+    """Return the mean of the values that are not NaN; NaN if missing."""
     import numpy as np
 
     array = np.asarray(values, dtype=np.float64)

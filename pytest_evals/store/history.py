@@ -106,7 +106,7 @@ def load_run(path: Path) -> EarlierRun:
 
 
 def last_run(base: Path, model: str) -> EarlierRun | None:
-    """Return the newest readable run of a model, ``None`` if there are none.
+    """Return the newest readable run of a model, ``None`` if missing.
 
     Args:
         base: The results folder.

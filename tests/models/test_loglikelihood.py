@@ -193,7 +193,7 @@ def test_a_continuation_that_merges_into_the_context_is_an_error(opened, ask):
     """ "Question" is one token, and so is "Ques" before it."""
     (response,) = ask(opened("gpt2"), Loglikelihood("Ques", "tion"))
     assert response.error == (
-        "the continuation 'tion' has no tokens of its own: "
+        "the continuation 'tion' adds no tokens: "
         "the tokenizer merges it into the context"
     )
 

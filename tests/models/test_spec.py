@@ -142,7 +142,7 @@ def test_a_target_may_be_quoted():
         (
             "hf:m,enable_thinking=true",
             "the hf model's enable_thinking needs think_end_token, the text that ends "
-            "the thinking, such as '</think>': what comes before is no answer",
+            "the thinking, such as '</think>': the answer begins behind it",
         ),
         (
             "hf:m,chat_template_args=[1]",

@@ -64,7 +64,7 @@ class SuiteGates:
 
         Args:
             owner: The task or group.
-            own: The gates of its own file.
+            own: The gates in the file.
             folder: Folder whose gates files are read, with those of all folders above
                 it.
             metrics: Metrics to which a gate without a task can apply.

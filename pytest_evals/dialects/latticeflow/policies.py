@@ -1,7 +1,7 @@
 """Reads policies: rules on metric values, applied as gates of tasks.
 
 A rule covers all values with its metric's name. It becomes a gate on each value whose
-name is known in advance. If there is none, it becomes a gate on each task in its scope
+name is known in advance. If none matches, it becomes a gate on each task in its scope
 whose value names are known only after scoring; otherwise one on the first task, where
 the metric is reported as missing.
 """

@@ -159,7 +159,7 @@ class _Reader(YamlParser):
         return {**values, **referred} if values else referred
 
     def _read_reference(self, target: Any, place: Place) -> YamlFile | None:
-        """Return the file that is referred to; report a problem if there is none."""
+        """Return the file that is referred to; report a problem if it is missing."""
         fix = f'{REF}: "./dataset.yaml"'
         if not isinstance(target, str) or not target or "#" in target:
             what = f"{REF} must be the path of a file, not {target!r}"

@@ -89,7 +89,7 @@ def substitute(
 
     Args:
         file: The file; not modified.
-        steps: Path of the value; without effect if there is none.
+        steps: Path of the value; without effect if missing.
         values: Values of the placeholders.
         problems: Unknown placeholders are added here.
     """

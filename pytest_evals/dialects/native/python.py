@@ -399,7 +399,7 @@ def _check_repeats(repeats: object) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _OpenModel:
-    """Returns a model object; each one is a source of its own."""
+    """Returns a model object; each object is a separate source."""
 
     model: ModelLike
 

@@ -16,7 +16,7 @@ from pytest_evals.scorers.rubric import RubricScorer
 def scorers_of(
     given: Iterable[Any], added: Sequence[tuple[str, Any]] = ()
 ) -> tuple[Scorer, ...]:
-    """Return the scorers of an eval; ``exact()`` if there are none.
+    """Return the scorers of an eval; ``exact()`` if missing.
 
     Args:
         given: Scorer values and functions.

@@ -18,7 +18,7 @@ class Lookup(NamedTuple):
     Args:
         is_below: Whether it is defined in the file's folder or below.
         elsewhere: The file that defines it otherwise.
-        maybe: Description of files that may define it; empty if there are none.
+        maybe: Description of files that may define it; empty if missing.
         members: Tasks with a tag of this name.
         names: Names of tasks and groups that are defined below.
     """

@@ -145,8 +145,8 @@ def subsection(file: YamlFile, *steps: Step) -> YamlFile:
 
 
 def override(base: YamlFile, upper: YamlFile) -> YamlFile:
-    """Return a file with the keys of another one in place of its own; values are not
-    merged."""
+    """Return a file with the keys of another one over those of ``base``; values are
+    not merged."""
     values, lines = dict(base.values), dict(base.lines)
     _override(values, lines, upper)
     return YamlFile(

@@ -39,7 +39,7 @@ def pairs_of(
     """The values of both runs, paired.
 
     Raises:
-        InvalidGateError: Their documents differ, or there are none.
+        InvalidGateError: Their documents differ, or the list is empty.
     """
     name = reference.baseline
     old = reference.values.get(metric.key)

@@ -89,7 +89,7 @@ def _values(
     """Position → value of each document that has one in both runs.
 
     Raises:
-        InvalidGateError: There is none, or the runs have different tokenizers.
+        InvalidGateError: It is missing, or the runs have different tokenizers.
     """
     values: dict[int, float] = {}
     for record in records:

@@ -66,7 +66,7 @@ def load(settings: HfSettings) -> LoadedModel:
     """Load a model.
 
     Raises:
-        ModelError: It cannot be loaded, is no causal language model, or some of its
+        ModelError: It cannot be loaded, is not a causal language model, or some of its
             weights are missing from the checkpoint.
     """
     # The tokenizer warns whenever a process forks after it was used in threads, unless

@@ -109,8 +109,8 @@ class HfModel(Model):
         """Answer all requests; yields responses as batches finish.
 
         Raises:
-            ModelError: Texts are asked for and the model's ``generation_config`` has a
-                setting that is not supported; before anything is run.
+            ModelError: Generations are requested and ``generation_config`` has an
+                unsupported setting; before anything is run.
         """
         if "first_tokens" not in self.info:
             self.info = {**self.info, **self._first_tokens(requests)}

@@ -57,8 +57,8 @@ class HfSettings:
         tokenizer: Folder or name of another tokenizer; empty for the model's own.
         max_length: Tokens of the context window; 0 for the model's own.
         add_bos_token: Whether texts get the tokenizer's special tokens; ``None`` for
-            what the tokenizer does by itself. With ``False`` the rolling log-likelihood
-            leaves out P(BOS | BOS), which lm-eval's contains.
+            the tokenizer's default. ``False`` leaves P(BOS | BOS) out of the rolling
+            log-likelihood, which lm-eval's contains.
         prefix_token_id: The token before a text without context; ``None`` for BOS, else
             EOS.
         batch_tokens: Most tokens of a batch, padding included; 0 for a number that
@@ -68,7 +68,7 @@ class HfSettings:
         chat_template_args: Arguments of the chat template, such as
             ``{"enable_thinking": false}``.
         enable_thinking: The one of them that most want; ``None`` for what the template
-            does by itself.
+            does by default.
         think_end_token: Text, or the id of a token, that ends the model's thinking: the
             answer is what comes after its last occurrence. Empty for none.
         device_map: Distribution of weights over several devices; empty for
@@ -169,7 +169,7 @@ def _refuse_contradictions(settings: HfSettings) -> None:
     if settings.enable_thinking and not settings.think_end_token:
         raise OptionError(
             "the hf model's enable_thinking needs think_end_token, the text that ends "
-            "the thinking, such as '</think>': what comes before is no answer"
+            "the thinking, such as '</think>': the answer begins behind it"
         )
 
 

@@ -71,7 +71,7 @@ class OpenAIClient:
         """The reply to one request.
 
         Raises:
-            Fault: There is none that can be used.
+            Fault: It is missing or unusable.
         """
         try:
             text = await self._text(path, dict(body))

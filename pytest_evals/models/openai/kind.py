@@ -76,7 +76,7 @@ def _why_unable(spec: ModelSpec) -> str:
 
 
 def _key(settings: OpenAISettings) -> str:
-    """The API key; empty if there is none and the server does not need one."""
+    """The API key; empty if missing and the server does not need one."""
     variable = settings.api_key_env
     key = os.environ.get(variable, "").strip()
     learn_secret(key)

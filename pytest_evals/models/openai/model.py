@@ -81,7 +81,7 @@ class OpenAIModel(Model):
 
         Raises:
             UnableError: It gives none.
-            ModelError: It does not answer; or the chat api is asked for.
+            ModelError: It does not answer; or the chat API is set.
         """
         if self._settings.api == "chat":
             raise ModelError(NO_CHAT)

@@ -244,7 +244,7 @@ def _logprob(value: Any) -> float | None:
     """A log-probability; ``None`` if missing.
 
     Raises:
-        Fault: It is no number, or that of no probability.
+        Fault: It is not the logarithm of a probability.
     """
     if value is None:
         return None

@@ -115,7 +115,7 @@ def _body(request: Generate, settings: OpenAISettings, path: Path) -> dict[str, 
         if settings.is_openai:
             raise RequestFailedError(
                 "the prompt ends with the beginning of an answer (gen_prefix), with "
-                "which OpenAI's models do not go on"
+                "which OpenAI's models cannot continue"
             )
         body["add_generation_prompt"] = False
         body["continue_final_message"] = True
@@ -192,7 +192,7 @@ def choice_of(reply: Reply) -> Mapping[str, Any]:
     """The first choice of a reply, by index if choices have one.
 
     Raises:
-        Fault: There is none.
+        Fault: The field is missing.
     """
     choices = reply.get("choices")
     sound = isinstance(choices, list) and all(isinstance(c, dict) for c in choices)

@@ -42,7 +42,7 @@ class Transport(Protocol):
         """The reply to one request.
 
         Raises:
-            Fault: There is none that can be used.
+            Fault: It is missing or unusable.
         """
         ...
 

@@ -77,7 +77,7 @@ class ServerScorer:
         """The response to a request.
 
         Raises:
-            Fault: There is none.
+            Fault: The field is missing.
         """
         if self.encoding is not None:
             return await self._by_ids(request)
@@ -141,7 +141,7 @@ class ServerScorer:
         n = len(alone.tokens)
         if n >= len(both.tokens):
             raise RequestFailedError(
-                f"the continuation {continuation!r} has no tokens of its own: the "
+                f"the continuation {continuation!r} adds no tokens: the "
                 "tokenizer merges it into the context"
             )
         if not begins_with(both, alone):
@@ -167,7 +167,7 @@ class ServerScorer:
         """The tokens of a prompt, in the given format or the server's.
 
         Raises:
-            Fault: There are none.
+            Fault: The field is missing.
         """
         retries = None if form is None else TRIAL_RETRIES
         form = form or self.form

@@ -68,7 +68,7 @@ class OpenAISettings:
         max_retries: How often a request is sent again when the server is busy or
             broken.
         max_stops: Most stop strings that are sent; the others end texts here.
-        send_seed: Whether sampled texts are asked for with a seed.
+        send_seed: Whether sampled requests have a seed.
         reasoning: Whether the model thinks first and takes neither a temperature nor
             stop strings; ``None`` to go by its name at OpenAI.
         think_end_token: Text that ends the model's thinking: the answer is what comes

@@ -72,7 +72,7 @@ def qualified_name(function: Function) -> str:
 
 def version_of(function: Function, version: object = "") -> str:
     """The version of a function: the given one, or its attribute ``version``; a text, a
-    number, a date, or a function that returns one. Empty if there is none.
+    number, a date, or a function that returns one. Empty if missing.
 
     Raises:
         OptionError: It is something else, or the function for it fails.

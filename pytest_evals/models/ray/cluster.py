@@ -52,7 +52,7 @@ class Cluster:
         """Connect to a cluster; an existing connection is reused.
 
         Raises:
-            ModelError: There is none at that address.
+            ModelError: No cluster is at that address.
         """
         self._is_mine = not ray.is_initialized()
         if self._is_mine:
@@ -174,7 +174,7 @@ def _told(error: exceptions.RayTaskError) -> ModelError:
     """The error of a replica's model."""
     cause = error.cause
     if isinstance(cause, EvalsError):
-        return ModelError(f"a replica could not go on: {cause}")
+        return ModelError(f"a replica failed: {cause}")
     what = f"{type(cause).__name__}: {cause}"
     fix = ""
     if isinstance(cause, ImportError):

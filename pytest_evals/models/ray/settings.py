@@ -27,7 +27,7 @@ class RaySettings:
     Args:
         address: The cluster: ``host:port``, ``ray://host:port``, ``local`` for one that
             is started on this machine for the run, or ``auto`` for the one that Ray
-            finds by itself, else as ``local``.
+            finds on its own, else as ``local``.
         replicas: Number of replicas; 0 for one per GPU of the cluster, at least one.
         gpus: GPUs of each, whole or a share of one; ``None`` for 1 where the cluster
             has GPUs, else none.

@@ -206,7 +206,7 @@ class SessionHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> Status | None:
-        """Count wrong answers in a category of their own; they do not fail."""
+        """Count wrong answers in a separate category; they do not fail."""
         return status_of(report)
 
     @pytest.hookimpl(tryfirst=True)

@@ -81,7 +81,7 @@ def full_spec(options: Options, spec: str) -> str:
 
 
 def spec_of(config: pytest.Config) -> str:
-    """The spec of the tested model with all options; empty if there is none."""
+    """The spec of the tested model with all options; empty if missing."""
     options = config.stash[OPTIONS]
     return full_spec(options, options.model) if options.model else ""
 

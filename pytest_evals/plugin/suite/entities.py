@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytest_evals.dialects.latticeflow.entities import Entities
 
 ENTITIES: pytest.StashKey[Entities] = pytest.StashKey()
-"""Where they hang on ``config.stash``: each file is read once a session."""
+"""Key of ``config.stash``: each file is read once a session."""
 
 
 def load_tasks_near(

@@ -65,7 +65,7 @@ def is_test_file(path: Path, config: pytest.Config) -> bool:
 
 
 def matches(path: Path, patterns: Sequence[str]) -> bool:
-    """Whether the name of a file is one of those that are wanted."""
+    """Whether the name of a file is selected."""
     return any(fnmatch(path.name, pattern) for pattern in patterns)
 
 

@@ -1,8 +1,8 @@
 """The nodes of files and folders of tasks.
 
-A member of a group may stand in any file. Its node is made here as pytest would make
+A member of a group may be in any file. Its node is made here as pytest would make
 it, below the nodes of its folders, so that its id, its conftest.py and its fixtures are
-the same as when it is collected by itself.
+the same as when it is collected on its own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def node_of(
 
     Args:
         path: The file.
-        near: A node; the folders that it stands in are used again.
+        near: A node; its folders are used again.
         made: Folders outside of these, by path; those that are made here are added.
 
     Raises:

@@ -136,5 +136,5 @@ def test_what_a_replica_cannot_open_is_the_errors_text(nodes, tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "llamma"}')
     with pytest.raises(ModelError) as caught:
         open_replicas(nodes, f"hf:{tmp_path}", n=1)
-    assert str(caught.value).startswith("a replica could not go on: ")
+    assert str(caught.value).startswith("a replica failed: ")
     assert "llamma" in str(caught.value)

@@ -53,7 +53,7 @@ class ChatCompletionModelOutput(Part, metaclass=ABCMeta):
         """Return the text of the first answer.
 
         Raises:
-            DocumentError: There is none.
+            DocumentError: It is missing.
         """
         text = self.answer()
         if text is None:

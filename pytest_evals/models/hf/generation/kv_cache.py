@@ -52,8 +52,8 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # its base is half
         return self.width + self.n_new
 
     def reserve(self, like: tuple[Tensor, Tensor], n_rows: int, width: int) -> None:
-        """Ensure capacity for so many rows of that width and a spare column; keeps the
-        contents."""
+        """Ensure capacity for ``n_rows`` rows of ``width`` and a spare column; keeps
+        the contents."""
         if self.buffers is not None:
             rows, _, columns, _ = self.buffers[0].shape
             if n_rows <= rows and width <= self.end < columns:

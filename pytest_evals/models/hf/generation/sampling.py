@@ -45,7 +45,7 @@ class SamplingParams:
     Args:
         temperature: 0 for greedy decoding.
         repetition_penalty: Divides the logits of tokens that were there, 1 for none.
-        no_repeat_ngram_size: No run of so many tokens comes twice, 0 for none.
+        no_repeat_ngram_size: No n-gram of this size is repeated, 0 for none.
         top_k: Draw from the most likely so many, 0 for all.
         top_p: Draw from the most likely that together have this probability.
         min_p: Draw from those with this share of the highest probability.

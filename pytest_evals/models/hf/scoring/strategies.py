@@ -54,7 +54,7 @@ TRIAL_SEQUENCES = 8
 NOTES = {
     "prefix": (
         "log-likelihoods share prefixes but are not packed, which takes longer: with "
-        "masks of its own this model's attention does not give its usual numbers"
+        "custom masks this model's attention does not give its usual numbers"
     ),
     "plain": (
         "log-likelihoods are computed one row a sequence, which takes longer: with "

@@ -39,7 +39,7 @@ class EncodedRequests(NamedTuple):
     Args:
         pairs: Continuations after their contexts.
         texts: (T,) ids of whole texts.
-        prompts: (T,) ids of what texts are to go on from.
+        prompts: (T,) token ids of the prompts.
         refused: Why the others cannot be asked.
     """
 

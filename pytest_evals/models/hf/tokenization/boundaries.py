@@ -279,7 +279,7 @@ def _nasty() -> Iterator[str]:
 
 
 def _state(part: Any) -> Mapping[str, Any]:
-    """The serialized state of a tokenizer component; empty if there is none."""
+    """The serialized state of a tokenizer component; empty if missing."""
     if part is None:
         return {}
     state: Mapping[str, Any] = json.loads(part.__getstate__())

@@ -253,7 +253,7 @@ class RequestEncoder:
                 head, tail = tail[:1], tail[1:]
         if len(tail) == 0:
             return InvalidRequestError(
-                f"the continuation {continuation!r} has no tokens of its own: the "
+                f"the continuation {continuation!r} adds no tokens: the "
                 "tokenizer merges it into the context"
                 if continuation
                 else "the continuation is empty"

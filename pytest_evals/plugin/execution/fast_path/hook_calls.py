@@ -17,7 +17,7 @@ from pytest_evals.plugin.execution.document_reports import status_of
 
 Call = Callable[..., None]
 _Replacement = tuple[object, Call | None]
-"""A plugin, and the function to call instead of its own, if any."""
+"""A plugin, and the function to call instead of the hook, if any."""
 
 
 class HookCalls(NamedTuple):

@@ -153,7 +153,7 @@ class FastPath:
     @cached_property
     def _protocol_of_others(self) -> Callable[..., object] | None:
         """Calls the protocols of other plugins instead of ours and pytest's; ``None``
-        if there is none. Wrappers are around ours in any case."""
+        if missing. Wrappers are around ours in any case."""
         config = self._session.config
         impls = config.hook.pytest_runtest_protocol.get_hookimpls()
         theirs = [
