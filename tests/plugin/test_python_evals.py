@@ -255,3 +255,21 @@ score: contains
     done.stdout.fnmatch_lines(
         ["support_bot*contains*0.667*", "yaml_bot*contains*0.667*"]
     )
+
+
+@pytest.mark.parametrize("arguments", [(), ("-n2",)])
+def test_a_function_of_the_application_answers_without_a_model(bot, arguments):
+    code = BOT.replace("@ev.eval(", "@ev.eval(model=respond, ").replace(
+        "@ev.eval",
+        "async def respond(prompt):\n"
+        "    if 'leave' in prompt:\n"
+        "        raise LookupError('no door')\n"
+        "    return 'Please use settings or a card'\n\n"
+        "@ev.eval",
+        1,
+    )
+    bot.makepyfile(test_bot=code)
+    result = bot.runpytest("test_bot.py", *arguments)
+    counts = result.parseoutcomes()
+    assert (counts["errors"], counts["failed"]) == (1, 2)  # gates: invalid
+    result.stdout.fnmatch_lines(["*LookupError: no door (test_bot.py:*)*"])

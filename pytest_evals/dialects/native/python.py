@@ -411,9 +411,9 @@ def _model_source(given: ModelGiven) -> ModelSource | None:
     if given is None or isinstance(given, str):
         return given or None
     if callable(given) and not hasattr(given, "answer"):
-        raise EvalsError(
-            "model: functions are not supported yet; pass a spec or a model object"
-        )
+        from pytest_evals.models.python.model import PythonModel
+
+        return _OpenModel(PythonModel(given))
     return _OpenModel(as_model(given, "model"))
 
 
