@@ -9,8 +9,8 @@ from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.metric import BOOTSTRAP_ITERS, MetricResult
 from pytest_evals.core.result import RunResult
 from pytest_evals.gates.explain import is_about_noise
-from pytest_evals.reports.overview.grouping import grouped
 from pytest_evals.reports.overview.rows import COLOURS, verdict_word
+from pytest_evals.reports.overview.warning_groups import grouped
 
 
 def remarks(

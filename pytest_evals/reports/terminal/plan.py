@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 
 from pytest_evals.core.run_plan import GatePlan, RunPlan, TaskPlan
 from pytest_evals.reports.escape import one_line
-from pytest_evals.reports.overview.grouping import grouped
 from pytest_evals.reports.overview.progress import duration
 from pytest_evals.reports.overview.table import (
     TableColumn,
@@ -15,6 +14,7 @@ from pytest_evals.reports.overview.table import (
     TableRow,
     table_lines,
 )
+from pytest_evals.reports.overview.warning_groups import grouped
 
 _TASKS = (
     TableColumn(title="task", rank=3, least=8),
