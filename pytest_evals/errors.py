@@ -75,7 +75,6 @@ class TaskFileError(EvalsError):
     """A file cannot be used; ``problems`` lists all its problems."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
-        """Store the problems sorted by file and line."""
         self.problems = tuple(
             sorted(problems, key=lambda p: (str(p.where.path), p.where.line))
         )

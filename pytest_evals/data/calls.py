@@ -17,7 +17,6 @@ class FieldError(DocumentError):
     """An error in a field of the task file, for one document."""
 
     def __init__(self, what: str, where: Place, fix: str = "") -> None:
-        """Create the error, with the line of the task file that caused it."""
         self.problem = Problem(what, where, fix)
         super().__init__(str(self.problem))
 

@@ -59,7 +59,6 @@ class StandIn(ModuleType):
         has: Mapping[str, Any],
         lacking: Callable[[str, str], Any],
     ) -> None:
-        """Create the module."""
         super().__init__(name)
         vars(self).update(has)
         vars(self)["_lacking"] = lacking

@@ -43,7 +43,6 @@ class InvalidGateError(Exception):
     """
 
     def __init__(self, reason: str, outcome: Outcome = Outcome.INVALID) -> None:
-        """Keep both for the verdict."""
         super().__init__(reason)
         self.reason = reason
         self.outcome = outcome

@@ -101,7 +101,6 @@ class Numbers(Mapping[str, MetricNumber]):
     ``exact_match,strict-match``; the filter may be left out where there is one."""
 
     def __init__(self, result: TaskResult | GroupResult) -> None:
-        """All documents were run."""
         self._result = result
         self._metrics = {metric.key: metric for metric in result.metrics}
 
@@ -168,7 +167,6 @@ class EvalResults:
     """What the session has found, by task or group: the fixture ``eval_results``."""
 
     def __init__(self, config: pytest.Config) -> None:
-        """Nothing is looked up yet."""
         self._session = config.stash.get(SESSION, None)
         self._is_complete = False
         """On a worker, whether it knows the documents of all others."""

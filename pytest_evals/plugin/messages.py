@@ -31,7 +31,6 @@ class DocumentFailed(Exception):
     """A document that could not be scored, or a wrong answer that fails."""
 
     def __init__(self, record: Record) -> None:
-        """Carry the record."""
         super().__init__(record.error)
         self.record = record
 
@@ -40,7 +39,6 @@ class GateFailed(Exception):
     """A gate that failed or is invalid."""
 
     def __init__(self, verdict: Verdict, result: TaskResult | GroupResult) -> None:
-        """Carry the verdict and what it was judged on."""
         super().__init__(verdict.reason)
         self.verdict = verdict
         self.result = result

@@ -114,7 +114,6 @@ class FailedEval(pytest.Collector):
     """An eval with problems."""
 
     def __init__(self, *, error: EvalsError, **kwargs: Any) -> None:
-        """Keep the error, which collecting raises."""
         super().__init__(**kwargs)
         self.error = error
 

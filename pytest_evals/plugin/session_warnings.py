@@ -13,7 +13,6 @@ class SessionWarnings:
     """Collects warnings, and remembers which were reported."""
 
     def __init__(self, config: pytest.Config, run: Run) -> None:
-        """Create the warnings of a session; nothing is reported."""
         self._config, self._run = config, run
         self._reported: set[str] = set()
         self.of_workers: dict[int, list[str]] = {}

@@ -293,7 +293,6 @@ class EarlierOutcomes:
     """The correctness of documents in the run that this one is compared with."""
 
     def __init__(self, run: EarlierRun) -> None:
-        """Store the run; its documents are read task by task."""
         self.run = run
         self._correct: dict[str, dict[Hashable, bool]] = {}
 

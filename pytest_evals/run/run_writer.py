@@ -149,7 +149,6 @@ class TaskHashes:
     """Collects the hashes of documents, in any order."""
 
     def __init__(self) -> None:
-        """Create an empty collection."""
         self._seen: dict[str, dict[int, bytes]] = {}
         self._filters: dict[str, int] = {}
         self._reads: dict[str, set[str]] = {}

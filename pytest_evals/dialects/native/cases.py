@@ -40,7 +40,6 @@ class ListedCases:
     """Cases that exist already, as those of Python functions do."""
 
     def __init__(self, cases: Sequence[Case]) -> None:
-        """Keep the cases."""
         self._cases = cases
 
     def __len__(self) -> int:
@@ -104,7 +103,6 @@ class CaseRows:
     are first needed."""
 
     def __init__(self, load: Callable[[], CaseSource], options: TaskOptions) -> None:
-        """Load nothing yet."""
         self._load, self._options = load, options
 
     def ids(self) -> Sequence[str]:

@@ -39,7 +39,6 @@ class ConditionError(ValueError):
     """
 
     def __init__(self, what: str, fix: str = "") -> None:
-        """Keep both for the error message."""
         super().__init__(what)
         self.what = what
         self.fix = fix
@@ -55,7 +54,6 @@ class MissingKeyError(ConditionError):
     """
 
     def __init__(self, what: str, fix: str, keys: Sequence[str]) -> None:
-        """Keep the keys."""
         super().__init__(what, fix)
         self.keys = keys
 

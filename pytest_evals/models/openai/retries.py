@@ -79,7 +79,6 @@ class RetryingClient:
         usage: Usage,
         backoff: Backoff,
     ) -> None:
-        """Create inside the event loop in which it is used."""
         self._transport = endpoint
         self._settings = settings
         self._usage = usage

@@ -31,7 +31,6 @@ class Models:
     """Opens the models of items, and takes their answers out of the inference."""
 
     def __init__(self, inference: Inference) -> None:
-        """Open nothing yet."""
         self.inference = inference
         self._judged: set[Definition] = set()
         """Definitions whose documents need a judge."""
@@ -185,7 +184,6 @@ class PrepareItems:
     """Passes a task's records to ``pytest_evals_requests``, as its folder sees it."""
 
     def __init__(self, members: Sequence[DocumentItem]) -> None:
-        """Collect the hooks of each task."""
         self._ihook = {item.job.task.name: item.ihook for item in members}
 
     def __call__(self, task: Task, records: list[Record]) -> list[Record]:

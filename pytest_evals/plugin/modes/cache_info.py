@@ -47,7 +47,6 @@ class CacheInfoMode:
     """Reports instead of running, as a pytest plugin."""
 
     def __init__(self, session: EvalSession) -> None:
-        """Read the node id from the options."""
         self._session = session
         self._wanted = session.options.cache_info
         self._lines: list[str] = []

@@ -26,7 +26,6 @@ class Faults:
     """Hooks of such a session, as a pytest plugin."""
 
     def __init__(self, config: pytest.Config) -> None:
-        """Create the plugin of a session."""
         self._sent: dict[str, Any] | None = getattr(config, "workeroutput", None)
         self._problems: dict[Problem, None] = {}
 

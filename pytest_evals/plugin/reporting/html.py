@@ -20,7 +20,6 @@ class Html:
     """Hooks of such a session, as a pytest plugin."""
 
     def __init__(self, session: EvalSession) -> None:
-        """Create the plugin of a session."""
         self._session = session
         self._told = ""
         self._failed = False

@@ -18,7 +18,6 @@ class OpenGates:
     the table shows the gate, and a second mention would be noise."""
 
     def __init__(self, config: pytest.Config) -> None:
-        """Remember where warnings are recorded."""
         self._config = config
 
     @staticmethod

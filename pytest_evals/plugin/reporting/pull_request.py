@@ -35,7 +35,6 @@ class Publishing:
     """Hooks of a session with a Markdown summary, as a pytest plugin."""
 
     def __init__(self, session: EvalSession) -> None:
-        """Create the plugin of a session."""
         self._session = session
         self._on_github = os.environ.get("GITHUB_ACTIONS") == "true"
         self._told: list[tuple[str, bool]] = []

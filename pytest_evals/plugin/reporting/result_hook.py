@@ -16,7 +16,6 @@ class Listeners:
     """Hooks of a session other than a worker's, as a pytest plugin."""
 
     def __init__(self, session: EvalSession) -> None:
-        """Create the plugin of a session."""
         self._session = session
         self._fault = ""
 

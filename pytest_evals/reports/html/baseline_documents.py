@@ -66,7 +66,6 @@ class StoredComparison:
     wrong. Used if the baseline no longer exists."""
 
     def __init__(self, worse: Iterable[Row], better: Iterable[Row]) -> None:
-        """Store the changes of one task."""
         self._known = {
             str(one.get("id")): {
                 "answer": str(one.get("before", "")),

@@ -36,7 +36,6 @@ class Chunks:
     """The documents of a run in chunks."""
 
     def __init__(self) -> None:
-        """Start without documents."""
         self.texts: list[str] = []
         """The chunks."""
         self.sizes: list[int] = []

@@ -18,7 +18,6 @@ class Slices:
     or of a mapping in it."""
 
     def __init__(self) -> None:
-        """Start without documents."""
         self._columns: dict[str, dict[str, int]] = {}
         self._at: dict[str, list[list[int] | None]] = {}
         self._refused: set[str] = set()

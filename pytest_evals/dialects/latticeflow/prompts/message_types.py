@@ -43,7 +43,6 @@ class Part(dict[str, Any]):
     def __init__(
         self, given: Mapping[str, Any] | None = None, /, **fields: Any
     ) -> None:
-        """Create a part from a mapping and fields."""
         super().__init__(self.DEFAULTS)
         self.update(given or {}, **fields)
         for name, value in self.items():

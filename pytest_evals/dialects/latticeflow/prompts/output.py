@@ -79,7 +79,6 @@ class SolverTrace(Structured):
     """A trace that a snippet builds."""
 
     def __init__(self, trace: Trace | None = None) -> None:
-        """Start from an empty or a given trace."""
         self.trace = trace or Trace()
         self.raw_outputs: list[Any] = []
         self.direct_ios: list[Any] = []

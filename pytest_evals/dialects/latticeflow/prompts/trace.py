@@ -52,7 +52,6 @@ class TraceTurn(_ItemAccessors):
     """A user message and the items up to the next one."""
 
     def __init__(self, user_message: Part, assistant_items: list[Part]) -> None:
-        """Create a turn from a user message and its items."""
         self.user_message = user_message
         self.assistant_items = assistant_items
 

@@ -39,7 +39,6 @@ class Task:
         download_mode: Any = None,
         config: Mapping[str, Any] | None = None,
     ) -> None:
-        """Load the dataset."""
         self.download(data_dir, cache_dir, download_mode)
         self._training_docs: list[Any] | None = None
         self._fewshot_docs: list[Any] | None = None

@@ -48,7 +48,6 @@ class PendingQuestions(BaseException):
     """A metric needs replies that are not available yet."""
 
     def __init__(self, questions: Sequence[JudgeQuestion]) -> None:
-        """Store the questions."""
         super().__init__("judge called outside of a run")
         self.questions = tuple(questions)
 
