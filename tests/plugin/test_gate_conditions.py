@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_evals import OptionError, Response, evaluate, judge
+from pytest_evals import OptionError, Response, evaluate, judge_gate
 
 CONFTEST = """
 import pytest
@@ -156,4 +156,4 @@ def test_assert_gate_skips_its_test_if_conditions_do_not_match(suite):
 
 def test_judge_without_a_run_refuses_conditions():
     with pytest.raises(OptionError, match="remove when from"):
-        judge({"metric": "acc", "min": 0.5, "when": {"device": "cpu"}}, [1, 0, 1])
+        judge_gate({"metric": "acc", "min": 0.5, "when": {"device": "cpu"}}, [1, 0, 1])

@@ -12,7 +12,7 @@ from pytest_evals.reports.details.prompts import prompt_lines
 class Words:
     """Cuts before each blank; refuses what begins with one."""
 
-    def cut(self, request):
+    def token_strings(self, request):
         if isinstance(request, Loglikelihood):
             if not request.continuation:
                 raise DocumentError("the continuation is empty")
