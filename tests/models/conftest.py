@@ -299,7 +299,11 @@ def make_model(kind: str) -> object:
         "mamba": lambda: hf.MambaForCausalLM(hf.MambaConfig(**ours, state_size=4)),
         **large_makers(shape, ours),
     }
-    model = makers[kind]()
+    with torch.random.fork_rng():
+        # Biases and attention sinks keep what the class draws. With others, rounding
+        # may choose another expert, which moves a log-probability by 0.7 in bfloat16.
+        torch.manual_seed(10)
+        model = makers[kind]()
     draw = np.random.default_rng(7)
     with torch.no_grad():
         for name, parameter in sorted(model.named_parameters()):
