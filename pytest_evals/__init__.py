@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         similar,
         starts_with,
     )
+    from pytest_evals.scorers.lighteval.judges.metrics import JudgeLLM
     from pytest_evals.scorers.lighteval.metric import (
         CorpusLevelMetric,
         CorpusLevelMetricGrouping,
@@ -94,6 +95,7 @@ _MODULES = {
         "similar",
         "starts_with",
     ),
+    "scorers.lighteval.judges.metrics": ("JudgeLLM",),
     "scorers.lighteval.metric": (
         "CorpusLevelMetric",
         "CorpusLevelMetricGrouping",
@@ -122,6 +124,7 @@ __all__ = [
     "Exchange",
     "Gate",
     "Generate",
+    "JudgeLLM",
     "Loglikelihood",
     "Message",
     "Metric",

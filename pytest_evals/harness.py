@@ -32,6 +32,7 @@ from pytest_evals.core.response_contract import as_model, described, responses_o
 from pytest_evals.errors import MissingExtraError, ModelError, OptionError
 from pytest_evals.models.registry import open_model, parse_spec
 from pytest_evals.models.spec import ModelSpec
+from pytest_evals.prompts.chat import ChatText
 from pytest_evals.prompts.generation import read_sampling
 
 NAME = "pytest-evals"
@@ -56,15 +57,6 @@ _BNB = "bnb_4bit_"
 _FIRST_GPU = ("cuda", "cuda:0")
 """Defaults of lm-eval, which uses the CPU if there is no GPU; so does ``hf:`` without a
 device."""
-
-
-class ChatPrompt(str):
-    """A chat as JSON, for models that receive messages and have no chat template.
-
-    lm-eval passes prompts on as strings; this one carries its messages.
-    """
-
-    messages: tuple[Message, ...]
 
 
 class HarnessModel:
@@ -231,9 +223,8 @@ class HarnessModel:
         text = self._model.render(chat)
         if isinstance(text, str):
             return text
-        as_json = ChatPrompt(json.dumps([message._asdict() for message in text]))
-        as_json.messages = text
-        return as_json
+        # The model gets messages, since it has no chat template.
+        return ChatText.of(json.dumps([message._asdict() for message in text]), text)
 
     def chat_template(self, chat_template: bool | str = False) -> str:
         """Return the model's chat template, if it has one."""
@@ -297,7 +288,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _prompt(context: str) -> Prompt:
-    return context.messages if isinstance(context, ChatPrompt) else context
+    return context.messages if isinstance(context, ChatText) else context
 
 
 def _opened(

@@ -8,7 +8,7 @@ prompt, which is omitted in a chat. Equals lm-eval 0.4.13, ``api/task.py``
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from pytest_evals.core.request import Message, Prompt, Role
 
@@ -19,6 +19,20 @@ class Turn(NamedTuple):
     role: Role
     content: str
     suffix: str = ""
+
+
+class ChatText(str):
+    """A chat as a string that also has its messages, for lm-eval, which passes prompts
+    on as strings."""
+
+    messages: tuple[Message, ...] = ()
+
+    @classmethod
+    def of(cls, text: str, messages: tuple[Message, ...]) -> Self:
+        """Return the text with the messages of the chat."""
+        chat = cls(text)
+        chat.messages = messages
+        return chat
 
 
 def example_turns(

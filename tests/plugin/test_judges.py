@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -198,3 +199,41 @@ def test_a_run_with_another_judge_is_not_comparable(judged):
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     told = "sums: grader is scripted:first instead of scripted:judge.json"
     assert told in result.stderr.str()
+
+
+TASK_WITH_JUDGE = """
+task: capitals
+dataset_path: json
+dataset_kwargs: {data_files: {test: capitals.jsonl}}
+test_split: test
+output_type: generate_until
+doc_to_text: "{{q}}"
+doc_to_target: "{{a}}"
+metric_list:
+  - metric: !function my_metrics.confirmed
+gates: [confirmed >= 0.9]
+"""
+
+
+def test_the_judge_on_the_page_about_custom_metrics_grades_answers(pytester):
+    page = Path(__file__).parents[2].joinpath("docs", "custom_metrics.md").read_text()
+    section = page.split("## Judges")[1]
+    pytester.makepyfile(my_metrics=section.split("```python\n")[1].split("```")[0])
+    rows = [{"q": "France?", "a": "Paris"}, {"q": "Italy?", "a": "Rome"}]
+    lines = "\n".join(json.dumps(row) for row in rows)
+    (pytester.path / "capitals.jsonl").write_text(lines)
+    (pytester.path / "capitals.yaml").write_text(TASK_WITH_JUDGE)
+    grades = {
+        "France?\nIt is Paris.\nIs that Paris? Reply with yes or no.": "yes",
+        "Italy?\nMilan\nIs that Rome? Reply with yes or no.": "No",
+    }
+    answers = {"France?": "It is Paris.", "Italy?": "Milan"}
+    (pytester.path / "judge.json").write_text(json.dumps(grades))
+    (pytester.path / "model.json").write_text(json.dumps(answers))
+    run = pytester.runpytest(
+        "capitals.yaml",
+        "--model=scripted:model.json",
+        "--evals-judge=scripted:judge.json",
+    )
+    run.stdout.fnmatch_lines(["capitals * confirmed * 0.500 *"])
+    assert run.parseoutcomes() == {"passed": 1, "wrong": 1, "failed": 1}

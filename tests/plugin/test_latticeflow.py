@@ -96,6 +96,23 @@ def test_folders_are_collected_without_entities_of_run_files(project):
     assert not any("mcqa_bleu_all_params" in line for line in ids)
 
 
+def test_samples_with_one_id_are_numbered_with_a_warning(project):
+    row = '{"sample_id": "a", "question": "One?", "target": "1"}\n'
+    write(
+        project.path / "evals",
+        {
+            "rows.jsonl": row + row.replace("One", "Two"),
+            "quiz.yaml": QUIZ,
+            "rows.yaml": "key: rows\ndisplay_name: R\n"
+            "source: {type: local, file_path: rows.jsonl}\n",
+        },
+    )
+    run = project.runpytest_inprocess("evals/quiz.yaml", "-p", "no:cacheprovider")
+    run.stdout.fnmatch_lines(
+        ["*column 'sample_id' cannot be used as ids*both have 'a'*"]
+    )
+
+
 def test_the_model_of_a_run_file_is_used_without_a_model_option(project):
     """It answers with the sample's target; its file is written in Python."""
     target = '{"sample_id": "a", "question": "One?", "target": "1"}\n'

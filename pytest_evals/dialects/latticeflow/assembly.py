@@ -153,7 +153,7 @@ class _TaskBuilder:
             metric_for=lambda _name, _filter: (
                 None
             ),  # scorer output is stored, not aggregated
-            warnings=lambda: (*self._warnings, *rows.warnings()),
+            warnings=lambda: (*self._warnings, *rows.warnings),
         )
         subjects = self._subjects(names, metric_values) or (self._subject(),)
         return AssembledTask(task=task, subjects=subjects, recipe=recipe, rows=rows)

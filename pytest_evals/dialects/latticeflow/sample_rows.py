@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.data.rows import Table, document_ids, row_sizes, selection
+from pytest_evals.data.rows import Ids, Table, document_ids, row_sizes, selection
+from pytest_evals.data.selected_rows import SelectedRows
 from pytest_evals.dialects.latticeflow.samples import ID, Rows
 
 SEED = 1234
@@ -38,7 +39,7 @@ class Samples(NamedTuple):
     ids: Sequence[Any]
 
 
-class SampleRows:
+class SampleRows(SelectedRows):
     """The documents of a task; their dataset is loaded on first access."""
 
     def __init__(
@@ -54,49 +55,17 @@ class SampleRows:
             options: Limit, sample and seed of the session.
             subsample: The task's own selection of samples.
         """
-        self._load, self._options, self._subsample = load, options, subsample
-
-    def ids(self) -> Sequence[str]:
-        """Return the unique ids of the documents to run.
-
-        Raises:
-            TaskFileError: The dataset cannot be read.
-        """
-        return [self._document_ids.ids[i] for i in self._selected]
-
-    def indices(self) -> Sequence[int]:
-        """Return the positions of the documents to run in the whole dataset."""
-        return self._selected
-
-    def total(self) -> int:
-        """Return the number of documents before the session's limit or sample."""
-        return len(self.own)
-
-    def sizes(self) -> Sequence[int]:
-        """Return the bytes of text in each document."""
-        return row_sizes([self.loaded.samples[i] for i in self._selected])
+        super().__init__(options)
+        self._load, self._subsample = load, subsample
 
     def sample(self, index: int) -> dict[str, Any]:
         """Return the sample at a position of the whole dataset."""
         return self.loaded.samples[index]
 
-    def id(self, index: int) -> str:
-        """Return the id of the document at a position."""
-        name: str = self._document_ids.ids[index]
-        return name
-
-    def warnings(self) -> tuple[str, ...]:
-        """Return warnings about the ids, if they have been read."""
-        return self._document_ids.warnings if "_named" in vars(self) else ()
-
     @cached_property
     def loaded(self) -> Samples:
         """All samples."""
         return self._load()
-
-    @cached_property
-    def _document_ids(self) -> Any:
-        return document_ids(Table([{ID: one} for one in self.loaded.ids]))
 
     @cached_property
     def own(self) -> Sequence[int]:
@@ -108,8 +77,8 @@ class SampleRows:
             return range(min(total, subsample.n))
         return selection(total, None, subsample.n, SEED)
 
-    @cached_property
-    def _selected(self) -> Sequence[int]:
-        options = self._options
-        selected = selection(len(self.own), options.limit, options.sample, options.seed)
-        return [self.own[i] for i in selected]
+    def _load_ids(self) -> Ids:
+        return document_ids(Table([{ID: one} for one in self.loaded.ids]))
+
+    def _sizes_of(self, indices: Sequence[int]) -> Sequence[int]:
+        return row_sizes([self.loaded.samples[n] for n in indices])

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from pytest_evals.core.case import Case
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.data.rows import Ids, Table, document_ids, row_sizes, selection
+from pytest_evals.data.rows import Ids, Table, document_ids, row_sizes
+from pytest_evals.data.selected_rows import SelectedRows
 from pytest_evals.errors import DocumentError, Problem, TaskFileError
 
 
@@ -98,55 +99,28 @@ class RowCases:
         return row_sizes([self._table[n] for n in indices])
 
 
-class CaseRows:
-    """The cases to run (:class:`~pytest_evals.core.task.SizedRows`), loaded when they
-    are first needed."""
+class CaseRows(SelectedRows):
+    """The cases to run."""
 
     def __init__(self, load: Callable[[], CaseSource], options: TaskOptions) -> None:
-        self._load, self._options = load, options
-
-    def ids(self) -> Sequence[str]:
-        """Unique ids of the documents to run.
-
-        Raises:
-            TaskFileError: The cases cannot be loaded.
-        """
-        return [self._ids.ids[n] for n in self._indices]
-
-    def indices(self) -> Sequence[int]:
-        """Their positions among all cases."""
-        return self._indices
-
-    def total(self) -> int:
-        """Number of cases before limit or sample."""
-        return len(self.cases)
-
-    def sizes(self) -> Sequence[int]:
-        """Bytes of text of the documents to run."""
-        return self.cases.sizes(self._indices)
-
-    def id(self, index: int) -> str:
-        """The id of the case at a position."""
-        return self._ids.ids[index]
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Warnings about ids, once they were read."""
-        return self._ids.warnings if "_ids" in self.__dict__ else ()
+        super().__init__(options)
+        self._load = load
 
     @cached_property
     def cases(self) -> CaseSource:
         """All cases."""
         return self._load()
 
-    @cached_property
-    def _ids(self) -> Ids:
+    @property
+    def own(self) -> Sequence[int]:
+        """Positions of all cases."""
+        return range(len(self.cases))
+
+    def _load_ids(self) -> Ids:
         return self.cases.ids()
 
-    @cached_property
-    def _indices(self) -> Sequence[int]:
-        options = self._options
-        return selection(len(self.cases), options.limit, options.sample, options.seed)
+    def _sizes_of(self, indices: Sequence[int]) -> Sequence[int]:
+        return self.cases.sizes(indices)
 
 
 def checked_first(cases: CaseSource, where: Any) -> CaseSource:

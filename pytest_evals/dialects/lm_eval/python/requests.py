@@ -24,14 +24,9 @@ from pytest_evals.core.request import (
     Rolling,
 )
 from pytest_evals.errors import DocumentError
+from pytest_evals.prompts.chat import ChatText
 from pytest_evals.prompts.generation import read_sampling
 from pytest_evals.prompts.images import image_urls
-
-
-class ChatText(str):
-    """A chat in place of lm-eval's rendered prompt: a string with messages."""
-
-    messages: tuple[Message, ...] = ()
 
 
 def chat_text(
@@ -47,9 +42,7 @@ def chat_text(
     listed = tuple(
         Message(cast("Role", each["role"]), each["content"]) for each in messages
     )
-    text = ChatText("\n".join(message.content for message in listed))
-    text.messages = listed
-    return text
+    return ChatText.of("\n".join(message.content for message in listed), listed)
 
 
 def requests_of(instances: Sequence[Any], context: Any) -> tuple[Request, ...]:
