@@ -17,11 +17,16 @@ The message of an error describes the problem, where it is, and how to fix it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_evals.masking.registry import hidden
+
+_MOST = 20
+"""Known words that a message lists."""
+_LEAST_IN_ANY_CASE = 0.8
+"""Least similarity of words that differ in case as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +116,50 @@ class StoreError(EvalsError):
     """A results folder or file cannot be read or written."""
 
 
-def did_you_mean(word: str, words: Sequence[str]) -> str:
+def unknown_name(noun: str, word: object, words: Iterable[object]) -> str:
+    """Return ``"unknown filter 'regx'; did you mean 'regex'?"``, or ``"unknown filter
+    'x'; known: …"`` if no known word is similar."""
+    return f"unknown {noun} {word!r}{suggestion(word, words)}"
+
+
+def suggestion(word: object, words: Iterable[object]) -> str:
+    """Return ``"; did you mean 'regex'?"`` if a known word is similar or begins alike,
+    else ``"; known: …"``."""
+    known = [str(one) for one in words]
+    alike = [one for one in known if _begin_alike(str(word), one)]
+    if near := nearest(str(word), known) or min(alike, key=len, default=""):
+        return f"; did you mean {near!r}?"
+    more = f" and {len(known) - _MOST} more" if len(known) > _MOST else ""
+    return f"; known: {', '.join(known[:_MOST]) or 'none'}{more}"
+
+
+def _begin_alike(word: str, other: str) -> bool:
+    """Return whether one of two words begins with the other, as accuracy with acc."""
+    short, long = sorted((word.lower(), other.lower()), key=len)
+    return len(short) > 2 and long.startswith(short)
+
+
+def did_you_mean(word: str, words: Iterable[str]) -> str:
     """Return ``"; did you mean 'regex'?"`` if a known word is similar, else an empty
     string."""
     near = nearest(word, words)
     return f"; did you mean {near!r}?" if near else ""
 
 
-def nearest(word: str, words: Sequence[str]) -> str:
-    """Return the most similar known word, else an empty string."""
+def nearest(word: str, words: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return the most similar known word, in any case, else an empty string.
+
+    Args:
+        word: The unknown word.
+        words: The known ones.
+        cutoff: Least similarity, from 0 to 1.
+    """
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(word, words, n=1)), "")
+    known = [*words]
+    near = get_close_matches(word, known, n=1, cutoff=cutoff)
+    if near:
+        return near[0]
+    lower = {one.lower(): one for one in known}
+    near = get_close_matches(word.lower(), lower, n=1, cutoff=_LEAST_IN_ANY_CASE)
+    return lower[near[0]] if near else ""

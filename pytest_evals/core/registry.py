@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any, Generic, TypeVar, cast
 
-from pytest_evals.errors import EvalsError, did_you_mean
+from pytest_evals.errors import EvalsError, unknown_name
 
 T = TypeVar("T")
 
@@ -37,9 +37,7 @@ class Registry(Generic[T]):
                 one.
         """
         if name not in self._entries:
-            known = ", ".join(sorted(self._entries))
-            hint = did_you_mean(name, sorted(self._entries)) or f"; known: {known}"
-            raise UnknownNameError(f"no {self._noun} called {name!r}{hint}")
+            raise UnknownNameError(unknown_name(self._noun, name, self))
         entry = self._entries[name]
         if isinstance(entry, str):
             module, _, attribute = entry.partition(":")

@@ -14,7 +14,7 @@ from pytest_evals.core.group import Group
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.record import Record
 from pytest_evals.core.task import Task
-from pytest_evals.errors import OptionError, did_you_mean
+from pytest_evals.errors import OptionError, suggestion
 from pytest_evals.masking.values import masked, masked_text
 
 Rows = Literal["metrics", "gates", "documents", "changes"]
@@ -278,8 +278,8 @@ class RunResult:
             MissingExtraError: pandas is not installed.
         """
         if rows not in _ROWS:
-            hint = did_you_mean(str(rows), [*_ROWS]) or f"; known: {', '.join(_ROWS)}"
-            raise OptionError(f"to_pandas() has no rows called {rows!r}{hint}")
+            hint = suggestion(str(rows), [*_ROWS])
+            raise OptionError(f"to_pandas(): unknown rows {rows!r}{hint}")
         return as_frame(_ROWS[rows](self))
 
 

@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import lru_cache
 from glob import iglob
 from pathlib import Path
@@ -33,7 +32,7 @@ from pytest_evals.data.json_rows import (
     guard_json_builder,
     json_error,
 )
-from pytest_evals.errors import Place, Problem, TaskFileError, UnreachableError
+from pytest_evals.errors import Place, Problem, TaskFileError, UnreachableError, nearest
 
 _FILE_BUILDERS = ("arrow", "csv", "json", "parquet", "text")
 """Builders of ``datasets`` that read local files."""
@@ -127,11 +126,11 @@ def _check_builder(source: Source) -> None:
     # Without files it may be a dataset of the Hub, such as text8.
     known = _FILE_BUILDERS if files else _FILE_BUILDERS[:-1]
     cutoff = 0.6 if files else 0.8
-    near = get_close_matches(source.path.lower(), known, n=1, cutoff=cutoff)
+    near = nearest(source.path, known, cutoff)
     folders = (source.place.path.parent, source.base)
     if near and not any(os.path.isdir(folder / source.path) for folder in folders):
-        what = f"unknown dataset {source.path!r}; did you mean {near[0]!r}?"
-        fix = f"dataset_path: {near[0]}"
+        what = f"unknown dataset {source.path!r}; did you mean {near!r}?"
+        fix = f"dataset_path: {near}"
         raise TaskFileError([Problem(what, source.place, fix)])
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from pytest_evals.core.gate import Bound, Gate, Margin, Outcome, Verdict
 from pytest_evals.core.metric import POSITIVE, Span
-from pytest_evals.errors import did_you_mean
+from pytest_evals.errors import suggestion
 
 _INSIDE = "; choose a limit inside that range"
 
@@ -137,7 +137,7 @@ def weights_fault(gate: Gate, names: Sequence[str]) -> str:
     weighted = dict(gate.weights)
     for name in weighted:
         if name not in names:
-            return f"weights: the group has no task {name!r}{did_you_mean(name, names)}"
+            return f"weights: the group has no task {name!r}{suggestion(name, names)}"
     absent = [name for name in dict.fromkeys(names) if name not in weighted]
     if absent:
         return f"weights: no weight of {', '.join(map(repr, absent[:3]))}"

@@ -15,7 +15,7 @@ from pytest_evals.core.gate import Gate, Margin, Outcome, Policy, Verdict
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.reference import Find, Reference, no_reference
 from pytest_evals.core.result import GroupResult, TaskResult
-from pytest_evals.errors import did_you_mean
+from pytest_evals.errors import suggestion, unknown_name
 from pytest_evals.gates.check import direction_fault
 from pytest_evals.gates.decide import (
     Condition,
@@ -119,17 +119,14 @@ def _find_metric(gate: Gate, metrics: Sequence[MetricResult]) -> MetricResult | 
     named = [metric for metric in metrics if metric.name == gate.metric]
     if not named:
         names = sorted({metric.name for metric in metrics})
-        hint = did_you_mean(gate.metric, names)
-        if not hint:
-            hint = f"; the task's metrics: {', '.join(names) or 'none'}"
-        return f"no metric called {gate.metric!r}{hint}"
+        return unknown_name("metric", gate.metric, names)
     filters = [metric.filter for metric in named]
     if gate.filter:
         matching = [metric for metric in named if metric.filter == gate.filter]
         if matching:
             return matching[0]
-        hint = did_you_mean(gate.filter, filters) or f"; known: {', '.join(filters)}"
-        return f"{gate.metric!r} has no filter called {gate.filter!r}{hint}"
+        hint = suggestion(gate.filter, filters)
+        return f"unknown filter {gate.filter!r} of {gate.metric!r}{hint}"
     if len(named) > 1:
         choices = ", ".join(repr(metric.key) for metric in named)
         return f"{gate.metric!r} has {len(named)} filters: name one of {choices}"

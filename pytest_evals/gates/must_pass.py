@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from pytest_evals.core.gate import Every, Gate, Outcome, Verdict
 from pytest_evals.core.record import Record, Score, Status
 from pytest_evals.core.result import TaskResult
-from pytest_evals.errors import did_you_mean
+from pytest_evals.errors import unknown_name
 
 _SHOWN = 5
 """Number of documents listed in a reason."""
@@ -64,8 +64,7 @@ def _states(
     for name in names:
         record = records.get(index[name]) if name in index else None
         if name not in index and not limited:
-            hint = did_you_mean(name, [*index])
-            yield _State(name, "unknown", f"no document called {name!r}{hint}")
+            yield _State(name, "unknown", unknown_name("document", name, index))
         elif record is None:  # it may be outside of a limit or sample
             yield _State(name, "not run")
         else:

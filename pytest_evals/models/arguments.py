@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_evals.errors import OptionError, did_you_mean
+from pytest_evals.errors import OptionError, suggestion
 from pytest_evals.models.spec import ModelSpec
 
 _MOST_DIGITS = 15
@@ -39,7 +39,7 @@ class Arguments:
         for name in spec.arguments:
             if name in known:
                 continue
-            hint = did_you_mean(name, known) or f"; known: {', '.join(sorted(known))}"
+            hint = suggestion(name, known)
             why = f": {refused[name]}" if name in refused else hint
             raise OptionError(f"the {self.kind} model takes no argument {name!r}{why}")
 
@@ -80,7 +80,7 @@ class Arguments:
         def read(name: str, value: str) -> str:
             if value in known:
                 return value
-            hint = did_you_mean(value, known) or f"; known: {', '.join(known)}"
+            hint = suggestion(value, known)
             raise self.wrong(name, value, hint)
 
         return read

@@ -43,7 +43,7 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.core.top_logprobs import read_top_logprobs
 from pytest_evals.data.user_files import read_text
-from pytest_evals.errors import ModelError, OptionError, TaskFileError, did_you_mean
+from pytest_evals.errors import ModelError, OptionError, TaskFileError, suggestion
 from pytest_evals.limits.patterns import PatternLimitError, compiled
 from pytest_evals.models.registry import ModelKind
 from pytest_evals.models.spec import ModelSpec
@@ -178,9 +178,9 @@ def read_rules(target: str) -> tuple[AnswerRule, ...]:
     path = Path(os.path.expanduser(target))
     if path.suffix not in (".json", ".jsonl"):
         names = sorted(BUILT_IN)
-        hint = did_you_mean(target, names) or f"; known: {', '.join(names)}"
+        hint = suggestion(target, names)
         raise OptionError(
-            f"no scripted model called {target!r}{hint} (or a .json or .jsonl file)"
+            f"unknown scripted model {target!r}{hint} (or a .json or .jsonl file)"
         )
     try:
         text = read_text(path)
@@ -216,7 +216,7 @@ def _rule(where: str, found: Any) -> AnswerRule:
     known = [f.name for f in fields(AnswerRule)]
     for name, value in found.items():
         if name not in known:
-            hint = did_you_mean(name, known) or f"; known: {', '.join(known)}"
+            hint = suggestion(name, known)
             raise OptionError(f"{where}: a rule has no {name!r}{hint}")
         if type(value) not in _TYPES.get(name, (str,)):
             raise OptionError(f"{where}: {name} cannot be {value!r}")

@@ -76,7 +76,7 @@ def read_spec(
     if kind not in kinds:
         known = ", ".join(kinds)
         hint = did_you_mean(kind, kinds) or f"; write 'hf:{head}' for a folder"
-        raise OptionError(f"no kind of model called {kind!r}{hint} (known: {known})")
+        raise OptionError(f"unknown kind of model {kind!r}{hint} (known: {known})")
     target = _unquoted(target)
     if target.startswith("pretrained="):
         right = f"{kind}:{target.removeprefix('pretrained=')}"

@@ -20,7 +20,7 @@ import pytest
 from pytest_evals.core.gate import Bound, Gate, Interval, Outcome, Scope, Verdict
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import GroupResult, TaskResult
-from pytest_evals.errors import EvalsError, Place, did_you_mean
+from pytest_evals.errors import EvalsError, Place, nearest, suggestion, unknown_name
 from pytest_evals.gates.check import left_out, span_fault
 from pytest_evals.gates.documents import with_labels
 from pytest_evals.gates.judge import judge
@@ -156,11 +156,9 @@ class Numbers(Mapping[str, MetricNumber]):
             known = ", ".join(repr(one.key) for one in named)
             raise EvalsError(f"{key!r} exists under {len(named)} filters: {known}")
         names = [*self._metrics, *(one.name for one in self._metrics.values())]
-        hint = did_you_mean(key, names)
-        known = ", ".join(self._metrics) or "none"
-        raise EvalsError(
-            f"{_name(self._result)} has no metric {key!r}{hint or f'; known: {known}'}"
-        )
+        near = nearest(key, names)
+        hint = suggestion(key, [near] if near else self._metrics)
+        raise EvalsError(f"{_name(self._result)} has no metric {key!r}{hint}")
 
 
 class EvalResults:
@@ -204,8 +202,7 @@ class EvalResults:
         if name in session.suite.tasks:
             return session.run.records.result(name)
         names = [*session.suite.tasks, *session.suite.groups]
-        known = did_you_mean(name, names) or f"; known: {', '.join(names) or 'none'}"
-        raise EvalsError(f"no task or group called {name!r} in this session{known}")
+        raise EvalsError(unknown_name("task or group", name, names))
 
     def judge(self, gate: Gate) -> tuple[Verdict, TaskResult | GroupResult]:
         """A gate's verdict, and what it rests on; nothing of it is reported."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any, NamedTuple
+
+from pytest_evals.errors import nearest
 
 _NEAR = 0.8
 """Minimum similarity of a typo. ``max_thinking_tokens`` is a valid name with a
@@ -31,10 +32,10 @@ def argument_errors(given: Mapping[Any, Any]) -> Iterator[ArgumentError]:
                 key, f"the name of an argument must be a string, not {key!r}"
             )
         elif key not in _KNOWN:
-            word = key.lower().replace("-", "_")
-            near = get_close_matches(word, list(_KNOWN), n=1, cutoff=_NEAR)
+            word = key.replace("-", "_")
+            near = nearest(word, _KNOWN, _NEAR)
             if near:
-                what = f"unknown argument {key!r}; did you mean {near[0]!r}?"
+                what = f"unknown argument {key!r}; did you mean {near!r}?"
                 yield ArgumentError(key, what)
         elif value is not None:
             fits, expected = _KNOWN[key]

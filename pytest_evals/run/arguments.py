@@ -17,7 +17,7 @@ from pytest_evals.core.surrogates import encoding_fault
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.data.user_files import path_error
 from pytest_evals.dialects.native.python import Eval, is_rows
-from pytest_evals.errors import OptionError, did_you_mean
+from pytest_evals.errors import OptionError, suggestion
 from pytest_evals.prompts.generation import check_overrides
 from pytest_evals.run.profile import PROFILES, conflict
 from pytest_evals.store.baselines import check_name
@@ -56,7 +56,7 @@ def _unknown(name: str, known: Sequence[str]) -> str:
     what = f"unknown argument {name!r}"
     if name in TaskOptions.__slots__:
         return f"{what}\n  fix: options=TaskOptions({name}=…)"
-    return what + (did_you_mean(name, known) or f"; known: {', '.join(known)}")
+    return what + suggestion(name, known)
 
 
 def _check(arguments: Mapping[str, object]) -> None:
@@ -97,7 +97,7 @@ def _check_stop(stop: object, error: Any) -> None:
 
 def _check_profile(profile: str, options: object) -> None:
     if profile and profile not in PROFILES:
-        hint = did_you_mean(profile, PROFILES) or f"; known: {', '.join(PROFILES)}"
+        hint = suggestion(profile, PROFILES)
         raise OptionError(f"profile={profile!r}: unknown profile{hint}")
     if not isinstance(options, TaskOptions):
         return

@@ -11,7 +11,7 @@ import pluggy
 from pytest_evals import hookspecs
 from pytest_evals.core.group import Group
 from pytest_evals.core.task import Task
-from pytest_evals.errors import OptionError, did_you_mean
+from pytest_evals.errors import OptionError, unknown_name
 
 _START = "pytest_evals_"
 _KNOWN = [name for name in vars(hookspecs) if name.startswith(_START)]
@@ -80,8 +80,7 @@ def _check(plugin: object) -> None:
     hooks = [name for name in dir(plugin) if name.startswith(_START)]
     for name in hooks:
         if name not in _KNOWN:
-            hint = did_you_mean(name, _KNOWN)
-            raise OptionError(f"plugins: unknown hook {name!r}{hint}")
+            raise OptionError(f"plugins: {unknown_name('hook', name, _KNOWN)}")
     if not hooks:
         raise OptionError(
             f"plugins: {plugin!r:.80} has no hook\n"

@@ -111,7 +111,7 @@ def _check(asks: Any, task: Task) -> None:
         if one.model and one.model not in task.models:
             names = ", ".join(map(repr, task.models)) or "none"
             raise DocumentError(
-                f"{task.name} has no model called {one.model!r}\n"
+                f"unknown model {one.model!r} of {task.name}\n"
                 f"  fix: name one of its models ({names}) in follow_up()"
             )
 

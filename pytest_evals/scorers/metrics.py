@@ -172,7 +172,7 @@ def known_metrics(output_type: str) -> Registry[KnownMetric]:
         for name, known in METRICS.items()
         if output_type in known.output_types
     }
-    return Registry(f"metric of output_type {output_type}", measured)
+    return Registry(f"{output_type} metric", measured)
 
 
 def is_measured(name: str, output_type: str) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.errors import DocumentError, EvalsError, did_you_mean
+from pytest_evals.errors import DocumentError, EvalsError, unknown_name
 from pytest_evals.limits.patterns import BoundedPattern
 from pytest_evals.scorers.extraction import compiled
 from pytest_evals.scorers.metric_value import MetricValue
@@ -199,8 +199,7 @@ def _exact_match(spec: MetricSpec) -> TextMetric:
     for name in arguments:
         known = ["ignore_case", "ignore_numbers", "ignore_punctuation"]
         known.append("regexes_to_ignore")
-        hint = did_you_mean(name, known) or f"; it accepts {', '.join(known)}"
-        raise EvalsError(f"unknown argument {name!r}{hint}")
+        raise EvalsError(unknown_name("argument", name, known))
     return ExactMatch(spec.name, tuple(map(compiled, patterns)), lower, removed)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from pytest_evals.core.doc import ALL, field_hash
 from pytest_evals.core.reference import logprobs_in
-from pytest_evals.errors import StoreError, did_you_mean
+from pytest_evals.errors import StoreError, suggestion
 from pytest_evals.store.files import append_lines, make_base, make_folder, write_json
 from pytest_evals.store.flip_rates import NOISE
 from pytest_evals.store.history import EarlierRun, load_run, read_run
@@ -59,10 +59,8 @@ def find_baseline(base: Path, name: str, here: Path) -> EarlierRun:
         place = place.parent
     if not os.path.isfile(place / "results.json"):
         known = sorted(p.parent.name for p in base.glob("baselines/*/results.json"))
-        hint = did_you_mean(name, known) or (
-            f"; known: {', '.join(known)}" if known else f"; save one with {_OPTION}"
-        )
-        raise StoreError(f"no baseline called {name!r}, and no folder of a run{hint}")
+        hint = suggestion(name, known) if known else f"; save one with {_OPTION}"
+        raise StoreError(f"unknown baseline {name!r}, and no folder of a run{hint}")
     return read_run(place)
 
 

@@ -30,7 +30,7 @@ from pytest_evals.core.comparison import (
 from pytest_evals.core.doc import field_faults, reads_of
 from pytest_evals.core.reference import Answers, ComparedValues, Reference, logprobs_in
 from pytest_evals.core.top_logprobs import compact
-from pytest_evals.errors import did_you_mean
+from pytest_evals.errors import suggestion
 from pytest_evals.store.metric_changes import (
     Estimates,
     group_estimates,
@@ -147,7 +147,7 @@ def refer(name: str, task: str, before: Side, now: Side) -> Reference:
     """
     if task not in before.rows:
         known = [*before.rows]
-        hint = did_you_mean(task, known) or f"; it has {', '.join(known) or 'none'}"
+        hint = suggestion(task, known)
         return _refused(name, f"it has no task {task!r}{hint}")
     partial = before.results.get("partial")
     if partial:

@@ -113,7 +113,7 @@ def test_must_pass_takes_ids_and_row_numbers_once_each():
 
 def test_a_wrong_operator_is_shown_with_a_caret_and_mended():
     assert problems("acc => 0.75") == (
-        "evals/arc.yaml:12: gate 'acc => 0.75', column 5: no operator called '=>'; "
+        "evals/arc.yaml:12: gate 'acc => 0.75', column 5: unknown operator '=>'; "
         "did you mean '>='?\n"
         "    acc => 0.75\n"
         "        ^\n"
@@ -128,8 +128,8 @@ def test_a_wrong_operator_is_shown_with_a_caret_and_mended():
         (">= 0.75", 1, "the metric's name is missing"),
         ("acc", 4, "expected one of >=, >, <=, <"),
         ("acc 0.75", 5, "expected one of >=, >, <=, <"),
-        ("acc=>0.75", 4, "no operator called '=>'; did you mean '>='?"),
-        ("acc ≥ 0.75", 5, "no operator called '≥'; did you mean '>='?"),
+        ("acc=>0.75", 4, "unknown operator '=>'; did you mean '>='?"),
+        ("acc ≥ 0.75", 5, "unknown operator '≥'; did you mean '>='?"),
         ("acc==0.75", 4, "a gate is a threshold; equality is not supported"),
         ("acc >=", 7, "the number is missing"),
         ("acc >= high", 8, "expected a finite number, not 'high'"),
@@ -261,7 +261,7 @@ def test_a_faulty_expression_is_an_option_error():
     with pytest.raises(OptionError) as caught:
         read_expression("acc >> .75")
     assert str(caught.value) == (
-        "--evals-gate: gate 'acc >> .75', column 5: no operator called '>>'; "
+        "--evals-gate: gate 'acc >> .75', column 5: unknown operator '>>'; "
         "did you mean '>'?\n"
         "    acc >> .75\n"
         "        ^\n"

@@ -347,10 +347,10 @@ def test_a_broken_aggregation_is_invalid_with_its_error():
 def test_an_absent_metric_is_invalid_with_a_near_one():
     found = verdict("acc_nrm >= 0", counted(1, 1, "acc_norm"), counted(1, 1, "f1"))
     assert found.outcome is Outcome.INVALID
-    assert found.reason == "no metric called 'acc_nrm'; did you mean 'acc_norm'?"
+    assert found.reason == "unknown metric 'acc_nrm'; did you mean 'acc_norm'?"
     assert found.metric is None
     found = verdict("bleu >= 0", counted(1, 1, "acc"), counted(1, 1, "f1"))
-    assert found.reason == "no metric called 'bleu'; the task's metrics: acc, f1"
+    assert found.reason == "unknown metric 'bleu'; known: acc, f1"
 
 
 def test_a_metric_under_several_filters_must_be_named_with_one():
@@ -363,7 +363,7 @@ def test_a_metric_under_several_filters_must_be_named_with_one():
     assert verdict("em,strict >= 0.5", *both, n=100).outcome is Outcome.PASSED
     assert verdict("em,flexible >= 0.5", *both, n=100).outcome is Outcome.FAILED
     assert verdict("em,strct >= 0.5", *both, n=100).reason == (
-        "'em' has no filter called 'strct'; did you mean 'strict'?"
+        "unknown filter 'strct' of 'em'; did you mean 'strict'?"
     )
 
 
@@ -416,7 +416,7 @@ def test_a_wrong_document_fails_and_is_named_for_any_others():
     [
         ("errored", "errored errored: timed out"),
         ("unscored", "unscored is unscored: no judge"),
-        ("rigth", "no document called 'rigth'; did you mean 'right'?"),
+        ("rigth", "unknown document 'rigth'; did you mean 'right'?"),
     ],
 )
 def test_documents_without_a_score_and_unknown_ids_are_invalid(name, reason):

@@ -80,7 +80,7 @@ def test_a_target_may_be_quoted():
         ),
         (
             "scriptd:first",
-            "no kind of model called 'scriptd'; did you mean 'scripted'? "
+            "unknown kind of model 'scriptd'; did you mean 'scripted'? "
             "(known: hf, openai, python, ray, scripted)",
         ),
         ("hf:m,x=(1,2", "the model's spec lacks a closing )"),

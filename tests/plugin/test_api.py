@@ -120,7 +120,7 @@ def test_evaluate_writes_no_files_without_a_folder(both):
     assert model.asked == 10
     assert not Path(".evals").exists()
     (failed,) = [one for one in result.verdicts if one.gate.baseline]
-    assert "no baseline called 'main'" in failed.reason
+    assert "unknown baseline 'main'" in failed.reason
 
 
 def test_evaluate_applies_its_options_and_gates(both):
@@ -196,9 +196,9 @@ def test_an_invalid_suite_is_refused(both, source, told):
 
 
 def test_a_gate_of_an_unknown_task_is_refused(both):
-    with pytest.raises(OptionError, match="no task called 'zooo'; did you mean 'zoo'"):
+    with pytest.raises(OptionError, match="unknown task 'zooo'; did you mean 'zoo'"):
         evaluate("evals", Knowing(), gates=["zooo/exact_match >= 1"])
-    with pytest.raises(OptionError, match="no kind of model called 'hff'"):
+    with pytest.raises(OptionError, match="unknown kind of model 'hff'"):
         evaluate("evals", "hff:gpt2")
 
 
@@ -270,7 +270,7 @@ def test_a_comparison_writes_no_files_without_a_folder(both):
 def test_incomparable_runs_are_refused_before_the_first_request(both):
     evaluate("evals/zoo.yaml", Partly(), folder=".evals", save="main")
     model = Partly()
-    with pytest.raises(StoreError, match=r"no baseline called 'mian'.*; did you mean"):
+    with pytest.raises(StoreError, match=r"unknown baseline 'mian'.*; did you mean"):
         evaluate("evals/zoo.yaml", model, compare="mian")
     told = (
         "compare='main': this run is not comparable\n  zoo: 2 documents instead of 10"

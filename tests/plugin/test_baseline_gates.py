@@ -38,7 +38,7 @@ def test_a_missing_baseline_is_reported_with_the_command_that_creates_it(gated):
     assert result.ret == 1
     result.stdout.fnmatch_lines(
         [
-            "invalid: no baseline called 'main', and no folder of a run; a run with "
+            "invalid: unknown baseline 'main', and no folder of a run; a run with "
             "--evals-save-baseline=main makes it"
         ]
     )
@@ -49,7 +49,7 @@ def test_a_misspelt_baseline_suggests_the_closest_name(saved):
         "quiz", gates=[{"metric": "exact_match", "baseline": "mian", "max_drop": 0}]
     )
     result = saved.run("evals")
-    result.stdout.fnmatch_lines(["invalid: no baseline called 'mian'*'main'?*"])
+    result.stdout.fnmatch_lines(["invalid: unknown baseline 'mian'*'main'?*"])
 
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["plain", "n2"])
@@ -201,8 +201,8 @@ def test_a_missing_baseline_is_a_warning_before_the_first_request(suite):
     result = suite.run("evals", "--collect-only", model=None)
     result.stdout.fnmatch_lines(
         [
-            "evals: warning: quiz::exact_match-vs-main: it will be invalid: no "
-            "baseline called 'main', and no folder of a run; a run with "
+            "evals: warning: quiz::exact_match-vs-main: it will be invalid: unknown "
+            "baseline 'main', and no folder of a run; a run with "
             "--evals-save-baseline=main makes it"
         ]
     )

@@ -152,7 +152,7 @@ def test_all_errors_of_a_file_are_one_collection_error(suite):
     result = suite.run("evals", "--continue-on-collection-errors")
     result.stdout.fnmatch_lines(
         [
-            "evals/zoo.yaml:*: no output_type called 'multiple_choise'; "
+            "evals/zoo.yaml:*: unknown output_type 'multiple_choise'; "
             "did you mean 'multiple_choice'?",
             "*zoo.yaml:*metric_lists*did you mean 'metric_list'?*",
             "ERROR evals/zoo.yaml - evals/zoo.yaml:*",

@@ -64,7 +64,7 @@ def test_tests_of_results_run_last_over_all_documents(two_tasks, workers):
             "E*AssertionError: quiz: quiz/exact_match,none >= 0.9",
             "E*exact_match 0.800 is not >= 0.9 (8 of 10)*",
             "E*quiz has no metric 'exact_mach'; did you mean 'exact_match'?",
-            "E*no task or group called 'quizz' in this session; did you mean 'quiz'?",
+            "E*unknown task or group 'quizz'; did you mean 'quiz'?",
         ]
     )
     assert [gate["id"] for gate in two_tasks.results()["gates"]] == ["exact_match"]

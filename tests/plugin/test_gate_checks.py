@@ -48,7 +48,7 @@ def refused(result, *lines):
 def test_a_gates_file_that_names_an_unknown_task_is_refused(both, way):
     gates(both, "zoo/exact_match >= 0.5", "quis/exact_match >= 0.5")
     result = both.run(*way, model="scripted:break")
-    refused(result, "*evals/gates.yaml:3: no task called 'quis'; did you mean 'quiz'?")
+    refused(result, "*evals/gates.yaml:3: unknown task 'quis'; did you mean 'quiz'?")
 
 
 def test_a_gates_file_may_name_tasks_that_are_not_collected(both, way):
@@ -60,7 +60,7 @@ def test_a_gates_file_may_name_tasks_that_are_not_collected(both, way):
 def test_a_gates_file_in_a_parent_folder_is_checked(both):
     (both.pytester.path / "gates.yaml").write_text("gates: [quis/exact_match >= 0.5]\n")
     result = both.run("evals/quiz.yaml")
-    refused(result, "*gates.yaml:1: no task called 'quis'; did you mean 'quiz'?")
+    refused(result, "*gates.yaml:1: unknown task 'quis'; did you mean 'quiz'?")
 
 
 def test_tasks_of_a_package_are_named_by_their_module(both, monkeypatch):
@@ -68,7 +68,7 @@ def test_tasks_of_a_package_are_named_by_their_module(both, monkeypatch):
     monkeypatch.syspath_prepend(both.pytester.path)
     gates(both, "quis/exact_match >= 0.5")
     result = both.run("--pyargs", "evals")
-    refused(result, "*gates.yaml:2: no task called 'quis'; did you mean 'quiz'?")
+    refused(result, "*gates.yaml:2: unknown task 'quis'; did you mean 'quiz'?")
 
 
 def test_validation_reports_an_unknown_task_of_a_gate(both):
@@ -76,7 +76,7 @@ def test_validation_reports_an_unknown_task_of_a_gate(both):
     for place in ("evals", "evals/quiz.yaml", "evals/quiz.yaml::quiz"):
         result = both.run(place, "--evals-validate")
         assert result.ret == 1
-        result.stdout.fnmatch_lines(["*gates.yaml:2: no task called 'quis'; did you*"])
+        result.stdout.fnmatch_lines(["*gates.yaml:2: unknown task 'quis'; did you*"])
 
 
 @pytest.mark.parametrize("source", ["evals", "evals/quiz.yaml"])
@@ -85,7 +85,7 @@ def test_evaluate_refuses_gates_of_unknown_tasks(both, source, monkeypatch):
     gates(both, "zoo/exact_match >= 0.5")
     assert evaluate("evals/quiz.yaml", Knowing()).verdicts == ()
     gates(both, "quis/exact_match >= 0.5")
-    with pytest.raises(OptionError, match=r"gates\.yaml:2: no task called 'quis'"):
+    with pytest.raises(OptionError, match=r"gates\.yaml:2: unknown task 'quis'"):
         evaluate(source, Knowing())
 
 
@@ -118,7 +118,7 @@ def test_a_task_name_that_a_python_module_may_define_is_a_warning(both):
     result = both.run("evals/quiz.yaml")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
-        ["*no task called 'unknown' was found; it may be among *eval_own.py*"]
+        ["*unknown task 'unknown'; it may be among *eval_own.py*"]
     )
 
 
@@ -128,8 +128,8 @@ GROUP = {"task": ["quiz", "zoo"]}
 @pytest.mark.parametrize(
     ("entry", "told"),
     [
-        ("exact_mach >= 0.5", "group 'bag' has no number called 'exact_mach'; did *"),
-        ("exact_match => 0.5", "*no operator called '=>'; did you mean '>='?"),
+        ("exact_mach >= 0.5", "unknown metric 'exact_mach' of group 'bag'; did *"),
+        ("exact_match => 0.5", "*unknown operator '=>'; did you mean '>='?"),
         ("exact_match >= 75", "exact_match is between 0 and 1, so >= 75 never*"),
     ],
 )
@@ -149,7 +149,7 @@ def test_a_faulty_gate_of_a_group_above_a_task_is_refused(both):
     for name in ("quiz.yaml", "quiz.jsonl"):
         (both.evals / name).rename(sub / name)
     both.group("bag", task=["quiz"], gates=["exact_mach >= 0.5"])
-    refused(both.run("evals/sub"), "*evals/bag.yaml:*: group 'bag' has no number*")
+    refused(both.run("evals/sub"), "*evals/bag.yaml:*: unknown metric*")
 
 
 def test_an_invalid_group_without_the_collected_tasks_is_a_warning(both):
@@ -189,7 +189,7 @@ def test_a_group_without_gates_next_to_a_task_is_not_read(both):
             {"metric": "exact_match", "baseline": "main", "max_drop": 2},
             "*so drop <= 2 always holds; did you mean max_drop: 0.02?",
         ),
-        ("accuracy >= 0.5", "no metric called 'accuracy'; the task has exact_match"),
+        ("accuracy >= 0.5", "unknown metric 'accuracy'; the task has exact_match"),
         ("exact_mach >= 0.5", "*did you mean 'exact_match'? the task has exact_match"),
     ],
 )
@@ -207,7 +207,7 @@ def test_evaluate_refuses_a_gate_that_can_never_fail(suite, monkeypatch):
     with pytest.raises(TaskFileError) as error:
         evaluate("evals", Knowing())
     assert "evals/quiz.yaml:13: exact_match is between 0 and 1" in str(error.value)
-    assert "evals/quiz.yaml:14: no metric called 'accuracy'" in str(error.value)
+    assert "evals/quiz.yaml:14: unknown metric 'accuracy'" in str(error.value)
 
 
 def test_all_errors_of_all_gates_are_reported_at_once(both):
@@ -218,8 +218,8 @@ def test_all_errors_of_all_gates_are_reported_at_once(both):
         both.run("evals", "--evals-gate=exact_match <= 1"),
         "ERROR: evals/quiz.yaml:13: exact_match is between 0 and 1*",
         "--evals-gate: exact_match is between 0 and 1, so <= 1 always holds*",
-        "evals/zoo.yaml:13: no metric called 'accuracy'*",
-        "evals/gates.yaml:2: no task called 'quis'*",
+        "evals/zoo.yaml:13: unknown metric 'accuracy'*",
+        "evals/gates.yaml:2: unknown task 'quis'*",
     )
 
 

@@ -102,17 +102,17 @@ def test_a_gate_on_a_metric_without_scores_is_invalid(suite):
     path.write_text(path.read_text() + "process_results: !function own.score\n")
     result = suite.run("evals")
     assert (result.ret, result.parseoutcomes()["passed"]) == (1, 11)
-    result.stdout.fnmatch_lines(["*no metric called 'politeness'*exact_match*"])
+    result.stdout.fnmatch_lines(["*unknown metric 'politeness'*exact_match*"])
 
 
 @pytest.mark.parametrize(
     ("gate", "fault"),
     [
-        ("exact_mach >= 0.5", "no metric called 'exact_mach'*'exact_match'? the *"),
-        ("exact_match,strict >= 0.5", "*has no filter called 'strict'*there is none"),
-        ({"must_pass": ["q1", "q77"]}, "no document called 'q77'*"),
+        ("exact_mach >= 0.5", "unknown metric 'exact_mach'*'exact_match'? the *"),
+        ("exact_match,strict >= 0.5", "*unknown filter 'strict' of*known: none"),
+        ({"must_pass": ["q1", "q77"]}, "unknown document 'q77'*"),
         ("exact_match >= 75", "exact_match is between 0 and 1*did you mean >= 75%?"),
-        ("accuracy >= 0.5", "no metric called 'accuracy'; the task has exact_match"),
+        ("accuracy >= 0.5", "unknown metric 'accuracy'; the task has exact_match"),
         ("exact_match >= 0", "exact_match is between 0 and 1, so >= 0 always holds*"),
     ],
 )
@@ -165,7 +165,7 @@ def test_gates_file_that_names_an_unknown_task_is_a_usage_error(suite):
     result = suite.run("evals")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["*evals/gates.yaml:2: no task called 'quis'; did you mean 'quiz'?"]
+        ["*evals/gates.yaml:2: unknown task 'quis'; did you mean 'quiz'?"]
     )
 
 

@@ -63,7 +63,7 @@ def test_an_invalid_task_file_is_annotated_once(github, workers):
     result = github.run("evals", *workers)
     (line,) = [line for line in result.stdout.lines if ",title=task file::" in line]
     assert line.startswith("::error file=evals/zoo.yaml,line=")
-    assert "::no output_type called 'multiple_choise'" in line
+    assert "::unknown output_type 'multiple_choise'" in line
 
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["plain", "n2"])

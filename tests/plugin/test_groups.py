@@ -286,7 +286,7 @@ def test_a_group_gate_on_an_unknown_metric_is_a_collection_error(groups):
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
         [
-            "*evals/both.yaml:*: group 'both' has no number called 'exact_mach'; did *",
+            "*evals/both.yaml:*: unknown metric 'exact_mach' of group 'both'; did *",
         ]
     )
 

@@ -82,7 +82,7 @@ def test_compatibility_is_checked_if_the_model_hook_declines(
     wrong = suite.run("evals", *workers, model="scripted:frist")
     assert wrong.ret == pytest.ExitCode.USAGE_ERROR
     text = wrong.stderr.str() + wrong.stdout.str()
-    assert "no scripted model called 'frist'; did you mean 'first'?" in text
+    assert "unknown scripted model 'frist'; did you mean 'first'?" in text
     assert prompts == []
 
 
@@ -171,7 +171,7 @@ def test_an_unknown_kind_that_no_hook_opens_is_refused(suite):
     result = suite.run("evals", model="scriptd:first")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     text = result.stderr.str() + result.stdout.str()
-    assert "no kind of model called 'scriptd'; did you mean 'scripted'?" in text
+    assert "unknown kind of model 'scriptd'; did you mean 'scripted'?" in text
 
 
 def test_a_hook_wrapper_gets_the_model_of_the_kind(suite):

@@ -211,7 +211,7 @@ def test_tasks_without_generations_have_no_refusal_rate(suite):
         "metric_list": [{"metric": "acc"}],
     }
     path = suite.task("quiz", **changes, gates=["refused <= 1%"])
-    with pytest.raises(TaskFileError, match="no metric called 'refused'"):
+    with pytest.raises(TaskFileError, match="unknown metric 'refused'"):
         evaluate(path, "scripted:first")
     path = suite.task("quiz", **changes, gates=["truncated <= 1%"])
     assert evaluate(path, "scripted:first").verdicts[0].outcome == "passed"

@@ -282,7 +282,7 @@ def test_a_fixture_that_raises_shows_its_own_code_only(suite):
         ("--model=hf:./no/such/folder", "*no/such/folder*"),
         (
             "--model=hg:gpt2",
-            "*no kind of model called 'hg'*known: hf, openai, python, ray, scripted*",
+            "*unknown kind of model 'hg'*known: hf, openai, python, ray, scripted*",
         ),
         ("--model=hf:gpt2,dtpye=float16", "*dtpye*did you mean 'dtype'*"),
         ("--evals-limit=0", "ERROR: --evals-limit=0: expected a number of *"),
@@ -296,7 +296,7 @@ def test_a_fixture_that_raises_shows_its_own_code_only(suite):
         ("--evals-limit=1.5", "ERROR: --evals-limit=1.5: expected a number of *"),
         ("--evals-gate=acc > lots", "*acc > lots*"),
         ("--evals-gate=ac >= 0.5", "*unknown metric 'ac'*"),
-        ("--evals-gate=quis/exact_match >= 0", "*no task called 'quis'*'quiz'?"),
+        ("--evals-gate=quis/exact_match >= 0", "*unknown task 'quis'*'quiz'?"),
     ],
 )
 def test_an_invalid_option_is_a_usage_error_before_a_model_is_loaded(

@@ -99,7 +99,7 @@ def test_gates_are_checked_if_the_dataset_is_unreachable(suite, monkeypatch):
     suite.task("far", dataset_path="acme/set", dataset_kwargs=None, gates=gates)
     done = check(suite)
     assert done.ret == 1
-    done.stdout.fnmatch_lines(["evals/far.yaml:*: no metric called 'exact_mach'; *"])
+    done.stdout.fnmatch_lines(["evals/far.yaml:*: unknown metric 'exact_mach'; *"])
     done.stdout.no_fnmatch_line("*who-knows*")
 
 
@@ -113,8 +113,8 @@ def test_a_missing_data_file_is_a_failure(suite):
 @pytest.mark.parametrize(
     ("gate", "said"),
     [
-        ("quiz/exact_mach >= 0.5", "*no metric called 'exact_mach'; did you mean *"),
-        ("quizz/exact_match >= 0.5", "*no task called 'quizz'; did you mean 'quiz'?"),
+        ("quiz/exact_mach >= 0.5", "*unknown metric 'exact_mach'; did you mean *"),
+        ("quizz/exact_match >= 0.5", "*unknown task 'quizz'; did you mean 'quiz'?"),
         ("exact_match >= 0.5", "*does not name its task"),
     ],
 )

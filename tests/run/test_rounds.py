@@ -138,7 +138,7 @@ def test_a_name_that_the_task_does_not_know_is_an_error_that_lists_its_models():
     task = chain([1], ["judge"])
     lost = replace(task, models={"x": ""})
     found, _, _ = run([record(0)], [lost], Echo("m"), {})
-    assert "chain has no model called 'judge'" in found[0].error
+    assert "unknown model 'judge' of chain" in found[0].error
     assert "'x'" in found[0].error
 
 

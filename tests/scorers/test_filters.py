@@ -140,7 +140,7 @@ def test_a_match_that_group_select_does_not_reach_is_reported_with_its_count():
 def test_an_unknown_filter_is_reported_with_a_near_one():
     with pytest.raises(UnknownNameError) as caught:
         pipeline("x", [step("take_frist")])
-    expected = "no filter called 'take_frist'; did you mean 'take_first'?"
+    expected = "unknown filter 'take_frist'; did you mean 'take_first'?"
     assert str(caught.value) == expected
 
 

@@ -168,7 +168,7 @@ def _choices(*logprobs):
         (
             TEXT,
             "metric: lighteval:rouge_t6",
-            "no metric of lighteval called 'rouge_t6'; did you mean 'rouge_t5'?",
+            "unknown lighteval metric 'rouge_t6'; did you mean 'rouge_t5'?",
         ),
         (
             TEXT,
@@ -178,7 +178,7 @@ def _choices(*logprobs):
         (
             TEXT,
             "{metric: lighteval:exact_match, normalize_pred: helm}",
-            "no normalizer called 'helm'",
+            "unknown normalizer 'helm'",
         ),
         (
             TEXT,
@@ -269,7 +269,7 @@ def test_function_may_be_added_up_in_another_way(load):
         "{metric: polite, aggregation: middle}",
         metrics={"polite": polite},
     )
-    assert "no aggregation called 'middle'" in said
+    assert "unknown aggregation 'middle'" in said
 
 
 def test_registered_object_takes_its_fields_as_arguments(load):

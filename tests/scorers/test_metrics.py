@@ -185,8 +185,7 @@ def test_an_unknown_metric_is_reported_with_a_near_one():
     with pytest.raises(UnknownNameError) as caught:
         named("acc_nrom")
     assert str(caught.value) == (
-        "no metric of output_type multiple_choice called 'acc_nrom'; "
-        "did you mean 'acc_norm'?"
+        "unknown multiple_choice metric 'acc_nrom'; did you mean 'acc_norm'?"
     )
 
 
@@ -215,7 +214,7 @@ def test_a_name_that_nobody_knows_is_an_error(name, hint):
 
 
 def test_a_metric_of_another_output_type_is_unknown():
-    with pytest.raises(UnknownNameError, match="output_type multiple_choice called"):
+    with pytest.raises(UnknownNameError, match="unknown multiple_choice metric"):
         named("word_perplexity")
 
 
@@ -225,7 +224,7 @@ def test_an_unknown_output_type_is_reported():
 
 
 def test_an_unknown_aggregation_is_reported():
-    with pytest.raises(UnknownNameError, match="no aggregation called 'maen'; did you"):
+    with pytest.raises(UnknownNameError, match="unknown aggregation 'maen'; did you"):
         named("acc", aggregation="maen")
 
 

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import Any
 
 from pytest_evals.core.gate import Gate
-from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
+from pytest_evals.errors import Place, Problem, TaskFileError, suggestion
 from pytest_evals.gates.read.entry import read_gate
 from pytest_evals.gates.read.text import fit_for_id
 
@@ -82,7 +82,7 @@ def _anchor_error(entry: Mapping[object, Any]) -> tuple[str, str]:
 def _mapping_error(anchor: Mapping[object, Any]) -> str:
     for key in anchor:
         if key not in _KEYS:
-            hint = did_you_mean(str(key), _KEYS) or f"; known: {', '.join(_KEYS)}"
+            hint = suggestion(str(key), _KEYS)
             return f"anchor has no key {key!r}{hint}"
     if "baseline" not in anchor:
         return "the anchor needs a baseline"

@@ -11,7 +11,14 @@ from pytest_evals.core.gate import Gate
 from pytest_evals.core.group import Group
 from pytest_evals.core.metric import ANYTHING, SHARE, Metric, Span
 from pytest_evals.core.task import Task
-from pytest_evals.errors import DocumentError, Problem, did_you_mean
+from pytest_evals.errors import (
+    DocumentError,
+    Problem,
+    did_you_mean,
+    nearest,
+    suggestion,
+    unknown_name,
+)
 from pytest_evals.gates.check import direction_fault, span_fault, weights_fault
 from pytest_evals.gates.documents import labels_in, n_needed
 from pytest_evals.gates.early_stopping.steps import SHARES
@@ -48,9 +55,7 @@ def task_faults(
         warning = ""
         if gate.is_about_documents:
             lost = [] if limited else [i for i in gate.must_pass if i not in ids]
-            errors = [
-                f"no document called {i!r}{did_you_mean(i, [*ids])}" for i in lost
-            ]
+            errors = [unknown_name("document", i, ids) for i in lost]
             errors += _answer_faults(gate, task)
         elif gate.baseline and gate.margin is None:  # agreement, flips, kl
             errors = _cluster_faults(gate, task) if ids else []
@@ -103,10 +108,10 @@ def group_faults(gates: Iterable[Gate], group: Group, *, hooked: bool) -> GateFa
             errors = errors or _span_faults(gate, [one.metric])[0]
             _add(gate, errors, "", faults)
         elif gate.metric not in names:
-            what = f"group {group.name!r} has no number called {gate.metric!r}"
-            hint = did_you_mean(gate.metric, [*names, *RUN_METRICS])
+            what = f"unknown metric {gate.metric!r} of group {group.name!r}"
+            what += did_you_mean(gate.metric, [*names, *RUN_METRICS])
             fix = f"aggregate_metric_list: [{{metric: {gate.metric}}}]"
-            faults.problems.append(Problem(what + hint, gate.source, fix))
+            faults.problems.append(Problem(what, gate.source, fix))
         elif any(metric.name == gate.metric for metric in listed):
             weights = weights_fault(gate, [task.name for task in group.tasks()])
             errors = _metric_faults(gate, listed) + [weights] * bool(weights)
@@ -151,8 +156,8 @@ def _metric_faults(gate: Gate, metrics: Sequence[Metric]) -> list[str]:
         return [fault]
     filters = [metric.filter for metric in named]
     if gate.filter and gate.filter not in filters:
-        hint = did_you_mean(gate.filter, filters) or f"; there is {', '.join(filters)}"
-        return [f"{gate.metric!r} has no filter called {gate.filter!r}{hint}"]
+        hint = suggestion(gate.filter, filters)
+        return [f"unknown filter {gate.filter!r} of {gate.metric!r}{hint}"]
     if not gate.filter and len(filters) > 1:
         keys = ", ".join(repr(metric.key) for metric in named)
         return [
@@ -168,14 +173,13 @@ def _unknown_metric(name: str, metrics: Sequence[Metric], has: str) -> list[str]
     if not metrics or any(metric.several is not None for metric in metrics):
         return []
     names = list(dict.fromkeys(metric.name for metric in metrics))
-    hint = did_you_mean(name, names)
-    if not hint and not all(metric.closed for metric in metrics):
+    is_misspelt = bool(nearest(name, names))
+    if not is_misspelt and not all(metric.closed for metric in metrics):
         return []
-    hint = hint or did_you_mean(name, [*RUN_METRICS])
-    longer = [one for one in names if one.startswith(name) or name.startswith(one)]
-    if longer and not hint:
-        hint = f"; did you mean {min(longer, key=len)!r}?"
-    return [f"no metric called {name!r}{hint or ';'} {has} {', '.join(names)}"]
+    near_run = "" if is_misspelt else nearest(name, RUN_METRICS)
+    hint = suggestion(name, [near_run] if near_run else names)
+    hint = "" if "; known: " in hint else hint
+    return [f"unknown metric {name!r}{hint or ';'} {has} {', '.join(names)}"]
 
 
 def _span_faults(gate: Gate, metrics: Sequence[Metric]) -> tuple[list[str], str]:
@@ -212,7 +216,7 @@ def _cluster_faults(gate: Gate, task: Task) -> list[str]:
     if labels_in(doc, [gate.cluster]):
         return []
     known = [str(key) for key in doc.row]
-    hint = did_you_mean(gate.cluster, known) or f"; fields: {', '.join(known)}"
+    hint = suggestion(gate.cluster, known)
     return [f"documents have no field {gate.cluster!r} to cluster by{hint}"]
 
 

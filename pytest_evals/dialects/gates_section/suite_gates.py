@@ -22,7 +22,7 @@ from pytest_evals.dialects.detect import GATES_FILES
 from pytest_evals.dialects.gates_section.gate_faults import GateFaults
 from pytest_evals.dialects.gates_section.gates_file import load_gates
 from pytest_evals.dialects.task_index.suite_names import Lookup, SuiteNames
-from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
+from pytest_evals.errors import Place, Problem, TaskFileError, suggestion, unknown_name
 from pytest_evals.gates.read.text import with_unique_ids
 from pytest_evals.gates.run_metrics import RUN_METRICS, run_metrics_of
 
@@ -182,7 +182,7 @@ def _add(
         what = f"{name!r} is a tag, which has no numbers; tasks with this tag: "
         what += ", ".join(place.members)
     elif place.maybe:
-        what = f"no task called {name!r} was found; it may be among {place.maybe}"
+        what = f"unknown task {name!r}; it may be among {place.maybe}"
         faults.warnings.append(Problem(what, gate.source))
         return
     else:
@@ -191,17 +191,14 @@ def _add(
 
 
 def _unknown_task(name: str, names: Sequence[str]) -> str:
-    return f"no task called {name!r}{did_you_mean(name, names)}"
+    return unknown_name("task", name, names)
 
 
 def _no_match(gate: Gate, tasks: Sequence[Task], names: Sequence[str]) -> str:
     if gate.task:
         return _unknown_task(gate.task, names)
     metrics = sorted({metric.name for task in tasks for metric in task.metrics})
-    hint = (
-        did_you_mean(gate.metric, [*metrics, *RUN_METRICS])
-        or f"; known: {', '.join(metrics)}"
-    )
+    hint = suggestion(gate.metric, [*metrics, *RUN_METRICS])
     return f"unknown metric {gate.metric!r}{hint}"
 
 

@@ -51,7 +51,7 @@ from pytest_evals.dialects.latticeflow.task_parts import (
 )
 from pytest_evals.dialects.latticeflow.task_result_rows import COLUMNS, EarlierTask
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.errors import Problem, TaskFileError, did_you_mean
+from pytest_evals.errors import Problem, TaskFileError, suggestion
 from pytest_evals.prompts.identical_prompts import ALLOWED, are_allowed
 
 
@@ -233,7 +233,7 @@ class _TaskBuilder:
         known = sorted({name for one in scorers for name in one.scores})
         for one in trials.aggregators:
             if one.score and one.score not in known:
-                hint = did_you_mean(one.score, known) or f"; known: {', '.join(known)}"
+                hint = suggestion(one.score, known)
                 what = f"score_name: unknown score {one.score!r}{hint}"
                 self._definition.problem("trials", what)
 

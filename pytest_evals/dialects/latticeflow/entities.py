@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pytest_evals.dialects.detect import YAML_SUFFIXES, may_hold_entities, raw_of
 from pytest_evals.dialects.latticeflow.reader import read_entity_file
 from pytest_evals.dialects.yaml_reader.yaml_file import Step, YamlFile
-from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
+from pytest_evals.errors import Place, Problem, TaskFileError, unknown_name
 
 Kind = Literal[
     "task", "dataset", "model", "adapter", "generator", "policy", "evaluation", "run"
@@ -194,15 +194,13 @@ class Entities:
         for folder in self._levels(near):
             names += [one.key for one in self._below(folder, kind)]
         known = sorted({name for name in names if name})
-        shown = ", ".join(known[:10]) + (" …" if len(known) > 10 else "")
-        hint = did_you_mean(key, known) or f"; known: {shown or 'none'}"
         unread = [
             str(Place(path))
             for path, found in self._files.items()
             if isinstance(found, TaskFileError)
         ]
         lost = f"; files that cannot be read: {', '.join(unread[:5])}" if unread else ""
-        return f"unknown {kind} {key!r}{hint}{lost}"
+        return f"{unknown_name(kind, key, known)}{lost}"
 
     def all(self, kind: Kind, near: Path) -> list[Entity]:
         """Return all entities of a kind in the folder of a file and below it."""

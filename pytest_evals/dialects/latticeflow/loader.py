@@ -21,7 +21,7 @@ from pytest_evals.dialects.latticeflow.suite import EntitySuite
 from pytest_evals.dialects.latticeflow.task_file import TaskEntity, marker, read_task
 from pytest_evals.dialects.latticeflow.task_parts import AssembledTask, TaskUse
 from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
-from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
+from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean, suggestion
 
 _OPTION = Place(Path("--evals-latticeflow-config"))
 
@@ -228,7 +228,7 @@ class _EvaluationTasks:
             raise TaskFileError([Problem(f"circular tasks: {names}", place)])
         if key not in self._specifications:
             known = list(self._specifications)
-            hint = did_you_mean(key, known) or f"; known: {', '.join(known)}"
+            hint = suggestion(key, known)
             what = f"this evaluation has no specification {key!r}{hint}"
             fix = "results of other runs are available only on LatticeFlow's server"
             raise TaskFileError([Problem(what, place, fix)])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.errors import Place, Problem, did_you_mean
+from pytest_evals.errors import Place, Problem, did_you_mean, unknown_name
 
 _DTYPES = ("string", "integer", "float", "boolean")
 _NAMES = ("model", "dataset", "dataset_column", "task_result")
@@ -121,9 +121,7 @@ def resolve_values(
     """
     known = {one.key: one for one in parameters}
     for key in given.keys() - known.keys():
-        hint = did_you_mean(key, list(known))
-        listed = "" if hint else f"; known: {', '.join(known) or 'none'}"
-        what = f"unknown parameter {key!r}{hint}{listed}"
+        what = unknown_name("parameter", key, known)
         problems.append(Problem(what, given[key].place))
     values: dict[str, Any] = {}
     for one in parameters:

@@ -23,7 +23,13 @@ from pytest_evals.dialects.yaml_reader.yaml_file import (
     YamlParser,
     bytes_of,
 )
-from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
+from pytest_evals.errors import (
+    Place,
+    Problem,
+    TaskFileError,
+    did_you_mean,
+    unknown_name,
+)
 from pytest_evals.masking.names import is_secret_name
 from pytest_evals.masking.registry import learn_secret
 
@@ -244,8 +250,7 @@ class _Reader(YamlParser):
     def _tagged(self, node: yaml.Node, steps: tuple[Step, ...]) -> Any:
         place = self._place(node)
         if node.tag not in self._tags:
-            hint = did_you_mean(node.tag, self._tags)
-            what = f"unknown YAML tag {node.tag!r}{hint}"
+            what = unknown_name("YAML tag", node.tag, self._tags)
             self.problems.append(Problem(what, place))
             return None
         if not isinstance(node, yaml.ScalarNode) or not node.value.strip():

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_evals.dialects.yaml_reader.yaml_file import Step, YamlFile
-from pytest_evals.errors import Problem, did_you_mean
+from pytest_evals.errors import Problem, unknown_name
 
 _PLACEHOLDER = re.compile(
     r"<<\s*(?P<root>config|secrets)\.(?P<name>[A-Za-z0-9_\-]+)\s*>>"
@@ -75,10 +75,8 @@ class Values:
                 raise ValueError(_secret_error(name, allowed=self._secret is not None))
             return found
         if name not in self.config:
-            hint = did_you_mean(name, list(self.config))
-            listed = f"; known: {', '.join(self.config) or 'none'}"
-            what = f"<< config.{name} >>: unknown parameter {name!r}"
-            raise ValueError(what + (hint or listed))
+            what = unknown_name("parameter", name, self.config)
+            raise ValueError(f"<< config.{name} >>: {what}")
         return self.config[name]
 
 

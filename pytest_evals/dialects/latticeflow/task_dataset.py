@@ -11,7 +11,7 @@ from pytest_evals.dialects.latticeflow.samples import ID, Rows
 from pytest_evals.dialects.latticeflow.substitution import parameter_of
 from pytest_evals.dialects.latticeflow.suite import EntitySuite
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
+from pytest_evals.errors import Place, Problem, TaskFileError, suggestion
 
 _SOURCES = ("dataset", "task_result")
 
@@ -87,10 +87,7 @@ class TaskDataset:
         problems = [
             Problem(
                 f"{one.parameter}: the dataset has no column {one.name!r}"
-                + (
-                    did_you_mean(one.name, sorted(known))
-                    or f"; known: {', '.join(sorted(known))}"
-                ),
+                + suggestion(one.name, sorted(known)),
                 one.place,
             )
             for one in self.columns

@@ -94,7 +94,7 @@ class Data:
         if split not in splits:
             names = [str(name) for name in splits]
             what = f"the dataset has no split {split!r}{did_you_mean(split, names)}"
-            fix = f"its splits are {', '.join(names)}"
+            fix = f"use one of its splits: {', '.join(names)}"
             raise TaskFileError([Problem(what, self.place, fix)])
         try:
             rows = list(self._filtered(Table(splits[split])))

@@ -24,7 +24,7 @@ class MetricsEnum:
 
     def __init__(self) -> None:
         makers: dict[str, Maker | str] = {**CATALOGUE}
-        self._makers: Registry[Maker] = Registry("metric of lighteval", makers)
+        self._makers: Registry[Maker] = Registry("lighteval metric", makers)
         self._made: dict[str, Metric] = {}
 
     def __getattr__(self, name: str) -> Metric:

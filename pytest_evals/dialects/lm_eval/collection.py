@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from pytest_evals.dialects.lm_eval.prompts.recipe import Fields
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
-from pytest_evals.errors import EvalsError, did_you_mean
+from pytest_evals.errors import EvalsError, suggestion
 from pytest_evals.prompts.fields import Field, Row, bind, text_itself
 
 _KEY = "use_prompt"
@@ -100,7 +100,7 @@ def _entry(known: Mapping[str, Any], name: str, noun: str = "prompt") -> Any:
     if name in known:
         return known[name]
     names = [str(key) for key in known]
-    hint = did_you_mean(name, names) or f"; known: {', '.join(names)}"
+    hint = suggestion(name, names)
     raise EvalsError(f"unknown {noun} {name!r}{hint}")
 
 

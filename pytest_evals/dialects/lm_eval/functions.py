@@ -13,7 +13,7 @@ from typing import Any
 
 from pytest_evals.data.calls import error_text
 from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
-from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
+from pytest_evals.errors import Place, Problem, TaskFileError, suggestion
 
 
 def resolve(ref: FunctionRef) -> Any:
@@ -33,7 +33,7 @@ def resolve(ref: FunctionRef) -> Any:
         where = Place(Path(module.__file__)) if module.__file__ else module_name
         if hasattr(module, name):
             raise _fault(ref, f"{name!r} in {where} is None")
-        hint = did_you_mean(name, public)
+        hint = suggestion(name, public)
         raise _fault(ref, f"{where} has no {name!r}{hint}")
     return value
 

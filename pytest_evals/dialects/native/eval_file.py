@@ -24,7 +24,14 @@ from pytest_evals.dialects.native.task import (
 )
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile, read_yaml
-from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError, did_you_mean
+from pytest_evals.errors import (
+    EvalsError,
+    Place,
+    Problem,
+    TaskFileError,
+    suggestion,
+    unknown_name,
+)
 from pytest_evals.prompts.fields import Field, Reader, bind, text_itself
 from pytest_evals.prompts.generation import Sampling
 from pytest_evals.scorers import answers
@@ -110,8 +117,7 @@ class _Reader:
         def cases() -> RowCases:
             table = source()
             if id_column and id_column not in table.columns:
-                hint = did_you_mean(id_column, table.columns)
-                what = f"id: no column {id_column!r}{hint}"
+                what = f"id: {unknown_name('column', id_column, table.columns)}"
                 raise TaskFileError([Problem(what, top.place("id"))])
             found = RowCases(table, build, id_column)
             checked_first(found, place)
@@ -229,7 +235,7 @@ class _Reader:
             top.problem("dataset", "dataset must name a file or a dataset", fix)
             return lambda: Table([])
         for key in set(entry) - {"name", "path", "revision", "split"}:
-            hint = did_you_mean(str(key), ["name", "path", "revision", "split"])
+            hint = suggestion(key, ("name", "path", "revision", "split"))
             top.problem("dataset", f"dataset has no key {key!r}{hint}")
         path, split = entry["path"], entry.get("split") or "test"
         place = top.place("dataset")
@@ -313,7 +319,7 @@ def _scorer(given: Any, file: YamlFile) -> Scorer:
         return ~scorer
     if name not in SCORERS:
         known = [*SCORERS, "not"]
-        hint = did_you_mean(str(name), known) or f"; known: {', '.join(known)}"
+        hint = suggestion(str(name), known)
         raise EvalsError(f"score: no scorer {name!r}{hint}")
     make, bare = SCORERS[name]
     arguments = _arguments(name, value, bare, make)
@@ -342,11 +348,8 @@ def _arguments(
         return {bare: value}
     for key in value:
         if key not in parameters:
-            hint = did_you_mean(str(key), parameters)
-            known = ", ".join(parameters)
-            raise EvalsError(
-                f"score: {name} has no argument {key!r}{hint or f'; known: {known}'}"
-            )
+            hint = suggestion(key, parameters)
+            raise EvalsError(f"score: {name} has no argument {key!r}{hint}")
     return dict(value)
 
 
@@ -354,7 +357,7 @@ def _table(source: Source, split: str, place: Place) -> Table:
     splits = load(source, plain=True)
     if split not in splits:
         names = [str(name) for name in splits]
-        what = f"the dataset has no split {split!r}{did_you_mean(split, names)}"
+        what = f"the dataset has no split {split!r}{suggestion(split, names)}"
         fix = f"set dataset: {{path: …, split: {names[0]}}}" if names else ""
         raise TaskFileError([Problem(what, place, fix)])
     try:

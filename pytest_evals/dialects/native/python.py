@@ -291,7 +291,7 @@ def eval(function: Any = None, /, *, name: str = "", **settings: Any) -> Any:  #
     unknown = [one for one in settings if one not in EvalSettings.__slots__]
     if unknown:
         known = ", ".join(("name", *EvalSettings.__slots__))
-        raise TypeError(f"eval(): no argument called {unknown[0]!r}; known: {known}")
+        raise TypeError(f"eval(): unknown argument {unknown[0]!r}; known: {known}")
     for key in ("score", "gates", "tags"):
         settings[key] = _tuple(settings.get(key, ()))
 

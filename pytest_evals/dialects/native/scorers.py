@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_evals.dialects.native.eval_file import SCORERS
 from pytest_evals.dialects.native.task import Scorer
-from pytest_evals.errors import EvalsError, did_you_mean
+from pytest_evals.errors import EvalsError, suggestion
 from pytest_evals.scorers.answers import AnswerScorer, exact
 from pytest_evals.scorers.functions import FunctionScorer, function_scorer
 from pytest_evals.scorers.rubric import RubricScorer
@@ -54,7 +54,7 @@ def _scorer(given: Any) -> Scorer:
 
 def _named(name: str) -> Scorer:
     if name not in SCORERS:
-        hint = did_you_mean(name, [*SCORERS]) or f"; known: {', '.join(SCORERS)}"
+        hint = suggestion(name, [*SCORERS])
         raise EvalsError(f"score: no scorer {name!r}{hint}")
     try:
         return SCORERS[name][0]()

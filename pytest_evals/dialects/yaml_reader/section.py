@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from pytest_evals.dialects.yaml_reader.yaml_file import Step, YamlFile
-from pytest_evals.errors import Place, Problem, did_you_mean, nearest
+from pytest_evals.errors import Place, Problem, did_you_mean, nearest, unknown_name
 
 T = TypeVar("T")
 
@@ -139,9 +139,9 @@ class Section:
         value = self.text(key)
         if value in known or not isinstance(self.values[key], str):
             return value or default
-        near, hint = nearest(value, known), did_you_mean(value, known)
-        fix = f"{key}: {near}" if near else f"{key} is one of {', '.join(known)}"
-        self.problem(key, f"no {noun} called {value!r}{hint}", fix)
+        near = nearest(value, known)
+        fix = f"{key}: {near}" if near else ""
+        self.problem(key, unknown_name(noun, value, known), fix)
         return default
 
     def section(self, key: str) -> Section | None:

@@ -20,7 +20,7 @@ import yaml
 from pytest_evals.data.user_files import check_encoding
 from pytest_evals.data.yaml_loader import DEEPEST, BoundedLoader
 from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
-from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
+from pytest_evals.errors import Place, Problem, TaskFileError, unknown_name
 from pytest_evals.masking.values import learn
 
 Step = str | int
@@ -358,8 +358,9 @@ class YamlParser:
 
     def _tagged(self, node: yaml.Node, steps: tuple[Step, ...]) -> Any:
         if node.tag not in self._tags:
-            hint = did_you_mean(node.tag, self._tags)
-            raise self._error(f"unknown YAML tag {node.tag!r}{hint}", _line(node))
+            raise self._error(
+                unknown_name("YAML tag", node.tag, self._tags), _line(node)
+            )
         if not isinstance(node, yaml.ScalarNode):
             what = "!function needs module.name"
             raise self._error(what, _line(node), "!function utils.process_docs")

@@ -9,7 +9,7 @@ from pytest_evals.core.gate import Gate
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.reference import Reference
 from pytest_evals.core.result import TaskResult
-from pytest_evals.errors import did_you_mean
+from pytest_evals.errors import suggestion
 from pytest_evals.gates.documents import (
     InvalidGateError,
     reduced_reference,
@@ -46,9 +46,8 @@ def pairs_of(
     if old is not None and gate.reducer:
         old = reduced_reference(gate, metric, reference)
     if old is None:
-        hint = did_you_mean(metric.key, [*reference.values])
-        hint_ = hint or f"; it has {', '.join(reference.values) or 'none'}"
-        raise InvalidGateError(f"baseline {name!r} has no {metric.key}{hint_}")
+        hint = suggestion(metric.key, reference.values)
+        raise InvalidGateError(f"baseline {name!r} has no {metric.key}{hint}")
     new = values_of(result, metric.key)
     if not new or metric.how is None:
         raise InvalidGateError(

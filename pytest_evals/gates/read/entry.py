@@ -25,6 +25,7 @@ from pytest_evals.errors import (
     Problem,
     TaskFileError,
     did_you_mean,
+    suggestion,
 )
 from pytest_evals.gates.read.keys import KEYS, MARGIN_KEYS
 from pytest_evals.gates.read.text import (
@@ -113,7 +114,7 @@ def read_defaults(
     problems = []
     for key, value in entry.items():
         if key not in DEFAULTS:
-            hint = did_you_mean(str(key), DEFAULTS) or f"; known: {', '.join(DEFAULTS)}"
+            hint = suggestion(str(key), DEFAULTS)
             problems.append(Problem(f"defaults has no key {key!r}{hint}", source(key)))
             continue
         try:
@@ -353,7 +354,7 @@ def _key_errors(entry: Mapping[object, object]) -> Iterator[ConditionError]:
     names = [key if isinstance(key, str) else repr(key) for key in entry]
     for name in names:
         if name not in KEYS:
-            hint = did_you_mean(name, _NAMES) or f"; known: {', '.join(KEYS)}"
+            hint = suggestion(name, _NAMES)
             what = f"a gate has no key {name!r}{hint}"
             yield ConditionError(what, _FIXES.get(name, ""))
     own = [name for name in names if name in DOCUMENT_KEYS]

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 from pytest_evals.core.gate import Bound, Every, Margin, Policy, Scope, Weights
-from pytest_evals.errors import did_you_mean
+from pytest_evals.errors import suggestion, unknown_name
 from pytest_evals.gates.check import CONDITIONS
 from pytest_evals.gates.documents import REDUCERS, is_reducer
 from pytest_evals.gates.read.text import (
@@ -110,7 +110,7 @@ def _one_of(names: tuple[str, ...]) -> Callable[[str, object], str]:
     def parse(key: str, value: object) -> str:
         if value in names:
             return str(value)
-        hint = did_you_mean(str(value), names) or f"; known: {', '.join(names)}"
+        hint = suggestion(str(value), names)
         what = f"{key} cannot be {value!r}{hint}"
         raise ConditionError(what, f"{key}: {names[-1]}")
 
@@ -208,9 +208,8 @@ def _family(key: str, value: object) -> str:
 def _reducer(key: str, value: object) -> str:
     name = _name(key, value, "mean")
     if name and not is_reducer(name):
-        hint = did_you_mean(name, REDUCERS) or f"; known: {', '.join(REDUCERS)}"
         fix = "reducer: pass@4" if name.startswith("pass") else "reducer: mean"
-        raise ConditionError(f"unknown reducer {name!r}{hint}", fix)
+        raise ConditionError(unknown_name("reducer", name, REDUCERS), fix)
     return name
 
 
@@ -232,8 +231,7 @@ def _weights(key: str, value: object) -> Weights:
         return "size" if value == "size" else "equal"
     if isinstance(value, Mapping) and value:
         return tuple((str(task), _weight(task, w)) for task, w in value.items())
-    hint = did_you_mean(str(value), ("size", "equal"))
-    hint = hint or "; known: size, equal, {task: weight}"
+    hint = suggestion(value, ("size", "equal", "{task: weight}"))
     raise ConditionError(f"weights cannot be {value!r}{hint}", "weights: size")
 
 
@@ -253,8 +251,7 @@ def _when(key: str, value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
         )
     for name in value:
         if name not in CONDITIONS:
-            hint = did_you_mean(str(name), CONDITIONS)
-            hint = hint or f"; known: {', '.join(CONDITIONS)}"
+            hint = suggestion(name, CONDITIONS)
             raise ConditionError(f"{key} has no condition {name!r}{hint}", _WHEN)
     return tuple((str(name), _patterns(name, one)) for name, one in value.items())
 
@@ -273,7 +270,7 @@ def _known(
 ) -> None:
     for name in value:
         if name not in names:
-            hint = did_you_mean(str(name), names) or f"; known: {', '.join(names)}"
+            hint = suggestion(str(name), names)
             raise ConditionError(f"{key} has no key {name!r}{hint}", example)
 
 

@@ -169,7 +169,7 @@ def _operator_fault(text: str, at: int, operator: str, name: str) -> ConditionEr
         what = "a gate is a threshold; equality is not supported"
         return _fault(text, at, what, _EXAMPLE)
     if operator in _MEANT:
-        what = f"no operator called {operator!r}; did you mean {_MEANT[operator]!r}?"
+        what = f"unknown operator {operator!r}; did you mean {_MEANT[operator]!r}?"
         rest = text[at + len(operator) :].strip()
         return _fault(text, at, what, f"{name} {_MEANT[operator]} {rest}")
     return _fault(text, at, "expected one of >=, >, <=, <", f"{name} >= 0.75")

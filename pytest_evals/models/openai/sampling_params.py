@@ -16,7 +16,7 @@ from pytest_evals.core.request import (
     Generate,
 )
 from pytest_evals.core.top_logprobs import without_top_logprobs
-from pytest_evals.errors import did_you_mean
+from pytest_evals.errors import suggestion
 from pytest_evals.models.openai.errors import RequestFailedError
 from pytest_evals.models.openai.settings import OpenAISettings
 
@@ -85,7 +85,7 @@ def body_of(
     for name in options:
         if name not in OPTIONS:
             known = sorted(OPTIONS)
-            hint = did_you_mean(name, known) or f"; known: {', '.join(known)}"
+            hint = suggestion(name, known)
             raise RequestFailedError(
                 f"the openai model has no generation option {name!r}{hint} "
                 "(extra_body= sends anything)"

@@ -16,7 +16,7 @@ from typing import Any
 
 from pytest_evals.core.response_contract import described
 from pytest_evals.data.calls import error_text
-from pytest_evals.errors import OptionError, Place, did_you_mean
+from pytest_evals.errors import OptionError, Place, did_you_mean, suggestion
 
 Function = Callable[..., Any]
 _PROJECT = ("pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg", ".git")
@@ -193,9 +193,7 @@ def _no_attribute(target: str, module: ModuleType, owner: object, name: str) -> 
         if hasattr(owner, "__dict__")
         else []
     )
-    hint = did_you_mean(name, known)
-    if not hint and known:
-        hint = f"; its functions: {', '.join(known[:10])}"
+    hint = suggestion(name, known) if known else ""
     file = getattr(module, "__file__", None)
     place = f" ({Place(Path(file))})" if file else ""
     what = f"the module {module.__name__!r}{place}"

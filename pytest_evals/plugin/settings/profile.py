@@ -26,9 +26,9 @@ def apply_profile(config: pytest.Config, raw: dict[str, Any]) -> None:
     """
     name = raw["profile"]
     if name not in PROFILES:
-        from pytest_evals.errors import did_you_mean
+        from pytest_evals.errors import suggestion
 
-        hint = did_you_mean(name, PROFILES) or f"; known: {', '.join(PROFILES)}"
+        hint = suggestion(name, PROFILES)
         raise pytest.UsageError(f"--evals-profile={name}: unknown profile{hint}")
     if name != RELEASE:
         return

@@ -185,10 +185,9 @@ def statuses(text: str) -> tuple[str, ...]:
     words = tuple(word.strip() for word in text.split(",") if word.strip())
     for word in words:
         if word not in STATUSES:
-            from pytest_evals.errors import did_you_mean
+            from pytest_evals.errors import unknown_name
 
-            known = did_you_mean(word, STATUSES) or f"; known: {', '.join(STATUSES)}"
-            raise ValueError(f"unknown value {word!r}{known}")
+            raise ValueError(unknown_name("value", word, STATUSES))
     if not words:
         raise ValueError(f"expected one or more of {', '.join(STATUSES)}")
     return words

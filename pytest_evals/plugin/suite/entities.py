@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_evals.errors import did_you_mean
+from pytest_evals.errors import suggestion
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.suite.eval_files import named_places
 from pytest_evals.plugin.suite.task_index import skips_of
@@ -55,7 +55,7 @@ def check_parameters(config: pytest.Config) -> None:
     known = sorted(config.stash[ENTITIES].parameters)
     for key in config.stash[OPTIONS].latticeflow_config:
         if key not in known:
-            hint = did_you_mean(key, known) or f"; there are: {', '.join(known)}"
+            hint = suggestion(key, known)
             raise pytest.UsageError(
                 "--evals-latticeflow-config: no task or evaluation has a parameter "
                 f"{key!r}{hint}"

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.errors import DocumentError, EvalsError, did_you_mean
+from pytest_evals.errors import DocumentError, EvalsError, unknown_name
 from pytest_evals.scorers.lighteval.legacy_arguments import (
     legacy_call_arguments,
     legacy_inputs,
@@ -342,9 +342,7 @@ def _with_parameters(computation: Any, params: Mapping[str, Any]) -> Any:
     params = _merge_normalizers(params, known)
     for key in params:
         if key not in known:
-            listed = ", ".join(known) or "none"
-            hint = did_you_mean(str(key), known) or f"; known: {listed}"
-            raise EvalsError(f"unknown argument {key!r}{hint}")
+            raise EvalsError(unknown_name("argument", key, known))
     if is_dataclass(computation) and not isinstance(computation, type):
         return replace(computation, **params)
     from copy import copy

@@ -30,7 +30,7 @@ def lighteval_metric(name: str, arguments: Mapping[str, Any]) -> TaskMetric:
 
     params = dict(arguments)
     makers = PUBLISHED if _flag(params, "published") else CATALOGUE
-    known: Registry[Callable[[], Metric]] = Registry("metric of lighteval", makers)
+    known: Registry[Callable[[], Metric]] = Registry("lighteval metric", makers)
     return _with_arguments(known[name.removeprefix("lighteval:")](), params)
 
 

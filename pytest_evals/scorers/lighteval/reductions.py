@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pytest_evals.errors import DocumentError, EvalsError, did_you_mean
+from pytest_evals.errors import DocumentError, EvalsError, unknown_name
 from pytest_evals.stats import averages
 
 Reduction = Callable[[Any], float]
@@ -31,8 +31,7 @@ def reduction(given: Reduction | str | None, default: str = "max") -> Reduction:
         return given
     name = given or default
     if name not in _NAMES:
-        hint = did_you_mean(name, list(_NAMES)) or f"; known: {', '.join(_NAMES)}"
-        raise EvalsError(f"unknown aggregation_function {name!r}{hint}")
+        raise EvalsError(unknown_name("aggregation_function", name, list(_NAMES)))
     return _NAMES[name]
 
 

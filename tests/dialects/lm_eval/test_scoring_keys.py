@@ -192,7 +192,7 @@ def test_a_metric_of_other_output_types_is_a_warning(load):
 
 def test_a_metric_that_nobody_knows_is_a_problem(load):
     assert told(load, CHOICE + metrics("metric: acc", "metric: my_own")) == (
-        "toy.yaml:7: no metric of output_type multiple_choice called 'my_own'; known: "
+        "toy.yaml:7: unknown multiple_choice metric 'my_own'; known: "
         "acc, acc_bytes, acc_mutual_info, acc_norm, brier_score, exact_match, f1, "
         "likelihood, mcc"
     )
@@ -200,7 +200,7 @@ def test_a_metric_that_nobody_knows_is_a_problem(load):
 
 def test_a_misspelt_metric_is_a_problem(load):
     assert told(load, CHOICE + metrics("metric: acc_nrom")) == (
-        "toy.yaml:6: no metric of output_type multiple_choice called 'acc_nrom'; "
+        "toy.yaml:6: unknown multiple_choice metric 'acc_nrom'; "
         "did you mean 'acc_norm'?"
     )
     assert told(load, TEXT + metrics("metric: exact_mach")).startswith(
@@ -275,4 +275,4 @@ def test_a_metric_of_evaluate_is_never_called_where_choices_are_scored(load):
     task = load(CHOICE + metrics("{metric: wer, hf_evaluate: true}", "metric: acc"))
     assert [metric.name for metric in task.metrics] == ["acc"]
     assert "metric 'wer' has no value" in task.warnings()[0]
-    assert "called 'wer'" in told(load, CHOICE + metrics("metric: wer"))
+    assert "metric 'wer'" in told(load, CHOICE + metrics("metric: wer"))

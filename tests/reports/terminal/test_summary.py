@@ -216,12 +216,12 @@ def test_a_gate_without_its_metric_still_has_a_row(make):
     gate = make.gate("f1 >= 0.75", metric="f1")
     run = make.run(
         make.result(make.task(), make.metric(0.5, n_scored=200)),
-        verdicts=(make.verdict(gate, "invalid", reason="no metric called 'f1'"),),
+        verdicts=(make.verdict(gate, "invalid", reason="unknown metric 'f1'"),),
     )
     assert shown(run, 80)[1:4] == [
         "gsm8k   200      0  acc     0.500",
         "        200         f1          -  >= 0.75  INVALID",
-        "gsm8k::f1 INVALID: no metric called 'f1'",
+        "gsm8k::f1 INVALID: unknown metric 'f1'",
     ]
 
 

@@ -28,7 +28,7 @@ from pytest_evals.dialects.latticeflow.metrics.rows import (
     number_of,
     rows_of,
 )
-from pytest_evals.errors import EvalsError, did_you_mean
+from pytest_evals.errors import EvalsError, suggestion
 from pytest_evals.scorers.metrics import MetricSpec, metric
 
 _LESS_IS_BETTER = frozenset(
@@ -143,7 +143,7 @@ def weighted_label(field: str, name: str, weights: Mapping[str, float]) -> Measu
         return weights.get(str(label), str(label))
 
     def invalid_message(label: Any) -> str:
-        known = did_you_mean(label, list(weights)) or f"; weights: {', '.join(weights)}"
+        known = suggestion(label, list(weights))
         return f"the label {label!r} of {field!r} has no weight{known}"
 
     return mean_measure(

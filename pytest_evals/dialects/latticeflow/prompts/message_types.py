@@ -11,7 +11,7 @@ from copy import deepcopy
 from typing import Any, ClassVar
 
 from pytest_evals.dialects.latticeflow.prompts.text_objects import refuse_text
-from pytest_evals.errors import did_you_mean
+from pytest_evals.errors import unknown_name
 
 __all__ = [
     "ChatCompletionInput",
@@ -79,8 +79,7 @@ class Part(dict[str, Any]):
         try:
             return self[name]
         except KeyError:
-            hint = did_you_mean(name, list(self))
-            raise AttributeError(f"no field {name!r}{hint}") from None
+            raise AttributeError(unknown_name("field", name, self)) from None
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set the item with that name."""

@@ -49,7 +49,8 @@ from pytest_evals.errors import (
     Place,
     Problem,
     TaskFileError,
-    did_you_mean,
+    suggestion,
+    unknown_name,
 )
 from pytest_evals.limits.budget import begin
 from pytest_evals.limits.templates import LimitedTemplates, is_simple
@@ -249,8 +250,7 @@ class _Missing(StrictUndefined):
         if self._undefined_hint or not isinstance(owner, Mapping) or name is None:
             return super()._undefined_message
         known = sorted(map(str, owner))
-        listed = f"; known: {', '.join(known)}" if known else ""
-        return f"no field {name!r}{did_you_mean(str(name), known) or listed}"
+        return unknown_name("field", name, known)
 
 
 class _Environment(SandboxedEnvironment):
@@ -297,7 +297,7 @@ def _error_message(error: BaseException, text: str, names: list[str]) -> str:
     unknown = _UNKNOWN.fullmatch(str(error))
     hint = ""
     if unknown and isinstance(error, UndefinedError):
-        hint = did_you_mean(unknown[1], names) or f"; known: {', '.join(names)}"
+        hint = suggestion(unknown[1], names)
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == "<template>"]
     where = f" (line {lines[-1]} of the template)" if lines and "\n" in text else ""

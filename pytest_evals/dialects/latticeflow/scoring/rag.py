@@ -28,7 +28,7 @@ from pytest_evals.dialects.latticeflow.solvers.template_fields import (
     model_client,
 )
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.errors import DocumentError, did_you_mean
+from pytest_evals.errors import DocumentError, suggestion, unknown_name
 from pytest_evals.scorers.judge_replies import read_json
 
 _MODES = ("all_claims", "required_only", "required_and_optional")
@@ -111,8 +111,9 @@ class _Checker:
         if not name:
             return None
         if sample.get(name) is None:
-            hint = did_you_mean(name, [str(one) for one in sample])
-            raise DocumentError(f"{key}: the sample has no {name!r}{hint}")
+            raise DocumentError(
+                f"{key}: the sample has no {name!r}{suggestion(name, sample)}"
+            )
         return sample[name]
 
     def _text(self, sample: Sample, key: str) -> str:
@@ -319,6 +320,5 @@ def _scores(section: Section) -> tuple[str, ...]:
     claims_ = section.take("scores_to_compute", list, [])
     for name in claims_:
         if name not in SCORES:
-            hint = did_you_mean(str(name), SCORES) or f"; known: {', '.join(SCORES)}"
-            section.problem("scores_to_compute", f"unknown score {name!r}{hint}")
+            section.problem("scores_to_compute", unknown_name("score", name, SCORES))
     return tuple(name for name in SCORES if not claims_ or name in claims_)

@@ -11,7 +11,7 @@ from pytest_evals.dialects.latticeflow.prompts.trace import Trace, trace_of
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.latticeflow.solvers.template_fields import required_text
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.errors import DocumentError, Place, did_you_mean
+from pytest_evals.errors import DocumentError, Place, unknown_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +28,7 @@ class TraceColumn:
             DocumentError: The column is missing, or is not a trace.
         """
         if self.name not in sample:
-            hint = did_you_mean(self.name, [str(name) for name in sample])
-            what = f"trace_column: the sample has no {self.name!r}{hint}"
+            what = f"trace_column: {unknown_name('column', self.name, sample)}"
             raise ColumnError(what, self.place)
         try:
             return trace_of(sample[self.name])

@@ -100,7 +100,7 @@ class _SplitLoader:
             names = [str(name) for name in self._splits]
             what = f"{part.key}: the dataset has no split {part.split!r}"
             what += did_you_mean(part.split, names)
-            fix = f"its splits are {', '.join(names)}"
+            fix = f"use one of its splits: {', '.join(names)}"
             raise TaskFileError([Problem(what, place, fix)])
         rows = self._splits[part.split]
         if part.process is not None:

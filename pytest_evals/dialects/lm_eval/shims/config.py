@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from pytest_evals.dialects.detect import TASK_KEYS
-from pytest_evals.errors import did_you_mean
+from pytest_evals.errors import suggestion
 from pytest_evals.prompts.generation import GREEDY
 
 _DEFAULTS: Mapping[str, Any] = {
@@ -107,4 +107,4 @@ def _generation(values: Mapping[str, Any]) -> dict[str, Any] | None:
 def _check(given: Mapping[str, Any], known: tuple[str, ...], owner: str) -> None:
     for key in given:
         if key not in known:
-            raise TypeError(f"unknown key {key!r} in {owner}{did_you_mean(key, known)}")
+            raise TypeError(f"unknown key {key!r} in {owner}{suggestion(key, known)}")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Any
 
-from pytest_evals.errors import DocumentError, did_you_mean
+from pytest_evals.errors import DocumentError, unknown_name
 
 
 class ContextSampler:
@@ -101,8 +101,7 @@ def get_sampler(name: str) -> type[ContextSampler]:
         KeyError: The name is unknown.
     """
     if name not in _SAMPLERS:
-        hint = did_you_mean(name, list(_SAMPLERS))
-        raise KeyError(f"unknown sampler {name!r}{hint}")
+        raise KeyError(unknown_name("sampler", name, _SAMPLERS))
     return _SAMPLERS[name]
 
 

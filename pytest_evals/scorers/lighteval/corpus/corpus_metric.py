@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_evals.errors import EvalsError, did_you_mean
+from pytest_evals.errors import EvalsError, unknown_name
 from pytest_evals.scorers.aggregations import Aggregation
 from pytest_evals.scorers.lighteval.metric import CorpusLevelComputation
 
@@ -38,6 +38,4 @@ def check_choice(noun: str, name: Any, known: Sequence[Any]) -> None:
         EvalsError: The name is unknown.
     """
     if name not in known:
-        listed = ", ".join(map(str, known))
-        hint = did_you_mean(str(name), [str(k) for k in known]) or f"; known: {listed}"
-        raise EvalsError(f"unknown {noun} {name!r}{hint}")
+        raise EvalsError(unknown_name(noun, name, known))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.errors import DocumentError, EvalsError, did_you_mean
+from pytest_evals.errors import DocumentError, EvalsError, unknown_name
 from pytest_evals.scorers.lighteval.likelihoods.choices import best_choice, gold_indices
 from pytest_evals.scorers.lighteval.likelihoods.logprobs import document_logprobs
 from pytest_evals.scorers.lighteval.metric import Preparator
@@ -67,8 +67,7 @@ _UNITS: Mapping[str, Callable[[str], int]] = {
 
 def _unit(name: str) -> Callable[[str], int]:
     if name not in _UNITS:
-        hint = did_you_mean(name, list(_UNITS)) or f"; known: {', '.join(_UNITS)}"
-        raise EvalsError(f"unknown units_type {name!r}{hint}")
+        raise EvalsError(unknown_name("units_type", name, list(_UNITS)))
     return _UNITS[name]
 
 

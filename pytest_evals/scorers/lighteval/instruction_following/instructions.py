@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from pytest_evals.errors import DocumentError, MissingExtraError, did_you_mean
+from pytest_evals.errors import DocumentError, MissingExtraError, unknown_name
 from pytest_evals.limits.patterns import compiled
 from pytest_evals.scorers.lighteval.text.words import sentences, words
 
@@ -219,8 +219,7 @@ def is_followed(
         MissingExtraError: A required library is not installed.
     """
     if instruction not in checks:
-        hint = did_you_mean(instruction, list(checks))
-        raise DocumentError(f"unknown instruction {instruction!r}{hint}")
+        raise DocumentError(unknown_name("instruction", instruction, checks))
     check = checks[instruction]
     given = {name: arguments.get(name) for name in _names(check)}
     for name, value in given.items():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.errors import DocumentError, EvalsError, did_you_mean
+from pytest_evals.errors import DocumentError, EvalsError, unknown_name
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
 __all__ = [
@@ -74,8 +74,7 @@ def normalization(
     if not isinstance(given, str):
         return given
     if given not in _NAMES:
-        hint = did_you_mean(given, list(_NAMES)) or f"; known: {', '.join(_NAMES)}"
-        raise EvalsError(f"unknown log-probability normalization {given!r}{hint}")
+        raise EvalsError(unknown_name("log-probability normalization", given, _NAMES))
     return _NAMES[given]
 
 

@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import ClassVar
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.errors import EvalsError, MissingExtraError, did_you_mean
+from pytest_evals.errors import EvalsError, MissingExtraError, suggestion
 from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
 from pytest_evals.scorers.lighteval.reductions import Reduction, reduce_values
 from pytest_evals.scorers.lighteval.references import references
@@ -74,9 +74,7 @@ class StringDistance(SampleLevelComputation):
         """
         for name in self._names:
             if name not in _TYPES:
-                hint = (
-                    did_you_mean(name, list(_TYPES)) or f"; known: {', '.join(_TYPES)}"
-                )
+                hint = suggestion(name, list(_TYPES))
                 raise EvalsError(f"unknown string distance {name!r}{hint}")
 
     @property

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.errors import EvalsError, did_you_mean
+from pytest_evals.errors import EvalsError, unknown_name
 from pytest_evals.scorers.lighteval.reductions import (
     Reduction,
     reduce_values,
@@ -30,8 +30,7 @@ def match_type(given: str) -> str:
         EvalsError: The type is unknown.
     """
     if given not in _TYPES:
-        hint = did_you_mean(given, _TYPES) or f"; known: {', '.join(_TYPES)}"
-        raise EvalsError(f"unknown type_exact_match {given!r}{hint}")
+        raise EvalsError(unknown_name("type_exact_match", given, _TYPES))
     return given
 
 

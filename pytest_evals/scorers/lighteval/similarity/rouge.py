@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.errors import EvalsError, MissingExtraError, did_you_mean
+from pytest_evals.errors import EvalsError, MissingExtraError, unknown_name
 from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
 from pytest_evals.scorers.lighteval.reductions import (
     Reduction,
@@ -61,8 +61,7 @@ class ROUGE(NormalizedMetric):
         """
         for name in self._names:
             if name not in _METHODS:
-                hint = did_you_mean(name, _METHODS) or f"; known: {', '.join(_METHODS)}"
-                raise EvalsError(f"unknown ROUGE method {name!r}{hint}")
+                raise EvalsError(unknown_name("ROUGE method", name, _METHODS))
         if self.bootstrap and self.aggregation_function is not None:
             raise EvalsError(
                 "bootstrap and aggregation_function exclude each other; set one of them"

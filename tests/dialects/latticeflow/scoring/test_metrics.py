@@ -273,7 +273,7 @@ def test_only_what_tells_right_from_wrong_does(read):
     [
         (
             "{type: means, field: x}",
-            "no metric called 'means'; did you mean 'mean'?\n  fix: type: mean",
+            "unknown metric 'means'; did you mean 'mean'?\n  fix: type: mean",
         ),
         ("{type: mean}", 'field is missing\n  fix: field: "is_correct"'),
         ("{type: mean, field: x, nam: y}", "a metric of type mean has no key 'nam'"),
@@ -387,7 +387,7 @@ def test_passing_takes_right_and_wrong(trials):
         (
             "num_trials: 2\nscore_aggregators:\n"
             "  - {score_name: a, aggregator: {function: pass_k, k: 2}}",
-            "./t.yaml:3: no function called 'pass_k'; did you mean 'pass^k'?\n"
+            "./t.yaml:3: unknown function 'pass_k'; did you mean 'pass^k'?\n"
             "  fix: function: pass^k",
         ),
     ],

@@ -16,7 +16,7 @@ import pytest
         ),
         (
             "- {type: string_equal}",
-            "./t.yaml:2: no scorer called 'string_equal'; did you mean "
+            "./t.yaml:2: unknown scorer 'string_equal'; did you mean "
             "'string_equals'?\n  fix: type: string_equals",
         ),
         (
@@ -34,7 +34,7 @@ import pytest
         ),
         (
             "- {type: string_equals, ground_truth: a, purpose: fun}",
-            "./t.yaml:2: no purpose called 'fun'\n  fix: purpose is one of score, qa",
+            "./t.yaml:2: unknown purpose 'fun'; known: score, qa",
         ),
         (
             "- {type: string_equals, ground_truth: a, key: x}\n"

@@ -152,7 +152,9 @@ def test_a_recorded_trace_needs_no_model(solve, read):
     output, rounds = solve(yaml, {"trace": json.dumps(trace)}, upper)
     assert (str(output.output), rounds) == ("b", [])
     assert read(yaml)[0].models == frozenset()
-    with pytest.raises(DocumentError, match=r"no 'trace'; did you mean 'traces'\?"):
+    with pytest.raises(
+        DocumentError, match=r"unknown column 'trace'; did you mean 'traces'\?"
+    ):
         solve(yaml, {"traces": trace}, upper)
     with pytest.raises(DocumentError, match="trace_column 'trace': not a trace: 3"):
         solve(yaml, {"trace": 3}, upper)
@@ -305,7 +307,7 @@ def test_loop_index_is_unknown_outside_of_loops(solve):
         ),
         (
             "type: single_turn",
-            "./t.yaml:1: no solver called 'single_turn'; did you mean "
+            "./t.yaml:1: unknown solver 'single_turn'; did you mean "
             "'single_turn_solver'?\n  fix: type: single_turn_solver",
         ),
         (
@@ -326,7 +328,7 @@ def test_loop_index_is_unknown_outside_of_loops(solve):
         (
             "type: single_turn_solver\ninput_builder:\n  type: chat_completion\n"
             "  input_messages: [{role: usr, content: a}]",
-            "./t.yaml:4: no role called 'usr'; did you mean 'user'?\n  fix: role: user",
+            "./t.yaml:4: unknown role 'usr'; did you mean 'user'?\n  fix: role: user",
         ),
         (
             "type: multi_turn_solver\nmessage_builders: []",
@@ -355,8 +357,7 @@ def test_loop_index_is_unknown_outside_of_loops(solve):
         ),
         (
             "type: grouped_single_turn_solver\ninput_builder: {type: chat_completion}",
-            "./t.yaml:2: no input builder called 'chat_completion'\n"
-            "  fix: type is one of generic",
+            "./t.yaml:2: unknown input builder 'chat_completion'; known: generic",
         ),
     ],
 )

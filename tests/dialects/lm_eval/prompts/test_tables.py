@@ -305,7 +305,7 @@ class TestProcessing:
 
         assert failure(load_tables, recipe(splits=splits)) == (
             "toy.yaml:5: test_split: the dataset has no split 'tets'; did you mean "
-            "'test'?\n  fix: its splits are test, train"
+            "'test'?\n  fix: use one of its splits: test, train"
         )
 
 

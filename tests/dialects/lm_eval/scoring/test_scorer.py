@@ -435,11 +435,11 @@ def test_any_pass_through_metric_hands_on_reference_and_text():
 
 
 def test_names_are_checked_when_the_scorer_is_made():
-    with pytest.raises(UnknownNameError, match="no output_type called 'rolling'"):
+    with pytest.raises(UnknownNameError, match="unknown output_type 'rolling'"):
         scorer("rolling", "acc")
-    with pytest.raises(UnknownNameError, match="multiple_choice called 'accc'"):
+    with pytest.raises(UnknownNameError, match="unknown multiple_choice metric 'accc'"):
         scorer("multiple_choice", "accc")
-    with pytest.raises(UnknownNameError, match="generate_until called 'exact_macth'"):
+    with pytest.raises(UnknownNameError, match="generate_until metric 'exact_macth'"):
         scorer("generate_until", "exact_macth")
     with pytest.raises(EvalsError, match="two metrics are named 'acc'"):
         scorer("multiple_choice", "acc", "acc")
