@@ -111,9 +111,9 @@ class StandInImports:
         if not fromlist:
             first: ModuleType = self._modules[root]
             return first
-        for wanted in fromlist:
-            if wanted != "*" and wanted not in vars(module):
-                self.module(f"{name}.{wanted}")
+        for attribute in fromlist:
+            if attribute != "*" and attribute not in vars(module):
+                self.module(f"{name}.{attribute}")
         return module
 
     def module(self, name: str) -> Any:

@@ -19,7 +19,7 @@ _INSIDE = "; choose a limit inside that range"
 
 
 def span_fault(gate: Gate, span: Span, scale: Span | None = None) -> str:
-    """Why a gate can never fail or never pass, whatever the number of documents; empty
+    """Why a gate can never fail or never pass, for any number of documents; empty
     if it can do both.
 
     Args:

@@ -89,7 +89,7 @@ def _unplanned(gate: Gate, last: float | None) -> str:
 
 
 def weakness(gate: Gate, n: int) -> str:
-    """Why a gate has little power with ``n`` documents, whatever the responses are;
+    """Why a gate has little power with ``n`` documents, for any responses;
     empty if no reason is known before the run."""
     if gate.over != "population" and gate.margin is None:
         return ""

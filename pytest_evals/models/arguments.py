@@ -68,8 +68,8 @@ class Arguments:
         def read(name: str, value: str) -> int:
             digits = re.fullmatch(r"\d+(_\d+)*", value)
             if not digits or len(value) > _MOST_DIGITS or int(value) < least:
-                wanted = f"; write a whole number from {least}"
-                raise self.wrong(name, value, wanted)
+                remedy = f"; write a whole number from {least}"
+                raise self.wrong(name, value, remedy)
             return int(value)
 
         return read

@@ -53,8 +53,8 @@ def write_records(session: EvalSession, folder: Path) -> None:
             hashes = session.run.writer.hashes.of(name)
             reads = session.run.writer.hashes.reads(name)
             for record in run.records.values():
-                said = Sample([], "".join(hashes[record.index].values()), reads)
-                marshal.dump(pack(record, said), stream)
+                sample = Sample([], "".join(hashes[record.index].values()), reads)
+                marshal.dump(pack(record, sample), stream)
     draft.rename(folder / _NAME)
 
 

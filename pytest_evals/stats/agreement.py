@@ -75,7 +75,10 @@ def averaged_f1(
     """
     total = sum(counts.values())
     if average == "micro":
-        return sum(n for (gold, said), n in counts.items() if gold == said) / total
+        return (
+            sum(n for (gold, predicted), n in counts.items() if gold == predicted)
+            / total
+        )
     by_label = f1_by_label(counts)
     if average == "macro":
         return sum(by_label.values()) / len(by_label)

@@ -137,8 +137,8 @@ def resampled_f1(
     import numpy as np
 
     right = np.array([gold == 1 for gold in golds])
-    said = np.array([prediction == 1 for prediction in predictions])
-    columns = [right & said, right ^ said]
+    predicted = np.array([prediction == 1 for prediction in predictions])
+    columns = [right & predicted, right ^ predicted]
 
     def finish(sums: NDArray[np.float64]) -> Replicates:
         hits, misses = sums.T
@@ -159,10 +159,10 @@ def resampled_matthews(
     kinds = {pair: i for i, pair in enumerate(dict.fromkeys(pairs))}
     of_pairs = np.array([kinds[pair] for pair in pairs], dtype=np.int32)
     right = np.zeros((len(kinds), len(labels)))  # (K, L): kind of pair to right label
-    said = np.zeros((len(kinds), len(labels)))
+    predicted = np.zeros((len(kinds), len(labels)))
     same = np.zeros(len(kinds))
     for (gold, prediction), kind in kinds.items():
-        right[kind, labels[gold]] = said[kind, labels[prediction]] = 1
+        right[kind, labels[gold]] = predicted[kind, labels[prediction]] = 1
         same[kind] = gold == prediction
     n = len(pairs)
 
@@ -174,10 +174,10 @@ def resampled_matthews(
         )
 
     def finish(counts: NDArray[Any]) -> Replicates:  # of (B, K)
-        rights, saids = counts @ right, counts @ said  # (B, L)
-        both = (counts @ same) * n - (rights * saids).sum(axis=1)
-        spread = (n * n - (rights * rights).sum(axis=1)) * (
-            n * n - (saids * saids).sum(axis=1)
+        golds_of, guesses = counts @ right, counts @ predicted  # (B, L)
+        both = (counts @ same) * n - (golds_of * guesses).sum(axis=1)
+        spread = (n * n - (golds_of * golds_of).sum(axis=1)) * (
+            n * n - (guesses * guesses).sum(axis=1)
         )
         safe = np.where(spread > 0, spread, 1.0)
         return np.where(spread > 0, both / np.sqrt(safe), 0.0)

@@ -219,9 +219,9 @@ def pair_documents(
         for number, row in left.items():
             waiting[key(row)].append(number)
         for at, row in enumerate(rows):
-            wanted = key(row)
-            if at not in found and wanted is not None and waiting.get(wanted):
-                found[at] = left.pop(waiting[wanted].popleft())
+            content = key(row)
+            if at not in found and content is not None and waiting.get(content):
+                found[at] = left.pop(waiting[content].popleft())
         if not left:
             break
     return [(found.get(at), row) for at, row in enumerate(rows)]

@@ -44,7 +44,7 @@ def stored_flip_rate(base: Path, name: str, task: str, key: str) -> float | None
     for folder in _folders(base, name):
         try:
             numbers = _read(folder / NOISE).get(task)
-        except StoreError:  # said when it would be written again
+        except StoreError:  # reported when it is written again
             continue
         for known, found in numbers.items() if isinstance(numbers, dict) else ():
             if isinstance(found, dict) and key in (known, known.partition(",")[0]):

@@ -72,7 +72,7 @@ class StoredModel(Model):
         for position, key in enumerate(keys):
             response = found.get(key) if key is not None else None
             if response is not None:
-                # Earlier versions stored whatever a model had given.
+                # Earlier versions stored responses without checking them.
                 response = checked_response(requests[position], response, self)
             if response is None or response.error:
                 missing.append(position)
@@ -179,7 +179,7 @@ class StoredModel(Model):
         if self._model is not None:
             return self._model.info
         stored = self._stored_info or {}
-        return {name: said for name, said in stored.items() if name not in _OF_A_RUN}
+        return {name: value for name, value in stored.items() if name not in _OF_A_RUN}
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -100,8 +100,8 @@ class Responses:
     def read(self, keys: Sequence[RequestKey]) -> dict[RequestKey, Response]:
         """Return the stored responses of these keys, including pending ones."""
         self._writer.flush()
-        wanted = {key.digest(self._hash): key for key in keys}
-        return self._tried(lambda c: self._found(c, wanted)) or {}
+        by_digest = {key.digest(self._hash): key for key in keys}
+        return self._tried(lambda c: self._found(c, by_digest)) or {}
 
     def add(self, key: RequestKey, response: Response) -> None:
         """Queue a response to be stored; it replaces an existing one.
@@ -159,11 +159,11 @@ class Responses:
             self.notes.append(f"{n} {what} in {str(self._path)!r} {was} sent again")
 
     def _found(
-        self, connection: sqlite3.Connection, wanted: Mapping[bytes, RequestKey]
+        self, connection: sqlite3.Connection, by_digest: Mapping[bytes, RequestKey]
     ) -> dict[RequestKey, Response]:
         found: dict[RequestKey, Response] = {}
         n_damaged = 0
-        digests = list(wanted)
+        digests = list(by_digest)
         for start in range(0, len(digests), MOST_KEYS):
             some = digests[start : start + MOST_KEYS]
             marks = ",".join("?" * len(some))
@@ -174,7 +174,7 @@ class Responses:
             )
             for digest, *request, body, checksum in rows:
                 # With a damaged index, SQLite finds rows that nobody has asked for.
-                key = wanted.get(digest) if isinstance(digest, bytes) else None
+                key = by_digest.get(digest) if isinstance(digest, bytes) else None
                 response = None
                 if key and request == [key.prompt, key.settings.encode("ascii")]:
                     response = _response(digest, body, checksum)

@@ -27,7 +27,7 @@ class LogitsChunk(NamedTuple):
     """Logits of some of the requested places.
 
     Args:
-        start: First place of the chunk, as an index into the wanted places.
+        start: First place of the chunk, as an index into the selected places.
         logits: (p, V) float32.
     """
 
@@ -94,16 +94,16 @@ class Forward:
         with view.attention(self.model):
             if self.picks_hidden:
                 states = self.model.base_model(input_ids=ids, **given).last_hidden_state
-                wanted = _at(states, places)  # (P, H)
+                selected = _at(states, places)  # (P, H)
             elif self.picks_before_head:
-                wanted = self._logits_at(ids, places, given)  # (P, V)
+                selected = self._logits_at(ids, places, given)  # (P, V)
             else:
-                wanted = _at(self.model(input_ids=ids, **given).logits, places)
-        width = self.head.weight.shape[0] if self.picks_hidden else wanted.shape[1]
+                selected = _at(self.model(input_ids=ids, **given).logits, places)
+        width = self.head.weight.shape[0] if self.picks_hidden else selected.shape[1]
         most = CHUNK_ELEMENTS.get(self.device.type, 2**24)
         step = max(1, most // width)
         for start in range(0, len(places), step):
-            part = wanted[start : start + step]
+            part = selected[start : start + step]
             yield LogitsChunk(
                 start, (self.head(part) if self.picks_hidden else part).float()
             )

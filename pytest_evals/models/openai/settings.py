@@ -219,8 +219,10 @@ def _number(name: str, value: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number < math.inf or (name == "timeout" and number == 0):
-        wanted = "seconds, more than 0" if name == "timeout" else "a number, 0 or more"
-        raise _ARGUMENTS.wrong(name, value, f"; write {wanted}")
+        expected = (
+            "seconds, more than 0" if name == "timeout" else "a number, 0 or more"
+        )
+        raise _ARGUMENTS.wrong(name, value, f"; write {expected}")
     return number
 
 

@@ -71,8 +71,8 @@ def check_limits(concurrency: object, time_limit: object, retries: object) -> No
         ("retries", retries, 0),
     ):
         if type(value) is not int or value < least:
-            wanted = f"use a whole number from {least}"
-            raise OptionError(f"the python model's {name} is {value!r}; {wanted}")
+            fix = f"use a whole number from {least}"
+            raise OptionError(f"the python model's {name} is {value!r}; {fix}")
     is_number = isinstance(time_limit, int | float) and type(time_limit) is not bool
     if not is_number or not 0 < float(str(time_limit)) < math.inf:
         raise OptionError(

@@ -343,9 +343,9 @@ def refuse_empty_selection(config: pytest.Config) -> None:
     Raises:
         pytest.UsageError: ``--evals-tasks`` was given.
     """
-    wanted = config.stash[OPTIONS].tasks
-    if wanted:
-        names = ", ".join(map(repr, wanted))
+    patterns = config.stash[OPTIONS].tasks
+    if patterns:
+        names = ", ".join(map(repr, patterns))
         text = f"--evals-tasks: unknown task, group or tag {names}"
         raise with_place(config, pytest.UsageError(text))
 

@@ -169,8 +169,8 @@ class ValidationMode:
     def pytest_report_collectionfinish(self, items: Sequence[pytest.Item]) -> list[str]:
         """Return the prompts, with ``--evals-write-out``."""
         checks = (item for item in items if isinstance(item, TaskCheck))
-        wanted = ((check.task, check.documents) for check in checks)
-        return write_out_lines(self._config, wanted)
+        selected = ((check.task, check.documents) for check in checks)
+        return write_out_lines(self._config, selected)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(

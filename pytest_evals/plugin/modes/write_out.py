@@ -32,20 +32,20 @@ def documents_of(
 
 
 def write_out_lines(
-    config: pytest.Config, wanted: Iterable[tuple[Task, Mapping[int, str]]]
+    config: pytest.Config, selected: Iterable[tuple[Task, Mapping[int, str]]]
 ) -> list[str]:
     """Return the lines of all tasks; none without the option.
 
     Args:
         config: pytest's configuration.
-        wanted: Tasks with their documents, ids by position.
+        selected: Tasks with their documents, ids by position.
     """
     if SESSION not in config.stash or not config.stash[SESSION].options.write_out:
         return []
     session = config.stash[SESSION]
     spec = session.run.config.full_spec
     tokenizer, lines = _tokenizer(spec) if spec else (None, [])
-    for task, documents in wanted:
+    for task, documents in selected:
         for index, id_ in islice(documents.items(), session.options.write_out):
             lines += prompt_lines(ask(task, index), f"{task.name}[{id_}]", tokenizer)
     return lines

@@ -33,7 +33,7 @@ def collected_lines(session: EvalSession, items: Sequence[pytest.Item]) -> list[
     counts["task"] = len(session.suite.tasks)
     counts["document"] = n_documents
     counts["gate"] = n_gates
-    told = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
+    counted = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
     model = masked_text(session.options.model) or "(fixture eval_model)"
     judge = masked_text(session.options.judge)
     tested = f"model {model}"
@@ -41,7 +41,7 @@ def collected_lines(session: EvalSession, items: Sequence[pytest.Item]) -> list[
         JUDGE in run.task.models.values() for run in session.suite.tasks.values()
     ):
         tested += f" · judge {judge}"
-    return safe_lines(f"evals: {told} · {tested}")
+    return safe_lines(f"evals: {counted} · {tested}")
 
 
 def warning_lines(session: EvalSession) -> list[str]:

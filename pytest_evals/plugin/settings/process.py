@@ -40,8 +40,8 @@ class WorkerAssignment(NamedTuple):
 def is_distributed(config: pytest.Config) -> bool:
     """Whether this process hands its tests to workers."""
     dist = config.getoption("dist", "no")
-    wanted = dist != "no" and bool(config.getoption("tx", []))
-    return wanted and not hasattr(config, "workerinput")
+    distributes = dist != "no" and bool(config.getoption("tx", []))
+    return distributes and not hasattr(config, "workerinput")
 
 
 def assignment_of(config: pytest.Config) -> WorkerAssignment | None:

@@ -81,12 +81,12 @@ def pack(
         tuple(sample),
         report and tuple(report),
     )
-    said = (
+    answered = (
         tuple(map(_of_response, record.responses)),
         tuple(map(_of_score, record.scores)),
     )
     try:
-        return marshal.dumps((marshal.dumps(said), *parts))
+        return marshal.dumps((marshal.dumps(answered), *parts))
     except ValueError:
         kinds = ", ".join(sorted({type(s.value).__name__ for s in record.scores}))
         raise DocumentError(
@@ -97,9 +97,9 @@ def pack(
 
 def unpack(data: bytes) -> ReceivedDocument:
     """What :func:`pack` packed."""
-    said, task, index, error, excluded, *parts, sample, report = marshal.loads(data)
+    answered, task, index, error, excluded, *parts, sample, report = marshal.loads(data)
     doc, requests, exchanges, labels, compared, facts = parts
-    responses, scores = _said(said) if requests else _slim_said(said)
+    responses, scores = _answered(answered) if requests else _slim_answered(answered)
     record = Record(
         task=task,
         index=index,
@@ -158,10 +158,10 @@ def _doc(values: tuple[Any, ...]) -> Doc:
     return Doc(**dict(zip(_DOC, values, strict=True)))
 
 
-Said = tuple[tuple[Response, ...], tuple[Score, ...]]
+Answered = tuple[tuple[Response, ...], tuple[Score, ...]]
 
 
-def _said(data: bytes) -> Said:
+def _answered(data: bytes) -> Answered:
     """Responses and scores."""
     responses, scores = marshal.loads(data)
     return (
@@ -170,7 +170,7 @@ def _said(data: bytes) -> Said:
     )
 
 
-_slim_said = lru_cache(maxsize=4096)(_said)
+_slim_answered = lru_cache(maxsize=4096)(_answered)
 """Records are frozen: what is equal in many documents is made once."""
 
 

@@ -90,8 +90,8 @@ def _facts(verdict: Verdict, result: TaskResult | GroupResult) -> Iterator[str]:
     }
     if any(lacking.values()) or result.n_selected < result.n_total:
         counts = {"correct": result.n_correct, "wrong": result.n_wrong, **lacking}
-        told = ", ".join(f"{n} {word}" for word, n in counts.items() if n)
-        yield f"documents: {told}; {_selected(result)}"
+        numbers = ", ".join(f"{n} {word}" for word, n in counts.items() if n)
+        yield f"documents: {numbers}; {_selected(result)}"
     yield from (one_line(note) for note in verdict.notes if not is_environment(note))
 
 

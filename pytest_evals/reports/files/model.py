@@ -60,13 +60,13 @@ def tokenizer_of(info: Mapping[str, Any]) -> dict[str, Any]:
     as in lm-eval."""
     if "eos_token" not in info:
         return {}
-    told: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     for name in ("pad", "eos", "bos"):
         token, id_ = info.get(f"{name}_token") or (None, None)
-        told[f"tokenizer_{name}_token"] = [token, str(id_)]
-    told["eot_token_id"] = info["eos_token"][1]
-    told["max_length"] = info.get("max_length")
-    return told
+        facts[f"tokenizer_{name}_token"] = [token, str(id_)]
+    facts["eot_token_id"] = info["eos_token"][1]
+    facts["max_length"] = info.get("max_length")
+    return facts
 
 
 def speech_of(result: RunResult) -> dict[str, Any]:

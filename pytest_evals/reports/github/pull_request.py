@@ -77,15 +77,15 @@ def _head(result: RunResult) -> str:
     n_errors = sum(task.n_errored + task.n_unscored for task in result.tasks)
     n_gates = counts.total()
     outcomes = ", ".join(f"{n} {one.value}" for one, n in _in_order(counts))
-    told = [f"{outcomes} of {n_gates} gate{'s' * (n_gates != 1)}" * bool(n_gates)]
+    parts = [f"{outcomes} of {n_gates} gate{'s' * (n_gates != 1)}" * bool(n_gates)]
     lacking = f"{n_errors:,} document{'s' * (n_errors != 1)} without a score"
-    told += [lacking] * bool(n_errors)
+    parts += [lacking] * bool(n_errors)
     is_red = n_errors or any(verdict.is_red for verdict in result.verdicts)
     judged = {verdict.outcome for verdict in result.verdicts if not verdict.left_out}
     has_judged = bool(judged) or not result.verdicts
     only_green = judged <= {Outcome.PASSED} and has_judged and not result.partial
     sign = "❌" if is_red else "✅" if only_green else "⚠️"
-    lines = [f"## {sign} evals: {'; '.join(filter(None, told)) or 'no gates'}", ""]
+    lines = [f"## {sign} evals: {'; '.join(filter(None, parts)) or 'no gates'}", ""]
     lines.append(f"Model {code(result.model)}.")
     if result.partial:
         lines.append(f"**A partial run:** {plain(result.partial)}.")
@@ -194,8 +194,8 @@ def _lacking(task: TaskResult, most: int) -> Iterator[tuple[str, str]]:
 
 def _comparison(found: Comparison) -> Iterator[str]:
     n_worse, n_better = len(found.worse), len(found.better)
-    told = f"{found.n_paired:,} documents, {n_worse} worse, {n_better} better"
-    lines = [f"### Compared with {code(found.name)}: {told}"]
+    counted = f"{found.n_paired:,} documents, {n_worse} worse, {n_better} better"
+    lines = [f"### Compared with {code(found.name)}: {counted}"]
     lines += [f"- not compared: {plain(text)}" for text in found.refused]
     lines += [f"- {plain(text)}" for text in found.warnings]
     yield "\n".join(lines)

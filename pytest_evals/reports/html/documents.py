@@ -239,13 +239,13 @@ def _elsewhere(found: Mapping[str, Any] | None) -> tuple[str, str] | None:
 
 def _scores(row: Row) -> dict[str, Any]:
     """Return the scores of one filter."""
-    said = row.get("explanations")
+    explanations = row.get("explanations")
     return {
         "filter": str(row.get("filter", "none")),
         "answer": str(row.get("answer") or ""),
         "filtered": row.get("filtered_resps") or [],
         "values": {name: row.get(key) for name, key in _metrics(row)},
-        "explanations": said if isinstance(said, dict) else {},
+        "explanations": explanations if isinstance(explanations, dict) else {},
     }
 
 

@@ -61,10 +61,10 @@ def run_data(results: Results) -> dict[str, Any]:
     Args:
         results: Content of ``results.json``.
     """
-    told = {name: results.get(name) for name in _COPIED}
+    copied = {name: results.get(name) for name in _COPIED}
     listed = list(_listed(results))
     return {
-        **told,
+        **copied,
         "gates": [
             _gate(one, results)
             for one in _list(results.get("gates"))
@@ -184,6 +184,6 @@ def _begins(results: Results) -> str:
     first = [*map(str, _list(info.get("first_tokens")))]
     begin = [*takewhile(special.__contains__, first)]
     rule = info.get("bos_rule")
-    told = [f"begins with {' '.join(begin)}"] if begin else []
-    told += [f"BOS token {rule}"] if rule else []
-    return "; ".join(told)
+    parts = [f"begins with {' '.join(begin)}"] if begin else []
+    parts += [f"BOS token {rule}"] if rule else []
+    return "; ".join(parts)

@@ -156,7 +156,7 @@ def get_translation_prompt_function(
             "gold_idx": given.get("gold_idx", list(range(len(targets)))),
             "instruction": given.get("instruction"),
         }
-        # Labels and headings are English whatever the two languages are.
+        # Labels and headings are English for all languages.
         return _continuation_doc(template_language("eng"), full, formulation, task_name)
 
     return prompt_function(adapter, build)

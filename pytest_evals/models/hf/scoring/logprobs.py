@@ -64,36 +64,36 @@ def batch_targets(spots: Sequence[SpanTargets]) -> BatchTargets:
 
 
 def sum_logprobs(
-    wanted: BatchTargets, run: Callable[[Tensor], Iterable[LogitsChunk]]
+    targets: BatchTargets, run: Callable[[Tensor], Iterable[LogitsChunk]]
 ) -> dict[int, SpanScore]:
     """Position of a span → its score.
 
     Args:
-        wanted: The targets of the batch.
+        targets: The targets of the batch.
         run: Places → the logits at them, chunk by chunk.
     """
     values: list[Tensor] = []
     hits: list[Tensor] = []
-    for start, logits in run(wanted.places):
+    for start, logits in run(targets.places):
         ends = torch.tensor([start, start + len(logits)])
-        first, last = torch.searchsorted(wanted.at, ends).tolist()
-        at = (wanted.at[first:last] - start).to(logits.device)
-        target = wanted.target[first:last].to(logits.device)
+        first, last = torch.searchsorted(targets.at, ends).tolist()
+        at = (targets.at[first:last] - start).to(logits.device)
+        target = targets.target[first:last].to(logits.device)
         total = logits.logsumexp(dim=-1)  # (p,)
         # Infinite logits give a total that is no number for any token of the place.
         total = torch.where(total.isfinite(), total, torch.nan)
         values.append(logits[at, target] - total[at])
         hits.append(logits.argmax(dim=-1)[at] == target)
-    sums = _sums(wanted, torch.cat(values), torch.cat(hits))
+    sums = _sums(targets, torch.cat(values), torch.cat(hits))
     return {
         i: SpanScore(logprob, n_missed == 0, n_nonfinite == 0)
         for i, (logprob, n_missed, n_nonfinite) in zip(
-            wanted.spans, sums.tolist(), strict=True
+            targets.spans, sums.tolist(), strict=True
         )
     }
 
 
-def _sums(wanted: BatchTargets, logprobs: Tensor, hits: Tensor) -> Tensor:
+def _sums(targets: BatchTargets, logprobs: Tensor, hits: Tensor) -> Tensor:
     """(M, 3) on the CPU: log-probability, number of non-greedy tokens, and number of
     non-finite tokens.
 
@@ -103,5 +103,5 @@ def _sums(wanted: BatchTargets, logprobs: Tensor, hits: Tensor) -> Tensor:
     exact = torch.float32 if logprobs.device.type == "mps" else torch.float64
     columns = [logprobs, ~hits, logprobs.isnan()]
     table = torch.stack([column.to(exact) for column in columns], dim=1)  # (S, 3)
-    sums = table.new_zeros((len(wanted.spans), 3))
-    return sums.index_add(0, wanted.span.to(table.device), table).cpu()
+    sums = table.new_zeros((len(targets.spans), 3))
+    return sums.index_add(0, targets.span.to(table.device), table).cpu()

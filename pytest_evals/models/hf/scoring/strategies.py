@@ -294,9 +294,9 @@ def _trial_length(forward: Forward, max_length: int) -> int:
     """Prefix length of the self-test: beyond any attention window if that is fast
     enough and within the context window."""
     reach = max((kinds_of(forward.model.config) or {}).values(), default=0)
-    wanted = reach + TRIAL_PREFIX
+    length = reach + TRIAL_PREFIX
     a_token = 2 * forward.model.num_parameters() * TRIAL_SEQUENCES
     room = TRIAL_OPERATIONS.get(forward.device.type, 2e10) / a_token
-    if reach < max_length and wanted <= room:
-        return min(wanted, max(1, max_length - TRIAL_WIDTH))
+    if reach < max_length and length <= room:
+        return min(length, max(1, max_length - TRIAL_WIDTH))
     return min(TRIAL_PREFIX, max(1, max_length - TRIAL_WIDTH))
