@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from pytest_evals.core.human_labels import HumanLabels
+
 BOOTSTRAP_ITERS = 100_000
 """Resamples of a bootstrapped standard error, as many as in lm-eval."""
 
@@ -119,6 +121,8 @@ class Metric:
             closed has no other metrics.
         limits: Smallest and largest possible value of a document; ``None`` if unknown:
             then 0 and 1 are assumed if all values are between them.
+        labels: Human labels of the judge whose ratings are the values; gates correct
+            the mean by them.
     """
 
     name: str
@@ -136,6 +140,7 @@ class Metric:
     scale: Span | None = None
     closed: bool = False
     limits: tuple[float, float] | None = None
+    labels: HumanLabels | None = None
 
     @property
     def known_limits(self) -> tuple[float, float] | None:

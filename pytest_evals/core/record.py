@@ -61,6 +61,8 @@ class Score:
             several, each with a custom name.
         is_copied: Whether these answers are identical although they were sampled:
             copies of one answer, and not independent.
+        label: A person's rating of the answer that a judge has rated, from 0 to 1, and
+            the length of the answer in characters; ``None`` without one.
     """
 
     metric: str = ""
@@ -75,6 +77,7 @@ class Score:
     repeat_answers: tuple[str, ...] = ()
     lender: str = ""
     is_copied: bool = False
+    label: tuple[float, int] | None = None
 
     @property
     def key(self) -> str:
@@ -244,7 +247,7 @@ _NO_ROW: Mapping[str, Any] = {}
 
 def _bare(score: Score) -> Score:
     value = score.value
-    if score.repeats or score.lender:
+    if score.repeats or score.lender or score.label:
         return replace(score, answer="", filtered=(), explanation="")
     if value is None or type(value) is int or type(value) is float:
         return _number(score.metric, score.filter, value, score.correct, score.unscored)

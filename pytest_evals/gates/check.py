@@ -15,6 +15,10 @@ from pytest_evals.core.gate import Bound, Gate, Margin, Outcome, Verdict
 from pytest_evals.core.metric import POSITIVE, Span
 from pytest_evals.errors import suggestion
 
+NO_GROUP_LABELS = (
+    "human labels correct the judge of one task; gate each task, or remove the labels"
+)
+"""Why a gate of a group cannot use a judge with human labels."""
 _INSIDE = "; choose a limit inside that range"
 
 
@@ -128,6 +132,24 @@ def direction_fault(gate: Gate, higher_is_better: bool | None) -> str:
         return ""
     fit, way = ("max_drop", "higher") if higher_is_better else ("max_rise", "lower")
     return f"{way} is better for {gate.metric}: use {fit}, not {margin.key}"
+
+
+def labels_fault(gate: Gate) -> str:
+    """Why a gate cannot use human labels of a judge; empty if it can."""
+    odd: dict[str, object] = {
+        "baseline": gate.baseline,
+        "reference": gate.published,
+        "reducer": gate.reducer,
+        "over: benchmark": gate.over == "benchmark",
+    }
+    key = next((key for key, value in odd.items() if value), "")
+    if not key:
+        return ""
+    return (
+        f"{key} cannot be used with human labels, which rate the answers of one run; "
+        "to gate on the judge's own ratings, add the judge a second time under another "
+        "name, without labels"
+    )
 
 
 def weights_fault(gate: Gate, names: Sequence[str]) -> str:

@@ -151,11 +151,29 @@ def limits_reason(
         Outcome.FAILED: f"{value} is not {condition.text}, {limits}",
         Outcome.INCONCLUSIVE: f"{value}: the {limits} contains {_edge(condition)}",
     }[decision.outcome]
+    if estimate.n_labels:
+        counted = f"{estimate.n_labels} human labels, {counted}"
     text += f" ({counted}; over: {gate.over}, {interval.method})"
     text += _unscored(estimate)
-    if decision.outcome is Outcome.INCONCLUSIVE and gate.over == "population":
+    if decision.outcome is not Outcome.INCONCLUSIVE:
+        return text
+    if estimate.n_labels:
+        text += _judge_error(estimate, condition)
+    if estimate.n_labels or gate.over == "population":
         text += _to_decide(gate, estimate, conditions)
     return text
+
+
+def _judge_error(estimate: GateEstimate, condition: Condition) -> str:
+    """The distance from the threshold next to the judge's error."""
+    value, edge = float(estimate.value), float(condition.threshold)
+    low, high = estimate.judge_limits
+    margin, error = abs(value - edge), high - value if value < edge else value - low
+    word = "smaller" if margin < error else "larger"
+    return (
+        f"; its distance from {_edge(condition)}, {figure(margin)}, is {word} than the "
+        f"judge's error, {figure(error)}"
+    )
 
 
 def _limits(gate: Gate, interval: Interval, unit: Unit | None = None) -> str:
@@ -223,9 +241,12 @@ def _to_decide(
     gate: Gate, estimate: GateEstimate, conditions: Sequence[Condition]
 ) -> str:
     n = documents_to_decide(conditions, estimate, gate.confidence)
+    units = "human labels" if estimate.n_labels else "documents"
+    if n is None and estimate.n_labels and gate.over == "run":
+        return f"; labels of all {estimate.n:,} documents decide it"
     if n is None:
-        return "; the value is too near the threshold for any number of documents"
-    return f"; about {n:,} documents would decide it if the value stays the same"
+        return f"; the value is too near the threshold for any number of {units}"
+    return f"; about {n:,} {units} would decide it if the value stays the same"
 
 
 def documents_to_decide(
@@ -233,7 +254,7 @@ def documents_to_decide(
 ) -> int | None:
     """The smallest number of documents with which the gate would be decided, if the
     value and its variance stay the same; more than there are now."""
-    spread, n = estimate.spread, estimate.n
+    spread, n = estimate.spread, estimate.n_labels or estimate.n
     assert spread is not None
 
     value, alpha = estimate.value, 1 - confidence
@@ -250,7 +271,7 @@ def documents_to_decide(
     z = _NORMAL.inv_cdf(confidence)
     away = min(distance(condition, value) for condition in conditions)
     guess = n * (z * spread.stderr / away) ** 2 if away else math.inf
-    most = MOST_TIMES * n
+    most = estimate.n if estimate.n_labels else MOST_TIMES * n
     return first_that(is_decided, n + 1, most, int(min(guess, most)))
 
 

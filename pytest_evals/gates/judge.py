@@ -16,7 +16,7 @@ from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.reference import Find, Reference, no_reference
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import suggestion, unknown_name
-from pytest_evals.gates.check import direction_fault
+from pytest_evals.gates.check import direction_fault, labels_fault
 from pytest_evals.gates.decide import (
     Condition,
     Decision,
@@ -39,6 +39,7 @@ from pytest_evals.gates.estimate.group import (
     estimate_group_change,
     members_of,
 )
+from pytest_evals.gates.estimate.human_labels import corrected_metric
 from pytest_evals.gates.estimate.pairs import Pairs
 from pytest_evals.gates.estimate.two_run_metrics import estimate_two_runs
 from pytest_evals.gates.estimate.value import estimate_point, estimate_value, has_limits
@@ -152,7 +153,7 @@ def _of_number(
     if not gate.baseline:
         estimate = estimate_value(gate, metric, result)
         if gate.published is None:
-            return _verdict(gate, metric, estimate)
+            return _verdict(gate, corrected_metric(metric, estimate), estimate)
         if fault := protocol_fault(gate, result):
             raise InvalidGateError(f"not comparable with the reference: {fault}")
         change = estimate_published(gate, metric, estimate)
@@ -191,7 +192,9 @@ def _check_number(metric: MetricResult) -> None:
 
 
 def _check_direction(gate: Gate, metric: MetricResult) -> None:
+    labelled = metric.how is not None and metric.how.labels is not None
     fault = direction_fault(gate, metric.higher_is_better)
+    fault = fault or (labels_fault(gate) if labelled else "")
     if fault:
         raise InvalidGateError(fault)
 
@@ -243,7 +246,7 @@ def _can_be_bounded(gate: Gate, metric: MetricResult, result: GroupResult) -> bo
 
 def _confidence(gate: Gate, estimate: GateEstimate) -> float | None:
     """``None`` if the gate compares the number."""
-    if gate.over == "run" or estimate.spread is None:
+    if estimate.spread is None or (gate.over == "run" and not estimate.n_labels):
         return None
     if isinstance(estimate, ChangeEstimate) and not has_limits(gate):
         return None

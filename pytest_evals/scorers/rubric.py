@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.case import Case
 from pytest_evals.core.dialogue import JUDGE, Ask, Dialogue, ModelSource
+from pytest_evals.core.human_labels import HumanLabels
 from pytest_evals.core.record import Score
 from pytest_evals.core.request import Generate, Message
 from pytest_evals.errors import DocumentError, EvalsError
@@ -59,6 +61,9 @@ class RubricScorer:
         source: The judging model; by default that of ``--evals-judge``.
         structured: Whether the schema is sent as ``response_format``.
         settings: JSON values that determine the scores; part of the task's hash.
+        labels_file: File with human labels; empty without.
+        sampled: How the labelled cases were chosen.
+        labels: The labels, once they were read.
     """
 
     name: str
@@ -69,6 +74,9 @@ class RubricScorer:
     source: ModelSource = JUDGE
     structured: bool = True
     settings: Mapping[str, Any] = field(default_factory=dict)
+    labels_file: str | Path = ""
+    sampled: str = ""
+    labels: HumanLabels | None = None
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -150,10 +158,7 @@ class RubricScorer:
         found = read_json(reply, keys)
         if found is None:
             raise DocumentError(f"the reply has no {_listed(keys)}: {reply[:200]!r}")
-        grades = [self._grade(found.get(key), key) for key in keys]
-        weights = [one.weight for one in self.criteria] or [1.0]
-        pairs = zip(grades, weights, strict=True)
-        value = sum(grade * weight for grade, weight in pairs) / sum(weights)
+        value = self._weighted([self._grade(found.get(key), key) for key in keys])
         reason = found.get("reason", found.get("reasoning", ""))
         explanation = reason if isinstance(reason, str) else ""
         if self.criteria:
@@ -166,6 +171,43 @@ class RubricScorer:
             answer=answer,
             explanation=explanation,
         )
+
+    def labelled(self, score: Score, id_: str, answer: str) -> Score:
+        """The score with the human label of this answer, if there is one."""
+        label = self.labels.rating(id_, answer) if self.labels is not None else None
+        return score if label is None else replace(score, label=(label, len(answer)))
+
+    def rating(self, given: Any) -> float:
+        """A person's label on the scale of this judge's values, from 0 to 1.
+
+        Raises:
+            DocumentError: It is not on the judge's scale.
+        """
+        if isinstance(given, Mapping) and self.criteria:
+            names = [one.name for one in self.criteria]
+            if {*given} != {*names}:
+                raise DocumentError(f"has {_listed([*given])}, not {_listed(names)}")
+            return self._weighted([self._label(given[name]) for name in names])
+        return self._label(given)
+
+    def _label(self, given: Any) -> float:
+        low, high = self.scale or (0, 1)
+        number = isinstance(given, int | float) and not isinstance(given, bool)
+        if self.scale is None and isinstance(given, bool):
+            return float(given)
+        if number and low <= given <= high:
+            value = float((given - low) / (high - low))
+            if self.scale is not None or self.criteria or value in (0, 1):
+                return value
+        expected = "true or false" if self.scale is None else "a grade"
+        if self.scale is not None or self.criteria:
+            expected += f"{' or a number' * (not self.scale)} from {low} to {high}"
+        raise DocumentError(f"is {given!r}, not {expected}")
+
+    def _weighted(self, grades: Sequence[float]) -> float:
+        weights = [one.weight for one in self.criteria] or [1.0]
+        pairs = zip(grades, weights, strict=True)
+        return sum(grade * weight for grade, weight in pairs) / sum(weights)
 
     def _grade(self, given: Any, key: str) -> float:
         if self.scale is None:
@@ -187,6 +229,8 @@ def judge(  # noqa: PLR0913 - the keys of a judge in YAML
     threshold: float | None = None,
     model: ModelSource = JUDGE,
     structured: bool = True,
+    labels: str | Path = "",
+    sampled: str = "",
     name: str = "judge",
 ) -> RubricScorer:
     """Grade answers by a model and a rubric.
@@ -202,10 +246,13 @@ def judge(  # noqa: PLR0913 - the keys of a judge in YAML
         model: Spec of the judging model; by default that of ``--evals-judge``.
         structured: Whether the reply's schema is sent as ``response_format``; set it to
             false for a server that rejects this parameter.
+        labels: JSONL file with human labels of some cases, next to the eval. They
+            measure the judge's error, and gates correct its mean by them.
+        sampled: How the labelled cases were chosen; gates need ``"random"``.
         name: Name of the metric.
 
     Raises:
-        EvalsError: Rubric, criteria or scale are invalid.
+        EvalsError: An argument is invalid.
     """
     listed = tuple(_criteria(criteria))
     if not rubric and not listed:
@@ -221,6 +268,7 @@ def judge(  # noqa: PLR0913 - the keys of a judge in YAML
         raise EvalsError(
             f"judge: threshold is above 0 and at most 1, not {threshold!r}"
         )
+    _check_labels(labels, sampled)
     settings = {
         "rubric": rubric,
         "criteria": [
@@ -239,7 +287,25 @@ def judge(  # noqa: PLR0913 - the keys of a judge in YAML
         source=model,
         structured=structured,
         settings={"judge": settings},
+        labels_file=labels,
+        sampled=sampled,
     )
+
+
+def _check_labels(labels: object, sampled: object) -> None:
+    if not isinstance(labels, str | Path):
+        raise EvalsError(
+            f"judge: labels is the name of a JSONL file, not {labels!r:.60}\n"
+            "  fix: labels: labels.jsonl, sampled: random"
+        )
+    if not isinstance(sampled, str):
+        raise EvalsError(
+            f"judge: sampled is text, not {sampled!r}\n  fix: sampled: random"
+        )
+    if sampled and not labels:
+        raise EvalsError(
+            "judge: sampled is set without labels\n  fix: labels: labels.jsonl"
+        )
 
 
 def _criteria(given: Any) -> Sequence[Criterion]:

@@ -19,7 +19,13 @@ from pytest_evals.errors import (
     suggestion,
     unknown_name,
 )
-from pytest_evals.gates.check import direction_fault, span_fault, weights_fault
+from pytest_evals.gates.check import (
+    NO_GROUP_LABELS,
+    direction_fault,
+    labels_fault,
+    span_fault,
+    weights_fault,
+)
 from pytest_evals.gates.documents import labels_in, n_needed
 from pytest_evals.gates.early_stopping.steps import SHARES
 from pytest_evals.gates.run_metrics import RUN_METRICS, run_metrics_of
@@ -115,6 +121,9 @@ def group_faults(gates: Iterable[Gate], group: Group, *, hooked: bool) -> GateFa
         elif any(metric.name == gate.metric for metric in listed):
             weights = weights_fault(gate, [task.name for task in group.tasks()])
             errors = _metric_faults(gate, listed) + [weights] * bool(weights)
+            named = [one for one in listed if one.name == gate.metric]
+            if any(one.labels is not None for one in named):
+                errors = [NO_GROUP_LABELS]
             errors += _reducer_faults(gate, group.tasks())
             warning = ""
             if not errors and not hooked:
@@ -164,6 +173,8 @@ def _metric_faults(gate: Gate, metrics: Sequence[Metric]) -> list[str]:
             f"{gate.metric!r} exists under {len(filters)} filters: name one of {keys}"
         ]
     fault = direction_fault(gate, named[0].higher_is_better)
+    if named[0].labels is not None:
+        fault = fault or labels_fault(gate)
     return [fault] if fault else []
 
 

@@ -16,6 +16,7 @@ from pytest_evals.data.rows import EncodingError, RowsError, Table
 from pytest_evals.data.sources import Source, load, not_utf8
 from pytest_evals.dialects.gates_section.entries import own_gates
 from pytest_evals.dialects.native.cases import RowCases, checked_first
+from pytest_evals.dialects.native.labels import with_labels
 from pytest_evals.dialects.native.task import (
     EvalParts,
     Scorer,
@@ -35,7 +36,7 @@ from pytest_evals.errors import (
 from pytest_evals.prompts.fields import Field, Reader, bind, text_itself
 from pytest_evals.prompts.generation import Sampling
 from pytest_evals.scorers import answers
-from pytest_evals.scorers.rubric import judge
+from pytest_evals.scorers.rubric import RubricScorer, judge
 
 _BUILDERS = {
     ".arrow": "arrow",
@@ -274,6 +275,11 @@ class _Reader:
             place = top.file.place(*steps)
             try:
                 scorer = _scorer(one, top.file)
+                if isinstance(scorer, RubricScorer):
+                    scorer = with_labels(scorer, place)
+            except TaskFileError as error:
+                top.problems += error.problems
+                continue
             except EvalsError as error:
                 top.problems.append(Problem(str(error), place))
                 continue

@@ -18,12 +18,19 @@ from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.gates_section.anchors import read_gates
 from pytest_evals.dialects.native.cases import ListedCases, checked_first
+from pytest_evals.dialects.native.labels import with_labels
 from pytest_evals.dialects.native.scorers import scorers_of
-from pytest_evals.dialects.native.task import EvalParts, eval_task, sampling_of
+from pytest_evals.dialects.native.task import (
+    EvalParts,
+    Scorer,
+    eval_task,
+    sampling_of,
+)
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
 from pytest_evals.gates.read.text import with_unique_ids
 from pytest_evals.prompts.fields import Field, Reader, bind, text_itself
 from pytest_evals.scorers.functions import FunctionScorer, result_of
+from pytest_evals.scorers.rubric import RubricScorer
 from pytest_evals.scorers.user_code import user_fault
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -136,7 +143,7 @@ class Eval:
                 problems.append(Problem(f"{self.name}: {error}", self.place))
             return default
 
-        scorers = checked(lambda: scorers_of(settings.score, self.scorers), ())
+        scorers = checked(self._scorers, ())
         sampling = checked(lambda: sampling_of(settings.generation, options), None)
         model = checked(lambda: _model_source(settings.model), None)
         gates = checked(self._gates, ())
@@ -172,6 +179,13 @@ class Eval:
             TaskFileError: With all problems of its arguments.
         """
         return eval_task(self.parts(options, values), options)
+
+    def _scorers(self) -> tuple[Scorer, ...]:
+        found = scorers_of(self.settings.score, self.scorers)
+        return tuple(
+            with_labels(one, self.place) if isinstance(one, RubricScorer) else one
+            for one in found
+        )
 
     def _gates(self) -> tuple[Gate, ...]:
         found = list[Gate]()

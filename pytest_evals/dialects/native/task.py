@@ -11,12 +11,14 @@ from pytest_evals.core.case import Case, CasePrompt
 from pytest_evals.core.dialogue import Ask, Dialogue, ModelSource, replayed, together
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Gate
+from pytest_evals.core.human_labels import LEAST_LABELS
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.request import Message, Prompt, Response
 from pytest_evals.core.task import Asked, Task, TaskOptions
 from pytest_evals.dialects.native.cases import CaseRows, CaseSource
-from pytest_evals.errors import DocumentError, Place
+from pytest_evals.dialects.native.labels import check_ids
+from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError
 from pytest_evals.prompts.generation import Sampling, SamplingResult, read_sampling
 from pytest_evals.scorers.aggregations import AGGREGATIONS, estimate
 from pytest_evals.scorers.answers import AnswerScorer
@@ -71,7 +73,22 @@ class EvalParts:
 
 def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
     """Return the task of an eval."""
-    rows = CaseRows(parts.load, options)
+    labelled = [
+        one.labels
+        for one in parts.scorers
+        if isinstance(one, RubricScorer) and one.labels is not None
+    ]
+    if labelled and parts.repeats > 1:
+        what = f"{parts.name}: a label rates one answer, and repeats is {parts.repeats}"
+        raise TaskFileError([Problem(what, parts.source, "set repeats: 1")])
+
+    def load() -> CaseSource:
+        cases = parts.load()
+        for labels in labelled:
+            check_ids(labels, cases.ids().ids)
+        return cases
+
+    rows = CaseRows(load, options)
     runner = _Runner(parts, rows, options)
     judges = [one for one in parts.scorers if isinstance(one, RubricScorer)]
     models: dict[str, ModelSource] = {}
@@ -104,8 +121,24 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
             "score": [{one.name: one.settings} for one in parts.scorers],
             "repeats": parts.repeats,
         },
-        warnings=lambda: (*parts.warnings, *rows.warnings),
+        warnings=lambda: (*parts.warnings, *_label_warnings(parts), *rows.warnings),
     )
+
+
+def _label_warnings(parts: EvalParts) -> Iterator[str]:
+    """Yield why gates on a judge with human labels will be invalid, if that is known
+    before the run."""
+    gated = {one.metric for one in parts.gates}
+    for scorer in parts.scorers:
+        labels = scorer.labels if isinstance(scorer, RubricScorer) else None
+        if labels is None or scorer.name not in gated:
+            continue
+        will = f"gates on {scorer.name} will be invalid"
+        n = len(labels.by_id)
+        if not labels.is_random:
+            yield f"{will}: the labelled cases are not stated to be a random sample"
+        elif n < LEAST_LABELS:
+            yield f"{will}: {labels.place} has {n} labels, fewer than {LEAST_LABELS}"
 
 
 def _metrics(scorers: Sequence[Scorer], options: TaskOptions) -> Iterator[Metric]:
@@ -119,6 +152,7 @@ def _metrics(scorers: Sequence[Scorer], options: TaskOptions) -> Iterator[Metric
             is_mean=True,
             limits=scorer.limits,
             closed=True,
+            labels=scorer.labels if isinstance(scorer, RubricScorer) else None,
         )
 
 
@@ -187,7 +221,10 @@ class _Runner:
                 values = [scorer(text, found.case, one) for text, one in pairs]
             else:
                 values = [scorer(text, found.case) for text in answers]
-            yield _combined(values, answers)
+            score = _combined(values, answers)
+            if isinstance(scorer, RubricScorer):
+                score = scorer.labelled(score, found.case.id, answers[0])
+            yield score
 
     def _requests(self, case: Case) -> tuple[Any, ...]:
         system = self._options.system_instruction or self._parts.system

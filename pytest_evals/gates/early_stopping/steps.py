@@ -122,6 +122,8 @@ def _metric_refusal(gate: Gate, metric: Metric) -> str:
             f"the confidence interval of {metric.name} does not depend on one sum alone"
         )
         return "" if plain else why
+    if metric.labels is not None:
+        return f"human labels correct {metric.name}"
     if not metric.is_mean:
         return f"{metric.name} is not a sum over documents with a known range"
     is_share = metric.name in SHARES

@@ -41,6 +41,10 @@ class GateEstimate:
         missing: Estimates for each possible value of the documents without a score;
             ``None`` if unknown.
         lists_all: Whether ``missing`` is complete; else it has only the extremes.
+        n_labels: Number of human labels that correct a judge; confidence limits are
+            then compared for every inference target.
+        judge_limits: Confidence limits over this run's documents, which cover the
+            judge's error only.
     """
 
     value: Value
@@ -55,6 +59,8 @@ class GateEstimate:
     notes: tuple[str, ...] = ()
     missing: tuple[GateEstimate, ...] | None = None
     lists_all: bool = False
+    n_labels: int = 0
+    judge_limits: tuple[float, float] = (-math.inf, math.inf)
 
     @property
     def n_missing(self) -> int:

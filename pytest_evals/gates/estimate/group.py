@@ -17,7 +17,7 @@ from pytest_evals.core.gate import Gate, Unit
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.reference import Find
 from pytest_evals.core.result import GroupResult, TaskResult
-from pytest_evals.gates.check import weights_fault
+from pytest_evals.gates.check import NO_GROUP_LABELS, weights_fault
 from pytest_evals.gates.documents import InvalidGateError
 from pytest_evals.gates.estimate.change import estimate_change
 from pytest_evals.gates.estimate.estimate import ChangeEstimate, GateEstimate, Value
@@ -62,8 +62,8 @@ def members_of(gate: Gate, metric: MetricResult, result: GroupResult) -> list[Me
     times, its weight is multiplied accordingly.
 
     Raises:
-        InvalidGateError: The gate's weights do not match the tasks, or a task was run
-            without a single score.
+        InvalidGateError: The gate's weights do not match the tasks, a task was run
+            without a single score, or human labels correct the metric of a task.
     """
     for task in result.tasks:
         if _has_no_score(task, metric.key):
@@ -77,6 +77,9 @@ def members_of(gate: Gate, metric: MetricResult, result: GroupResult) -> list[Me
         for one in task.metrics
         if one.key == metric.key and one.n_scored
     ]
+    for task, one in found:
+        if one.how is not None and one.how.labels is not None:
+            raise InvalidGateError(NO_GROUP_LABELS).of_task(task.task.name)
     fault = weights_fault(gate, [task.task.name for task, _ in found])
     if fault:
         raise InvalidGateError(fault)

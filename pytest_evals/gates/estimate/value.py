@@ -19,6 +19,7 @@ from pytest_evals.core.result import TaskResult
 from pytest_evals.errors import EvalsError
 from pytest_evals.gates.documents import InvalidGateError, labels_of, values_of
 from pytest_evals.gates.estimate.estimate import NO_VARIANCE, GateEstimate
+from pytest_evals.gates.estimate.human_labels import estimate_labelled
 from pytest_evals.gates.estimate.sums import (
     FEW,
     Labels,
@@ -56,6 +57,9 @@ def estimate_value(
     Raises:
         InvalidGateError: The variance is unknown.
     """
+    labelled = estimate_labelled(gate, metric, result)
+    if labelled is not None:
+        return labelled
     point = estimate_point(metric)
     reruns = _by_repeats(gate, metric, result, point)
     if reruns is not None:

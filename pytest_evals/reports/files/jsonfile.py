@@ -2,8 +2,8 @@
 
 What reads lm-eval's results (0.4.13) reads these. Ours are ``schema_version``,
 ``verdict``, ``exit_code``, ``gates``, ``counts``, ``model_info``, ``judged``,
-``judges``, ``options``, ``warnings``, ``partial``, ``sample_files``, ``node_ids`` and
-``notes``. The JSON is strict: there is no NaN in it.
+``judges``, ``judge_errors``, ``options``, ``warnings``, ``partial``, ``sample_files``,
+``node_ids`` and ``notes``. The JSON is strict: there is no NaN in it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.result import RunResult, TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place
+from pytest_evals.gates.judge_error import judge_error_lines, judge_errors
 from pytest_evals.reports.files.jsongroups import (
     group_members,
     group_results,
@@ -159,6 +160,7 @@ def _ours(result: RunResult, exit_code: int | None) -> dict[str, Any]:
             if task.task.models
         },
         "judges": {name: dict(info) for name, info in result.judges.items()},
+        **_judge_errors(result),
         "options": dict(options),
         "warnings": list(result.warnings),
         "model_seconds": result.model_s,
@@ -166,6 +168,19 @@ def _ours(result: RunResult, exit_code: int | None) -> dict[str, Any]:
         "n_reused": result.reuse.n_reused,
         "partial": result.partial,
     }
+
+
+def _judge_errors(result: RunResult) -> dict[str, Any]:
+    """Return the errors of judges with human labels, by task; empty without any."""
+    by_task = {
+        task.task.name: [
+            {**error.as_json(), "text": [*judge_error_lines(error)]}
+            for error in judge_errors(task)
+        ]
+        for task in result.tasks
+    }
+    found = {name: errors for name, errors in by_task.items() if errors}
+    return {"judge_errors": found} if found else {}
 
 
 def _verdict(verdicts: Sequence[Verdict]) -> str | None:

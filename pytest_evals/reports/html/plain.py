@@ -25,6 +25,10 @@ def plain_html(facts: Mapping[str, Any]) -> str:
     if facts.get("gates"):
         lines += _table(("gate", "verdict", "why"), _gates(facts["gates"]))
     lines += _table(("task", "metric", "value", "stderr"), _numbers(facts))
+    for one in facts["listed"]:
+        part = facts["parts"][one["name"]]
+        for text in part.get("judge_errors") or ():
+            lines.append(f"<p>{_text(part['alias'])}: {_text(text)}</p>")
     return "\n".join(lines)
 
 

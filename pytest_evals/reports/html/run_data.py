@@ -117,6 +117,7 @@ def _part(name: str, results: Results) -> dict[str, Any]:
         "members": members if isinstance(members, list) else None,
         "metrics": [*_metrics(numbers, directions)],
         "counts": _counts(section(results, "counts").get(name)),
+        "judge_errors": [*_judge_errors(section(results, "judge_errors").get(name))],
         "shots": fewshot_examples(results, name).n,
         "version": section(results, "versions").get(name),
         "kind": config.get("output_type"),
@@ -155,6 +156,12 @@ def _counts(found: Any) -> dict[str, int] | None:
         return None
     numbers = {name: found.get(name) for name in _COUNTED}
     return {name: n if isinstance(n, int) else 0 for name, n in numbers.items()}
+
+
+def _judge_errors(found: Any) -> Iterator[str]:
+    """Yield the errors of a task's judges as lines of text."""
+    for one in _list(found):
+        yield from map(str, _list(mapping(one).get("text")))
 
 
 def _gate(gate: dict[str, Any], results: Results) -> dict[str, Any]:

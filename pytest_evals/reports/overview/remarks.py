@@ -9,6 +9,7 @@ from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.metric import BOOTSTRAP_ITERS, MetricResult
 from pytest_evals.core.result import RunResult
 from pytest_evals.gates.explain import is_about_noise
+from pytest_evals.gates.judge_error import judge_remarks
 from pytest_evals.reports.overview.rows import COLOURS, verdict_word
 from pytest_evals.reports.overview.warning_groups import grouped
 
@@ -35,6 +36,8 @@ def remarks(
     for task in result.tasks:
         name = task.task.alias or task.task.name
         yield from _about(name, task.metrics)
+        for line in judge_remarks(task):
+            yield f"{name}: {line}", {}
         if not task.n_correct + task.n_wrong:
             yield from _undecided(name, task.metrics)
         if task.n_truncated:

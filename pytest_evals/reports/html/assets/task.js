@@ -14,6 +14,7 @@ function taskView(parameters) {
     part.counts?.truncated ? h("ul.notices", h("li", link("documents", { task: name, show: "truncated" }, plural(part.counts.truncated, "prompt")), " did not fit into the context window and were truncated at the beginning.")) : null,
     part.counts?.cut_short ? h("ul.notices", h("li", link("documents", { task: name, show: "truncated" }, plural(part.counts.cut_short, "answer")), " ended before the requested token limit: the context window was full or the server has a lower limit.")) : null,
     h("section", h("h2", "Metrics"), numbersTable(part)),
+    part.judge_errors?.length ? h("section", h("h2", "Judge and human labels"), h("ul.plain", part.judge_errors.map((text) => h("li", text)))) : null,
     part.members ? membersOf(part) : null,
     gates.length ? h("section", h("h2", "Gates"), h("div.gates", gates.map((gate) => gateRow(gate, axisOf(gates.filter((one) => scaleName(one) === scaleName(gate))), false)))) : null,
     pastOf(name),

@@ -1,0 +1,218 @@
+"""The measured error of a judge: agreement with human labels, bias, and the mean that
+the labels correct."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pytest_evals.core.human_labels import HumanLabels
+from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.result import TaskResult
+from pytest_evals.gates.estimate.human_labels import (
+    METHOD,
+    RatedDocuments,
+    rated_documents,
+)
+from pytest_evals.gates.formatting import figure
+from pytest_evals.stats.agreement import kappa, slope_within
+from pytest_evals.stats.averages import mean
+
+CONFIDENCE = 0.95
+"""Of each one-sided limit."""
+SIGNIFICANT = 0.05
+"""Largest p-value of a bias that is reported."""
+_CI = "90% CI"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LengthBias:
+    """How ratings depend on the length of an answer if its human label is the same.
+
+    Args:
+        slope: Change of the rating for an answer of twice the length.
+        p_value: Two-sided, of no dependence on the length.
+    """
+
+    slope: float
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectedMean:
+    """The mean of human ratings over this run's documents.
+
+    Args:
+        value: Prediction-powered estimate.
+        low: Lower confidence limit.
+        high: Upper confidence limit.
+        confidence: Of each limit, one-sided.
+        method: Name of the method.
+    """
+
+    value: float
+    low: float
+    high: float
+    confidence: float = CONFIDENCE
+    method: str = METHOD
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeError:
+    """The error of a judge on documents with human labels.
+
+    Args:
+        metric: Key of the judge's metric.
+        n_labels: Human labels of answers that the judge rated.
+        sampled: How the labelled documents were chosen.
+        n_changed: Labels of answers other than those of this run; not used.
+        n_not_run: Labels of documents that are not in this run; not used.
+        n_agree: Documents with the same category from judge and person.
+        kappa: Cohen's kappa, with quadratic weights for grades; ``None`` if both give
+            the same category throughout.
+        confusion: Person's category → judge's category → number of documents.
+        human_mean: Mean of the labels.
+        judge_mean: Mean of the judge's ratings, over all documents.
+        length: Bias by the length of answers, ``None`` if unknown.
+        corrected: The corrected mean; ``None`` if the labels do not allow it.
+        fault: Why they do not.
+        checked: Whether the labels contain the answers that were labelled.
+    """
+
+    metric: str
+    n_labels: int
+    sampled: str
+    n_changed: int
+    n_not_run: int
+    n_agree: int
+    kappa: float | None
+    confusion: Mapping[str, Mapping[str, int]]
+    human_mean: float
+    judge_mean: float
+    length: LengthBias | None
+    corrected: CorrectedMean | None
+    fault: str
+    checked: bool
+
+    @property
+    def agreement(self) -> float:
+        """Share of labelled documents with the same category."""
+        return self.n_agree / self.n_labels
+
+    def as_json(self) -> dict[str, Any]:
+        """The fields as plain values."""
+        return {**asdict(self), "agreement": self.agreement}
+
+
+def judge_errors(result: TaskResult) -> Iterator[JudgeError]:
+    """Yield the measured errors of a task's judges with human labels."""
+    for metric in result.metrics:
+        rated = rated_documents(result, metric)
+        if rated is not None and rated.human:
+            yield _judge_error(metric, rated)
+
+
+def judge_remarks(result: TaskResult) -> Iterator[str]:
+    """Yield the measured errors of a task's judges as text, or why they are unknown."""
+    for metric in result.metrics:
+        rated = rated_documents(result, metric)
+        if rated is None or not result.records:
+            continue
+        if rated.human:
+            yield from judge_error_lines(_judge_error(metric, rated))
+        else:
+            yield f"{metric.name}: the judge's error is unknown: {rated.fault}"
+
+
+def _judge_error(metric: MetricResult, rated: RatedDocuments) -> JudgeError:
+    labels = rated.labels
+    named = [
+        (labels.category(y), labels.category(f))
+        for y, f in zip(rated.human, rated.judge, strict=True)
+    ]
+    pairs = [(float(y == "pass"), float(f == "pass")) for y, f in named]
+    if labels.scale is not None:
+        pairs = [*zip(rated.human, rated.judge, strict=True)]
+    corrected = None
+    if not rated.fault:
+        estimate = rated.mean_of_run()
+        corrected = CorrectedMean(
+            value=estimate.value, **estimate.interval(CONFIDENCE)._asdict()
+        )
+    return JudgeError(
+        metric=metric.key,
+        n_labels=len(rated.human),
+        sampled=labels.sampled,
+        n_changed=rated.n_changed,
+        n_not_run=rated.n_not_run,
+        n_agree=sum(y == f for y, f in named),
+        kappa=kappa(pairs),
+        confusion=_confusion(named, labels),
+        human_mean=mean(rated.human),
+        judge_mean=mean([*rated.judge, *rated.others]),
+        length=_length_bias(rated),
+        corrected=corrected,
+        fault=rated.fault,
+        checked=all(one.response is not None for one in labels.by_id.values()),
+    )
+
+
+def _confusion(
+    named: Iterable[tuple[str, str]], labels: HumanLabels
+) -> Mapping[str, Mapping[str, int]]:
+    counts = Counter(named)
+    order = ["pass", "fail"]
+    if labels.scale is not None:
+        order = sorted({one for pair in counts for one in pair}, key=float)
+    return {y: {f: counts[y, f] for f in order} for y in order}
+
+
+def _length_bias(rated: RatedDocuments) -> LengthBias | None:
+    doublings = [math.log2(max(1, one)) for one in rated.lengths]
+    found = slope_within(rated.human, doublings, rated.judge)
+    return None if found is None else LengthBias(slope=found[0], p_value=found[1])
+
+
+def judge_error_lines(error: JudgeError) -> Iterator[str]:
+    """Yield the error as text: the estimate, the agreement, remarks."""
+    name = error.metric.partition(",")[0]
+    mean_text = f"{name}: judge's mean {figure(error.judge_mean)}"
+    if error.corrected is not None:
+        one = error.corrected
+        yield (
+            f"{mean_text}, corrected by {error.n_labels} human labels "
+            f"{figure(one.value)}, {_CI} [{figure(one.low)}, {figure(one.high)}]"
+        )
+    else:
+        yield f"{mean_text}, not corrected: {error.fault}"
+    shown = "undefined" if error.kappa is None else f"{error.kappa:.2f}"
+    yield (
+        f"{name}: agreement {figure(error.agreement)} ({error.n_agree} of "
+        f"{error.n_labels}), kappa {shown}; {_confusion_text(error.confusion)}"
+    )
+    bias = error.length
+    if bias is not None and bias.p_value <= SIGNIFICANT:
+        way = "better" if bias.slope > 0 else "worse"
+        yield (
+            f"{name}: length bias: of answers with the same human label, one of twice "
+            f"the length is rated {figure(abs(bias.slope))} {way} "
+            f"(p = {figure(bias.p_value)})"
+        )
+    if not error.checked:
+        yield (
+            f"{name}: some labels have no response, so it is unknown whether they are "
+            "of this run's answers"
+        )
+
+
+def _confusion_text(confusion: Mapping[str, Mapping[str, int]]) -> str:
+    """``human pass: judge pass 40, fail 2; human fail: judge pass 5, fail 13``."""
+    rows = []
+    for human, row in confusion.items():
+        cells = ", ".join(f"{judge} {n}" for judge, n in row.items() if n)
+        if cells:
+            rows.append(f"human {human}: judge {cells}")
+    return "; ".join(rows)
