@@ -27,6 +27,7 @@ from pytest_evals.gates.read.entry import read_expression
 from pytest_evals.masking.logs import masking_logs
 from pytest_evals.masking.registry import remembering
 from pytest_evals.models.registry import ModelHook
+from pytest_evals.models.spend_ledger import Ledger
 from pytest_evals.reports.files.model import model_arguments
 from pytest_evals.run.arguments import with_checked_arguments
 from pytest_evals.run.baselines import measured_rate
@@ -176,6 +177,7 @@ class _Call:
     def run(self) -> RunResult:
         """Read, answer, score, judge and write."""
         config, hook = self.config, self.hook.hook
+        Ledger.begin_run()
         suite = self._suite()
         with ExitStack() as closing:
             if config.compare and not self.stores:

@@ -9,6 +9,7 @@
     ├── DocumentError            one document cannot be prompted or scored
     │   └── GoldIndexError       its reference index is beyond its choices
     ├── ModelError               a model cannot be opened, or failed during inference
+    ├── SpendCapError            a document was not sent because of a spend cap
     ├── MissingExtraError        a library of an extra is not installed
     └── StoreError               a results folder or file cannot be read or written
 
@@ -100,6 +101,10 @@ class GoldIndexError(DocumentError, IndexError):
 
 class ModelError(EvalsError):
     """A model cannot be opened, or failed during inference."""
+
+
+class SpendCapError(EvalsError):
+    """A request was not sent because a spend cap is reached."""
 
 
 class MissingExtraError(EvalsError):

@@ -35,6 +35,7 @@ NOT_RUN = {
     "metrics.md": {"pytest --model=hf:my-model": NETWORK},
     "models_hf.md": {"pytest --model=hf:gpt2": NETWORK},
     "models_openai.md": {"pytest --model=openai:": NETWORK},
+    "served_runs.md": {"pytest --model=openai:": NETWORK},
     "performance.md": {"python tests/bench/": "measures for minutes"},
     "scaling.md": {"pip install": "starts a Ray cluster of several machines"},
     "tutorial.md": {"python3 -m venv": BUILDS},

@@ -32,9 +32,11 @@ TopLogprobs = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
 log-probabilities (:mod:`pytest_evals.core.top_logprobs`)."""
 Role = Literal["system", "user", "assistant"]
 """The role of a chat message."""
-Finish = Literal["", "stop", "length", "refused"]
+UNSENT: Literal["unsent"] = "unsent"
+Finish = Literal["", "stop", "length", "refused", "unsent"]
 """Why a generation ended: unknown, a stop string or end-of-text token, the token limit,
-or a refusal by the model or a content filter, which comes with an error."""
+a refusal by the model or a content filter, or a request that was not sent because of a
+spend cap. The last two come with an error."""
 
 
 class Message(NamedTuple):

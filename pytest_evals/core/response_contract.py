@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from types import NoneType
-from typing import Any
+from typing import Any, get_args
 
 from pytest_evals.core.model import AdaptedModel, Model
-from pytest_evals.core.request import Generate, Request, Response
+from pytest_evals.core.request import Finish, Generate, Request, Response
 from pytest_evals.core.top_logprobs import read_top_logprobs
 from pytest_evals.errors import ModelError
 from pytest_evals.masking.registry import hidden
@@ -26,7 +26,7 @@ MAX_LOGPROB = 1e-3
 MAX_COUNT = 2**53
 """Counts of tokens are below; sums of larger ones are no longer exact as floats."""
 _COUNTS = ("n_prompt_tokens", "n_tokens", "n_truncated")
-_FINISH = ("", "stop", "length", "refused")
+_FINISH = get_args(Finish)
 _FIX = "  fix: yield (position in requests, Response) once for each request"
 _SHOWN = 60
 """Length of an invalid value in messages."""
@@ -298,7 +298,7 @@ _FIELDS: Mapping[str, tuple[Callable[[object], object], str]] = {
     "logprob": (_logprob, "a log-probability: a number of at most 0, in nats"),
     "greedy": (_greedy, "True, False or None"),
     **dict.fromkeys(_COUNTS, _A_COUNT),
-    "finish": (_finish, "'', 'stop', 'length' or 'refused'"),
+    "finish": (_finish, "'', 'stop', 'length', 'refused' or 'unsent'"),
     "elapsed_s": (_elapsed, "seconds: a finite number"),
     "latency_s": (_elapsed, "seconds: a finite number"),
     "cost": (_cost, "None or a finite number, 0 or more"),

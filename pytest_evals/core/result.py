@@ -189,6 +189,17 @@ class Reuse:
         )
 
 
+INTERRUPTED = "interrupted"
+SPEND_CAP = "not all requests were sent: "
+"""The beginning of the reason why a run is partial."""
+
+
+def is_cut_off(partial: str) -> bool:
+    """Whether a partial run was interrupted or has reached a spend cap, so that
+    documents may have been answered and not scored."""
+    return partial == INTERRUPTED or partial.startswith(SPEND_CAP)
+
+
 def lacking(tasks: Iterable[TaskResult]) -> str:
     """The number of documents that were run, if not all; empty otherwise."""
     every = [*tasks]

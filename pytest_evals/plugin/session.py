@@ -17,6 +17,7 @@ import pytest
 
 from pytest_evals.core.record import Record, Status
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
+from pytest_evals.models.spend_ledger import LEDGER, Ledger
 from pytest_evals.plugin.early_stopping import StoppableItems
 from pytest_evals.plugin.models.definitions import DocumentItem
 from pytest_evals.plugin.models.progress import Progress
@@ -25,6 +26,7 @@ from pytest_evals.plugin.rerun_scores import RerunScores
 from pytest_evals.plugin.session_warnings import SessionWarnings
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
 from pytest_evals.plugin.settings.process import (
+    WorkerAssignment,
     assignment_of,
     is_distributed,
     load_conftests,
@@ -99,6 +101,7 @@ class EvalSession:
             hooked=hooks_of(config),
             raises=options.validate,
         )
+        _begin_ledger(config, self.assignment)
         answers = answers_of(config)
         answers.on_load = self._on_load
         inference = Inference(answers, options.max_errors, self._on_answer)
@@ -203,6 +206,15 @@ class EvalSession:
                 path = Path(os.path.normpath(self.config.rootpath / name))
                 self.load(path, self.config.hook, name)
         self.suite.order(report.tasks)
+
+
+def _begin_ledger(config: pytest.Config, assignment: WorkerAssignment | None) -> None:
+    """Count for spend caps from 0; workers share a file with their controller, which
+    has begun it."""
+    if assignment is not None:
+        Ledger.begin_run(str(Path(assignment.stop).with_name(LEDGER)))
+    elif not is_distributed(config):
+        Ledger.begin_run()
 
 
 def _word(record: Record) -> str:

@@ -141,7 +141,12 @@ class GateJudge:
         stops = self._early_stopping
         early = stops.verdict(gate, result) if stops is not None else None
         policy = self._config.inconclusive
-        return early or judge(gate, result, policy, self._baselines.find)
+        verdict = early or judge(gate, result, policy, self._baselines.find)
+        unsent = self._inference.unsent.intersection(self._suite.tasks_of(gate.task))
+        if unsent and verdict.outcome is Outcome.SKIPPED:
+            reason = f"{verdict.reason}; {self._inference.spend_cap}"
+            return replace(verdict, outcome=Outcome.INVALID, reason=reason)
+        return verdict
 
     def result_of(self, gate: Gate) -> TaskResult | GroupResult:
         """Return the results that a gate judges, over the documents run so far."""

@@ -19,9 +19,10 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.request import Render, Request, Response
 from pytest_evals.core.result import Reuse
 from pytest_evals.core.task import Task
-from pytest_evals.errors import ModelError
+from pytest_evals.errors import SpendCapError
 from pytest_evals.gates.check import machine_of
 from pytest_evals.run.cached_model import CachedModels
+from pytest_evals.run.error_budget import ErrorBudget
 from pytest_evals.run.plan import WINDOW, Job, Plan
 from pytest_evals.run.usage import with_usage
 from pytest_evals.store.model import StoredModel
@@ -83,6 +84,10 @@ class Inference:
             lambda: ErrorBudget(max_errors)
         )
         self._remote = _Remote()
+        self.spend_cap = ""
+        """The spend cap that was reached; empty if none was."""
+        self.unsent: set[str] = set()
+        """Tasks with documents that were not sent because of it."""
         self._on_answer = on_answer
 
     def add_plan(
@@ -170,9 +175,15 @@ class Inference:
         Raises:
             ModelError: The model violated its contract, or failed on too many
                 documents.
+            SpendCapError: A request of the document was not sent.
         """
-        record = self._plans[key].take(job, self._open[key], self._on_answer)
-        self._budgets[key].add(record)
+        try:
+            record = self._plans[key].take(job, self._open[key], self._on_answer)
+            self._budgets[key].add(record)
+        except SpendCapError as error:
+            self.spend_cap = self.spend_cap or str(error)
+            self.unsent.add(job.task.name)
+            raise
         return record
 
     def again(
@@ -212,6 +223,8 @@ class Inference:
             "info": dict(self.info),
             "judges": {name: dict(info) for name, info in self.judges.items()},
             "notes": self.notes,
+            "spend_cap": self.spend_cap,
+            "unsent": sorted(self.unsent),
             "n_requests": self.n_requests,
             "model_s": self.model_s,
             "reuse": asdict(self.reuse),
@@ -225,6 +238,8 @@ class Inference:
         for name, info in report["judges"].items():
             remote.judges.setdefault(name, []).append(info)
         remote.notes += report["notes"]
+        self.spend_cap = self.spend_cap or report["spend_cap"]
+        self.unsent.update(report["unsent"])
         remote.n_requests += report["n_requests"]
         remote.model_s += report["model_s"]
         remote.reuse += Reuse(**report["reuse"])
@@ -350,45 +365,3 @@ class _Remote:
     model_s: float = 0.0
     reuse: Reuse = field(default_factory=Reuse)
     machine: Mapping[str, tuple[str, ...]] | None = None
-
-
-_BUDGET_FROM = 20
-"""Documents that run before the error budget can stop the run."""
-_BUDGET_BASE = 100
-"""The fraction is of at least this many documents, so that a few errors at the start of
-a long run do not stop it."""
-
-
-@dataclass(slots=True)
-class ErrorBudget:
-    """Stop if a model fails on too many documents; ``most`` is the fraction that may
-    fail."""
-
-    most: float
-    n_asked: int = 0
-    n_lost: int = 0
-
-    def add(self, record: Record) -> None:
-        """Count a document with requests to the model.
-
-        Raises:
-            ModelError: Too many documents have errors.
-        """
-        if not record.requests and not record.exchanges:
-            return
-        self.n_asked += 1
-        if not record.error and not record.exchanges:
-            return
-        later = [one.response for one in record.exchanges]
-        if not any(one.error for one in (*record.responses, *later)):
-            return
-        self.n_lost += 1
-        allowed = self.most * max(self.n_asked, _BUDGET_BASE)
-        if self.n_asked >= _BUDGET_FROM and self.n_lost > allowed:
-            raise ModelError(
-                f"the run stops: the model could not answer {self.n_lost} of "
-                f"{self.n_asked} documents, more than --evals-max-errors="
-                f"{self.most:.0%} allows; the last one: {record.error}\n"
-                "  fix: resolve the errors above and run again; responses are stored. "
-                "--evals-max-errors=100% never stops"
-            )

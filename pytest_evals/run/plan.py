@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pytest_evals.core.doc import Doc, watch
 from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Response, size_of
+from pytest_evals.core.request import UNSENT, Request, Response, size_of
 from pytest_evals.core.response_contract import responses_of
 from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError, ModelError
@@ -143,6 +143,7 @@ class Plan:
         self._coming: _Window | None = None
         self._looked: dict[int, Record] = {}
         self._ready: dict[int, Record] = {}
+        self._unsent: set[Request] = set()
         self.n_answered = 0
         """Documents with responses."""
         self.n_requests = 0
@@ -208,9 +209,18 @@ class Plan:
         self._left -= 1
         self.n_answered += 1
         self.n_tokens += record.n_tokens
+        if record.error:
+            self._count_unsent(record)
         if model.works_ahead:
             self._go_on(model)
         return True
+
+    def _count_unsent(self, record: Record) -> None:
+        """Do not count requests that a spend cap has held back."""
+        for request, response in zip(record.requests, record.responses, strict=False):
+            if response.finish == UNSENT and request not in self._unsent:
+                self._unsent.add(request)
+                self.n_requests -= 1
 
     def _go_on(self, model: Model) -> None:
         """Render the next window while the model works, and start it as soon as the

@@ -14,9 +14,15 @@ from typing import Any
 from pytest_evals.core.gate import Gate, Verdict
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Render
-from pytest_evals.core.result import GroupResult, RunResult, TaskResult, lacking
+from pytest_evals.core.result import (
+    SPEND_CAP,
+    GroupResult,
+    RunResult,
+    TaskResult,
+    lacking,
+)
 from pytest_evals.core.task import Task
-from pytest_evals.errors import StoreError
+from pytest_evals.errors import SpendCapError, StoreError
 from pytest_evals.gates.check import ungated
 from pytest_evals.gates.documents import Required, with_required
 from pytest_evals.reports.files.samples import Sample, rendered, sample_of
@@ -152,7 +158,10 @@ class Run:
         render = self.inference.render_of(None) if self.config.chat else None
         for job in jobs:
             if stops is None or job.task.name not in stops.decided:
-                record = self.inference.take(None, job)
+                try:
+                    record = self.inference.take(None, job)
+                except SpendCapError:
+                    continue  # stored responses of later documents are used
                 scored = self.score(record, job.task, by_hook)
                 self.keep(*self.to_keep(scored, job.task, render))
 
@@ -237,6 +246,13 @@ class Run:
             texts += self.early_stopping.notes
         return list(dict.fromkeys(texts))
 
+    @property
+    def spend_cap(self) -> str:
+        """The spend cap that was reached, as a reason for a partial run; empty if none
+        was."""
+        found = self.inference.spend_cap
+        return f"{SPEND_CAP}{found}" if found else ""
+
     def _summed_up(self, names: tuple[str, ...]) -> RunResult:
         """Return the results of some tasks during the run."""
         inference, config = self.inference, self.config
@@ -263,7 +279,7 @@ class Run:
         """
         names, groups = tuple(self.suite.tasks), self.suite.group_names()
         result = self._summed_up(names)
-        self.partial = self.partial or lacking(result.tasks)
+        self.partial = self.partial or self.spend_cap or lacking(result.tasks)
         of_groups = {name: self.records.group_result(name) for name in groups}
         self.result = replace(
             result,

@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_evals.core.key import RequestKey, request_keys
 from pytest_evals.core.model import Model
-from pytest_evals.core.request import Prompt, Render, Request, Response
+from pytest_evals.core.request import UNSENT, Prompt, Render, Request, Response
 from pytest_evals.core.response_contract import checked_response, responses_of
 from pytest_evals.core.result import Reuse
 from pytest_evals.store.responses import Responses
@@ -122,7 +122,7 @@ class StoredModel(Model):
                 self._pass_on()
             position = missing[place]
             key = keys[position]
-            self._n_asked += 1
+            self._n_asked += response.finish != UNSENT
             self._n_tokens += response.n_prompt_tokens + response.n_tokens
             if key is not None:
                 self._responses.add(key, response)

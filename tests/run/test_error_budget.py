@@ -8,7 +8,7 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.errors import ModelError
-from pytest_evals.run.inference import ErrorBudget
+from pytest_evals.run.error_budget import ErrorBudget
 
 
 def record(error=""):

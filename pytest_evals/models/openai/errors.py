@@ -55,6 +55,12 @@ class RequestFailedError(Exception):
         self.wait_s = wait_s
         self.hopeless = hopeless
 
+    @property
+    def is_rejected(self) -> bool:
+        """Whether the server refused the request without an answer, which costs
+        nothing."""
+        return self.kind.startswith("4")
+
 
 def status_error(status: int, text: str, wait_s: float) -> RequestFailedError:
     """The error of a reply with a status other than 200."""

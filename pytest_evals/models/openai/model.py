@@ -9,9 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.model import Model
-from pytest_evals.core.request import Finish, Generate, Request, Response
+from pytest_evals.core.request import UNSENT, Finish, Generate, Request, Response
 from pytest_evals.core.top_logprobs import without_top_logprobs
-from pytest_evals.errors import ModelError
+from pytest_evals.errors import ModelError, SpendCapError
 from pytest_evals.models.openai.client import OpenAIClient
 from pytest_evals.models.openai.errors import REFUSED, RequestFailedError
 from pytest_evals.models.openai.event_loop import BackgroundLoop
@@ -21,6 +21,7 @@ from pytest_evals.models.openai.retries import Backoff, RetryingClient
 from pytest_evals.models.openai.scoring import ServerScorer
 from pytest_evals.models.openai.settings import NO_CHAT, OpenAISettings
 from pytest_evals.models.openai.usage import METER, RequestMeter, Usage
+from pytest_evals.models.spend_cap import SpendCap
 
 if TYPE_CHECKING:
     from pytest_evals.models.openai.tokenizer import FittedPrompt, ServerTokenizer
@@ -43,10 +44,11 @@ class OpenAIModel(Model):
         """``key`` is only kept in the client."""
         self.name = name
         self._settings = settings
-        self._usage = Usage(settings.price_in, settings.price_out)
+        self._usage = Usage(settings.price_in, settings.price_out, settings.extra_body)
         self._background = BackgroundLoop()
+        cap = SpendCap(name, settings.target, settings.max_requests, settings.max_cost)
         self._transport, self._client, lister = self._background.run(
-            _made(settings, key, self._usage, backoff or Backoff())
+            _made(settings, key, self._usage, backoff or Backoff(), cap)
         )
         self._scorer = ServerScorer(self._client, settings, _encoding_of(settings))
         self._gives_top = True
@@ -125,6 +127,8 @@ class OpenAIModel(Model):
         except RequestFailedError as fault:
             finish: Finish = "refused" if fault.kind == REFUSED else ""
             return position, Response(error=fault.what, finish=finish)
+        except SpendCapError as error:
+            return position, Response(error=str(error), finish=UNSENT)
         return position, replace(
             response,
             elapsed_s=self._share(began),
@@ -179,10 +183,10 @@ def _encoding_of(settings: OpenAISettings) -> ServerTokenizer | None:
 
 
 async def _made(
-    settings: OpenAISettings, key: str, usage: Usage, backoff: Backoff
+    settings: OpenAISettings, key: str, usage: Usage, backoff: Backoff, cap: SpendCap
 ) -> tuple[OpenAIClient, RetryingClient, RetryingClient]:
     """Client and retry layer, created in their event loop; a second retry layer is for
     the model list, whose replies do not count."""
     endpoint = OpenAIClient(settings, key)
-    client = RetryingClient(endpoint, settings, usage, backoff)
+    client = RetryingClient(endpoint, settings, usage, backoff, cap)
     return endpoint, client, RetryingClient(endpoint, settings, Usage(0, 0), backoff)

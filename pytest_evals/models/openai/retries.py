@@ -15,6 +15,7 @@ from pytest_evals.errors import ModelError
 from pytest_evals.models.openai.concurrency_limit import ConcurrencyLimit
 from pytest_evals.models.openai.errors import UNREACHED, RequestFailedError
 from pytest_evals.models.openai.usage import METER, Usage
+from pytest_evals.models.spend_cap import SpendCap
 
 T = TypeVar("T")
 Reply = Mapping[str, Any]
@@ -78,11 +79,13 @@ class RetryingClient:
         settings: ClientLimits,
         usage: Usage,
         backoff: Backoff,
+        cap: SpendCap | None = None,
     ) -> None:
         self._transport = endpoint
         self._settings = settings
         self._usage = usage
         self._backoff = backoff
+        self._cap = cap or SpendCap()
         # Pauses need not be the same in two runs, and two workers' should differ.
         self._random = Random()
         self.concurrency = ConcurrencyLimit(settings.concurrency)
@@ -100,6 +103,7 @@ class RetryingClient:
         Raises:
             Fault: There is no reply that can be used.
             ModelError: There will be none to any request.
+            SpendCapError: A spend cap is reached.
         """
         most = 1 + (self._settings.max_retries if retries is None else retries)
         attempt = 0
@@ -122,15 +126,19 @@ class RetryingClient:
     async def _once(
         self, path: Any, body: Mapping[str, Any], read: Callable[[Reply], T]
     ) -> T:
-        async with self.concurrency.turn() as began:
+        most = self._usage.most(body)
+        turn, request = self.concurrency.turn(), self._cap.request(most)
+        async with turn as began, request as payment:
             self._usage.sent()
             try:
                 sent = time.perf_counter()
                 reply = await self._transport.post(path, body)
                 took_s = time.perf_counter() - sent
-                self._usage.count(reply)
+                payment.cost = self._usage.count(reply)
                 found = read(reply)
             except RequestFailedError as fault:
+                if fault.is_rejected:
+                    payment.cost = 0.0
                 if fault.slower:
                     self.concurrency.too_much(began, fault.wait_s)
                 raise

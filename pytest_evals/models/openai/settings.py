@@ -84,6 +84,8 @@ class OpenAISettings:
         extra_body: Further parameters of each request.
         price_in: Price per million prompt tokens.
         price_out: Price per million completion tokens.
+        max_requests: Maximum of requests in a run, retries included; 0 for none.
+        max_cost: Maximum of cost in a run; 0 for none.
     """
 
     target: str
@@ -104,6 +106,8 @@ class OpenAISettings:
     extra_body: Mapping[str, Any] = field(default_factory=dict, repr=False)
     price_in: float = 0.0
     price_out: float = 0.0
+    max_requests: int = 0
+    max_cost: float = 0.0
 
     @property
     def is_openai(self) -> bool:
@@ -185,6 +189,12 @@ def read_settings(spec: ModelSpec) -> OpenAISettings:
             "the openai model takes max_length only with tokenizer, which counts the "
             "tokens of prompts\n  fix: add tokenizer=, a folder or a name on the Hub"
         )
+    if "max_cost" in given and not given.get("price_in") and not given.get("price_out"):
+        raise OptionError(
+            "the openai model takes max_cost only with prices\n"
+            "  fix: add price_in= and price_out=, per million tokens; or limit "
+            "requests with max_requests="
+        )
     return OpenAISettings(target=spec.target, **given)
 
 
@@ -226,6 +236,15 @@ def _number(name: str, value: str) -> float:
     return number
 
 
+def _cost(name: str, value: str) -> float:
+    cost = _number(name, value)
+    if not 0 < cost <= _HIGHEST_COST:
+        most = f"a number above 0 and up to {_HIGHEST_COST:,}"
+        raise _ARGUMENTS.wrong(name, value, f"; write {most}")
+    return cost
+
+
+_HIGHEST_COST = 1_000_000
 _READERS: Mapping[str, Callable[[str, str], Any]] = {
     "base_url": _url,
     "api": _ARGUMENTS.one_of(("chat", "completions")),
@@ -244,4 +263,6 @@ _READERS: Mapping[str, Callable[[str, str], Any]] = {
     "extra_body": _ARGUMENTS.mapping,
     "price_in": _number,
     "price_out": _number,
+    "max_requests": _ARGUMENTS.whole(1),
+    "max_cost": _cost,
 }

@@ -3,14 +3,19 @@ several workers are added up."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from pytest_evals.core.response_contract import MAX_COUNT
 
 MILLION = 1_000_000
+IMAGE_TOKENS = 4096
+"""Assumed maximum for an image."""
 
 
 @dataclass(slots=True)
@@ -41,9 +46,21 @@ METER: ContextVar[RequestMeter | None] = ContextVar("METER", default=None)
 class Usage:
     """Usage of a model; written by one thread."""
 
-    def __init__(self, price_in: float, price_out: float) -> None:
-        """Prices are per million tokens, 0 if unknown."""
+    def __init__(
+        self,
+        price_in: float,
+        price_out: float,
+        extra_body: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        """Create counts of 0.
+
+        Args:
+            price_in: Price per million prompt tokens, 0 if unknown.
+            price_out: Price per million generated tokens, 0 if unknown.
+            extra_body: Further parameters of each request.
+        """
         self._prices = (price_in, price_out)
+        self._extra_body = extra_body
         self.shown: dict[str, Any] = {
             "requests": 0,
             "replies": 0,
@@ -74,18 +91,44 @@ class Usage:
         reasons = self.shown.setdefault("retried", {})
         reasons[why] = reasons.get(why, 0) + 1
 
-    def count(self, reply: Mapping[str, Any]) -> None:
-        """Add the tokens of a reply, even if it is unusable."""
+    def count(self, reply: Mapping[str, Any]) -> float | None:
+        """Add the tokens of a reply, even if it is unusable; return its cost, ``None``
+        if that is unknown."""
         n_in, n_out = tokens_of(reply)
         self.shown["prompt_tokens"] += n_in
         self.shown["completion_tokens"] += n_out
-        if "cost" in self.shown:
-            price_in, price_out = self._prices
-            cost = (n_in * price_in + n_out * price_out) / MILLION
-            self.shown["cost"] += cost
-            meter = METER.get()
-            if meter is not None:
-                meter.pay(cost, is_known=_has_counts(reply))
+        if "cost" not in self.shown:
+            return None
+        cost, is_known = self._price(n_in, n_out), _has_counts(reply)
+        self.shown["cost"] += cost
+        meter = METER.get()
+        if meter is not None:
+            meter.pay(cost, is_known=is_known)
+        return cost if is_known else None
+
+    def most(self, body: Mapping[str, Any]) -> float:
+        """The highest cost of a request: a token has a byte at least. 0 without
+        prices."""
+        if not any(self._prices):
+            return 0.0
+        body = {**body, **self._extra_body}
+        ids = body.get("prompt")
+        if isinstance(ids, list):
+            n_in = len(ids)
+        else:
+            text = json.dumps(body, ensure_ascii=False)
+            bare, n_images = _IMAGE.subn("", text)
+            n_in = len(bare.encode(errors="replace")) + n_images * IMAGE_TOKENS
+        limits = (body.get("max_tokens"), body.get("max_completion_tokens"))
+        n_out = max(map(count_of, limits))
+        return self._price(n_in, n_out * max(1, count_of(body.get("n"))))
+
+    def _price(self, n_in: int, n_out: int) -> float:
+        price_in, price_out = self._prices
+        return (n_in * price_in + n_out * price_out) / MILLION
+
+
+_IMAGE = re.compile(r'"data:[^"]*"')
 
 
 def _has_counts(reply: Mapping[str, Any]) -> bool:

@@ -56,6 +56,7 @@ def _open(spec: ModelSpec) -> PythonModel:
         settings.concurrency,
         settings.time_limit,
         settings.retries,
+        settings.max_requests,
     )
     model.name, model.label = str(spec), settings.target
     return model

@@ -13,9 +13,10 @@ from random import Random
 from typing import Any
 
 from pytest_evals.core.model import Model
-from pytest_evals.core.request import GRAMMAR, Generate, Request, Response
+from pytest_evals.core.request import GRAMMAR, UNSENT, Generate, Request, Response
 from pytest_evals.core.response_contract import described
 from pytest_evals.data.calls import error_text
+from pytest_evals.errors import SpendCapError
 from pytest_evals.models.openai.event_loop import BackgroundLoop
 from pytest_evals.models.openai.retries import Backoff
 from pytest_evals.models.python.calls import (
@@ -37,6 +38,7 @@ from pytest_evals.models.python.settings import (
     TIME_LIMIT_S,
     check_limits,
 )
+from pytest_evals.models.spend_cap import SpendCap
 
 NO_SCORES = (
     "a Python function returns texts and no log-probabilities\n"
@@ -62,6 +64,7 @@ class PythonModel(Model):
         concurrency: int = CONCURRENCY,
         time_limit: float = TIME_LIMIT_S,
         retries: int = RETRIES,
+        max_requests: int = 0,
     ) -> None:
         """Check the function; it is not called here.
 
@@ -73,11 +76,12 @@ class PythonModel(Model):
             concurrency: Maximum of concurrent calls.
             time_limit: Seconds that one call may take.
             retries: Maximum of retries after a connection error or a busy server.
+            max_requests: Maximum of calls in a run, retries included; 0 for none.
 
         Raises:
             OptionError: An argument is invalid.
         """
-        check_limits(concurrency, time_limit, retries)
+        check_limits(concurrency, time_limit, retries, max_requests)
         check_function(function, "the model's function")
         self.label = qualified_name(function)
         """The function's name in messages."""
@@ -94,6 +98,7 @@ class PythonModel(Model):
         self._random = Random()
         self._retried: Counter[str] = Counter()
         self._n_requests = 0
+        self._cap = SpendCap(self.name, self.label, max_requests)
         self._background: BackgroundLoop | None = None
         self._calls = FunctionCalls(function, self._parameters, concurrency, time_limit)
 
@@ -170,10 +175,14 @@ class PythonModel(Model):
         attempt = 0
         while True:
             attempt += 1
-            self._n_requests += 1
-            began = time.perf_counter()
-            outcome = await self._calls.call(request)
-            took_s = time.perf_counter() - began
+            try:
+                async with self._cap.request(0.0):
+                    self._n_requests += 1
+                    began = time.perf_counter()
+                    outcome = await self._calls.call(request)
+                    took_s = time.perf_counter() - began
+            except SpendCapError as error:
+                return position, Response(error=str(error), finish=UNSENT)
             if outcome.error is None:
                 return position, self._response(outcome.value, request, took_s)
             reason = self._retry_reason(outcome)

@@ -16,6 +16,7 @@ CONCURRENCY, TIME_LIMIT_S, RETRIES = 8, 300.0, 2
 _ARGUMENTS = Arguments("python")
 _REFUSED = {
     "batch_size": "each call gets one prompt; use concurrency",
+    "max_cost": "the cost of a call is not known before it returns; use max_requests",
     "max_retries": "use retries",
     "num_concurrent": "use concurrency",
     "revision": "use version",
@@ -35,6 +36,7 @@ class PythonSettings:
         concurrency: Maximum of concurrent calls.
         time_limit: Seconds that one call may take.
         retries: Maximum of retries after a connection error or a busy server.
+        max_requests: Maximum of calls in a run, retries included; 0 for none.
     """
 
     target: str
@@ -42,6 +44,7 @@ class PythonSettings:
     concurrency: int = CONCURRENCY
     time_limit: float = TIME_LIMIT_S
     retries: int = RETRIES
+    max_requests: int = 0
 
 
 def read_settings(spec: ModelSpec) -> PythonSettings:
@@ -60,7 +63,9 @@ def read_settings(spec: ModelSpec) -> PythonSettings:
     return PythonSettings(target=spec.target, **given)
 
 
-def check_limits(concurrency: object, time_limit: object, retries: object) -> None:
+def check_limits(
+    concurrency: object, time_limit: object, retries: object, max_requests: object
+) -> None:
     """Check values that were given in Python.
 
     Raises:
@@ -69,6 +74,7 @@ def check_limits(concurrency: object, time_limit: object, retries: object) -> No
     for name, value, least in (
         ("concurrency", concurrency, 1),
         ("retries", retries, 0),
+        ("max_requests", max_requests, 0),
     ):
         if type(value) is not int or value < least:
             fix = f"use a whole number from {least}"
@@ -117,4 +123,5 @@ _READERS: Mapping[str, Callable[[str, str], Any]] = {
     "concurrency": _ARGUMENTS.whole(1),
     "time_limit": _seconds,
     "retries": _ARGUMENTS.whole(0),
+    "max_requests": _ARGUMENTS.whole(1),
 }

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_evals.models.spend_ledger import LEDGER, Ledger
 from pytest_evals.plugin.execution.fast_path.compact_reports import CompactReports
 from pytest_evals.plugin.execution.model_readiness import REFUSED
 from pytest_evals.plugin.reporting.annotations import FAULTS, Faults
@@ -47,6 +48,7 @@ class Controller:
         self._session: pytest.Session | None = None
         self._interrupted = False
         self._stop = Path(tempfile.mkdtemp(prefix="evals-")) / "stop"
+        Ledger.begin_run(str(self._stop.with_name(LEDGER)))
 
     @pytest.hookimpl
     def pytest_sessionstart(self, session: pytest.Session) -> None:

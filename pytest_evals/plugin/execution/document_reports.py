@@ -15,6 +15,7 @@ _STATUSES: dict[str, Status] = {
     "regressed": ("regressed", "", ("REGRESSED", {"red": True})),
     "error": ("error", "E", ("ERROR", {"red": True})),
     "unscored": ("error", "E", ("ERROR", {"red": True})),
+    "unsent": ("not scored", "", ("NOT SCORED", {"yellow": True})),
     "stopped": ("stopped", "", ("STOPPED", {"yellow": True})),
     "skipped": ("skipped", "", ("SKIPPED", {"yellow": True})),
     "invalid": ("failed", "F", ("INVALID", {"red": True})),

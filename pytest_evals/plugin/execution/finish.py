@@ -26,7 +26,9 @@ def finish(evals: EvalSession, session: pytest.Session) -> None:
         evals.config.workeroutput["evals"] = hidden(json.dumps(report))  # type: ignore[attr-defined]
         return
     stopped = session.shouldstop or session.shouldfail
-    run.partial = run.partial or str(stopped or "")
+    run.partial = run.partial or run.spend_cap or str(stopped or "")
+    if run.spend_cap and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
     result = run.finish(evals.warnings.all())
     run.writer.flush()
     if is_distributed(evals.config):

@@ -18,7 +18,7 @@ from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Render
 from pytest_evals.core.task import Task
-from pytest_evals.errors import EvalsError
+from pytest_evals.errors import EvalsError, SpendCapError
 from pytest_evals.plugin.models.definitions import Definition, DocumentItem
 from pytest_evals.run.inference import NO_MODEL, Inference
 from pytest_evals.run.plan import Job, ask
@@ -147,6 +147,9 @@ class Models:
             self._skip_if_broken(definition)
         try:
             return self.inference.take(definition, item.job)
+        except SpendCapError as error:
+            item.word = "unsent"
+            pytest.skip(str(error))
         except (Exception, SystemExit) as error:
             self._broken[definition] = item.nodeid
             self.inference.stop(definition)

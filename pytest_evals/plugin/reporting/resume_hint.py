@@ -1,4 +1,4 @@
-"""The command that resumes an interrupted run, and what is kept of it."""
+"""The command that resumes a run that was cut off, and what is kept of it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_evals.core.result import INTERRUPTED, is_cut_off
 from pytest_evals.masking.values import masked_text
 from pytest_evals.reports.escape import one_line
 from pytest_evals.store.responses import stored_since
@@ -15,26 +16,28 @@ from pytest_evals.store.responses import stored_since
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
 
-INTERRUPTED = "interrupted"
-"""The value of ``partial`` for such a run."""
 _REFRESH = "--evals-cache=refresh"
 
 
 def write_going_on(session: EvalSession, terminal: pytest.TerminalReporter) -> None:
     """Write how much was scored, how much is stored, and the command; nothing if the
-    run was not interrupted. Workers have ended by now, and stored what they had."""
-    if session.run.partial != INTERRUPTED:
+    run was neither interrupted nor stopped by a spend cap. Workers have ended by now,
+    and stored what they had."""
+    partial = session.run.partial
+    if not is_cut_off(partial):
         return
+    is_capped = partial != INTERRUPTED
     n_scored = _n_scored(session)
     n_planned = session.run.inference.n_documents
-    n_more = session.run.inference.n_answered - n_scored
+    n_more = 0 if is_capped else session.run.inference.n_answered - n_scored
     answered = f", {n_more:,} more answered" if n_more > 0 else ""
     is_kept = session.options.cache != "off"
     started = session.run.config.started.date
     n_stored = stored_since(session.options.dir, started) if is_kept else 0
     responses = f"{n_stored:,} response{'s' * (n_stored != 1)} stored"
+    cause = "spend cap" if is_capped else partial
     terminal.write_line(
-        f"interrupted: {n_scored:,} of {n_planned:,} documents scored{answered}; "
+        f"{cause}: {n_scored:,} of {n_planned:,} documents scored{answered}; "
         f"{responses}",
         yellow=True,
     )

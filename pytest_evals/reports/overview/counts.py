@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_evals.core.gate import Outcome
-from pytest_evals.core.result import RunResult, TaskResult
+from pytest_evals.core.result import RunResult, TaskResult, is_cut_off
 from pytest_evals.reports.overview.progress import duration, has_speed
 
 
@@ -22,7 +22,7 @@ def count_lines(result: RunResult) -> Iterator[str]:
 def _documents(result: RunResult) -> str:
     counts = Counter[str]()
     # Documents may be answered by then.
-    missing = "not scored" if result.partial == "interrupted" else "not run"
+    missing = "not scored" if is_cut_off(result.partial) else "not run"
     for task in result.tasks:
         counts["correct"] += task.n_correct
         counts["wrong"] += task.n_wrong

@@ -1,0 +1,105 @@
+"""Counts of the requests and costs of a run, for spend caps."""
+
+from __future__ import annotations
+
+import math
+from threading import Lock
+from typing import ClassVar
+
+LEDGER = "spent.sqlite"
+"""Name of the file."""
+MOST = 2**62
+"""Higher than all counts and costs."""
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS spent (model TEXT PRIMARY KEY, requests INTEGER, "
+    "cost INTEGER, factor REAL)"
+)
+
+
+class Ledger:
+    """Requests and costs of the models of a run, in memory or in a file that several
+    processes share."""
+
+    _path: ClassVar[str] = ""
+    _current: ClassVar[Ledger | None] = None
+
+    def __init__(self, path: str = "") -> None:
+        import sqlite3  # most runs have no spend cap
+
+        self._database = sqlite3.connect(
+            path or ":memory:",
+            timeout=60,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        self._lock = Lock()  # models share the connection, each in its thread
+        self._database.execute("PRAGMA synchronous = OFF")
+        self._database.execute(_TABLE)
+
+    @classmethod
+    def begin_run(cls, path: str = "") -> None:
+        """Count from 0 in models that are opened from now on.
+
+        Args:
+            path: A file that other processes of the run use too; empty for none.
+        """
+        cls._path, cls._current = path, None
+
+    @classmethod
+    def of_run(cls) -> Ledger:
+        """The ledger of the current run."""
+        if cls._current is None:
+            cls._current = cls(cls._path)
+        return cls._current
+
+    def open(self, model: str) -> None:
+        """Add a model; one that exists keeps its counts."""
+        row = (model, 0, 0, 1.0)
+        self._database.execute("INSERT OR IGNORE INTO spent VALUES (?, ?, ?, ?)", row)
+
+    def take(self, model: str, most: int, limits: tuple[int, int]) -> int:
+        """Count a request if it fits.
+
+        Args:
+            model: The model.
+            most: The highest cost that it may have, by its length.
+            limits: Maximum of requests and of cost.
+
+        Returns:
+            Its reserved cost, -1 if it does not fit.
+        """
+        database = self._database
+        with self._lock:
+            database.execute("BEGIN IMMEDIATE")
+            n_requests, cost, factor = self.spent(model)
+            reserved = math.ceil(most * factor)
+            fits = n_requests < limits[0] and cost + reserved <= limits[1]
+            if fits:
+                database.execute(
+                    "UPDATE spent SET requests = requests + 1, cost = cost + ? "
+                    "WHERE model = ?",
+                    (reserved, model),
+                )
+            database.execute("COMMIT")
+        return reserved if fits else -1
+
+    def settle(self, model: str, change: int, factor: float) -> None:
+        """Correct the cost of a request.
+
+        Args:
+            model: The model.
+            change: Its real cost, less the reserved one.
+            factor: Its real cost, divided by the highest by its length.
+        """
+        query = (
+            "UPDATE spent SET cost = cost + ?, factor = max(factor, ?) WHERE model = ?"
+        )
+        with self._lock:
+            self._database.execute(query, (change, factor, model))
+
+    def spent(self, model: str) -> tuple[int, int, float]:
+        """The requests and costs so far, those in flight included; and by how much a
+        real cost has exceeded the highest by its length."""
+        query = "SELECT requests, cost, factor FROM spent WHERE model = ?"
+        n_requests, cost, factor = self._database.execute(query, (model,)).fetchone()
+        return n_requests, cost, factor

@@ -1,0 +1,57 @@
+"""Documents that a model could not answer: errors, of which a run allows a fraction,
+and requests that were not sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_evals.core.record import Record
+from pytest_evals.core.request import UNSENT
+from pytest_evals.errors import ModelError, SpendCapError
+
+_BUDGET_FROM = 20
+"""Documents that run before the error budget can stop the run."""
+_BUDGET_BASE = 100
+"""The fraction is of at least this many documents, so that a few errors at the start of
+a long run do not stop it."""
+
+
+@dataclass(slots=True)
+class ErrorBudget:
+    """Stop if a model fails on too many documents; ``most`` is the fraction that may
+    fail."""
+
+    most: float
+    n_asked: int = 0
+    n_lost: int = 0
+
+    def add(self, record: Record) -> None:
+        """Count a document with requests to the model.
+
+        Raises:
+            ModelError: Too many documents have errors.
+            SpendCapError: A request was not sent.
+        """
+        if not record.requests and not record.exchanges:
+            return
+        if not record.error and not record.exchanges:
+            self.n_asked += 1
+            return
+        later = [one.response for one in record.exchanges]
+        errors = [one for one in (*record.responses, *later) if one.error]
+        unsent = next((one.error for one in errors if one.finish == UNSENT), "")
+        if unsent:
+            raise SpendCapError(unsent)
+        self.n_asked += 1
+        if not errors:
+            return
+        self.n_lost += 1
+        allowed = self.most * max(self.n_asked, _BUDGET_BASE)
+        if self.n_asked >= _BUDGET_FROM and self.n_lost > allowed:
+            raise ModelError(
+                f"the run stops: the model could not answer {self.n_lost} of "
+                f"{self.n_asked} documents, more than --evals-max-errors="
+                f"{self.most:.0%} allows; the last one: {record.error}\n"
+                "  fix: resolve the errors above and run again; responses are stored. "
+                "--evals-max-errors=100% never stops"
+            )
