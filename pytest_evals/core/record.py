@@ -198,21 +198,21 @@ def slim(record: Record) -> Record:
         n_prompt_tokens += response.n_prompt_tokens
         n_tokens += response.n_tokens
         n_truncated += response.n_truncated
-    return Record(
+    return SlimRecord(
         task=record.task,
         index=record.index,
         doc=bare_doc(record.doc.id),
         responses=_counts(n_prompt_tokens, n_tokens, n_truncated, record.cut_short),
-        scores=tuple([_bare(score) for score in record.scores]),
+        scores=_bare_scores(record.scores),
         error=record.error,
         excluded=record.excluded,
-        labels=record.labels,
+        labels=record.labels or NO_VALUES,
         compared=record.compared,
-        facts=record.facts,
+        facts=record.facts or NO_VALUES,
     )
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16_384)
 def _counts(
     n_prompt_tokens: int, n_tokens: int, n_truncated: int, cut_short: bool
 ) -> tuple[Response, ...]:
@@ -238,26 +238,63 @@ def bare_doc(id_: str) -> Doc:
         id=id_,
         fewshot_samples=_NOTHING,
         sampling_methods=_NOTHING,
-        row=_NO_ROW,
+        row=NO_VALUES,
     )
 
 
-_NO_ROW: Mapping[str, Any] = {}
+NO_VALUES: Mapping[str, Any] = {}
+"""An empty mapping that records share."""
+
+
+class SlimRecord(Record):
+    """A record that keeps only the id of its document, which is created on access: a
+    document needs more memory than everything else in the record."""
+
+    __slots__ = ()
+
+    @property
+    def doc(self) -> Doc:
+        """A document with this id."""
+        return bare_doc(_doc_field.__get__(self))
+
+    @doc.setter
+    def doc(self, doc: Doc) -> None:
+        _doc_field.__set__(self, doc.id)
+
+
+_doc_field: Any = vars(Record)["doc"]
+
+
+def _bare_scores(scores: tuple[Score, ...]) -> tuple[Score, ...]:
+    values = []
+    for score in scores:
+        value = score.value
+        is_rare = score.repeats or score.lender or score.label
+        if is_rare or type(value) not in _NUMBERS:
+            return tuple([_bare(one) for one in scores])
+        # The type is part of the key, because 1 and 1.0 are equal.
+        kind = type(value)
+        fields = score.metric, score.filter, kind, value, score.correct, score.unscored
+        values.append(fields)
+    return _numbers(tuple(values))
+
+
+_NUMBERS = frozenset({int, float, type(None)})
 
 
 def _bare(score: Score) -> Score:
-    value = score.value
-    if score.repeats or score.lender or score.label:
-        return replace(score, answer="", filtered=(), explanation="")
-    if value is None or type(value) is int or type(value) is float:
-        return _number(score.metric, score.filter, value, score.correct, score.unscored)
     return replace(score, answer="", filtered=(), explanation="")
 
 
-@lru_cache(maxsize=4096, typed=True)
-def _number(
-    metric: str, filter_: str, value: float | None, correct: bool | None, unscored: str
-) -> Score:
-    return Score(
-        metric=metric, filter=filter_, value=value, correct=correct, unscored=unscored
+@lru_cache(maxsize=4096)
+def _numbers(values: tuple[tuple[Any, ...], ...]) -> tuple[Score, ...]:
+    return tuple(
+        Score(
+            metric=metric,
+            filter=filter_,
+            value=value,
+            correct=correct,
+            unscored=unscored,
+        )
+        for metric, filter_, _, value, correct, unscored in values
     )

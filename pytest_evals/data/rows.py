@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 _BLOCK = 512
 """Rows that are converted at once."""
+_KEPT_BLOCKS = 64
+"""Blocks of a dataset that are kept: enough for two windows of documents."""
+_MOST_CONVERSIONS = 3
+"""Conversions of each block, on average, after which all blocks are kept: rows are then
+read at random. Rows are read once or twice in order."""
 _BLOCK_OF_IMAGES = 16
 """Rows with images that are converted at once; only one such block is kept."""
 _ID_COLUMNS = (
@@ -54,8 +59,8 @@ class RowsError(EvalsError):
 
 
 class Table(Sequence[Mapping[str, Any]]):
-    """Rows by position, each a dict; repeated access returns the same object, except
-    for rows with images."""
+    """Rows by position, each a dict. Of a dataset on disk only the blocks that were
+    read last are kept."""
 
     def __init__(self, rows: Any) -> None:
         """Create a table from a dataset of the ``datasets`` library or an iterable of
@@ -66,13 +71,14 @@ class Table(Sequence[Mapping[str, Any]]):
         """
         self._blocks: dict[int, list[dict[str, Any]]] = {}
         self._dataset: Any = None
-        self._block = _BLOCK
+        self._block, self._n_kept = _BLOCK, _KEPT_BLOCKS
+        self._n_conversions = 0
         if hasattr(rows, "select_columns") and hasattr(rows, "__len__"):
             self._dataset = rows
             self._length = len(rows)
             self.columns = tuple(rows.features)
             if "Image(" in repr(rows.features):
-                self._block = _BLOCK_OF_IMAGES
+                self._block, self._n_kept = _BLOCK_OF_IMAGES, 1
             return
         listed = [
             _as_dict(row, number) for number, row in enumerate(_check_iterable(rows))
@@ -123,12 +129,21 @@ class Table(Sequence[Mapping[str, Any]]):
             except UnicodeDecodeError:
                 what = f"a row from {start} to {end - 1} is not UTF-8"
                 raise EncodingError(what) from None
-            if self._block != _BLOCK:
-                self._blocks.clear()
+            self._make_room()
             values = zip(*columns.values(), strict=True)
             block = [dict(zip(columns, row, strict=True)) for row in values]
             self._blocks[number] = block
         return block[offset]
+
+    def _make_room(self) -> None:
+        """Forget the oldest block if there are too many."""
+        self._n_conversions += 1
+        n_blocks = -(-self._length // self._block)
+        is_random = self._n_conversions > _MOST_CONVERSIONS * n_blocks
+        if self._n_kept > 1 and is_random:
+            return
+        while len(self._blocks) >= self._n_kept:
+            del self._blocks[next(iter(self._blocks))]
 
 
 def _check_iterable(rows: Any) -> Iterable[Any]:

@@ -7,7 +7,7 @@ A document is a direct child of its file, so that pytest's selection works:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
@@ -34,6 +34,7 @@ from pytest_evals.plugin.messages import (
 )
 from pytest_evals.plugin.models.definitions import Definition
 from pytest_evals.plugin.session import session_of
+from pytest_evals.plugin.small_item import SmallItem
 from pytest_evals.plugin.suite.file_nodes import node_of
 from pytest_evals.run.plan import Job
 from pytest_evals.run.suite import GroupRun, TaskRun
@@ -45,6 +46,8 @@ class TaskFile(pytest.File):
     _definition: Definition | None = None
     collected: Sequence[pytest.Item | pytest.Collector] = ()
     """The result of :meth:`collect`."""
+    group_names: Mapping[str, Collection[str]] = {}
+    """Names of the groups of each task; set once all files are collected."""
 
     @cached_property
     def named(self) -> str:
@@ -75,20 +78,27 @@ class TaskFile(pytest.File):
 
     def documents(self, run: TaskRun) -> list[DocItem]:
         """Return one item a document."""
-        task, base = run.task, run.nodeid
-        marks = marks_of(task)
+        task, name = run.task, run.name
         for tag in task.tags:
             self.config.addinivalue_line("markers", f"{tag}: a tag of eval tasks")
         return [
             DocItem.from_parent(
-                self,
-                name=f"{run.name}[{id_}]",
-                nodeid=f"{base}[{id_}]",
-                job=Job(task, index),
-                marks=marks,
+                self, name=f"{name}[{id_}]", nodeid=nodeid, job=Job(task, index)
             )
-            for id_, index in zip(run.ids, run.indices, strict=True)
+            for id_, nodeid, index in zip(
+                run.ids, self._node_ids(run), run.indices, strict=True
+            )
         ]
+
+    def _node_ids(self, run: TaskRun) -> Iterator[Any]:
+        """Yield the node ids of a task's documents; those of pytest 9.2 share all parts
+        but the document's id."""
+        own: Any = getattr(self, "id", None)
+        if hasattr(own, "with_params"):
+            base = type(own).parse(run.nodeid)
+            yield from map(base.with_params, run.ids)
+        else:
+            yield from (f"{run.nodeid}[{id_}]" for id_ in run.ids)
 
     def repr_failure(
         self, excinfo: ExceptionInfo[BaseException], style: Any = None
@@ -215,26 +225,39 @@ def _wants_models(eval_model: object, eval_judge: object) -> None:
     """The signature of a document, for its fixtures."""
 
 
-class DocItem(pytest.Item):
+class DocItem(SmallItem):
     """One document of a task."""
 
+    __slots__ = ("job", "packed", "shown", "took_s", "word")
     obj = None
     fixturenames: tuple[str, ...] = ()
     in_package = False
     parent: TaskFile
-    word = ""
-    """Its result in reports: ``correct``, ``wrong``, ``scored``, …"""
-    packed: bytes | None = None
-    """Its serialized record, on a worker of pytest-xdist."""
-    took_s = 0.0
-    """Its share of the model's time and its own scoring, in seconds."""
-    shown: Sequence[str] = ()
-    """Prompt, answer and target as lines, if the terminal shows them."""
 
-    def __init__(self, *, job: Job, marks: list[pytest.Mark], **kwargs: Any) -> None:
+    def __init__(self, *, job: Job, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.job = job
-        self.own_markers.extend(marks)
+        self.word = ""
+        """Its result in reports: ``correct``, ``wrong``, ``scored``, …"""
+        self.packed: bytes | None = None
+        """Its serialized record, on a worker of pytest-xdist."""
+        self.took_s = 0.0
+        """Its share of the model's time and its own scoring, in seconds."""
+        self.shown: Sequence[str] = ()
+        """Prompt, answer and target as lines, if the terminal shows them."""
+
+    def initial_markers(self) -> list[pytest.Mark]:
+        """Return the task's tags as markers."""
+        return marks_of(self.job.task)
+
+    def initial_keyword_matches(self) -> set[str]:
+        """Return the names of the groups of its task, for ``-k``."""
+        return {*self.parent.group_names.get(self.job.task.name, ())}
+
+    def release(self) -> None:
+        """Release what is not needed once its report is made."""
+        super().release()
+        self.packed = None
 
     @property
     def _fixtureinfo(self) -> Any:

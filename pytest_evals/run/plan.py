@@ -135,7 +135,9 @@ class Plan:
         self._auxiliary_models = auxiliary_models
         self._window = window
         self._next_size = min(FIRST, window)
-        self._number = {job: n for n, job in enumerate(jobs)}
+        self._numbers: dict[Job, int] = {}
+        self._expected = 0
+        """The number of the job that is requested next, if jobs are in order."""
         self._next = 0
         self._stream: Iterator[tuple[int, Record]] = iter(())
         self._under_way: list[int] = []
@@ -173,7 +175,7 @@ class Plan:
 
         A record is returned once; a job that is requested again is answered again.
         """
-        number = self._number[job]
+        number = self._number(job)
         while number not in self._ready:
             pulled = self._pull(model)
             if tick is not None:
@@ -181,6 +183,17 @@ class Plan:
             if not pulled and number < self._next:
                 self._open(self._render(range(number, number + 1)), model)
         return self._ready.pop(number)
+
+    def _number(self, job: Job) -> int:
+        """The number of a job. A plan has an index only if jobs are requested out of
+        order."""
+        number = self._expected
+        if number == len(self._jobs) or self._jobs[number] is not job:
+            if not self._numbers:
+                self._numbers = {job: n for n, job in enumerate(self._jobs)}
+            number = self._numbers[job]
+        self._expected = number + 1
+        return number
 
     def stop(self) -> None:
         """Stop the iteration over responses, which cancels pending requests."""

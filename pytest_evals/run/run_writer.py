@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import hashlib
 import time
+from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from pytest_evals.core.result import RunResult
 from pytest_evals.errors import StoreError
 from pytest_evals.reports.files.environment import environment
 from pytest_evals.reports.files.jsonfile import results_json
-from pytest_evals.reports.files.samples import HASHES, Sample
+from pytest_evals.reports.files.samples import HASHES, SHORT, Sample
 from pytest_evals.store.files import write_json
 from pytest_evals.store.folder import RunFolder
 
@@ -143,13 +145,37 @@ class RunWriter:
 
 _BYTES = 32
 """Number of bytes of lm-eval's hashes."""
+_ALL_BYTES = 3 * _BYTES + SHORT // 2
+"""Number of bytes of the hashes of a document."""
+
+
+class _HashTable:
+    """The hashes of a task's documents: two arrays, because objects would need twice as
+    much memory."""
+
+    def __init__(self) -> None:
+        self._indices = array("q")
+        self._hashes = bytearray()
+
+    def add(self, index: int, hashes: bytes) -> None:
+        """Add a document; if it is added again, its last hashes count."""
+        self._indices.append(index)
+        self._hashes += hashes
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the position in the dataset and the hashes of each document, in the
+        order of the dataset."""
+        places = {index: place for place, index in enumerate(self._indices)}
+        for index in sorted(places):
+            start = places[index] * _ALL_BYTES
+            yield index, bytes(self._hashes[start : start + _ALL_BYTES])
 
 
 class TaskHashes:
     """Collects the hashes of documents, in any order."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, dict[int, bytes]] = {}
+        self._seen = defaultdict[str, _HashTable](_HashTable)
         self._filters: dict[str, int] = {}
         self._reads: dict[str, set[str]] = {}
 
@@ -161,7 +187,7 @@ class TaskHashes:
             index: Its position in the dataset.
             sample: Its entry in results files.
         """
-        self._seen.setdefault(task, {})[index] = bytes.fromhex(sample.hashes)
+        self._seen[task].add(index, bytes.fromhex(sample.hashes))
         self._filters[task] = len(sample.lines)
         if sample.reads is not None:
             self._reads.setdefault(task, set()).update(sample.reads)
@@ -170,7 +196,7 @@ class TaskHashes:
         """Position of each document of a task → its hashes by their names."""
         return {
             index: dict(zip(HASHES, _parts(one), strict=True))
-            for index, one in self._seen.get(task, {}).items()
+            for index, one in self._seen.get(task, ())
         }
 
     def reads(self, task: str) -> tuple[str, ...] | None:
@@ -185,11 +211,10 @@ class TaskHashes:
         return {task: self._digest(task) for task in self._seen}
 
     def _digest(self, task: str) -> str:
-        seen = self._seen[task]
-        text = "".join([seen[i][: 3 * _BYTES].hex() for i in sorted(seen)]).encode()
         total = hashlib.sha256()
         for _ in range(self._filters[task]):
-            total.update(text)
+            for _, hashes in self._seen[task]:
+                total.update(hashes[: 3 * _BYTES].hex().encode())
         return total.hexdigest()
 
 

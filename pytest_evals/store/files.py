@@ -63,15 +63,26 @@ def replace_text(
         StoreError: It cannot be written.
     """
     raw = hidden(text).encode("utf-8", "backslashreplace")
+    replace_bytes(path, [raw], option, shown)
+
+
+def replace_bytes(
+    path: Path, chunks: Iterable[bytes], option: str, shown: Path | None = None
+) -> None:
+    """Write a file like :func:`replace_text`, in pieces that are written as they are.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
     try:
         if _is_special(path):
-            _write(path, os.O_WRONLY, raw)
+            _write(path, os.O_WRONLY, chunks)
             return
         # A link stays one: what it points to is replaced.
         target = Path(os.path.realpath(path))
         draft = target.with_name(f".{secrets.token_hex(8)}.tmp")
         try:
-            _write(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, raw)
+            _write(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, chunks)
             draft.replace(target)
         except BaseException:
             with suppress(OSError):
@@ -152,10 +163,11 @@ def _is_special(path: Path) -> bool:
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
-def _write(path: Path, flags: int, raw: bytes) -> None:
+def _write(path: Path, flags: int, chunks: Iterable[bytes]) -> None:
     descriptor = os.open(path, flags, 0o666)
     try:
-        _write_all(descriptor, raw)
+        for chunk in chunks:
+            _write_all(descriptor, chunk)
         if flags & os.O_CREAT:
             os.fsync(descriptor)
     finally:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pytest_evals.errors import StoreError
 from pytest_evals.masking.registry import hidden
@@ -20,14 +21,16 @@ from pytest_evals.store.files import (
     append_lines,
     make_base,
     make_folder,
-    replace_text,
+    replace_bytes,
     write_json,
 )
 
 _OPTION = "--evals-dir"
 _UNSAFE = re.compile(r'["<>:/|\\?*\[\]\s\x00-\x1f\x7f]+')
 _NO_WORD = re.compile(r"\W")  # lm-eval 0.4.13, utils.py, sanitize_task_name
-_DOC_ID = re.compile(r'\{"doc_id": ?(\d+)')
+_DOC_ID = re.compile(rb'\{"doc_id": ?(\d+)')
+_LINES = 1024
+"""Lines of a samples file that are written at once."""
 _LONGEST = 120
 """Maximum bytes of a model or a task in a file name; file systems allow 255, some
 fewer."""
@@ -80,11 +83,10 @@ class RunFolder:
         for name in self._files.values():
             path = self._made() / name
             try:
-                lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+                with path.open("rb") as stream:
+                    replace_bytes(path, _sorted_lines(stream), _OPTION)
             except OSError as error:
                 raise StoreError(f"cannot read {str(path)!r}: {error}") from error
-            lines.sort(key=_doc_id)
-            replace_text(path, "".join(f"{line}\n" for line in lines), _OPTION)
 
     def write_results(self, results: Mapping[str, Any]) -> None:
         """Write ``results.json`` atomically; it replaces an earlier one.
@@ -154,6 +156,18 @@ def _short(name: str) -> str:
     return f"{raw[: _LONGEST - 13].decode('utf-8', 'ignore')}-{digest}"
 
 
-def _doc_id(line: str) -> int:
-    found = _DOC_ID.match(line)
-    return int(found.group(1)) if found else 0
+def _sorted_lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a samples file by ``doc_id``, in blocks, with known secrets
+    masked. Only the positions of lines are kept in memory."""
+    ids, ends = array("q"), array("q", [0])
+    for line in stream:
+        found = _DOC_ID.match(line)
+        ids.append(int(found.group(1)) if found else 0)
+        ends.append(ends[-1] + len(line))
+    order = sorted(range(len(ids)), key=ids.__getitem__)
+    for start in range(0, len(order), _LINES):
+        lines = []
+        for number in order[start : start + _LINES]:
+            stream.seek(ends[number])
+            lines.append(stream.read(ends[number + 1] - ends[number]))
+        yield hidden(b"".join(lines).decode()).encode()

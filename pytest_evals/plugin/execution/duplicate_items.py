@@ -29,7 +29,7 @@ def deduplicate(items: list[pytest.Item], known: Suite) -> None:
     around = _groups_of(known)
     for item in kept:
         if isinstance(item, DocItem) and item.job.task.name in around:
-            item.extra_keyword_matches |= around[item.job.task.name]
+            item.parent.group_names = around
         elif isinstance(item, GateItem) and item.gate.task in around:
             item.extra_keyword_matches |= around[item.gate.task]
 

@@ -74,6 +74,9 @@ class SessionHooks:
         yield
         items[:0] = documents_of_gates(config, collected, items)
         self._sort(items)
+        for item in items:
+            if isinstance(item, DocItem):
+                item.release()
         self._session.has_result_tests = any(map(is_late, items))
         if self._session.stoppable is not None:
             self._session.stoppable.arrange(items)

@@ -15,7 +15,13 @@ from typing import Any, NamedTuple
 
 from pytest_evals.core.dialogue import Exchange
 from pytest_evals.core.doc import Doc
-from pytest_evals.core.record import Record, Score, bare_doc
+from pytest_evals.core.record import (
+    NO_VALUES,
+    Record,
+    Score,
+    SlimRecord,
+    bare_doc,
+)
 from pytest_evals.core.reference import ComparedValues
 from pytest_evals.core.request import (
     Generate,
@@ -100,19 +106,20 @@ def unpack(data: bytes) -> ReceivedDocument:
     answered, task, index, error, excluded, *parts, sample, report = marshal.loads(data)
     doc, requests, exchanges, labels, compared, facts = parts
     responses, scores = _answered(answered) if requests else _slim_answered(answered)
-    record = Record(
+    is_bare = doc[1:] == _BARE
+    record = (SlimRecord if is_bare else Record)(
         task=task,
         index=index,
-        doc=_doc(doc),
+        doc=bare_doc(doc[0]) if is_bare else Doc(**dict(zip(_DOC, doc, strict=True))),
         requests=tuple([_request(kind, values) for kind, *values in requests]),
         responses=responses,
         exchanges=tuple([_exchange(*values) for values in exchanges]),
         scores=scores,
         error=error,
         excluded=excluded,
-        labels=labels,
+        labels=labels or NO_VALUES,
         compared=compared and ComparedValues(*compared),
-        facts=facts,
+        facts=facts or NO_VALUES,
     )
     return ReceivedDocument(
         record, Sample(*sample), report and CollectionReport(*report)
@@ -150,12 +157,6 @@ def _exchange(
 ) -> Exchange:
     kind, *values = request
     return Exchange(model, _request(kind, values), _response(response))
-
-
-def _doc(values: tuple[Any, ...]) -> Doc:
-    if values[1:] == _BARE:
-        return bare_doc(values[0])
-    return Doc(**dict(zip(_DOC, values, strict=True)))
 
 
 Answered = tuple[tuple[Response, ...], tuple[Score, ...]]

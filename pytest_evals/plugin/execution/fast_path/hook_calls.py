@@ -14,8 +14,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from pytest_evals.plugin.execution.document_reports import status_of
+from pytest_evals.plugin.execution.fast_path.kept_reports import kept
 
 Call = Callable[..., None]
+_SHARED_VALUES = pytest.StashKey[dict[tuple[Any, ...], tuple[Any, ...]]]()
+"""Values that the kept reports of documents share."""
 _Replacement = tuple[object, Call | None]
 """A plugin, and the function to call instead of the hook, if any."""
 
@@ -96,10 +99,10 @@ def _by_position(
 
 
 def _counting_terminal(config: pytest.Config) -> list[_Replacement]:
-    """Return pytest's terminal with a shorter way to its counts, unless it prints a
-    line a test or another plugin has its own statuses."""
+    """Return pytest's terminal with a shorter way to its counts, unless another plugin
+    has its own statuses."""
     terminal = config.pluginmanager.getplugin("terminalreporter")
-    if type(terminal) is not pytest.TerminalReporter or terminal.showlongtestinfo:
+    if type(terminal) is not pytest.TerminalReporter:
         return []
     impls = config.hook.pytest_report_teststatus.get_hookimpls()
     if any(is_foreign(impl.plugin) for impl in impls):
@@ -109,12 +112,18 @@ def _counting_terminal(config: pytest.Config) -> list[_Replacement]:
     if not isinstance(reported, set) or add is None:
         return []
 
+    known = config.stash.setdefault(_SHARED_VALUES, {})
+    prints = terminal.showlongtestinfo
+
     def count(report: pytest.TestReport) -> None:
         status = status_of(report)
-        if status is None or status[1]:
+        if status is None or status[1] or prints:
             terminal.pytest_runtest_logreport(report)
+            same = terminal.stats.get(status[0] if status else "", ())
+            if same and same[-1] is report:
+                same[-1] = kept(report, known)
             return
-        add(status[0], (report,))
+        add(status[0], (kept(report, known),))
         reported.add(getattr(report, "id", None) or report.nodeid)
 
     return [(terminal, count)]

@@ -187,6 +187,7 @@ class FastPath:
             item.ihook.pytest_exception_interact(node=item, call=call, report=report)
         if report.outcome in self._with_teardown:
             send(_teardown_report(report))
+        item.release()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
