@@ -36,7 +36,7 @@ class TaskRequirements(NamedTuple):
 
 
 def _nothing(spec: ModelSpec) -> None:
-    """Default: no check."""
+    """Default: nothing to check or import."""
 
 
 def _same(spec: ModelSpec) -> ModelSpec:
@@ -68,6 +68,8 @@ class ModelKind:
             loading anything heavy.
         check_ready: Raises what ``open`` would raise if this machine lacks a library, a
             key or the model. Loads nothing and sends nothing to a model.
+        import_libraries: Imports what ``open`` needs. Raises what it would raise if a
+            library is missing.
         is_local: Whether the model runs in the process that opens it, so that it can be
             replicated.
         answering: The spec of the model that gives the answers, for a kind that
@@ -89,6 +91,7 @@ class ModelKind:
     open: Callable[[ModelSpec], Model]
     check: Callable[[ModelSpec], None] = _nothing
     check_ready: Callable[[ModelSpec], None] = _nothing
+    import_libraries: Callable[[ModelSpec], None] = _nothing
     is_local: bool = False
     answering: Callable[[ModelSpec], ModelSpec] = _same
     why_unfit: Callable[[ModelSpec, TaskRequirements], str] = _can
@@ -143,6 +146,17 @@ def check_ready(spec: ModelSpec) -> None:
     """
     check_spec(spec)
     KINDS[spec.kind].check_ready(spec)
+
+
+def import_libraries(spec: ModelSpec) -> None:
+    """Import the libraries that a model needs. ``open_model`` does it too.
+
+    Raises:
+        OptionError: As ``check_spec``.
+        MissingExtraError: A library that this kind needs is not installed.
+    """
+    check_spec(spec)
+    KINDS[spec.kind].import_libraries(spec)
 
 
 def open_model(spec: ModelSpec) -> Model:

@@ -4,6 +4,7 @@ and which are reused."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -18,6 +19,7 @@ from pytest_evals.models.registry import (
     answering,
     check_ready,
     fingerprint_of,
+    import_libraries,
     open_model,
     open_tokenizer,
     parse_spec,
@@ -53,6 +55,8 @@ class CachedModels:
         self._is_closed = not opens
         self.on_load: Callable[[str], None] = lambda name: None
         """Called with the name of a model before it is loaded."""
+        self.importing: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Context in which a model's libraries are imported."""
 
     def named(self, text: str) -> Model:
         """The model of a spec, with the cache in front of it.
@@ -103,6 +107,8 @@ class CachedModels:
 
     def _load(self, spec: ModelSpec) -> Model:
         self.on_load(masked_text(str(spec)))
+        with self.importing():
+            import_libraries(spec)
         return open_model(spec)
 
     @property

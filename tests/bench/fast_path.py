@@ -58,15 +58,15 @@ REPLACED = {
     """,
     "garbage collection: thresholds": """
         import gc
-        from {FAST}.garbage_collection import FewerCollections
+        from {FAST}.garbage_collection import ReducedGarbageCollection
         def keep(self):
             self._thresholds = gc.get_threshold()
-        FewerCollections.__init__ = keep
+        ReducedGarbageCollection.__init__ = keep
     """,
     "garbage collection: exit": """
         import gc
-        from {FAST}.garbage_collection import FewerCollections
-        FewerCollections.end = lambda self: gc.set_threshold(*self._thresholds)
+        from {FAST}.garbage_collection import ReducedGarbageCollection
+        ReducedGarbageCollection.end = lambda self: gc.set_threshold(*self._thresholds)
     """,
     "batches of reports (workers)": """
         from {FAST} import report_batches

@@ -29,7 +29,9 @@ FRAGMENTS = (
     "cat hat mat can cannot the the and and 12 345 6789 1234567 3.14 x=1; (b) [c] "
     "été naïve cafe\u0301 Ärger Straße это тест привет слово это 한국어 시험 문제 "
     "東京 日本語 שלום עולם مرحبا بك \u0928\u092e\u0938\u094d\u0924\u0947 "
-    "👩\u200d👧 🇫🇷 \ufb01ne \uff21\uff22 a_b foo.bar \u0130stanbul \u017fhort"
+    "👩\u200d👧 🇫🇷 \ufb01ne \uff21\uff22 a_b foo.bar \u0130stanbul \u017fhort "
+    "end. yes, no; so: why? Oh! \"it\" 'is' (he) U.S. ... ?! 50% été. тест, cats' "
+    "A. B) 2. ''"
 )
 WORDS = FRAGMENTS.split(" ")
 SPACES = [
@@ -319,6 +321,49 @@ def marks_with_spaces() -> Any:
     return wrapped(inner)
 
 
+def split_by(pattern: str) -> Any:
+    """Trained with another pattern, so that no token spans a space."""
+    inner = by_regex(GPT2)
+    inner.pre_tokenizer = by_regex(pattern).pre_tokenizer
+    return wrapped(inner)
+
+
+def space_after_punctuation() -> Any:
+    """Punctuation is taken with the space behind it."""
+    return split_by(r"'s| ?\p{L}+| ?\p{N}+|[^\s\p{L}\p{N}]+ ?|\s+(?!\S)|\s+")
+
+
+def spaces_in_runs() -> Any:
+    """What is neither a letter nor a digit is taken together."""
+    return split_by(r" ?\p{L}+| ?\p{N}+|[^\p{L}\p{N}]+")
+
+
+def token_of_stop_and_space() -> Any:
+    """A token spans a full stop and the space behind it; there is no pre-tokenizer."""
+    from tokenizers import Tokenizer, models, normalizers
+
+    words = ["<unk>", "▁", ".", ".▁", *"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOP"]
+    vocabulary = {word: i for i, word in enumerate(words)}
+    model = models.BPE(vocab=vocabulary, merges=[(".", "▁")], unk_token="<unk>")
+    inner = Tokenizer(model)
+    inner.normalizer = normalizers.Replace(" ", "▁")
+    return wrapped(inner)
+
+
+def stops_replaced() -> Any:
+    """A normalizer replaces a full stop with the space behind it."""
+    from tokenizers import normalizers
+
+    return wrapped(by_regex(GPT2, normalizers.Replace(". ", " ; ")))
+
+
+LETTERS_ONLY = [
+    space_after_punctuation,
+    spaces_in_runs,
+    stops_replaced,
+    token_of_stop_and_space,
+]
+
 SEAMLESS = [
     across_words,
     by_pairs,
@@ -399,6 +444,28 @@ def test_tokenizers_that_may_carry_something_over_are_given_whole_texts(
     if make is not with_dropout:
         text = "which of the words is that and what of the question" * 3
         assert coder.ids([text], None)[text].tolist() == tokenizer(text)["input_ids"]
+
+
+@pytest.mark.parametrize("make", LETTERS_ONLY, ids=lambda make: make.__name__)
+def test_boundaries_after_punctuation_are_used_only_where_they_change_no_id(
+    make: Callable[[], Any],
+) -> None:
+    tokenizer = make()
+    coder = TextEncoder(tokenizer, span=4)
+    assert coder.has_seams
+    text = "the end. A word, and 12 of it! The rest. of (it) is here. Well" * 3
+    assert all(part[0] == " " for part in coder._parts(text)[1:])
+    assert not any(part.endswith((".", ",", "!")) for part in coder._parts(text))
+    assert coder.ids([text], None)[text].tolist() == tokenizer(text)["input_ids"]
+
+
+def test_a_word_is_encoded_once_for_all_sentences_that_it_ends(tokenizer: Any) -> None:
+    coder = TextEncoder(tokenizer)
+    endings = ["cat. The", "hat, the", "mat; it", "word? It", "question! A", "1234 of"]
+    draw = random.Random(1)
+    text = " ".join(draw.choice(endings) for _ in range(2_000))
+    assert coder.ids([text], None)[text].tolist() == tokenizer(text)["input_ids"]
+    assert len(coder._words) < 100  # 36 without the boundaries inside of them
 
 
 def test_shared_beginnings_are_encoded_once() -> None:

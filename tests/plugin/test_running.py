@@ -517,3 +517,50 @@ def test_objects_of_a_run_are_not_frozen_at_exit_where_triton_would_report_leaks
     suite.knows()
     result = suite.pytester.runpytest_subprocess("--model=scripted:answers.jsonl")
     assert re.search(r"^([1-9]\d*) late, \1 tracked", result.stdout.str(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("imported_before", [False, True])
+def test_objects_of_a_models_libraries_are_left_out_of_garbage_collections(
+    pytester, imported_before
+):
+    """If torch is there already, weights may be too, which must stay collectable."""
+    script = pytester.makepyfile(f"""
+        import gc
+        import sys
+        import types
+
+        from pytest_evals.plugin.execution.fast_path.garbage_collection import (
+            ReducedGarbageCollection,
+        )
+
+        if {imported_before}:
+            sys.modules["torch"] = types.ModuleType("torch")
+        collections = ReducedGarbageCollection()
+        with collections.importing():
+            import xml.dom.minidom
+            print("during", gc.isenabled())
+        print("after", gc.isenabled(), gc.get_freeze_count() > 0)
+        sys.modules["triton"] = types.ModuleType("triton")
+        collections.end()
+        print("triton", gc.get_freeze_count())
+    """)
+    lines = pytester.runpython(script).stdout.lines
+    during, after = ("True", "False") if imported_before else ("False", "True")
+    assert lines == [f"during {during}", f"after True {after}", "triton 0"]
+
+
+def test_a_models_libraries_are_imported_as_the_fast_path_does(suite, tiny_model_path):
+    suite.pytester.makeconftest("""
+        import gc
+
+        def pytest_runtest_teardown():
+            print("frozen", gc.get_freeze_count() > 100_000)
+    """)
+    shown = [
+        suite.pytester.runpytest_subprocess(
+            f"--model=hf:{tiny_model_path}", f"--evals-fast-path={switch}", "-s", "-q"
+        ).stdout.str()
+        for switch in ("on", "off")
+    ]
+    assert "frozen True" in shown[0] and "frozen False" in shown[1]
+    assert "frozen False" not in shown[0] and "frozen True" not in shown[1]

@@ -44,6 +44,18 @@ def _check_ready(spec: ModelSpec) -> None:
             )
 
 
+def _import_libraries(spec: ModelSpec) -> None:
+    """Import torch and transformers.
+
+    Raises:
+        OptionError: The spec has a mistake.
+        MissingExtraError: torch or transformers is not installed.
+    """
+    _settings(spec)
+    _avoid_fragmentation()
+    import pytest_evals.models.hf.model  # noqa: F401
+
+
 def _open(spec: ModelSpec) -> Model:
     """Load the model of a spec.
 
@@ -100,6 +112,7 @@ HF = ModelKind(
     open=_open,
     check=check_hf,
     check_ready=_check_ready,
+    import_libraries=_import_libraries,
     is_local=True,
     why_unfit=why_unfit,
     fingerprint=hf_fingerprint,

@@ -5,7 +5,8 @@ Long prefixes are shared between prompts and choices, so encoding shared parts o
 saves time. A single changed token would change results, so a boundary is used only if
 all of these hold:
 
-- It is one space between two letters, and no added token touches it.
+- It is one space between two letters, and no added token touches it. A digit or
+  punctuation may precede the space if the conditions below hold for these too.
 - The normalizer looks at single characters, or at a character and its combining marks.
 - The pre-tokenizer works from left to right, keeps no state, and looks no further than
   the end of a run of letters.
@@ -23,6 +24,7 @@ import json
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pytest_evals.models.hf.tokenization.pre_tokenizers import splits_at_boundaries
@@ -34,8 +36,9 @@ default."""
 LETTERS = "A-Za-zÀ-ÖØ-öø-ÿΑ-ΡΣ-Ωα-ωЀ-ҁא-תء-غف-ي가-힣"
 """Letters of scripts that separate words by spaces; excludes combining marks and
 letters that normalizers replace by anything else than letters and marks."""
-BOUNDARY = re.compile(f" (?<=[{LETTERS}] )(?=[{LETTERS}])")
-"""The space comes first, so that the search skips to spaces."""
+PUNCTUATION = "0-9.,;:!?)\"'"
+"""Digits, and punctuation that often follows a word: without boundaries after them, a
+word would be encoded again with each of its neighbors."""
 SPAN = 192
 """Characters of a part: large enough to be worth a call, small enough that a
 continuation is not encoded with much of its context."""
@@ -48,14 +51,21 @@ SHORT = 48
 by blank lines and come in different orders."""
 LONGEST_ADDED = 64
 """Maximum length of an added token in characters; longer ones disable splitting."""
-_TOKEN_ACROSS = {
+_ACROSS = {
     # Bytes as GPT-2 writes them; those of letters beyond ASCII are 128 and higher.
-    "Ġ": re.compile("[A-Za-z¡-¬®-ÿĢ-Ń]Ġ"),
+    "Ġ": "[A-Za-z¡-¬®-ÿĢ-Ń]Ġ",
     # Letters, their marks, bytes of either; and what else is beyond ASCII, to be safe.
-    "▁": re.compile("(?:[A-Za-z]|[^\x00-\x7f▁]|<0x..>)▁"),
-    " ": re.compile("(?:[A-Za-z]|[^\x00-\x7f]|<0x..>) "),
+    "▁": "(?:[A-Za-z]|[^\x00-\x7f▁]|<0x..>)▁",
+    " ": "(?:[A-Za-z]|[^\x00-\x7f]|<0x..>) ",
 }
 """Spelling of a space in vocabularies → pattern of tokens that span a boundary."""
+
+
+def _boundary(before: str) -> re.Pattern[str]:
+    """The pattern of boundaries after these characters. The space comes first, so that
+    the search skips to spaces."""
+    return re.compile(f" (?<=[{before}] )(?=[{LETTERS}])")
+
 
 _SPACE_SPLITTERS = (
     "BertPreTokenizer",
@@ -72,18 +82,26 @@ class PartBoundaries:
     except for the last part of the shorter one."""
 
     def __init__(
-        self, added: Sequence[str], span: int, *, ascii_only: bool, drops_space: bool
+        self,
+        added: Sequence[str],
+        span: int,
+        *,
+        punctuation: bool,
+        ascii_only: bool,
+        drops_space: bool,
     ) -> None:
         """Configure the splitter.
 
         Args:
             added: Texts of tokens that are taken out of a text before anything else.
-            span: Characters after which a part ends at the next seam.
+            span: Characters after which a part ends at the next boundary.
+            punctuation: Whether a boundary may follow a digit or punctuation.
             ascii_only: Whether one of them is looked for after normalization; then it
                 is known not to be there only where all is ASCII.
             drops_space: Whether a space is put before each text: a part is encoded
                 without its own.
         """
+        self._boundary = _boundary(LETTERS + PUNCTUATION if punctuation else LETTERS)
         self._span = span
         self._reach = max(map(len, added), default=0)
         self._first = _any_of(text[0] for text in added)
@@ -114,14 +132,14 @@ class PartBoundaries:
     def words(self, part: str) -> list[str]:
         """A part other than the first of a text, split at all of its boundaries; the
         space before each word is missing."""
-        return BOUNDARY.split(part[1:]) if self._is_clean(part) else [part[1:]]
+        return self._boundary.split(part[1:]) if self._is_clean(part) else [part[1:]]
 
     def stem(self, text: str) -> str:
         """The end of a text from its last boundary on, with the space; empty if it has
         none."""
         start = max(0, len(text) - STEM)
         is_clean = self._is_clean(text[max(0, start - self._reach) :])
-        for found in reversed(list(BOUNDARY.finditer(text, start))):
+        for found in reversed(list(self._boundary.finditer(text, start))):
             if self._is_safe(text, found.start(), is_clean):
                 return text[found.start() :]
         return ""
@@ -135,9 +153,9 @@ class PartBoundaries:
         blank = text.find("\n\n", start + min(self._span, SHORT), place)
         if blank >= 0:
             place = blank
-        found = BOUNDARY.search(text, place)
+        found = self._boundary.search(text, place)
         while found is not None and not self._is_safe(text, found.start(), is_clean):
-            found = BOUNDARY.search(text, found.end())
+            found = self._boundary.search(text, found.end())
         return None if found is None else found.start()
 
     def _is_safe(self, text: str, seam: int, is_clean: bool) -> bool:
@@ -174,28 +192,39 @@ def boundaries_of(
     normalizers = list(_flat(_state(inner.normalizer), "normalizers"))
     splitters = list(_flat(_state(inner.pre_tokenizer), "pretokenizers"))
     added = list(inner.get_added_tokens_decoder().values())
-    known = (
-        all(map(_is_local, normalizers))
-        and all(splits_at_boundaries(splitter, normalizers) for splitter in splitters)
-        and _keeps_words_apart(inner, normalizers, splitters)
-        and all(0 < len(token.content) <= LONGEST_ADDED for token in added)
-    )
-    if not known:
+    if not all(0 < len(token.content) <= LONGEST_ADDED for token in added):
         return None
     texts = [token.content for token in added]
     after = bool(normalizers) and any(token.normalized for token in added)
     drops = any(one["type"] == "Prepend" for one in normalizers)
-    trial = PartBoundaries(texts, SELF_TEST_SPAN, ascii_only=after, drops_space=drops)
-    if not _alike(trial, encode):
-        return None
-    return PartBoundaries(texts, span, ascii_only=after, drops_space=drops)
+    for punctuation in (True, False):
+        known = (
+            all(_is_local(normalizer, punctuation) for normalizer in normalizers)
+            and all(
+                splits_at_boundaries(one, normalizers, punctuation) for one in splitters
+            )
+            and _keeps_words_apart(inner, normalizers, splitters, punctuation)
+        )
+        make = partial(
+            PartBoundaries,
+            texts,
+            punctuation=punctuation,
+            ascii_only=after,
+            drops_space=drops,
+        )
+        if known and _alike(make(SELF_TEST_SPAN), encode):
+            return make(span)
+    return None
 
 
-def _is_local(normalizer: Mapping[str, Any]) -> bool:
-    """Whether a normalizer handles each character with its marks independently."""
+def _is_local(normalizer: Mapping[str, Any], punctuation: bool) -> bool:
+    """Whether a normalizer handles each character with its marks independently, and
+    ``punctuation`` independently of spaces."""
     kind = normalizer["type"]
     if kind == "Replace":
         text = normalizer["pattern"].get("String", "a")
+        if punctuation and len(text) > 1 and " " in text:
+            return False
         return not re.search(r"[^\W\d_]", text)
     if kind == "Prepend":
         return bool(normalizer["prepend"] == "▁")
@@ -214,8 +243,10 @@ def _keeps_words_apart(
     inner: Any,
     normalizers: Sequence[Mapping[str, Any]],
     splitters: Sequence[Mapping[str, Any]],
+    punctuation: bool,
 ) -> bool:
-    """Whether no token can span a space between letters."""
+    """Whether no token can span a space between letters, or between ``punctuation`` and
+    a letter."""
     # What looks for spaces does not find them where they have become something else.
     replaced = any(one.get("pattern") == {"String": " "} for one in normalizers)
     kinds = ("Metaspace",) if replaced else _SPACE_SPLITTERS
@@ -227,11 +258,14 @@ def _keeps_words_apart(
     if model.continuing_subword_prefix or model.end_of_word_suffix:
         return False
     vocabulary = inner.get_vocab(with_added_tokens=False)
-    spaces = [space for space in _TOKEN_ACROSS if space in vocabulary]
+    spaces = [space for space in _ACROSS if space in vocabulary]
     if model.fuse_unk and not spaces:
         return False  # unknown letters and spaces would become one token
     words = "\n".join(vocabulary)
-    return not any(pattern.search(words) for pattern in _TOKEN_ACROSS.values())
+    across = list(_ACROSS.values())
+    if punctuation:
+        across += [f"[{PUNCTUATION}]{space}" for space in _ACROSS]
+    return not re.search("|".join(across), words)
 
 
 def _splits(splitter: Mapping[str, Any]) -> bool:
@@ -273,6 +307,10 @@ def _nasty() -> Iterator[str]:
     yield (
         "\U0001f469\u200d\U0001f467 here and \ufb01ne \u00bd of \uff21\uff22 we go on "
         * 3
+    )
+    yield (
+        'Well, yes. No; "so" it is: (in 1990 the U.S. and Mr. X) why? Oh! It\'s 3.5 or '
+        "don' t, e.g. a ... b, c ?! d.) e 'quoted' f 12, g 1,000 h i.e., j A. b B) c: "
     )
     yield "<s> in the text </s> of <|endoftext|> some <unk> one [MASK] is <pad> on it"
     yield "▁ a mark and ▁the other Ġ one at the end of Ġthis text and ## more of it"

@@ -7,6 +7,7 @@ once; otherwise each distinct string is. The caller decides about special tokens
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeVar
@@ -38,7 +39,7 @@ class TextEncoder:
         characters."""
         self._tokenizer = tokenizer
         self._inner: Any = getattr(tokenizer, "backend_tokenizer", None)
-        self._words: dict[str, Sequence[int]] = {}
+        self._words: dict[str, bytes] = {}
         self._seams: PartBoundaries | None = None
         self._seams = boundaries_of(tokenizer, self._lists, span)
         self.has_seams = self._seams is not None
@@ -109,14 +110,15 @@ class TextEncoder:
         split = {part: seams.words(part) for part in dict.fromkeys(parts)}
         known = self._words if len(self._words) < MOST_WORDS else {}
         self._words = known
-        distinct = dict.fromkeys(chain.from_iterable(split.values()))
-        new = [word for word in distinct if word not in known]
+        new = set(chain.from_iterable(split.values())).difference(known)
         for some in chunks(new, len, CHUNK):
             encoded = self._encode([seams.with_space(word) for word in some], False)
-            known.update(zip(some, encoded, strict=True))
+            known.update(zip(some, map(_bytes, encoded), strict=True))
         return {
-            part: np.fromiter(
-                chain.from_iterable(map(known.__getitem__, words)), dtype=np.int32
+            part: np.frombuffer(
+                # Arrays over a bytearray can be written to.
+                bytearray().join(map(known.__getitem__, words)),
+                dtype=np.int32,
             )
             for part, words in split.items()
         }
@@ -156,6 +158,10 @@ class TextEncoder:
         )
         found: Sequence[Sequence[int]] = encoded["input_ids"]
         return found
+
+
+def _bytes(ids: Sequence[int]) -> bytes:
+    return array("i", ids).tobytes()
 
 
 def _joined(parts: Sequence[Ids]) -> Ids:

@@ -1,5 +1,5 @@
 """Analysis of pre-tokenizers: whether they split independently on both sides of a space
-between letters.
+between letters, or between punctuation and a letter.
 
 Regular expressions match from left to right, each match starting where the previous one
 ended. Splitting is independent if the pattern has no look-behind and no alternative
@@ -29,6 +29,8 @@ _ATOM = rf"{_PROPERTY}|\\[sSdrn/]|{_SET}|[^\\()\[\]{{}}.*+?|^$]"
 _SHORT_FORMS = r"'?\(\?i?:(?:'?(?:\w+|\[\w+\])\|?)+\)"
 _COUNT = r"(?:[?*+]|\{\d+(?:,\d*)?\})?\+?"
 _ITEM = re.compile(rf"(?P<atom>{_ATOM}|{_SHORT_FORMS}){_COUNT}")
+_NO_PUNCTUATION = re.compile(r"\\[srnt]| |\[(?:\\[srnt])+\]|\\p\{[LM]\w?\}")
+"""Atoms that match neither digits nor punctuation."""
 _LOOK_AHEAD = r"(?!\S)"
 _LINE_END = {r"\s+$", r"\s++$"}
 """White space up to the end of a line; looks one character past a run."""
@@ -38,13 +40,16 @@ space."""
 
 
 def splits_at_boundaries(
-    splitter: Mapping[str, Any], normalizers: Sequence[Mapping[str, Any]]
+    splitter: Mapping[str, Any],
+    normalizers: Sequence[Mapping[str, Any]],
+    punctuation: bool,
 ) -> bool:
     """Whether a pre-tokenizer keeps no state across a space between letters.
 
     Args:
         splitter: Serialized state of the pre-tokenizer.
         normalizers: Serialized states of the normalizers before it.
+        punctuation: Whether a digit or punctuation may precede the space too.
     """
     if splitter["type"] in _SIMPLE:
         return True
@@ -57,7 +62,8 @@ def splits_at_boundaries(
     how = splitter["behavior"], splitter["invert"]
     if "Regex" not in pattern or how not in {("Isolated", False), ("Removed", True)}:
         return False
-    return all(map(_stays_in_runs, _alternatives(pattern["Regex"])))
+    alternatives = _alternatives(pattern["Regex"])
+    return all(_stays_in_runs(one, punctuation) for one in alternatives)
 
 
 def _alternatives(pattern: str) -> list[str]:
@@ -80,14 +86,14 @@ def _alternatives(pattern: str) -> list[str]:
     return [*parts, pattern[start:]]
 
 
-def _stays_in_runs(alternative: str) -> bool:
-    """Whether the alternative never matches a letter and a later space, so that a match
-    ends at the boundary. Patterns that cannot be parsed count as matching
-    everything."""
+def _stays_in_runs(alternative: str, punctuation: bool) -> bool:
+    """Whether the alternative never matches a letter (or ``punctuation``) and a later
+    space, so that a match ends at the boundary. Patterns that cannot be parsed count as
+    matching everything."""
     if alternative in _LINE_END:
         return True
     alternative = alternative.removesuffix(_LOOK_AHEAD)
-    had_letters, place = False, 0
+    had_letters, had_punctuation, place = False, False, 0
     while place < len(alternative):
         item = _ITEM.match(alternative, place)
         if item is None:
@@ -96,6 +102,11 @@ def _stays_in_runs(alternative: str) -> bool:
         had_letters = had_letters or letters
         if had_letters and space:
             return False
+        takes = punctuation and not _NO_PUNCTUATION.fullmatch(item["atom"])
+        repeats = item[0].removeprefix(item["atom"]) not in ("", "?")
+        if space and (had_punctuation or (takes and repeats)):
+            return False
+        had_punctuation = had_punctuation or takes
         place = item.end()
     return place > 0
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 ALLOCATIONS = 20_000
 """New objects between two collections of the youngest generation. With the usual
@@ -26,10 +28,28 @@ class ReducedGarbageCollection:
         if new:  # collection is on
             gc.set_threshold(max(ALLOCATIONS, new), max(YOUNGER, middle), old)
 
+    @contextmanager
+    def importing(self) -> Iterator[None]:
+        """Import a model's libraries without collections, and exclude the hundred
+        thousands of objects that they create from all later ones."""
+        # Weights that are there already must stay collectable.
+        if "torch" in sys.modules or not gc.isenabled():
+            yield
+            return
+        gc.collect()  # garbage would be excluded too
+        gc.disable()
+        try:
+            yield
+        finally:
+            gc.enable()
+        gc.freeze()
+
     def end(self) -> None:
         """Restore the thresholds, and exclude all objects that survive a collection, so
         that the interpreter ends without scanning each item and report."""
         gc.set_threshold(*self._thresholds)
-        if not REPORT_LEAKS.intersection(sys.modules):
+        if REPORT_LEAKS.intersection(sys.modules):
+            gc.unfreeze()
+        else:
             gc.collect()
             gc.freeze()

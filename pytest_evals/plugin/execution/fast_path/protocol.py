@@ -60,6 +60,7 @@ class FastPath:
         self._setup_only = config.getoption("setuponly", False)
         self._with_teardown = outcomes_with_teardown(config)
         self._collections = ReducedGarbageCollection()
+        session.run.inference.answers.importing = self._collections.importing
 
     @pytest.hookimpl
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
