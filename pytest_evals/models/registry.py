@@ -72,6 +72,8 @@ class ModelKind:
             library is missing.
         is_local: Whether the model runs in the process that opens it, so that it can be
             replicated.
+        one_per_session: Whether only one process of a session can open the model,
+            since it occupies all devices.
         answering: The spec of the model that gives the answers, for a kind that
             replicates another.
         why_unfit: Why the model cannot run a task; decided by the spec alone;
@@ -93,6 +95,7 @@ class ModelKind:
     check_ready: Callable[[ModelSpec], None] = _nothing
     import_libraries: Callable[[ModelSpec], None] = _nothing
     is_local: bool = False
+    one_per_session: bool = False
     answering: Callable[[ModelSpec], ModelSpec] = _same
     why_unfit: Callable[[ModelSpec, TaskRequirements], str] = _can
     why_unable: Callable[[ModelSpec], str] | None = None
@@ -111,6 +114,7 @@ KINDS: Registry[ModelKind] = Registry(
         "python": "pytest_evals.models.python.kind:PYTHON",
         "ray": "pytest_evals.models.ray.kind:RAY",
         "scripted": "pytest_evals.models.scripted:SCRIPTED",
+        "vllm": "pytest_evals.models.vllm.kind:VLLM",
     },
 )
 """Name in specs → kind."""

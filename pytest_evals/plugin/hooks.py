@@ -23,6 +23,8 @@ from pytest_evals.plugin.settings.process import (
     ALONE,
     STARTED,
     is_distributed,
+    is_one_per_session,
+    refuse_replicas,
     visible_devices,
 )
 from pytest_evals.plugin.settings.profile import profile_line
@@ -74,6 +76,11 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("--evals-write-out shows prompts without workers: -n0")
     if config.stash[OPTIONS].ray and is_distributed(config):
         raise pytest.UsageError("--evals-ray has replicas instead of workers: -n0")
+    if is_distributed(config):
+        options = config.stash[OPTIONS]
+        refuse_replicas(
+            config, {"--model": options.model, "--evals-judge": options.judge}
+        )
     if config.stash[OPTIONS].cache_info and is_distributed(config):
         raise pytest.UsageError("--evals-cache-info needs no workers: -n0")
     if config.stash[OPTIONS].plan and is_distributed(config):
@@ -177,8 +184,11 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     has priority.
     """
     is_set = environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS")
-    if is_set or not Options.from_config(config).model:
+    model = Options.from_config(config).model
+    if is_set or not model:
         return None
+    if is_one_per_session(model):
+        return 1
     n = len(visible_devices().names)
     config.stash[ALONE] = n == 0
     return max(1, n)

@@ -19,6 +19,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from pytest_evals.errors import ModelError
 from pytest_evals.models.folders import is_local
 from pytest_evals.models.hf.settings import HfSettings, read_settings
 from pytest_evals.models.spec import ModelSpec
@@ -200,6 +201,21 @@ def why_absent(name: str, revision: str) -> str:
         kind, line = type(error).__name__, (str(error).strip().splitlines() or [""])[0]
         return f"it is not on this machine, nor on the Hub ({kind}: {line})"
     return ""
+
+
+def check_available(name: str, revision: str) -> None:
+    """Check that a model or tokenizer is on this machine or may be on the Hub.
+
+    Raises:
+        ModelError: It is not; or the Hub is unreachable.
+    """
+    why = "" if not name or is_local(name) else why_absent(name, revision)
+    if why:
+        raise ModelError(
+            f"cannot load the model {name!r}: {why}\n"
+            "  fix: check the name on the Hub and the connection, set HF_TOKEN if "
+            "the model is private, or give a folder"
+        )
 
 
 def _libraries(settings: HfSettings) -> tuple[str, ...]:

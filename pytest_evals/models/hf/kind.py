@@ -8,9 +8,8 @@ from importlib.util import find_spec
 
 from pytest_evals.core.model import Model
 from pytest_evals.core.token_strings import RequestTokenizer
-from pytest_evals.errors import MissingExtraError, ModelError
-from pytest_evals.models.folders import is_local
-from pytest_evals.models.hf.fingerprint import hf_fingerprint, why_absent
+from pytest_evals.errors import MissingExtraError
+from pytest_evals.models.hf.fingerprint import check_available, hf_fingerprint
 from pytest_evals.models.hf.settings import (
     HfSettings,
     check_hf,
@@ -35,13 +34,7 @@ def _check_ready(spec: ModelSpec) -> None:
     settings = _settings(spec)
     names = {settings.target: settings.revision, settings.tokenizer: ""}
     for name, revision in {**names, settings.peft: ""}.items():
-        why = "" if not name or is_local(name) else why_absent(name, revision)
-        if why:
-            raise ModelError(
-                f"cannot load the model {name!r}: {why}\n"
-                "  fix: check the name on the Hub and the connection, set HF_TOKEN if "
-                "the model is private, or give a folder"
-            )
+        check_available(name, revision)
 
 
 def _import_libraries(spec: ModelSpec) -> None:
@@ -79,7 +72,15 @@ def _open_tokenizer(spec: ModelSpec) -> RequestTokenizer:
         MissingExtraError: torch or transformers is not installed.
         ModelError: The tokenizer cannot be loaded.
     """
-    settings = _settings(spec)
+    return tokenizer_of(_settings(spec))
+
+
+def tokenizer_of(settings: HfSettings) -> RequestTokenizer:
+    """Load the tokenizer of settings without weights.
+
+    Raises:
+        ModelError: It cannot be loaded.
+    """
     from pytest_evals.models.hf.loader import load_tokenizer
     from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
     from pytest_evals.models.hf.tokenization.tokenizer import HfTokenizer

@@ -100,26 +100,35 @@ def load_tokenizer(settings: HfSettings) -> Any:
 def describe(loaded: LoadedModel, name: str) -> Mapping[str, Any]:
     """Model metadata for results files: JSON values without secrets. Models with equal
     metadata give equal outputs; excludes machine settings such as the batch size."""
-    model, tokenizer, settings = loaded.model, loaded.tokenizer, loaded.settings
-    template = getattr(tokenizer, "chat_template", None)
+    model, settings = loaded.model, loaded.settings
     return {
         "model": name,
         "pretrained": settings.target,
         "revision": settings.revision,
         "commit": getattr(model.config, "_commit_hash", None) or "",
-        "weights": _fingerprint(settings.target),
-        "tokenizer": settings.tokenizer or settings.target,
+        "weights": weights_hash(settings.target),
         "model_class": type(model).__name__,
         "num_parameters": model.num_parameters(),
         "dtype": str(model.dtype).removeprefix("torch."),
         "device": str(loaded.device),
-        "device_name": _device_name(loaded.device),
+        "device_name": device_name(loaded.device),
         "device_map": settings.device_map,
         "peft": settings.peft,
-        "peft_weights": _fingerprint(settings.peft),
+        "peft_weights": weights_hash(settings.peft),
         "quantization": _quantisation(model),
         "attn_implementation": getattr(model.config, "_attn_implementation", None),
         "max_length": loaded.max_length,
+        **describe_tokenizer(loaded.tokenizer, settings),
+        "torch_version": torch.__version__,
+        "transformers_version": transformers.__version__,
+    }
+
+
+def describe_tokenizer(tokenizer: Any, settings: HfSettings) -> Mapping[str, Any]:
+    """Tokenizer metadata for results files: special tokens and the chat template."""
+    template = getattr(tokenizer, "chat_template", None)
+    return {
+        "tokenizer": settings.tokenizer or settings.target,
         "add_bos_token": settings.add_bos_token,
         "bos_token": _token(tokenizer, "bos"),
         "eos_token": _token(tokenizer, "eos"),
@@ -128,12 +137,10 @@ def describe(loaded: LoadedModel, name: str) -> Mapping[str, Any]:
         "chat_template_sha": _sha(str(template)) if template else "",
         "chat_template_args": dict(settings.template_args),
         "think_end_token": settings.think_end_token,
-        "torch_version": torch.__version__,
-        "transformers_version": transformers.__version__,
     }
 
 
-def _device_name(device: torch.device) -> str:
+def device_name(device: torch.device) -> str:
     """Name of the GPU, or architecture of the processor."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
@@ -206,7 +213,7 @@ def _token(tokenizer: Any, name: str) -> list[Any]:
     ]
 
 
-def _fingerprint(target: str) -> str:
+def weights_hash(target: str) -> str:
     """SHA-256 that changes when local weights change; empty for names on the Hub, which
     are identified by commit."""
     if not target or not is_local(target):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any
 
@@ -15,7 +14,7 @@ import torch
 
 from pytest_evals.core.model import Model
 from pytest_evals.core.request import Generate, Prompt, Request, Response
-from pytest_evals.errors import DocumentError, ModelError
+from pytest_evals.errors import ModelError
 from pytest_evals.models.hf.batches import BatchBudget, default_tokens
 from pytest_evals.models.hf.device_memory import (
     create_blas_handle,
@@ -45,7 +44,7 @@ from pytest_evals.models.hf.tokenization.background_encoding import (
     PendingRequests,
 )
 from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
-from pytest_evals.models.hf.tokenization.tokenizer import HfTokenizer
+from pytest_evals.models.hf.tokenization.tokenizer import first_tokens
 
 
 class HfModel(Model):
@@ -113,7 +112,7 @@ class HfModel(Model):
                 unsupported setting; before anything is run.
         """
         if "first_tokens" not in self.info:
-            self.info = {**self.info, **self._first_tokens(requests)}
+            self.info = {**self.info, **first_tokens(self._encoder, requests)}
         answers = self._answer(requests, self._expected.take(requests))
         if not self.works_ahead:
             return answers
@@ -138,15 +137,6 @@ class HfModel(Model):
         if texts:
             self._scorer.forget()
         yield from self._generator.answer(texts, asked.prompts)
-
-    def _first_tokens(self, requests: Sequence[Request]) -> dict[str, Any]:
-        """The first tokens of the first valid prompt."""
-        tokenizer = HfTokenizer(self._encoder)
-        for request in requests:
-            with suppress(DocumentError):
-                cut = tokenizer.token_strings(request)
-                return {"first_tokens": [*cut.context, *cut.continuation][:SHOWN]}
-        return {}
 
     @cached_property
     def fingerprint(self) -> Mapping[str, Any] | None:
@@ -181,8 +171,6 @@ class HfModel(Model):
         release()
 
 
-SHOWN = 4
-"""Number of first tokens in the model's info."""
 READING_SHARE = 4
 """Prefills use this fraction of the budget, since prompts are held twice meanwhile."""
 PASS_COSTS = {"cpu": 64}

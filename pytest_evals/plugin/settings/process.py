@@ -133,3 +133,33 @@ def load_conftests(config: pytest.Config, folder: Path) -> None:
         config.rootpath,
         consider_namespace_packages=config.getini("consider_namespace_packages"),
     )
+
+
+def is_one_per_session(spec: str) -> bool:
+    """Whether only one process of a session can open a model."""
+    from pytest_evals.models.registry import KINDS
+    from pytest_evals.models.spec import kind_name
+
+    kind = kind_name(spec)
+    return kind in KINDS and KINDS[kind].one_per_session
+
+
+def refuse_replicas(config: pytest.Config, models: dict[str, str]) -> None:
+    """Refuse several workers with a model that only one process can open.
+
+    Args:
+        config: Of a controller of workers.
+        models: Option → spec, or an empty string.
+
+    Raises:
+        pytest.UsageError: With the option.
+    """
+    n = len(config.getoption("tx"))
+    for option, spec in models.items():
+        if n > 1 and spec and is_one_per_session(spec):
+            raise pytest.UsageError(
+                f"{option}={spec} cannot be opened by {n} workers: it runs one engine "
+                "per session, which forms batches over all documents\n"
+                "  fix: leave out -n; the engine's own arguments, such as "
+                "tensor_parallel_size=N, distribute it over GPUs"
+            )

@@ -21,7 +21,11 @@ from pytest_evals.models.hf.generation.memory_budget import MemoryBudget
 from pytest_evals.models.hf.generation.sampling import SamplingParams
 from pytest_evals.models.hf.generation.scheduler import Scheduler, SequenceState
 from pytest_evals.models.hf.generation.shared_prefixes import prompt_groups
-from pytest_evals.models.hf.generation.stop_strings import StopStrings, cut_at_stops
+from pytest_evals.models.hf.generation.stop_strings import (
+    StopStrings,
+    answer_text,
+    cut_at_stops,
+)
 from pytest_evals.models.hf.generation.transformers_fallback import (
     TransformersGenerator,
 )
@@ -197,18 +201,15 @@ class GenerationEngine:
         )
 
     def _after_thinking(self, row: SequenceState) -> str:
-        """The completion without the model's thinking (lm-eval 0.4.13,
-        ``HFLM.generate_until``)."""
-        mark, text = self._think_end, self._encoder.decode(row.tokens)
-        if not mark:
-            return text
-        after = text.split(mark)[1:]
-        if mark.isdigit():
-            ends = [i for i, token in enumerate(row.tokens) if token == int(mark)]
-            after = [self._encoder.decode(row.tokens[i + 1 :]) for i in ends[-1:]]
-        if not after and any(stop in text for stop in row.stops.strings):
+        """The completion without the model's thinking."""
+        mark = self._think_end
+        text, has_mark = answer_text(self._encoder, row.tokens, mark)
+        if mark and not has_mark and self._is_stopped(row):
             self.notes[_STOPPED_THINKING] = None
-        return (after[-1] if after else text).lstrip()
+        return text
+
+    def _is_stopped(self, row: SequenceState) -> bool:
+        return row.stops.in_text(self._encoder.decode(row.tokens))
 
 
 _BY_LIBRARY = (

@@ -8,6 +8,7 @@ contains the last character of one, or is ambiguous.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
 
@@ -63,6 +64,39 @@ class StopStrings:
             known = BROKEN in text or not self._last.isdisjoint(text)
             self._may_end[token] = known
         return known
+
+
+class AnswerText(NamedTuple):
+    """The text of a completion.
+
+    Args:
+        text: What follows the model's thinking; all of it without a mark.
+        has_mark: Whether the mark that ends the thinking occurs.
+    """
+
+    text: str
+    has_mark: bool
+
+
+def answer_text(
+    encoder: RequestEncoder, tokens: Sequence[int], mark: str
+) -> AnswerText:
+    """The completion without the model's thinking (lm-eval 0.4.13,
+    ``HFLM.generate_until``).
+
+    Args:
+        encoder: The model's tokenizer.
+        tokens: The completion.
+        mark: The string, or the id as digits, that ends the thinking; empty for none.
+    """
+    text = encoder.decode(tokens)
+    if not mark:
+        return AnswerText(text, False)
+    after = text.split(mark)[1:]
+    if mark.isdigit():
+        ends = [i for i, token in enumerate(tokens) if token == int(mark)]
+        after = [encoder.decode(tokens[i + 1 :]) for i in ends[-1:]]
+    return AnswerText((after[-1] if after else text).lstrip(), bool(after))
 
 
 def cut_at_stops(text: str, stops: Iterable[str]) -> str:

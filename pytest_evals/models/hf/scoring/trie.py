@@ -51,10 +51,10 @@ def trie_of(spans: Sequence[ScoredSpan]) -> Trie:
     sequences = [spans[m[0]].tokens[:-1] for m in members]
     lengths = np.array([len(sequence) for sequence in sequences], dtype=np.int64)
     most = np.array([max(spans[i].n_scored for i in m) for m in members], np.int64)
-    return Trie(sequences, members, lengths, _shared(sequences), lengths - most)
+    return Trie(sequences, members, lengths, shared_lengths(sequences), lengths - most)
 
 
-def _shared(sequences: Sequence[Ids]) -> Numbers:
+def shared_lengths(sequences: Sequence[Ids]) -> Numbers:
     """(N,) length of the common prefix of each sequence and the previous one."""
     found = np.zeros(len(sequences), dtype=np.int64)
     for i in range(1, len(sequences)):

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
+
 from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request
 from pytest_evals.core.token_strings import TokenStrings
+from pytest_evals.errors import DocumentError
 from pytest_evals.models.hf.tokenization.encoder import Ids
 from pytest_evals.models.hf.tokenization.request_encoder import (
     InvalidRequestError,
     RequestEncoder,
 )
 
+SHOWN = 4
+"""Number of first tokens in the model's info."""
 _BROKEN = "\ufffd"
 """Replacement character that decoders return for incomplete UTF-8 sequences."""
 
@@ -65,6 +71,18 @@ class HfTokenizer:
         if waiting:
             texts.append(self._encoder.decode(waiting, specials=True))
         return tuple(texts)
+
+
+def first_tokens(
+    encoder: RequestEncoder, requests: Iterable[Request]
+) -> dict[str, list[str]]:
+    """The first tokens of the first valid prompt, for a model's info."""
+    tokenizer = HfTokenizer(encoder)
+    for request in requests:
+        with suppress(DocumentError):
+            cut = tokenizer.token_strings(request)
+            return {"first_tokens": [*cut.context, *cut.continuation][:SHOWN]}
+    return {}
 
 
 def _usable(ids: Ids | InvalidRequestError) -> Ids:

@@ -1,0 +1,1 @@
+"""Models that vLLM runs in this process."""

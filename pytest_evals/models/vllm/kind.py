@@ -1,0 +1,81 @@
+"""Model kind ``vllm``: models that vLLM runs in this process. Importing it does not
+import vLLM."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from pytest_evals.core.model import Model
+from pytest_evals.core.token_strings import RequestTokenizer
+from pytest_evals.errors import MissingExtraError
+from pytest_evals.models.hf.fingerprint import check_available
+from pytest_evals.models.hf.kind import tokenizer_of
+from pytest_evals.models.registry import ModelKind
+from pytest_evals.models.spec import ModelSpec
+from pytest_evals.models.vllm.fingerprint import vllm_fingerprint
+from pytest_evals.models.vllm.settings import (
+    VllmSettings,
+    check_vllm,
+    read_settings,
+    why_unfit,
+)
+
+
+def _check_ready(spec: ModelSpec) -> None:
+    """Check the model's requirements on this machine without loading it.
+
+    Raises:
+        OptionError: The spec has a mistake, or vLLM rejects an engine argument.
+        MissingExtraError: vLLM is not installed.
+        ModelError: The model is neither on this machine nor on the Hub.
+    """
+    settings = _settings(spec)
+    for name in (settings.target, settings.hf.tokenizer):
+        revision = settings.hf.revision if name == settings.target else ""
+        check_available(name, revision)
+    if settings.engine:
+        from pytest_evals.models.vllm.engine import parsed_arguments
+
+        parsed_arguments(settings)
+
+
+def _open(spec: ModelSpec) -> Model:
+    """Load the model of a spec.
+
+    Raises:
+        OptionError: The spec has a mistake, or vLLM rejects an engine argument.
+        MissingExtraError: vLLM is not installed.
+        ModelError: The model cannot be loaded, or another one is open.
+    """
+    settings = _settings(spec)
+    from pytest_evals.models.vllm.engine import prepare
+
+    prepare()
+    from pytest_evals.models.vllm.model import VllmModel
+
+    return VllmModel(str(spec), settings)
+
+
+def _open_tokenizer(spec: ModelSpec) -> RequestTokenizer:
+    return tokenizer_of(_settings(spec).hf)
+
+
+def _settings(spec: ModelSpec) -> VllmSettings:
+    settings = read_settings(spec)
+    if find_spec("vllm") is None:
+        raise MissingExtraError("the vllm model", "vllm", "vllm")
+    return settings
+
+
+VLLM = ModelKind(
+    name="vllm",
+    example="vllm:PATH_OR_NAME",
+    open=_open,
+    check=check_vllm,
+    check_ready=_check_ready,
+    one_per_session=True,
+    why_unfit=why_unfit,
+    fingerprint=vllm_fingerprint,
+    open_tokenizer=_open_tokenizer,
+    target_key="pretrained",
+)

@@ -1,0 +1,297 @@
+"""Log-probabilities from vLLM, as a scoring strategy of the ``hf:`` model's scorer."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pytest_evals.models.hf.batches import BatchBudget
+from pytest_evals.models.hf.scoring.scored_spans import (
+    ScoredBatch,
+    ScoredSpan,
+    SpanScore,
+)
+from pytest_evals.models.hf.tokenization.encoder import Ids
+from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
+from pytest_evals.models.vllm.engine import (
+    EngineOutput,
+    EngineRequest,
+    VllmEngine,
+    sampling_params,
+)
+from pytest_evals.models.vllm.prefix_order import stages
+
+Scores = dict[int, SpanScore | InvalidRequestError]
+CANDIDATES = 128
+"""Most ``logprob_token_ids`` of a request (vLLM 0.32, ``MAX_LOGPROB_TOKEN_IDS``)."""
+TOLERANCES = {"float32": 1e-3}
+OTHER_TOLERANCE = 0.25
+"""Nats by which two ways to compute a log-probability may differ: logits in half
+precision are multiples of 1/16 or 1/8."""
+NO_CANDIDATES = (
+    "choices of one token are scored as whole prompts, which takes longer: the "
+    "log-probabilities that vLLM returns for selected tokens are not those of its "
+    "prompts"
+)
+NO_REUSE = (
+    "reuse_prefix=true has no effect: with its prefix cache this vLLM does not return "
+    "the log-probabilities that it returns without"
+)
+
+
+class VllmScoring:
+    """Computes log-probabilities of spans with vLLM.
+
+    vLLM recomputes the whole prompt if log-probabilities of the prompt are requested,
+    so two kinds of requests avoid that:
+
+    - Spans of one scored token with equal contexts become one request that generates a
+      token and returns the log-probabilities of the candidates.
+    - With ``reuse_prefix``, prompts read the cache in spite of their log-probabilities.
+      Rows of cached tokens are undefined, so a result counts only if all scored tokens
+      come after the cached ones; otherwise the span is scored again without the cache.
+    """
+
+    name = "vllm"
+
+    def __init__(self, engine: VllmEngine, *, reuses_prefix: bool) -> None:
+        """Run the self-tests, against plain prompt log-probabilities."""
+        self._engine = engine
+        self.n_cached = 0
+        """Prompt tokens that were read from the cache."""
+        self.n_prompt = 0
+        """Prompt tokens of all requests."""
+        self.has_candidates = self.reuses_prefix = False
+        plain = self._trial()
+        self.has_candidates = self._agrees(plain, candidates=True)
+        if reuses_prefix:
+            self.reuses_prefix = self._agrees(plain, reuses=True)
+        self.note = "" if self.has_candidates else NO_CANDIDATES
+        if reuses_prefix and not self.reuses_prefix:
+            self.note = "; ".join(filter(None, (self.note, NO_REUSE)))
+        self.n_cached = self.n_prompt = 0
+
+    def score(
+        self, spans: Sequence[ScoredSpan], budget: BatchBudget
+    ) -> Iterator[ScoredBatch]:
+        """Score all spans; yields the results of each step. vLLM forms its own
+        batches."""
+        del budget
+        begun = time.perf_counter()
+        for scores in self._scored(spans):
+            now = time.perf_counter()
+            yield ScoredBatch(scores, now - begun)
+            begun = now
+
+    def forget(self) -> None:
+        """vLLM frees cached prefixes when it needs their memory."""
+
+    def _scored(self, spans: Sequence[ScoredSpan]) -> Iterator[Scores]:
+        singles: list[int] = []
+        others: list[int] = []
+        for i, span in enumerate(spans):
+            is_single = span.n_scored == 1 and self.has_candidates
+            (singles if is_single else others).append(i)
+        if singles:
+            yield from self._score_candidates(spans, singles)
+        if others and self.reuses_prefix:
+            yield from self._score_cached(spans, others)
+        elif others:
+            yield from self._score_prompts(spans, others)
+
+    def _score_candidates(
+        self, spans: Sequence[ScoredSpan], numbers: Sequence[int]
+    ) -> Iterator[Scores]:
+        """Score spans of one token: one request per context."""
+        contexts = _contexts(spans, numbers)
+        engine = self._engine
+        for stage in stages(
+            [one.ids for one in contexts], engine.block_size, engine.cache_tokens // 2
+        ):
+            requests = (
+                EngineRequest(i, contexts[i].ids.tolist(), contexts[i].params())
+                for i in stage
+            )
+            for outputs in self._run(requests):
+                yield {
+                    number: score
+                    for one in outputs
+                    for number, score in contexts[one.key].scores(one).items()
+                }
+
+    def _score_cached(
+        self, spans: Sequence[ScoredSpan], numbers: Sequence[int]
+    ) -> Iterator[Scores]:
+        """Score whole prompts with the prefix cache."""
+        engine = self._engine
+        again: list[int] = []
+        params = _prompt_params(skip_reading_prefix_cache=False)
+        for stage in stages(
+            [spans[i].tokens for i in numbers],
+            engine.block_size,
+            engine.cache_tokens // 2,
+        ):
+            requests = (
+                EngineRequest(i, spans[i].tokens.tolist(), params)
+                for i in (numbers[place] for place in stage)
+            )
+            for outputs in self._run(requests):
+                done: Scores = {}
+                for one in outputs:
+                    if _is_complete(one, spans[one.key]):
+                        done[one.key] = _score(one, spans[one.key])
+                    else:
+                        again.append(one.key)
+                yield done
+        if again:
+            yield from self._score_prompts(spans, again)
+
+    def _score_prompts(
+        self, spans: Sequence[ScoredSpan], numbers: Sequence[int]
+    ) -> Iterator[Scores]:
+        """Score whole prompts, each computed as a whole."""
+        params = _prompt_params()
+        requests = (EngineRequest(i, spans[i].tokens.tolist(), params) for i in numbers)
+        for outputs in self._run(requests):
+            yield {one.key: _score(one, spans[one.key]) for one in outputs}
+
+    def _run(self, requests: Iterable[EngineRequest]) -> Iterator[list[EngineOutput]]:
+        for outputs in self._engine.run(requests):
+            for one in outputs:
+                if one.output is not None:
+                    self.n_prompt += len(one.output.prompt_token_ids or ())
+                    self.n_cached += one.output.num_cached_tokens or 0
+            yield outputs
+
+    def _trial(self) -> dict[int, SpanScore | InvalidRequestError]:
+        found: Scores = {}
+        for scores in self._scored(_trial_spans(self._engine)):
+            found |= scores
+        return found
+
+    def _agrees(
+        self, plain: Scores, *, candidates: bool = False, reuses: bool = False
+    ) -> bool:
+        """Whether a faster way gives the log-probabilities of the plain one."""
+        before = self.has_candidates, self.reuses_prefix
+        self.has_candidates, self.reuses_prefix = candidates, reuses
+        try:
+            found = self._trial()
+        except (TypeError, ValueError):  # another vLLM, without these parameters
+            return False
+        finally:
+            self.has_candidates, self.reuses_prefix = before
+        dtype = str(self._engine.config.model_config.dtype).removeprefix("torch.")
+        most = TOLERANCES.get(dtype, OTHER_TOLERANCE)
+        return all(_is_near(plain[i], found.get(i), most) for i in plain)
+
+
+@dataclass(slots=True)
+class _Context:
+    """Spans of one scored token after the same context."""
+
+    ids: Ids
+    spans: Mapping[int, int]
+    """Number of a span → its scored token."""
+
+    def params(self) -> Any:
+        tokens = sorted(set(self.spans.values()))
+        return sampling_params(
+            temperature=0.0,
+            max_tokens=1,
+            logprobs=len(tokens),
+            logprob_token_ids=tokens,
+            detokenize=False,
+        )
+
+    def scores(self, one: EngineOutput) -> Scores:
+        if one.error:
+            return dict.fromkeys(self.spans, InvalidRequestError(one.error))
+        (completion,) = one.output.outputs
+        (greedy,) = completion.token_ids[:1]
+        values = completion.logprobs[0]
+        return {
+            number: _span_score([values[token].logprob], token == greedy)
+            for number, token in self.spans.items()
+        }
+
+
+class _Key(NamedTuple):
+    context: bytes
+    part: int
+
+
+def _contexts(spans: Sequence[ScoredSpan], numbers: Sequence[int]) -> list[_Context]:
+    """The contexts of spans, with at most ``CANDIDATES`` spans each."""
+    members: dict[_Key, dict[int, int]] = {}
+    counts: dict[bytes, int] = {}
+    for i in numbers:
+        context = spans[i].tokens[:-1].tobytes()
+        n = counts.get(context, 0)
+        counts[context] = n + 1
+        key = _Key(context, n // CANDIDATES)
+        members.setdefault(key, {})[i] = int(spans[i].tokens[-1])
+    return [_Context(spans[next(iter(m))].tokens[:-1], m) for m in members.values()]
+
+
+def _prompt_params(**arguments: Any) -> Any:
+    return sampling_params(
+        temperature=0.0,
+        max_tokens=1,
+        prompt_logprobs=0,
+        detokenize=False,
+        **arguments,
+    )
+
+
+def _is_complete(one: EngineOutput, span: ScoredSpan) -> bool:
+    """Whether the log-probabilities of all scored tokens were computed. The row of a
+    token is that of the token before it."""
+    if one.error:
+        return True
+    n_context = len(span.tokens) - span.n_scored
+    return (one.output.num_cached_tokens or 0) <= n_context - 1
+
+
+def _score(one: EngineOutput, span: ScoredSpan) -> SpanScore | InvalidRequestError:
+    if one.error:
+        return InvalidRequestError(one.error)
+    rows = one.output.prompt_logprobs
+    start = len(span.tokens) - span.n_scored
+    found = [rows[i][t] for i, t in enumerate(span.tokens.tolist()) if i >= start]
+    return _span_score([f.logprob for f in found], all(f.rank == 1 for f in found))
+
+
+def _span_score(logprobs: Sequence[float], greedy: bool) -> SpanScore:
+    total = math.fsum(logprobs)
+    return SpanScore(total, greedy, math.isfinite(total))
+
+
+def _is_near(
+    one: SpanScore | InvalidRequestError,
+    other: SpanScore | InvalidRequestError | None,
+    most: float,
+) -> bool:
+    if not isinstance(one, SpanScore) or not isinstance(other, SpanScore):
+        return False
+    return abs(one.logprob - other.logprob) <= most * 2
+
+
+def _trial_spans(engine: VllmEngine) -> list[ScoredSpan]:
+    """Spans of one and of two scored tokens after two contexts, which share a prefix
+    of more than two blocks if the window has room for it."""
+    n = max(1, min(2 * engine.block_size + 5, engine.max_length - 8))
+    numbers = np.arange(n + 8, dtype=np.int32)
+    tokens = (numbers * 31 + 7) % max(1, min(engine.vocab_size, 997))
+    context, rest = tokens[:n].astype(np.int32), tokens[n:].astype(np.int32)
+    ends = [rest[:1], rest[1:2], rest[2:4], rest[3:5], rest[:3], rest[1:4]]
+    return [
+        ScoredSpan(np.concatenate([context, end]), min(2, len(end)))
+        for end in ends
+        if n + len(end) < engine.max_length
+    ]

@@ -1,0 +1,182 @@
+"""Arguments of ``vllm:`` specs. Standard library only: vLLM is not imported.
+
+The model's own arguments are about the tokenizer and scoring; all others are engine
+arguments of vLLM, whose names are read from its source.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from pytest_evals.errors import OptionError, did_you_mean
+from pytest_evals.models.arguments import Arguments
+from pytest_evals.models.folders import check_folder
+from pytest_evals.models.hf.settings import HfSettings
+from pytest_evals.models.registry import TaskRequirements
+from pytest_evals.models.spec import ModelSpec
+
+_ARGUMENTS = Arguments("vllm")
+_NO_IMAGES = (
+    "vllm: models read texts, and a task shows images\n  fix: start the model with "
+    "'vllm serve' and use --model=openai:…, or leave the task out with -k or "
+    "--evals-tasks"
+)
+_ONE_ENGINE = (
+    "one engine runs in this process; tensor_parallel_size=N and "
+    "pipeline_parallel_size=N distribute a model over N GPUs"
+)
+_OWN_LOGPROBS = "the log-probabilities of the model's own distribution are scored"
+REFUSED = {
+    "batch_size": "vLLM forms its own batches; max_num_seqs=N limits them",
+    "convert": "the model must generate text",
+    "data_parallel_size": _ONE_ENGINE,
+    "device": "select GPUs with CUDA_VISIBLE_DEVICES",
+    "enable_lora": "merge the adapter into the model first",
+    "logprobs_mode": _OWN_LOGPROBS,
+    "lora_local_path": "merge the adapter into the model first",
+    "max_batch_size": "use max_num_seqs",
+    "max_gen_toks": "use --evals-gen-kwargs max_gen_toks=N",
+    "max_length": "use max_model_len",
+    "model": "the model is named after 'vllm:'",
+    "peft": "merge the adapter into the model first",
+    "pretrained": "the model is named after 'vllm:'",
+    "replicas": _ONE_ENGINE,
+    "runner": "the model must generate text",
+    "skip_tokenizer_init": "stop strings need the tokenizer",
+    "token": "set the environment variable HF_TOKEN",
+    "truncation_side": "prompts are cut on the left",
+}
+"""Arguments that are not supported, with the alternative."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VllmSettings:
+    """Settings of a model in vLLM.
+
+    Args:
+        target: Folder or name on the Hub.
+        hf: The settings of ``hf:`` models that tokenization uses.
+        reuse_prefix: Whether continuations of several tokens are scored with vLLM's
+            prefix cache, which depends on an internal switch of vLLM.
+        engine: Engine arguments of vLLM, unparsed.
+    """
+
+    target: str
+    hf: HfSettings
+    reuse_prefix: bool = False
+    engine: Mapping[str, str] = field(default_factory=dict)
+
+
+def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
+    """Why the model cannot run a task; empty if it can."""
+    del spec
+    return _NO_IMAGES if needs.images else ""
+
+
+def check_vllm(spec: ModelSpec) -> None:
+    """Check a spec.
+
+    Raises:
+        OptionError: As :func:`read_settings`; or a local path contains no model.
+    """
+    settings = read_settings(spec)
+    check_folder(settings.target)
+    if settings.hf.tokenizer:
+        check_folder(settings.hf.tokenizer, needed="tokenizer_config.json")
+
+
+def read_settings(spec: ModelSpec) -> VllmSettings:
+    """The settings of a spec. Engine arguments are checked by name if vLLM is
+    installed; their values are checked by vLLM when the model is opened.
+
+    Raises:
+        OptionError: An argument is unknown or has an invalid value.
+    """
+    own, engine = {}, {}
+    for name, value in spec.arguments.items():
+        if name in _READERS:
+            own[name] = _READERS[name](name, value)
+        else:
+            _check_engine_name(name)
+            engine[name] = value
+    reuses = bool(own.pop("reuse_prefix", False))
+    if reuses and engine.get("enable_prefix_caching", "").lower() in ("false", "0"):
+        raise OptionError(
+            "the vllm model's reuse_prefix needs the prefix cache, which "
+            "enable_prefix_caching=false turns off"
+        )
+    if own.get("enable_thinking") and not own.get("think_end_token"):
+        raise OptionError(
+            "the vllm model's enable_thinking needs think_end_token, the text that "
+            "ends the thinking, such as '</think>'"
+        )
+    engine |= {n: spec.arguments[n] for n in _PASSED_ON if n in own}
+    return VllmSettings(
+        target=spec.target,
+        hf=HfSettings(target=spec.target, **own),
+        reuse_prefix=reuses,
+        engine=engine,
+    )
+
+
+@cache
+def engine_arguments() -> tuple[str, ...]:
+    """The names of vLLM's engine arguments: the fields of its class ``EngineArgs``,
+    read from its source, since importing vLLM takes seconds. Empty if vLLM is not
+    installed or has another structure."""
+    package = find_spec("vllm")
+    if package is None or package.origin is None:
+        return ()
+    source = Path(package.origin).parent / "engine" / "arg_utils.py"
+    try:
+        tree = ast.parse(source.read_text(encoding="utf-8"))
+    except (OSError, SyntaxError, ValueError):
+        return ()
+    return tuple(
+        one.target.id
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and node.name == "EngineArgs"
+        for one in node.body
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+        if not one.target.id.startswith("_")
+    )
+
+
+def _check_engine_name(name: str) -> None:
+    """Check the name of an engine argument; ``name.key`` sets a key of a JSON value.
+
+    Raises:
+        OptionError: It does not exist, or is refused.
+    """
+    known = engine_arguments()
+    base = name.partition(".")[0]
+    if base in REFUSED:
+        hint = f": {REFUSED[base]}"
+    elif not known or base in known:
+        return
+    else:
+        near = did_you_mean(base, [*known, *_READERS])
+        hint = near or "; it takes vLLM's engine arguments, see 'vllm serve --help=all'"
+    raise OptionError(f"the vllm model takes no argument {name!r}{hint}")
+
+
+_READERS: Mapping[str, Any] = {
+    "add_bos_token": _ARGUMENTS.flag,
+    "chat_template_args": _ARGUMENTS.mapping,
+    "enable_thinking": _ARGUMENTS.flag,
+    "prefix_token_id": _ARGUMENTS.whole(0),
+    "reuse_prefix": _ARGUMENTS.flag,
+    "revision": _ARGUMENTS.text,
+    "think_end_token": _ARGUMENTS.text,
+    "tokenizer": _ARGUMENTS.text,
+    "trust_remote_code": _ARGUMENTS.flag,
+}
+"""The model's own arguments."""
+_PASSED_ON = ("revision", "trust_remote_code")
+"""Those that the engine takes too; ``tokenizer`` is passed on as a path."""
