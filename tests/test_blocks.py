@@ -34,6 +34,10 @@ NOT_RUN = {
     "coming_from_lighteval.md": {"lighteval accelerate": NETWORK},
     "metrics.md": {"pytest --model=hf:my-model": NETWORK},
     "models_hf.md": {"pytest --model=hf:gpt2": NETWORK},
+    "models_vllm.md": {
+        "pytest --model=vllm:": NETWORK,
+        "tests/vllm/environment.sh": BUILDS,
+    },
     "models_openai.md": {"pytest --model=openai:": NETWORK},
     "served_runs.md": {"pytest --model=openai:": NETWORK},
     "performance.md": {"python tests/bench/": "measures for minutes"},

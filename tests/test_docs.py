@@ -26,6 +26,7 @@ from pytest_evals.models.openai.sampling_params import OPTIONS
 from pytest_evals.models.openai.settings import OpenAISettings
 from pytest_evals.models.registry import KINDS
 from pytest_evals.models.scripted import BUILT_IN, AnswerRule
+from pytest_evals.models.vllm import settings as vllm_settings
 from pytest_evals.plugin.settings.option_table import TABLE
 from pytest_evals.prompts.fewshot import SAMPLERS
 from pytest_evals.scorers.aggregations import AGGREGATIONS
@@ -281,6 +282,18 @@ def test_model_arguments_are_documented():
     }
     arguments = {field.name for field in dataclasses.fields(HfSettings)}
     assert documented == arguments - {"target"}
+
+
+def test_vllm_arguments_are_documented():
+    documented = {
+        name
+        for row in cells(section("models_vllm", "Arguments"))
+        for name in re.findall(r"^`(\w+)`$", row[1])
+    }
+    assert documented == set(vllm_settings._READERS)
+    assert words_in_code(section("models_vllm", "Arguments")) >= {
+        name for name in vllm_settings.REFUSED if name in {"runner", "convert"}
+    }
 
 
 def test_openai_arguments_and_generation_options_are_documented():

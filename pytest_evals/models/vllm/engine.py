@@ -15,6 +15,7 @@ import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from itertools import count, islice
 from typing import Any, NamedTuple
 
@@ -115,7 +116,7 @@ class VllmEngine:
                         engine.add_request(
                             name, {"prompt_token_ids": one.ids}, one.params
                         )
-                    except (TypeError, ValueError) as error:
+                    except rejections() as error:
                         why = f"vLLM rejects the request: {_first_line(error)}"
                         rejected.append(EngineOutput(one.key, None, why))
                     else:
@@ -166,7 +167,7 @@ def parsed_arguments(settings: VllmSettings) -> dict[str, Any]:
         try:
             parsed = vars(parser.parse_args(words))
         except (argparse.ArgumentTypeError, TypeError, ValueError) as error:
-            raise _rejected(str(error)) from None
+            raise _rejected(_reason(error)) from None
     return {name: parsed[name] for name in {n.partition(".")[0] for n in given}}
 
 
@@ -180,8 +181,7 @@ def sampling_params(**arguments: Any) -> Any:
     """vLLM's ``SamplingParams`` that return the finished output only.
 
     Raises:
-        TypeError: An argument does not exist.
-        ValueError: An argument has an invalid value.
+        Exception: One of ``rejections``: an argument does not exist, or is invalid.
     """
     from vllm.sampling_params import RequestOutputKind, SamplingParams
 
@@ -189,11 +189,20 @@ def sampling_params(**arguments: Any) -> Any:
     return SamplingParams(output_kind=kind, **arguments)
 
 
+@cache
+def rejections() -> tuple[type[Exception], ...]:
+    """The exceptions with which vLLM rejects the parameters of a request."""
+    from vllm import exceptions
+
+    own = getattr(exceptions, "VLLMClientError", ValueError)
+    return (OverflowError, TypeError, ValueError, own)
+
+
 def structured_outputs(**arguments: Any) -> Any:
     """vLLM's constraint on an output.
 
     Raises:
-        ValueError: The constraint is invalid.
+        Exception: One of ``rejections``: the constraint is invalid.
     """
     from vllm.sampling_params import StructuredOutputsParams
 
@@ -271,11 +280,11 @@ def _rejected(message: str) -> OptionError:
 
 
 def _reason(error: Exception) -> str:
-    """The cause, on one line. Errors of pydantic have it on their second line."""
+    """The cause, on one line. Errors of pydantic have it on their last lines."""
     lines = [line.strip() for line in str(error).strip().splitlines()]
-    if len(lines) > 1 and "validation error" in lines[0]:
-        return masked_text(re.sub(r"\s*\[type=.*", "", lines[1]))
-    return _first_line(error)
+    cause = next((line for line in lines if "[type=" in line), "")
+    text = re.sub(r"\s*\[type=.*", "", cause).removeprefix("Value error, ")
+    return masked_text(text) or _first_line(error)
 
 
 def _first_line(error: BaseException) -> str:

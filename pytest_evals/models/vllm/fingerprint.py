@@ -44,8 +44,7 @@ _VARIABLES = (
     "VLLM_USE_DEEP_GEMM",
     "VLLM_USE_V2_MODEL_RUNNER",
 )
-"""Environment variables that select vLLM's kernels. It sets others on its own when it is
-imported."""
+"""Environment variables that select vLLM's kernels. It sets others on its own."""
 _TOKENIZATION = (
     "add_bos_token",
     "chat_template_args",

@@ -35,13 +35,12 @@ def stages(sequences: Sequence[Ids], block: int, capacity: int) -> Iterator[list
     lengths = [len(sequences[i]) for i in order]
     shared = shared_lengths([sequences[i] for i in order]).tolist()
     start = n_tokens = 0
-    for end in range(len(order) + 1):
-        new = lengths[end] - shared[end] if end < len(order) else capacity
-        if end > start and n_tokens + new > capacity:
-            shared[start] = 0
+    for end, length in enumerate(lengths):
+        if end > start and n_tokens + length - shared[end] > capacity:
             yield from _stages(order, lengths, shared, block, range(start, end))
-            start, n_tokens = end, 0
-        n_tokens += new
+            start, n_tokens, shared[end] = end, 0, 0
+        n_tokens += length - shared[end]
+    yield from _stages(order, lengths, shared, block, range(start, len(order)))
 
 
 def _stages(

@@ -18,6 +18,7 @@ from pytest_evals.errors import did_you_mean
 from pytest_evals.models.hf.generation.sampling import seed_of
 from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
 from pytest_evals.models.vllm.engine import (
+    rejections,
     sampling_names,
     sampling_params,
     structured_outputs,
@@ -101,7 +102,7 @@ def sampling_input(
                 "skip_special_tokens": False,
             }
         )
-    except (TypeError, ValueError) as error:
+    except rejections() as error:
         why = " ".join(str(error).split())
         return InvalidRequestError(f"vLLM rejects the sampling parameters: {why}")
     return SamplingInput(params, stops, n_top)

@@ -22,6 +22,7 @@ from pytest_evals.models.vllm.engine import (
     EngineOutput,
     EngineRequest,
     VllmEngine,
+    rejections,
     sampling_params,
 )
 from pytest_evals.models.vllm.prefix_order import stages
@@ -182,7 +183,7 @@ class VllmScoring:
         self.has_candidates, self.reuses_prefix = candidates, reuses
         try:
             found = self._trial()
-        except (TypeError, ValueError):  # another vLLM, without these parameters
+        except rejections():  # another vLLM, without these parameters
             return False
         finally:
             self.has_candidates, self.reuses_prefix = before

@@ -1,0 +1,96 @@
+"""The order in which sequences use vLLM's prefix cache."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_evals.models.vllm.prefix_order import (
+    SHARED_BLOCKS,
+    prefix_order,
+    stage_numbers,
+    stages,
+)
+
+BLOCK = 4
+LARGE = 10**9
+TEXTS = st.lists(st.text("ab", min_size=1, max_size=30), max_size=30)
+
+
+def ids(text):
+    return np.frombuffer(text.encode(), dtype=np.uint8).astype(np.int32)
+
+
+def test_a_prefix_of_all_documents_is_computed_by_one_of_them_first():
+    shots = "s" * 3 * BLOCK
+    sequences = [ids(shots + f"{i:03}{'x' * BLOCK}") for i in range(9)]
+    first, rest = stages(sequences, BLOCK, LARGE)
+    assert len(first) == 1
+    assert sorted(first + rest) == list(range(9))
+
+
+def test_choices_of_a_document_wait_for_the_first_one():
+    shots = "s" * 3 * BLOCK
+    sequences = [
+        ids(shots + question * 2 * BLOCK + choice)
+        for question, choice in product("abc", "1234")
+    ]
+    found = [{i // 4 for i in stage} for stage in stages(sequences, BLOCK, LARGE)]
+    # The few-shot examples and one question; its choices and the other questions; and
+    # the other choices.
+    assert [len(stage) for stage in stages(sequences, BLOCK, LARGE)] == [1, 5, 6]
+    assert found[1] == {0, 1, 2}
+
+
+def test_short_shared_prefixes_do_not_make_stages():
+    shared = "s" * (SHARED_BLOCKS * BLOCK - 1)
+    sequences = [ids(f"{shared}{i}") for i in range(9)]
+    assert len(list(stages(sequences, BLOCK, LARGE))) == 1
+
+
+def test_no_more_sequences_than_the_cache_holds_are_between_two_stages():
+    sequences = [
+        ids(question * 10 * BLOCK + choice)
+        for question, choice in product("abcdefgh", "12")
+    ]
+    found = list(stages(sequences, BLOCK, capacity=21 * BLOCK))
+    assert [len(stage) for stage in found] == [2, 2] * 4
+    assert all(len({i // 2 for i in stage}) == 2 for stage in found)
+
+
+@given(TEXTS, st.integers(1, 99))
+def test_each_sequence_runs_once(texts, capacity):
+    found = [i for stage in stages([ids(t) for t in texts], 2, capacity) for i in stage]
+    assert sorted(found) == list(range(len(texts)))
+
+
+@given(TEXTS)
+def test_a_shared_prefix_is_in_the_cache_when_the_others_run(texts):
+    sequences = [ids(text) for text in texts]
+    done: set[bytes] = set()
+    for stage in stages(sequences, 2, LARGE):
+        new: list[bytes] = []
+        for i in stage:
+            blocks = [
+                sequences[i][: n * 2].tobytes()
+                for n in range(SHARED_BLOCKS, len(sequences[i]) // 2 + 1)
+            ]
+            missing = [block for block in blocks if block not in done]
+            assert not {*missing} & {*new}, "computed twice in one stage"
+            new += missing
+        done |= {*new}
+
+
+def test_sequences_with_a_common_prefix_are_adjacent():
+    sequences = [ids(text) for text in ("ab1", "zz", "ab2", "b", "ab")]
+    order = prefix_order(sequences)
+    places = sorted(order.index(i) for i in (0, 2, 4))
+    assert places == list(range(places[0], places[0] + 3))
+
+
+def test_stages_follow_nested_prefixes():
+    # (blocks, blocks shared with the previous one)
+    assert stage_numbers([(3, 0), (5, 3), (6, 5), (6, 3), (4, 0)]) == [0, 1, 2, 1, 0]
