@@ -22,6 +22,7 @@ from pytest_evals.core.record import Score
 from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
 from pytest_evals.limits.patterns import compiled
 from pytest_evals.prompts.fields import compile_template
+from pytest_evals.scorers.arguments import checked_arguments
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _LONGEST_SHOWN = 200
@@ -57,6 +58,7 @@ class AnswerScorer:
         )
 
 
+@checked_arguments
 def exact(
     *,
     ignore_case: bool = False,
@@ -79,6 +81,7 @@ def exact(
     return AnswerScorer(name=name, score=score, settings={"exact": settings})
 
 
+@checked_arguments
 def contains(
     text: str | None = None,
     *,
@@ -116,6 +119,7 @@ def contains(
     return AnswerScorer(name=name, score=score, settings={"contains": settings})
 
 
+@checked_arguments
 def starts_with(
     text: str | None = None, *, ignore_case: bool = False, name: str = "starts_with"
 ) -> AnswerScorer:
@@ -136,6 +140,7 @@ def starts_with(
     return AnswerScorer(name=name, score=score, settings={"starts_with": settings})
 
 
+@checked_arguments
 def regex(
     pattern: str, *, group: int | None = None, name: str = "regex"
 ) -> AnswerScorer:
@@ -174,6 +179,7 @@ def regex(
     return AnswerScorer(name=name, score=score, settings={"regex": settings})
 
 
+@checked_arguments
 def json(
     schema: Mapping[str, Any] | str | Path | None = None, *, name: str = "json"
 ) -> AnswerScorer:
@@ -205,6 +211,7 @@ def json(
     return AnswerScorer(name=name, score=score, settings={"json": {"schema": schema}})
 
 
+@checked_arguments
 def similar(
     *, threshold: float = 0.8, ignore_case: bool = True, name: str = "similar"
 ) -> AnswerScorer:

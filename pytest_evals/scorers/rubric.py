@@ -347,8 +347,7 @@ def _criteria(given: Any) -> Sequence[Criterion]:
 def _prompt_text(case: Case) -> str:
     if isinstance(case.prompt, str):
         return case.prompt
-    turns = [one if isinstance(one, Mapping) else one._asdict() for one in case.prompt]
-    return "\n".join(f"{one['role']}: {one['content']}" for one in turns)
+    return "\n".join(f"{one.role}: {one.content}" for one in case.prompt)
 
 
 def _shown(target: Any) -> str:

@@ -44,7 +44,13 @@ def eval_model():
     return Own()
 '''
 
-SHARES = ("lm_eval",) * 4 + ("latticeflow",) * 2 + ("lighteval",) * 2 + ("task_files",)
+SHARES = (
+    *("lm_eval",) * 4,
+    *("latticeflow",) * 2,
+    *("lighteval",) * 2,
+    *("native",) * 3,
+    "task_files",
+)
 """How often which suite is attacked."""
 
 UNKNOWN = "nobody/acc >= 0.0199"

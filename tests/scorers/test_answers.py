@@ -22,7 +22,7 @@ from pytest_evals.scorers.rubric import judge
 
 def is_correct(scorer: AnswerScorer, answer: str, target: Any = None) -> bool | None:
     """Whether a scorer finds an answer correct."""
-    score = scorer(answer, Case(prompt="", target=target))
+    score = scorer(answer, Case(prompt="q", target=target))
     assert score.value == float(score.correct) if score.correct is not None else True
     return score.correct
 
@@ -66,23 +66,55 @@ def test_answers_are_compared(
 
 def test_similarity_is_one_minus_the_edit_distance_over_the_longer_length() -> None:
     # kitten to sitting takes 3 edits (Wagner and Fischer 1974); 7 letters.
-    score = similar(threshold=0.5)("kitten", case("", target="sitting"))
+    score = similar(threshold=0.5)("kitten", case("q", target="sitting"))
     assert score.value == pytest.approx(1 - 3 / 7)
     assert score.correct is True
-    assert similar()("kitten", case("", target="sitting")).correct is False
+    assert similar()("kitten", case("q", target="sitting")).correct is False
 
 
 def test_settings_are_templates_over_the_row() -> None:
     scorer = contains("{{city}}")
-    assert scorer("Rome it is", case("", city="Rome")).correct is True
+    assert scorer("Rome it is", case("q", city="Rome")).correct is True
+
+
+@pytest.mark.parametrize("key", ["any_of", "all_of"])
+def test_one_text_is_a_list_with_this_text(key: str) -> None:
+    scorer = contains(**{key: "sorry"})  # type: ignore[arg-type]
+    assert is_correct(scorer, "I am sorry.") is True
+    assert is_correct(scorer, "s o r r y") is False
+
+
+def test_numbers_are_texts() -> None:
+    assert is_correct(contains(5), "5 days") is True  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments", "fault"),
+    [
+        (exact, {"ignore_case": "no"}, "exact: ignore_case is 'no', not true or false"),
+        (exact, {"name": None}, "exact: name is a NoneType, not text"),
+        (contains, {"text": True}, "contains: text is True, not text"),
+        (contains, {"any_of": [["a"]]}, "contains: any_of is a list, not text or a"),
+        (starts_with, {"text": iter(())}, "starts_with: text is a tuple_iterator, not"),
+        (regex, {"pattern": None}, "regex: pattern is a NoneType, not text"),
+        (regex, {"pattern": "a", "group": True}, "regex: group is True, not a whole"),
+        (similar, {"threshold": "0.8"}, "similar: threshold is '0.8', not a finite"),
+        (similar, {"threshold": float("nan")}, "similar: threshold is nan, not a fin"),
+    ],
+)
+def test_arguments_of_another_type_are_refused(
+    make: Any, arguments: dict[str, Any], fault: str
+) -> None:
+    with pytest.raises(EvalsError, match=f"^{fault}"):
+        make(**arguments)
 
 
 def test_a_wrong_answer_is_explained() -> None:
-    score = json({"type": "object", "required": ["a"]})("{}", case(""))
+    score = json({"type": "object", "required": ["a"]})("{}", case("q"))
     assert score.explanation == (
         "invalid under the schema: the value: 'a' is a required property"
     )
-    assert contains("x")("y", case("")).explanation == "does not contain 'x'"
+    assert contains("x")("y", case("q")).explanation == "does not contain 'x'"
 
 
 def test_a_case_without_a_target_is_an_error_and_not_a_wrong_answer() -> None:

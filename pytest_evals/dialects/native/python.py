@@ -26,7 +26,7 @@ from pytest_evals.dialects.native.task import (
     eval_task,
     sampling_of,
 )
-from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
+from pytest_evals.errors import DocumentError, EvalsError, Place, Problem, TaskFileError
 from pytest_evals.gates.read.text import with_unique_ids
 from pytest_evals.prompts.fields import Field, Reader, bind, text_itself
 from pytest_evals.scorers.functions import FunctionScorer, result_of
@@ -222,7 +222,11 @@ class Eval:
             values = dict(given)
             prompt, target = values.pop("prompt"), values.pop("target", None)
             id_ = str(values.pop("id", ""))
-            return Case(prompt=prompt, target=target, id=id_, row=values)
+            try:
+                return Case(prompt=prompt, target=target, id=id_, row=values)
+            except DocumentError as error:
+                what = f"{self.name}: case {number}: {error}"
+                raise TaskFileError([Problem(what, self.place)]) from None
         what = f"{self.name}: case {number} is a {type(given).__name__}, not a case"
         fix = 'yield pytest_evals.case("2 + 2 =", target="4")'
         raise TaskFileError([Problem(what, self.place, fix)])
@@ -232,9 +236,6 @@ class Eval:
         checked_first(ListedCases(cases), self.place)
         seen = dict[str, int]()
         for number, one in enumerate(cases):
-            if not one.prompt or not isinstance(one.prompt, str | Sequence):
-                what = f"{self.name}: case {number} has no prompt"
-                raise TaskFileError([Problem(what, self.place)])
             first = seen.setdefault(one.id or str(number), number)
             if first != number:
                 what = f"{self.name}: cases {first} and {number} have the id {one.id!r}"
@@ -373,7 +374,10 @@ def rows_eval(
             value = row.get("target") if target_of is None else target_of(row)
         except FieldError as error:
             raise TaskFileError([error.problem]) from None
-        return Case(prompt=text, target=value, id=str(row.get("id", "")), row=row)
+        try:
+            return Case(prompt=text, target=value, id=str(row.get("id", "")), row=row)
+        except DocumentError as error:
+            raise TaskFileError([Problem(f"row {number}: {error}", place)]) from None
 
     cases = [case_of(number, row) for number, row in enumerate(rows)]
     settings = EvalSettings(score=_tuple(score), gates=_tuple(gates))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from pytest_evals.core.case import Case, CasePrompt
+from pytest_evals.core.case import Case
 from pytest_evals.core.dialogue import Ask, Dialogue, ModelSource, replayed, together
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Gate
@@ -246,17 +246,14 @@ def sampling_of(generation: Mapping[str, Any], options: TaskOptions) -> Sampling
     return read_sampling(given, options.gen_kwargs, "")
 
 
-def prompt_of(prompt: CasePrompt, system: str, *, chat: bool) -> Prompt:
+def prompt_of(prompt: Prompt, system: str, *, chat: bool) -> Prompt:
     """The prompt as text, or as a chat if it has messages or a system message."""
     if isinstance(prompt, str):
         if not chat and not system:
             return prompt
         messages = [Message("user", prompt)]
     else:
-        messages = [
-            Message(one["role"], one["content"]) if isinstance(one, Mapping) else one  # type: ignore[arg-type]
-            for one in prompt
-        ]
+        messages = [*prompt]
     if system and messages[0].role != "system":
         messages.insert(0, Message("system", system))
     return tuple(messages)
@@ -266,11 +263,7 @@ def _doc(case: Case, id_: str, task: str) -> Doc:
     target = case.target
     listed = list(target) if isinstance(target, list | tuple) else [target]
     texts = [] if target is None else [str(one) for one in listed]
-    if isinstance(case.prompt, str):
-        query = case.prompt
-    else:
-        last = case.prompt[-1]
-        query = last["content"] if isinstance(last, Mapping) else last.content
+    query = case.prompt if isinstance(case.prompt, str) else case.prompt[-1].content
     return Doc(
         query,
         texts,

@@ -1,0 +1,102 @@
+"""Checks of the arguments of scorers, which users write in Python and in YAML."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+from pytest_evals.errors import EvalsError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _Kind(NamedTuple):
+    """Values that an argument accepts.
+
+    Args:
+        meaning: Their description.
+        read: Returns the value to use; raises ``TypeError`` for another one.
+    """
+
+    meaning: str
+    read: Callable[[Any], Any]
+
+
+def checked_arguments(make: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a function that returns a scorer: its arguments are checked by their
+    annotations.
+
+    Raises:
+        EvalsError: An argument has a wrong type; raised by the decorated function.
+    """
+    signature = inspect.signature(make)
+
+    @wraps(make)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        given = signature.bind(*args, **kwargs)
+        for name, value in given.arguments.items():
+            kind = _KINDS.get(str(signature.parameters[name].annotation))
+            if kind is None:
+                continue
+            try:
+                given.arguments[name] = kind.read(value)
+            except TypeError:
+                what = f"{make.__name__}: {name} is {_shown(value)}, not {kind.meaning}"
+                raise EvalsError(what) from None
+        return make(*given.args, **given.kwargs)
+
+    return checked
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise TypeError
+    return str(value)
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    """Several texts; one text is not the list of its characters."""
+    if isinstance(value, list | tuple):
+        return tuple(_text(one) for one in value)
+    return (_text(value),)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError
+    if not math.isfinite(value):
+        raise TypeError
+    return value
+
+
+def _exactly(kind: type) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if type(value) is not kind:
+            raise TypeError
+        return value
+
+    return read
+
+
+def _optional(kind: _Kind) -> _Kind:
+    return _Kind(kind.meaning, lambda one: None if one is None else kind.read(one))
+
+
+def _shown(value: Any) -> str:
+    shown = repr(value) if isinstance(value, str | int | float) else ""
+    return shown[:80] or f"a {type(value).__name__}"
+
+
+_TEXT = _Kind("text", _text)
+_KINDS: Mapping[str, _Kind] = {
+    "str": _TEXT,
+    "str | None": _optional(_TEXT),
+    "Sequence[str]": _Kind("text or a list of texts", _texts),
+    "bool": _Kind("true or false", _exactly(bool)),
+    "int | None": _optional(_Kind("a whole number", _exactly(int))),
+    "float": _Kind("a finite number", _number),
+}
