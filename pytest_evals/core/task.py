@@ -17,6 +17,8 @@ from pytest_evals.core.request import Request
 from pytest_evals.core.variant import Variant
 from pytest_evals.errors import Place
 
+MOST_REPEATS = 10_000
+"""Maximum number of responses to each request; more are probably a mistake."""
 REASONING_TAGS = (("<think>", "</think>"),)
 """Tags around the reasoning of most models."""
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from pytest_evals.core.task import MOST_REPEATS
 from pytest_evals.dialects.latticeflow.entities import LISTS, Entity, subfile
 from pytest_evals.dialects.latticeflow.header import check_key, read_header
 from pytest_evals.dialects.latticeflow.parameters import (
@@ -174,7 +175,9 @@ class _RunReader:
         _cache_policy(section)
         trials = section.section("trials_config")
         if trials is not None:
-            sizes = sizes._replace(n_trials=trials.whole("num_trials", 2, 2))
+            sizes = sizes._replace(
+                n_trials=trials.whole("num_trials", 2, 2, MOST_REPEATS)
+            )
             trials.close("trials_config")
         section.close("run_config")
         return sizes
@@ -289,7 +292,7 @@ class _RunReader:
         n_runs = 1
         section = entry.section("repeatability")
         if section is not None:
-            n_runs = section.whole("num_runs", 2, 2)
+            n_runs = section.whole("num_runs", 2, 2, MOST_REPEATS)
             if section.values.get("num_runs") is None:
                 section.problem("num_runs", "num_runs is missing", "num_runs: 5")
             section.close("repeatability")
@@ -301,7 +304,7 @@ class _RunReader:
             entry.problem("type" if section is None else "repeatability", what)
         trials = entry.section("trials")
         if trials is not None:
-            n_trials = trials.whole("num_trials", 2, 2)
+            n_trials = trials.whole("num_trials", 2, 2, MOST_REPEATS)
             trials.close("trials")
         return n_runs, n_trials
 

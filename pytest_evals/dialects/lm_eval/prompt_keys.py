@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from pytest_evals.core.task import TaskOptions
+from pytest_evals.core.task import MOST_REPEATS, TaskOptions
 from pytest_evals.data.sources import Source
 from pytest_evals.dialects.lm_eval.collection import Prompt, read_prompt
 from pytest_evals.dialects.lm_eval.prompts.question import BUILDERS
@@ -70,7 +70,7 @@ def read_recipe(
         sound=_field(top, "doc_to_audio", _MEDIA_KINDS),
         shots=shots,
         sampling=_sampling(top, output_type, options, warnings),
-        repeats=top.whole("repeats", 1, 1),
+        repeats=top.whole("repeats", 1, 1, MOST_REPEATS),
         may_be_identical=are_allowed(metadata),
         options=options,
     )

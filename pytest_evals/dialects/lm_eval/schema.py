@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+from pytest_evals.core.task import MOST_REPEATS
 from pytest_evals.dialects.gates_section.schema import described, gate_schema
 from pytest_evals.dialects.lm_eval.prompts.question import BUILDERS
 from pytest_evals.prompts.fewshot import SAMPLERS
@@ -99,7 +100,7 @@ def _task_keys() -> Schema:
         "output_type": (_word(BUILDERS), "Kind of requests."),
         "generation_kwargs": (_MAPPING, "until, max_gen_toks, temperature, …"),
         "repeats": (
-            {"type": ["integer", "null"], "minimum": 1},
+            {"type": ["integer", "null"], "minimum": 1, "maximum": MOST_REPEATS},
             "Number of answers to each request.",
         ),
         "filter_list": (_filters(), "Filter pipelines that extract answers."),

@@ -10,7 +10,7 @@ from typing import Any
 from pytest_evals.core.case import Case
 from pytest_evals.core.dialogue import ModelSource
 from pytest_evals.core.request import Message
-from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.core.task import MOST_REPEATS, Task, TaskOptions
 from pytest_evals.data.calls import FieldError
 from pytest_evals.data.rows import EncodingError, RowsError, Table
 from pytest_evals.data.sources import Source, load, not_utf8
@@ -107,7 +107,7 @@ class _Reader:
         version = top.raw("version")
         top.text("description")
         metadata = top.take("metadata", dict, {})
-        repeats = top.whole("repeats", 1, 1)
+        repeats = top.whole("repeats", 1, 1, MOST_REPEATS)
         model = self._model()
         system = top.text("system")
         gates = own_gates(top, name, {}, "eval")

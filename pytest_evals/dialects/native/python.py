@@ -14,7 +14,7 @@ from pytest_evals.core.dialogue import ModelSource
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.model import ModelLike
 from pytest_evals.core.response_contract import as_model
-from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.core.task import MOST_REPEATS, Task, TaskOptions
 from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.gates_section.anchors import read_gates
 from pytest_evals.dialects.native.cases import ListedCases, checked_first
@@ -411,8 +411,8 @@ async def _listed(cases: AsyncIterable[Any]) -> list[Any]:
 
 
 def _check_repeats(repeats: object) -> None:
-    if type(repeats) is not int or repeats < 1:
-        raise EvalsError(f"repeats is {repeats!r}, not a whole number from 1")
+    if type(repeats) is not int or not 1 <= repeats <= MOST_REPEATS:
+        raise EvalsError(f"repeats is not a whole number from 1 to {MOST_REPEATS:,}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from inspect import signature
 from typing import Any
 
+from pytest_evals.core.task import MOST_REPEATS
 from pytest_evals.dialects.gates_section.schema import described, gate_schema
 from pytest_evals.dialects.native.eval_file import SCORERS
 
@@ -100,7 +101,8 @@ def _keys() -> Iterator[tuple[str, Schema, str]]:
         {"type": "object"},
         "max_tokens, temperature, stop, top_p and other sampling options.",
     )
-    yield "repeats", {"type": "integer", "minimum": 1}, "Answers to each prompt."
+    repeats = {"type": "integer", "minimum": 1, "maximum": MOST_REPEATS}
+    yield "repeats", repeats, "Answers to each prompt."
     yield "model", _TEXT, "Spec of the model if the session has no --model."
     yield (
         "gates",

@@ -99,11 +99,13 @@ class Section:
         """Return a non-empty string, or ``None``."""
         return self.take(key, str, "") or None
 
-    def whole(self, key: str, least: int, default: int) -> int:
-        """Return an integer of at least ``least``."""
+    def whole(self, key: str, least: int, default: int, most: int = 0) -> int:
+        """Return an integer of at least ``least`` and at most ``most``, if that is
+        set."""
         value = self.take(key, int, default)
-        if value < least:
-            self.problem(key, f"{key} is a whole number from {least}, not {value}")
+        if value < least or 0 < most < value:
+            end = f" to {most:,}" if most else ""
+            self.problem(key, f"{key} is a whole number from {least}{end}, not {value}")
             return default
         return value
 

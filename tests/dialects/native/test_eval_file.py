@@ -185,6 +185,7 @@ def test_the_schema_accepts_what_the_reader_accepts(tmp_path: Path, text: str) -
         "scores: exact\n",
         "score: exct\n",
         "repeats: 0\n",
+        "repeats: 1000000000\n",
         "score: {contains: {txt: a}}\n",
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pytest_evals.core.task import MOST_REPEATS
 from pytest_evals.dialects.latticeflow.metrics.trial_aggregation import (
     FUNCTIONS,
     Aggregator,
@@ -15,7 +16,7 @@ def read_trials(section: Section) -> Trials:
     """Return the trials of a task; errors are added to the problems of the section."""
     if section.values.get("num_trials") is None:
         section.problem("num_trials", "num_trials is missing", "num_trials: 3")
-    n = section.whole("num_trials", 2, 2)
+    n = section.whole("num_trials", 2, 2, MOST_REPEATS)
     aggregators = [_read(entry) for entry in section.entries("score_aggregators")]
     section.close("trials")
     return Trials(n=n, aggregators=tuple(one for one in aggregators if one is not None))
