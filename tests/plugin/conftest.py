@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -36,6 +37,23 @@ class Stuck:
 def eval_model():
     return Stuck()
 """
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the variants of tests that run a suite once more with two workers as slow:
+    a quarter of the quick tests' time. ``test_xdist.py`` has the quick tests of
+    workers."""
+    for item in items:
+        parameters = getattr(getattr(item, "callspec", None), "params", {})
+        listed = [
+            " ".join(map(str, v if isinstance(v, list | tuple) else [v]))
+            for v in parameters.values()
+        ]
+        if item.path.parent == Path(__file__).parent and any(
+            re.search(r"-n ?2", one) for one in listed
+        ):
+            item.add_marker(pytest.mark.slow)
 
 
 class Suite:

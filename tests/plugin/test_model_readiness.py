@@ -90,6 +90,7 @@ def test_weights_that_cannot_be_loaded_are_refused(suite, workers, tiny_model_pa
     assert not list(suite.pytester.path.glob(".evals/runs/*"))
 
 
+@pytest.mark.slow
 def test_weights_that_cannot_be_loaded_are_an_error_once_other_tests_have_run(
     suite, tiny_model_path
 ):
