@@ -151,6 +151,19 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
     return f"; did you mean {near!r}?" if near else ""
 
 
+def similar_file(path: Path) -> str:
+    """Return ``"; did you mean 'rows.jsonl'?"`` if a file or folder next to a missing
+    one has a similar name, else an empty string."""
+    try:
+        names = sorted(one.name for one in path.parent.iterdir())
+    except OSError:
+        return ""
+    near = nearest(path.name, names)
+    # Short names with the same suffix are not similar: a.yaml, b.yaml.
+    is_near = near and nearest(path.stem, [Path(near).stem], 0.5)
+    return f"; did you mean {near!r}?" if is_near else ""
+
+
 def nearest(word: str, words: Iterable[str], cutoff: float = 0.6) -> str:
     """Return the most similar known word, in any case, else an empty string.
 

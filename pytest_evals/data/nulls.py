@@ -9,11 +9,16 @@ reported.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
-from jinja2 import Environment, nodes
+from jinja2 import Environment, TemplateSyntaxError, nodes
+from jinja2.filters import FILTERS
+from jinja2.tests import TESTS
 from jinja2.visitor import NodeTransformer
+
+from pytest_evals.errors import unknown_name
 
 SPOT = "evals_spot_null"
 """Name of the filter: ``(value, name)`` → value. Environments with instrumented trees
@@ -70,6 +75,15 @@ def compile_error(error: BaseException) -> str:
     """Return the reason of such an error, and a fix."""
     reason = f" ({error.msg})" if isinstance(error, SyntaxError) else ""
     return f"it is nested too deeply to be compiled{reason}; use fewer levels"
+
+
+def syntax_error(error: TemplateSyntaxError) -> str:
+    """Return the reason of a syntax error, with a similar name or the syntax."""
+    message = (error.message or "").rstrip(".")
+    named = re.fullmatch(r"No (filter|test) named '(.*)'", message)
+    if named is None:
+        return f"{message}; write values as {{{{ name }}}}, statements as {{% … %}}"
+    return unknown_name(named[1], named[2], FILTERS if named[1] == "filter" else TESTS)
 
 
 def instrumented(environment: Environment, text: str) -> nodes.Template:

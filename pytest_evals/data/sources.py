@@ -32,13 +32,29 @@ from pytest_evals.data.json_rows import (
     guard_json_builder,
     json_error,
 )
-from pytest_evals.errors import Place, Problem, TaskFileError, UnreachableError, nearest
+from pytest_evals.errors import (
+    Place,
+    Problem,
+    TaskFileError,
+    UnreachableError,
+    nearest,
+    similar_file,
+)
 
 _FILE_BUILDERS = ("arrow", "csv", "json", "parquet", "text")
 """Builders of ``datasets`` that read local files."""
 _SAVED = ("dataset_dict.json", "state.json")
 """Files that identify a folder of ``save_to_disk``: with all splits, with one."""
-_DATA_SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".parquet", ".arrow", ".txt")
+_FORMATS = {
+    ".json": "json",
+    ".jsonl": "json",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".txt": "text",
+}
+"""Suffix of a data file → the builder that reads it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +137,12 @@ def _check_builder(source: Source) -> None:
             fix = "dataset_kwargs: {data_files: {test: my_file}}"
             raise TaskFileError([Problem(what, source.data_place, fix)])
         return
+    if Path(source.path).suffix in _FORMATS:
+        what = f"dataset_path is a file, {source.path!r}, instead of its format"
+        kind = _FORMATS[Path(source.path).suffix]
+        arguments = f"{{data_files: {{test: {source.path}}}}}"
+        fix = f"dataset_path: {kind}, with dataset_kwargs: {arguments}"
+        raise TaskFileError([Problem(what, source.place, fix)])
     if "/" in source.path:
         return
     # Without files it may be a dataset of the Hub, such as text8.
@@ -264,6 +286,7 @@ def _find(file: str, folders: tuple[Path, ...], place: Place) -> str:
         if _exists(path):
             return str(path)
     where = " or ".join(str(Place(Path(os.path.normpath(path)))) for path in candidates)
+    where += next(filter(None, map(similar_file, candidates)), "")
     fix = "give a path relative to the task file"
     raise TaskFileError([Problem(f"data file not found: {where}", place, fix)])
 
@@ -297,7 +320,7 @@ def _folder_or_id(source: Source) -> str:
 def _holds_data(folder: Path) -> Iterator[bool]:
     for inside in (folder, folder / "data"):
         if os.path.isdir(inside):
-            yield from (file.suffix in _DATA_SUFFIXES for file in inside.iterdir())
+            yield from (file.suffix in _FORMATS for file in inside.iterdir())
 
 
 def _stamps(source: Source) -> tuple[tuple[str, int, int], ...]:

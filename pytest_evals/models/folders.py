@@ -4,6 +4,7 @@ mistyped paths. Reads file names only."""
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from pytest_evals.errors import OptionError, nearest
@@ -28,6 +29,9 @@ def check_folder(target: str, needed: str = "config.json") -> None:
         OptionError: It is not; with the nearest thing that exists.
     """
     if not is_local(target):
+        if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", target):
+            what = "is neither a folder nor a valid name on the Hub (owner/name)"
+            raise OptionError(f"{target!r} {what}")
         return
     path = Path(os.path.expanduser(target))
     if not os.path.exists(path):

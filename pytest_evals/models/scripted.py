@@ -43,7 +43,13 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.core.top_logprobs import read_top_logprobs
 from pytest_evals.data.user_files import read_text
-from pytest_evals.errors import ModelError, OptionError, TaskFileError, suggestion
+from pytest_evals.errors import (
+    ModelError,
+    OptionError,
+    TaskFileError,
+    similar_file,
+    suggestion,
+)
 from pytest_evals.limits.patterns import PatternLimitError, compiled
 from pytest_evals.models.registry import ModelKind
 from pytest_evals.models.spec import ModelSpec
@@ -163,7 +169,8 @@ def _open(spec: ModelSpec) -> Model:
             return Response(error=f"{spec.target}: {error}")
         tail = _prompt(request)[-60:]
         return Response(
-            error=f"{spec.target} has no answer to a prompt ending {tail!r}"
+            error=f"{spec.target} has no answer to a prompt ending {tail!r}; add a "
+            'rule for it: {"prompt": "…", "text": "…"}'
         )
 
     return ScriptedModel(str(spec), reply)
@@ -185,7 +192,8 @@ def read_rules(target: str) -> tuple[AnswerRule, ...]:
     try:
         text = read_text(path)
     except TaskFileError as error:
-        raise OptionError(str(error)) from None
+        hint = "" if path.exists() else similar_file(path)
+        raise OptionError(f"{error}{hint}") from None
     if path.suffix == ".jsonl":
         # Not `splitlines`: JSON texts may contain U+2028.
         lines = enumerate(text.split("\n"), start=1)
@@ -207,12 +215,12 @@ def _json(where: str, text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:  # too many digits, brackets
-        raise OptionError(f"{where}: not JSON: {error}") from None
+        raise OptionError(f"{where}: invalid JSON: {error}") from None
 
 
 def _rule(where: str, found: Any) -> AnswerRule:
     if not isinstance(found, dict):
-        raise OptionError(f"{where}: a rule is an object, not {found!r}")
+        raise OptionError(f"{where}: a rule must be an object, not {found!r}")
     known = [f.name for f in fields(AnswerRule)]
     for name, value in found.items():
         if name not in known:

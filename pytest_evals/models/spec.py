@@ -16,6 +16,7 @@ from pytest_evals.masking.names import is_secret_name
 from pytest_evals.masking.registry import MASK
 from pytest_evals.masking.values import masked_text
 
+_OF_SERVERS = re.compile(r"gpt-[3-9]|chatgpt|o[1-9]\b|claude|gemini")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -81,6 +82,9 @@ def read_spec(
     if target.startswith("pretrained="):
         right = f"{kind}:{target.removeprefix('pretrained=')}"
         raise OptionError(f"'{kind}:{target}' names its model twice; write {right!r}")
+    if asked := re.fullmatch(r"([^?]+)\?(\w+=.*)", target):
+        right = f"{kind}:{asked[1]},{asked[2].replace('&', ',')}"
+        raise OptionError(f"arguments of a model follow a comma: write {right!r}")
     if not target:
         raise OptionError(f"'{kind}:' names no model; write {example(kind)!r}")
     return ModelSpec(kind=kind, target=target, arguments=_arguments(rest))
@@ -108,7 +112,8 @@ def _no_kind(head: str, kinds: Sequence[str], example: Callable[[str], str]) -> 
     target = head.removeprefix("pretrained=")
     if not target:
         return f"no model is named; write {example('hf')!r}"
-    return f"{head!r} has no model kind; did you mean 'hf:{target}'?"
+    kind = "openai" if _OF_SERVERS.match(target) else "hf"
+    return f"{head!r} has no model kind; did you mean '{kind}:{target}'?"
 
 
 def _parts(text: str) -> list[str]:

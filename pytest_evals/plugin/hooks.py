@@ -18,7 +18,11 @@ from pytest_evals import hookspecs
 from pytest_evals.plugin import CLASH, secrets
 from pytest_evals.plugin.fixtures import eval_judge, eval_model, eval_results, evals
 from pytest_evals.plugin.settings.options import OPTIONS, Options
-from pytest_evals.plugin.settings.parser import add_options, offer_model_alias
+from pytest_evals.plugin.settings.parser import (
+    add_options,
+    offer_model_alias,
+    refuse_unknown,
+)
 from pytest_evals.plugin.settings.process import (
     ALONE,
     STARTED,
@@ -52,11 +56,13 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_load_initial_conftests(
-    parser: pytest.Parser,
+    parser: pytest.Parser, args: list[str]
 ) -> Generator[None, None, None]:
-    """Offer ``--model`` once the conftests have registered their own options."""
+    """Offer ``--model`` once the conftests have registered their own options, and
+    refuse unknown options with our prefix."""
     yield
     offer_model_alias(parser)
+    refuse_unknown(parser, args)
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -161,8 +167,8 @@ def pytest_pycollect_makeitem(
     return collect_eval(collector, obj) if isinstance(obj, Eval) else None
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection(session: pytest.Session) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Add the files of ``--evals-tasks`` from the include paths; refuse named files
     that only resemble eval files."""
     options = session.config.stash[OPTIONS]
@@ -174,6 +180,12 @@ def pytest_collection(session: pytest.Session) -> None:
         from pytest_evals.plugin.suite.task_index import add_included
 
         add_included(session.config)
+    try:
+        return (yield)
+    except pytest.UsageError as error:
+        from pytest_evals.plugin.suite.unknown_ids import explained
+
+        raise explained(session, error) from None
 
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)

@@ -38,6 +38,7 @@ from pytest_evals.data.nulls import (
     compile_error,
     instrumented,
     report_null,
+    syntax_error,
 )
 from pytest_evals.errors import EvalsError, Place, did_you_mean
 from pytest_evals.limits.budget import begin
@@ -174,8 +175,9 @@ def _template_reader(
             if note is not None:
                 for name in template.nulls(row, text):
                     note(
-                        f"{field.key}: {name} is null and is rendered as 'None', as "
-                        "in lm-eval"
+                        f"{field.place}: {field.key}: {name} is null and is rendered "
+                        "as 'None', as in lm-eval; to omit it, write "
+                        f"{{{{{name} or ''}}}}"
                     )
             return after(text)
         except UndefinedError as error:
@@ -297,7 +299,7 @@ def compile_template(text: str) -> Template:
         environment, template, names = _compiled(text)
     except TemplateSyntaxError as error:
         line = f" (line {error.lineno} of the template)" if "\n" in text else ""
-        raise EvalsError(f"{error.message}{line}") from None
+        raise EvalsError(f"{syntax_error(error)}{line}") from None
     except NOT_COMPILED as error:
         raise EvalsError(compile_error(error)) from None
     except ValueError as error:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pytest_evals.core.group import Aggregate, Group
 from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.result import GroupResult, TaskResult
+from pytest_evals.errors import suggestion
 from pytest_evals.stats.pooling import mean_of_means, plain_stderr, pooled_stderr
 
 _SHOWN = 5
@@ -47,7 +48,9 @@ def summarise_group(group: Group, results: Mapping[str, TaskResult]) -> GroupRes
             counts[key] = sum(part.task.sample_len for part in parts)
             notes += _gaps(key, parts, tasks)
         if rule.metric not in {metric.name for metric in metrics.values()}:
-            notes.append(f"no task of the group has the metric {rule.metric!r}")
+            known = sorted({m.name for task in tasks for m in task.metrics})
+            hint = suggestion(rule.metric, known)
+            notes.append(f"no task of the group has the metric {rule.metric!r}{hint}")
     return GroupResult(
         group=group,
         tasks=tasks,

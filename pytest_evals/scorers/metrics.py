@@ -252,10 +252,12 @@ def _check_aggregation(
 ) -> None:
     kind = "pairs" if output_type in known.pairs_in else "numbers"
     if aggregation.takes not in (kind, "anything"):
+        fix = f"aggregation: !function <a function of the list of {kind}>"
+        if output_type == "generate_until" and known.accuracy:
+            fix = f"metric: exact_match, which compares strings, or {fix}"
         raise EvalsError(
             f"metric {spec.name!r} of output_type {output_type} returns {kind}, which "
-            f"the aggregation {aggregation.name!r} does not accept\n"
-            f"  fix: aggregation: !function <a function of the list of {kind}>"
+            f"the aggregation {aggregation.name!r} does not accept\n  fix: {fix}"
         )
 
 

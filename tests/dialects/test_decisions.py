@@ -131,7 +131,7 @@ def test_a_right_answer_outside_the_choices_is_wrong_with_a_warning(tmp_path):
     task = task_of(tmp_path, rows, output_type="multiple_choice", doc_to_choice="c")
     assert [record.correct for record in scored(task, ["", ""])] == [False, True]
     (warning,) = task.warnings()
-    assert "the target is not among the choices" in warning
+    assert "is neither a choice nor" in warning
 
 
 def test_shots_of_metadata_are_shown_and_change_no_prompt(tmp_path):
@@ -194,7 +194,7 @@ def test_a_target_below_the_choices_or_none_at_all_is_flagged(target, tmp_path):
     (record,) = scored(task, [""])
     assert record.error == ""
     (warning,) = task.warnings()
-    assert "the target is not among the choices" in warning
+    assert "is neither a choice nor" in warning
 
 
 @pytest.mark.parametrize(

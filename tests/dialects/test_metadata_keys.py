@@ -119,5 +119,5 @@ def test_the_warning_of_a_task_and_a_group_says_where_and_what_was_meant(
 
 
 def test_gates_that_are_no_list_stay_an_error(warnings):
-    with pytest.raises(TaskFileError, match="gates is a list"):
+    with pytest.raises(TaskFileError, match="gates must be a list"):
         warnings(TASK + "metadata: {gates: acc >= 0.5}\n")

@@ -166,7 +166,8 @@ def test_files_that_include_each_other_are_an_error(tmp_path, monkeypatch):
     path = write(tmp_path, a="include: b.yaml\n", b="x: 1\ninclude: a.yaml\n")
 
     assert failure(read_with_includes, path) == (
-        "b.yaml:2: circular includes: a.yaml includes b.yaml includes a.yaml"
+        "b.yaml:2: circular includes: a.yaml includes b.yaml includes a.yaml\n"
+        "  fix: remove one of these includes"
     )
 
 

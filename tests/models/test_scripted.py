@@ -67,7 +67,8 @@ def test_a_json_file_answers_texts_and_choices_by_the_end_of_the_prompt(tmp_path
     assert (right.logprob, right.greedy) == (0.0, True)
     assert wrong.logprob < -1
     assert wrong.greedy is False
-    assert other.error == f"{path} has no answer to a prompt ending 'Who?'"
+    start = f"{path} has no answer to a prompt ending 'Who?'; add a rule for it: "
+    assert other.error.startswith(start)
 
 
 def test_the_first_rule_that_fits_answers(tmp_path):
@@ -93,7 +94,7 @@ def test_the_first_rule_that_fits_answers(tmp_path):
         ("x.jsonl", '{"txt": "a"}', "{}:1: a rule has no 'txt'; did you mean 'text'?"),
         ("x.jsonl", '\n{"text": 3}', "{}:2: text cannot be 3"),
         ("x.jsonl", '{"logprob": true}', "{}:1: logprob cannot be True"),
-        ("x.jsonl", "[1]", "{}:1: a rule is an object, not [1]"),
+        ("x.jsonl", "[1]", "{}:1: a rule must be an object, not [1]"),
         ("x.json", '{"q": 3}', "{}: 'q': text cannot be 3"),
         ("x.json", "[]", "{} is not an object of prompts and answers"),
     ],
@@ -117,8 +118,12 @@ def test_a_wrong_file_of_answers_is_found_when_the_spec_is_checked(
             ":1: the file is not UTF-8 (byte 0xe9)\n  fix: convert",
         ),
         ("x.jsonl", b'\n{"text": "\xff"}', ":2: the file is not UTF-8 (byte 0xff)"),
-        ("x.json", b"[" * 100_000, ": not JSON: maximum recursion depth"),
-        ("x.json", b'{"q": 1' + b"0" * 5000 + b"}", ": not JSON: Exceeds the limit"),
+        ("x.json", b"[" * 100_000, ": invalid JSON: maximum recursion depth"),
+        (
+            "x.json",
+            b'{"q": 1' + b"0" * 5000 + b"}",
+            ": invalid JSON: Exceeds",
+        ),
     ],
 )
 def test_a_file_of_answers_that_cannot_be_decoded_is_an_option_error(

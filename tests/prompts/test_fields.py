@@ -111,7 +111,8 @@ def test_a_template_that_does_not_compile_says_why():
         compile_template("a\n{{ b")
 
     assert str(error.value) == (
-        "unexpected end of template, expected 'end of print statement'. "
+        "unexpected end of template, expected 'end of print statement'; write values "
+        "as {{ name }}, statements as {% … %} "
         "(line 2 of the template)"
     )
 

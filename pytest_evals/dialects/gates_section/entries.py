@@ -59,8 +59,11 @@ def own_gates(
             continue
         if not isinstance(entries, list):
             place = top.file.place(*steps)
-            fix = "gates: [acc >= 0.75]"
-            top.problems.append(Problem("gates is a list", place, fix))
+            kind = "mapping" if isinstance(entries, dict) else type(entries).__name__
+            kind = "string" if isinstance(entries, str) else kind
+            one = repr(entries) if isinstance(entries, str) else "acc >= 0.75"
+            what = f"gates must be a list, not a {kind}"
+            top.problems.append(Problem(what, place, f"gates: [{one}]"))
             continue
         for number, entry in enumerate(entries):
             try:

@@ -27,7 +27,7 @@ from pytest_evals.errors import (
     Place,
     Problem,
     TaskFileError,
-    did_you_mean,
+    similar_file,
     unknown_name,
 )
 from pytest_evals.masking.names import is_secret_name
@@ -198,10 +198,7 @@ class _Reader(YamlParser):
         """Return whether a file exists; report a problem if not."""
         if os.path.isfile(path):
             return True
-        folder = path.parent
-        known = [p.name for p in folder.glob("*")] if os.path.isdir(folder) else []
-        hint = did_you_mean(path.name, known)
-        text = f"{what}: file not found: {target!r}{hint}"
+        text = f"{what}: file not found: {target!r}{similar_file(path)}"
         fix = f"give a path relative to {place.path.name}"
         self.problems.append(Problem(text, place, fix))
         return False

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -160,7 +160,7 @@ def _listed(top: Section, names: MetricNames, declared: bool) -> list[_ListedMet
             "metric_list", "metric_list is empty", "metric_list: [{metric: acc}]"
         )
     metrics: dict[str, _ListedMetric] = {}
-    for number, entry in enumerate(_unique(top.entries("metric_list"))):
+    for number, entry in enumerate(_unique(top.entries("metric_list", "metric"))):
         spec = _spec(entry, names, declared)
         if spec is None or unresolved_function in entry.values.values():
             continue
@@ -193,7 +193,7 @@ def _entry_warnings(
 ) -> tuple[str, ...]:
     """Warnings about keys without effect: lm-eval passes every key to the metric, but
     log-likelihood and corpus metrics accept none."""
-    warnings = _direction_warning(entry)
+    warnings = (*_direction_warning(entry), *_flag_warnings(entry))
     if spec.task_metric is not None:
         return warnings
     known = METRICS.get(spec.name)
@@ -216,6 +216,18 @@ def _direction_warning(entry: Section) -> tuple[str, ...]:
         f"{where}: higher_is_better must be true or false; {given!r} is ignored, as in "
         "lm-eval",
     )
+
+
+def _flag_warnings(entry: Section) -> Iterator[str]:
+    """Yield arguments of exact_match that are true or false only by conversion."""
+    for key in ("ignore_case", "ignore_punctuation", "ignore_numbers"):
+        given = entry.values.get(key)
+        if entry.values.get("metric") == "exact_match" and isinstance(given, str):
+            counts = str(bool(given)).lower()
+            yield (
+                f"{entry.place(key)}: {key} must be true or false; {given!r} counts as "
+                f"{counts}, as in lm-eval"
+            )
 
 
 def _spec(entry: Section, names: MetricNames, declared: bool) -> MetricSpec | None:

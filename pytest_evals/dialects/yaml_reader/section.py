@@ -87,9 +87,8 @@ class Section:
     def wrong(self, key: str, value: Any, kinds: Sequence[type[Any]]) -> None:
         """Report a value of the wrong type."""
         expected = " or ".join(_WORDS.get(kind, kind.__name__) for kind in kinds)
-        text = str in kinds and isinstance(value, int | float)
-        fix = f"{key}: {str(value)!r}" if text else ""
-        self.problem(key, f"{key} is {expected}, not {_description(value)}", fix)
+        what = f"{key} must be {expected}, not {_description(value)}"
+        self.problem(key, what, _type_fix(key, value, kinds))
 
     def text(self, key: str, default: str = "") -> str:
         """Return a string."""
@@ -105,7 +104,8 @@ class Section:
         value = self.take(key, int, default)
         if value < least or 0 < most < value:
             end = f" to {most:,}" if most else ""
-            self.problem(key, f"{key} is a whole number from {least}{end}, not {value}")
+            what = f"{key} must be an integer from {least}{end}, not {value}"
+            self.problem(key, what)
             return default
         return value
 
@@ -118,7 +118,8 @@ class Section:
         value = self.raw(key)
         if value is not None and not callable(value):
             fix = f"{key}: !function module.name"
-            self.problem(key, f"{key} is a function, not {_description(value)}", fix)
+            what = f"{key} must be a function, not {_description(value)}"
+            self.problem(key, what, fix)
             return None
         return cast("Callable[..., Any] | None", value)
 
@@ -134,7 +135,7 @@ class Section:
         """
         if self.raw(key) is None:
             if default not in known:
-                fix = f"{key} is one of {', '.join(known)}"
+                fix = f"set {key} to one of {', '.join(known)}"
                 fix = fix if len(known) > 1 else f"{key}: {known[0]}"
                 self.problem(key, f"{key} is missing", fix)
             return default
@@ -153,16 +154,24 @@ class Section:
             return None
         return Section(self.file, self.problems, values, (*self.steps, key))
 
-    def entries(self, key: str) -> list[Section]:
-        """Return a list of mappings as sections."""
+    def entries(self, key: str, first: str = "") -> list[Section]:
+        """Return a list of mappings as sections.
+
+        Args:
+            key: The key of the list.
+            first: Key of an entry for which a string may be meant.
+        """
         sections = []
         for number, entry in enumerate(self.take(key, list, [])):
             steps = (*self.steps, key, number)
             if isinstance(entry, dict):
                 sections.append(Section(self.file, self.problems, entry, steps))
                 continue
-            what = f"{key} is a list of mappings, and {_description(entry)} is none"
-            self.problems.append(Problem(what, self.file.place(*steps)))
+            shown = _description(entry)
+            what = f"each entry of {key} must be a mapping, not {shown}"
+            is_name = first and isinstance(entry, str)
+            fix = f"write the entry as - {first}: {entry}" if is_name else ""
+            self.problems.append(Problem(what, self.file.place(*steps), fix))
         return sections
 
     def refuse(self, key: str, what: str, fix: str = "") -> None:
@@ -190,14 +199,25 @@ class Section:
 
 
 _WORDS: dict[Any, str] = {
-    str: "a text",
-    int: "a whole number",
+    str: "a string",
+    int: "an integer",
     bool: "true or false",
     list: "a list",
     dict: "a mapping",
     float: "a number",
     Callable: "a function",
 }
+
+
+def _type_fix(key: str, value: Any, kinds: Sequence[type[Any]]) -> str:
+    """Return the key with the value in the expected type, if that is likely meant."""
+    if [*kinds] == [list] and isinstance(value, dict):
+        return f"begin each entry of {key} with a dash: - name: value"
+    if list in kinds and isinstance(value, str):
+        return f"{key}: [{value!r}]"
+    if str in kinds and isinstance(value, int | float):
+        return f"{key}: {str(value)!r}"
+    return f"{key}: true" if bool in kinds else ""
 
 
 def _description(value: Any) -> str:

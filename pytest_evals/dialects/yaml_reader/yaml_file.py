@@ -20,7 +20,13 @@ import yaml
 from pytest_evals.data.user_files import check_encoding
 from pytest_evals.data.yaml_loader import DEEPEST, BoundedLoader
 from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
-from pytest_evals.errors import Place, Problem, TaskFileError, unknown_name
+from pytest_evals.errors import (
+    Place,
+    Problem,
+    TaskFileError,
+    similar_file,
+    unknown_name,
+)
 from pytest_evals.masking.values import learn
 
 Step = str | int
@@ -170,12 +176,14 @@ def _resolve(
     for number, target in enumerate(targets):
         place = own.place("include", number)
         if not os.path.isfile(target):
-            what = f"include: file not found: {str(Place(target))!r}"
+            hint = similar_file(target)
+            what = f"include: file not found: {str(Place(target))!r}{hint}"
             fix = "give a path relative to this file"
             raise TaskFileError([Problem(what, place, fix)])
         if target.resolve() in here:
             names = " includes ".join(p.name for p in (*here, target))
-            raise TaskFileError([Problem(f"circular includes: {names}", place)])
+            fix = "remove one of these includes"
+            raise TaskFileError([Problem(f"circular includes: {names}", place, fix)])
         if len(here) > MOST_INCLUDED:
             what = f"more than {MOST_INCLUDED} files include one another in a chain"
             fix = "include the files that are needed directly"
@@ -233,6 +241,19 @@ _MOST_BITS = 10_000
 """Maximum bits of an integer; Python does not convert much larger ones to text."""
 
 
+_FIXES = {
+    "mapping values": 'quote templates and values that contain ": ", such as '
+    'doc_to_text: "Question: {{question}}"',
+    "expected ':'": "put a space after the colon of a key, such as test_split: test",
+    "expected '-'": "indent the keys of a list entry alike",
+    "escape": "use single quotes, or write each backslash twice",
+    "quoted scalar": "close the quote",
+    "cannot start any token": "quote the value",
+    "": "check quotes, colons and indentation in this line and the one above",
+}
+"""Part of a parser's message → the likely fix; the first one that matches is used."""
+
+
 class YamlParser:
     """Converts the nodes of one file to values and lines."""
 
@@ -256,7 +277,8 @@ class YamlParser:
         value = self._root(raw)
         if not isinstance(value, dict):
             kind = type(value).__name__
-            raise self._error(f"expected a mapping, not a {kind}", 1)
+            fix = "write keys and values, such as task: my_task"
+            raise self._error(f"expected a mapping, not a {kind}", 1, fix)
         return YamlFile(
             path=self._path,
             values=value,
@@ -272,7 +294,7 @@ class YamlParser:
             node = self._loader.get_single_node()
             return {} if node is None else self._value(node, ())
         except yaml.MarkedYAMLError as error:
-            raise self._syntax_error(error) from None
+            raise self._syntax_error(error, raw) from None
         except RecursionError:
             what = "values are nested too deeply"
             raise self._error(what, 0) from None
@@ -319,7 +341,8 @@ class YamlParser:
         for key_node, value_node in node.value:
             key: Any = self._key(key_node)
             if isinstance(key, list | dict):
-                raise self._error("a list or mapping cannot be a key", _line(key_node))
+                what = "a list or mapping cannot be a key"
+                raise self._error(what, _line(key_node), _FIXES["mapping values"])
             if key in seen and id(key_node) in written:
                 self._duplicate_key(key, Place(self._path, _line(key_node)))
             if id(key_node) in written:
@@ -366,13 +389,19 @@ class YamlParser:
             raise self._error(what, _line(node), "!function utils.process_docs")
         return FunctionRef(Place(self._path, _line(node)), node.value.strip())
 
-    def _syntax_error(self, error: yaml.MarkedYAMLError) -> TaskFileError:
+    def _syntax_error(self, error: yaml.MarkedYAMLError, raw: bytes) -> TaskFileError:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark is not None else 0
         text = ", ".join(part for part in (error.context, error.problem) if part)
         if error.context_mark is not None and error.context_mark.line + 1 < line:
             text += f" (started in line {error.context_mark.line + 1})"
-        return self._error(f"invalid YAML: {text}", line)
+        lines = raw.decode(errors="replace").splitlines()
+        written = lines[line - 1] if 0 < line <= len(lines) else ""
+        if "\t" in written[: len(written) - len(written.lstrip())]:
+            what = "invalid YAML: the line is indented with a tab"
+            return self._error(what, line, "indent with spaces")
+        fix = next((fix for part, fix in _FIXES.items() if part in text), _FIXES[""])
+        return self._error(f"invalid YAML: {text}", line, fix)
 
     def _error(self, what: str, line: int, fix: str = "") -> TaskFileError:
         return TaskFileError([Problem(what, Place(self._path, line), fix)])

@@ -289,7 +289,7 @@ def _advice(target: str, error: Exception) -> str:
     if is_out_of_memory(error):
         return "\n  fix: add dtype=bfloat16, or choose a device with more memory"
     if is_local(target):
-        return ""
+        return "\n  fix: check config.json, the weights and the tokenizer in the folder"
     if "gated" in text or "401" in text or "403" in text:
         return "\n  fix: set HF_TOKEN to a token that may read this model"
     return "\n  fix: check the name on the Hub and the connection, or give a folder"

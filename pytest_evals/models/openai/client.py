@@ -18,6 +18,7 @@ from pytest_evals.models.openai.errors import (
     CLOSED,
     REDIRECTED,
     UNREACHED,
+    UNUSABLE,
     RequestFailedError,
     shortened,
     status_error,
@@ -37,16 +38,20 @@ _PATHS: Mapping[Path, str] = {
     "completions": "completions",
     "models": "models",
 }
-_KEY = "set the environment variable {variable} to a key that the server takes"
+_KEY = "set the environment variable {variable} to a key that the server accepts"
 _FIXES = {
-    CLOSED: "run again, with the same options, when the server takes requests again: "
-    "what was answered is not asked again",
-    UNREACHED: "start the server, or see base_url=",
-    REDIRECTED: "if you trust the address that it redirects to, give that by base_url=",
+    CLOSED: "run again with the same options when the server accepts requests; stored "
+    "responses are not requested again",
+    UNREACHED: "start the server, or set base_url= to its address",
+    UNUSABLE: "set base_url= to an OpenAI-compatible API, such as "
+    "http://localhost:8000/v1",
+    REDIRECTED: "if you trust the address that it redirects to, set base_url= to it",
     "401": _KEY,
     "403": _KEY,
-    "404": "see that the server has a model {model!r} and takes {path} (api=chat or "
-    "api=completions), and that base_url ends in /v1 where the server has that",
+    "404": "check that the server has a model {model!r} and supports {path} (api=chat "
+    "or api=completions), and that base_url ends in /v1 if its API does",
+    "429": "wait, lower concurrency=, or check the account's plan",
+    "500": "check the server's log",
 }
 
 

@@ -118,7 +118,8 @@ class RetryingClient:
                 fault, path, min(most, CONNECT_ATTEMPTS) <= attempt
             )
             if not fault.again or attempt >= most:
-                raise _counted(fault, attempt)
+                fix = "" if self._usage.n_replies else self._fix(fault, path)
+                raise _counted(fault, attempt, fix)
             self._usage.sends_again(fault.kind)
             pause = self._backoff.pause(attempt, self._random)
             await asyncio.sleep(max(pause, fault.wait_s))
@@ -161,12 +162,17 @@ class RetryingClient:
         unreached = fault.kind == UNREACHED
         if not (knocked if unreached else fault.hopeless):
             return
-        fix = self._transport.fix(fault.kind, path)
         where = "" if unreached else f"{self._transport.address(path)}: "
-        raise ModelError(f"{where}{fault.what}" + (f"\n  fix: {fix}" if fix else ""))
+        raise ModelError(f"{where}{fault.what}{self._fix(fault, path)}")
+
+    def _fix(self, fault: RequestFailedError, path: Any) -> str:
+        """Return the second line of a message; empty if no fix is known."""
+        fix = self._transport.fix(fault.kind, path)
+        return f"\n  fix: {fix}" if fix else ""
 
 
-def _counted(fault: RequestFailedError, attempts: int) -> RequestFailedError:
+def _counted(fault: RequestFailedError, attempts: int, fix: str) -> RequestFailedError:
     if attempts > 1:
         fault.what = f"{fault.what} ({attempts} attempts)"
+    fault.what += fix
     return fault

@@ -60,7 +60,7 @@ class OnlyMode:
             gone = set(map(id, dropped))
             items[:] = [item for item in items if id(item) not in gone]
         words = " or ".join(options.only)
-        where = "; there is no earlier run of this model"
+        where = "; no earlier run of this model is stored; run without --evals-only"
         if run:
             where = f" in {near(run.path, config.invocation_params.dir)}"
         n, total = len(kept), len(documents)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
+from pytest_evals.errors import did_you_mean
 from pytest_evals.plugin.settings.completion import completing
 from pytest_evals.plugin.settings.option_table import GROUPS, Option
 
@@ -45,15 +46,10 @@ _INI = {"text": "string", "flag": "bool", "list": "linelist"}
 def offer_model_alias(parser: pytest.Parser) -> None:
     """Offer ``--model`` for ``--evals-model``, unless a conftest or plugin has it.
 
-    It reads two private attributes of pytest's parser. In a version of pytest without
-    them there is no alias.
+    In a version of pytest whose options are unknown there is no alias.
     """
-    try:
-        groups = (parser._anonymous, *parser._groups)
-        taken = {name for group in groups for o in group.options for name in o.names()}
-    except AttributeError:
-        return
-    if "--model" not in taken:
+    taken = _known(parser)
+    if taken and "--model" not in taken:
         parser.getgroup("evals: model").addoption(
             "--model",
             dest="evals_model",
@@ -61,3 +57,29 @@ def offer_model_alias(parser: pytest.Parser) -> None:
             default=None,
             help="Short for --evals-model.",
         )
+
+
+def refuse_unknown(parser: pytest.Parser, args: list[str]) -> None:
+    """Refuse options with our prefix that do not exist.
+
+    Raises:
+        pytest.UsageError: With a similar option.
+    """
+    known = _known(parser)
+    for one in args if known else ():
+        flag = one.partition("=")[0]
+        if one == "--":
+            return
+        if flag.startswith("--evals-") and flag not in known:
+            hint = did_you_mean(flag, sorted(known)) or "; see pytest --help"
+            raise pytest.UsageError(f"unknown option {flag}{hint}")
+
+
+def _known(parser: pytest.Parser) -> set[str]:
+    """Return all options; empty in a version of pytest without these two private
+    attributes of its parser."""
+    try:
+        groups = (parser._anonymous, *parser._groups)
+        return {name for group in groups for o in group.options for name in o.names()}
+    except AttributeError:
+        return set()

@@ -205,18 +205,18 @@ def test_a_file_that_a_run_refers_to_twice_is_one_entity(tmp_path: Path) -> None
         (
             "evaluation:\n",
             "evaluation: 7\nold:\n",
-            "evaluation is a mapping, not 7",
+            "evaluation must be a mapping, not 7",
         ),
-        ("  - key: sums\n", "  - key: [[sums]]\n", "key is a text, not a list"),
+        ("  - key: sums\n", "  - key: [[sums]]\n", "key must be a string, not a list"),
         (
             "    task_key: add\n",
             "    task_key: [add]\n",
-            "task_key is a text, not a list",
+            "task_key must be a string, not a list",
         ),
         (
             "    - key: rule\n",
             "    - key: {a: 1}\n",
-            "key is a text, not a mapping",
+            "key must be a string, not a mapping",
         ),
     ],
 )

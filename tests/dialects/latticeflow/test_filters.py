@@ -105,7 +105,7 @@ def test_unary(expression: str, op: str, wanted: bool) -> None:
         ),
         (
             {"op": "equals", "expression": "{{ sample.wrod }}", "value": 3},
-            "no field 'wrod'; did you mean 'word'?",
+            "unknown field 'wrod'; did you mean 'word'?",
         ),
     ],
 )

@@ -222,7 +222,8 @@ def test_rows_are_read_late_and_unusual_ones_are_flagged(toy):
     assert loaded.warnings() == ()
     assert loaded.rows.total() == 8
     assert loaded.warnings() == (
-        "the target is not among the choices, so the answer counts as wrong "
+        "toy.yaml:3: doc_to_target is neither a choice nor the position of one, from "
+        "0, so the answer counts as wrong, as in lm-eval; correct the target "
         "(document Q-0)",
     )
 

@@ -37,6 +37,7 @@ from pytest_evals.data.nulls import (
     compile_error,
     instrumented,
     report_null,
+    syntax_error,
 )
 from pytest_evals.dialects.latticeflow.prompts.column_templates import (
     Pieces,
@@ -200,8 +201,8 @@ def _parse(text: str, place: Place, what: str) -> _Parsed:
         return _parsed(text)
     except TemplateSyntaxError as error:
         line = f" (line {error.lineno} of the template)" if "\n" in text else ""
-        reason = (error.message or "").rstrip(".")
-        problem = Problem(f"{what} is not a valid template: {reason}{line}", place)
+        reason = f"{syntax_error(error)}{line}"
+        problem = Problem(f"{what} is not a valid template: {reason}", place)
         raise TaskFileError([problem]) from None
     except NOT_COMPILED as error:
         problem = Problem(

@@ -34,7 +34,7 @@ from pytest_evals.dialects.lm_eval.prompts.question import (
 from pytest_evals.dialects.lm_eval.prompts.recipe import Fields, Recipe
 from pytest_evals.dialects.lm_eval.prompts.shots import ShotTurns
 from pytest_evals.dialects.lm_eval.prompts.tables import Tables, load_tables
-from pytest_evals.errors import Problem, TaskFileError, did_you_mean
+from pytest_evals.errors import Problem, TaskFileError, suggestion
 from pytest_evals.prompts.chat import Turn, join_text
 from pytest_evals.prompts.document_warnings import DocumentWarnings
 from pytest_evals.prompts.fields import Field, Row, number_or_text
@@ -328,12 +328,17 @@ def _scoring_warnings(
     if recipe.output_type == "multiple_choice":
         golds = gold if isinstance(gold, list) else [gold]
         if not golds or min(golds) < 0:
-            yield "the target is not among the choices, so the answer counts as wrong"
+            place, key = recipe.fields.target.place, recipe.fields.target.key
+            yield (
+                f"{place}: {key} is neither a choice nor the position of one, from 0, "
+                "so the answer counts as wrong, as in lm-eval; correct the target"
+            )
         return
     listed = target if isinstance(target, list) else [target]
     if recipe.output_type == "generate_until" and None in listed:
         key = recipe.fields.target.key
-        yield f"{key} is null, so the reference is 'None', as in lm-eval"
+        place = recipe.fields.target.place
+        yield f"{place}: {key} is null, so the reference is 'None', as in lm-eval"
     if shape.multiple_targets:
         yield from _multiple_target_warnings(recipe, target)
 
@@ -359,8 +364,11 @@ def _misspelled_columns(
 ) -> Iterator[str]:
     spec = field.spec
     if isinstance(spec, str) and spec.isidentifier() and spec not in columns:
-        hint = did_you_mean(spec, columns)
-        yield (f"{field.key}: {spec!r} is not a column and is used as a literal{hint}")
+        hint = suggestion(spec, columns).replace("known", "columns")
+        yield (
+            f"{field.place}: {field.key}: {spec!r} is not a column and is used as a "
+            f"literal, as in lm-eval{hint}"
+        )
 
 
 def _has_unparsed_digits(value: Any) -> bool:

@@ -51,5 +51,7 @@ def test_what_is_no_plain_value_is_left_to_jinja(row):
 
 def test_a_column_that_is_not_there_is_a_fault_with_its_place():
     template = compile_template("{{ sample.b }}", PLACE, "content")
-    with pytest.raises(DocumentError, match=r"task\.yaml:3: content: no field 'b'"):
+    with pytest.raises(
+        DocumentError, match=r"task\.yaml:3: content: unknown field 'b'"
+    ):
         template.render({"sample": {"a": 1}})

@@ -93,10 +93,10 @@ def test_tojson_is_jinjas_own_with_sorted_keys():
 def test_what_is_not_there_is_told_with_what_is_near():
     row = {"question": "Q?", "target": "T"}
     assert fault("{{ sample.qestion }}", sample=row) == (
-        "t.yaml:3: ground_truth: no field 'qestion'; did you mean 'question'?"
+        "t.yaml:3: ground_truth: unknown field 'qestion'; did you mean 'question'?"
     )
     assert fault("\n{{ sample['x'] }}", sample=row) == (
-        "t.yaml:3: ground_truth: no field 'x'; known: question, target "
+        "t.yaml:3: ground_truth: unknown field 'x'; known: question, target "
         "(line 2 of the template)"
     )
     assert fault("{{ question }}", sample=row) == (
@@ -124,9 +124,12 @@ def test_what_is_no_template_is_a_fault_of_the_file():
         compile_template("a\n{{ sample.q }", PLACE, "ground_truth")
     assert str(caught.value) == (
         "t.yaml:3: ground_truth is not a valid template: unexpected "
-        "'}' (line 2 of the template)"
+        "'}'; write values as {{ name }}, statements as {% … %} "
+        "(line 2 of the template)"
     )
-    with pytest.raises(TaskFileError, match="No filter named 'upperr'"):
+    with pytest.raises(
+        TaskFileError, match="unknown filter 'upperr'; did you mean 'upper'"
+    ):
         compile_template("{{ a | upperr }}", PLACE, "ground_truth")
 
 
@@ -156,7 +159,7 @@ def test_null_exists_and_what_is_not_there_does_not():
     assert not exists("{{ sample.b }}", sample=sample)
     assert not exists("{{ sample.b.c }}", sample=sample)
     assert not exists("{{ other }}", sample=sample)
-    with pytest.raises(FieldError, match="no field 'b'; known: a"):
+    with pytest.raises(FieldError, match="unknown field 'b'; known: a"):
         value("{{ sample.b }}", sample=sample)
     with pytest.raises(FieldError, match="ZeroDivisionError"):
         exists("{{ 1 / n }}", n=0)

@@ -229,5 +229,7 @@ def test_parts_can_be_copied_changed_and_written_as_json():
     assert (part.content[0].text, type(twin)) == ("a", Message)
     assert json.loads(json.dumps(part)) == unwrap(part)
     assert type(unwrap(part)) is dict
-    with pytest.raises(AttributeError, match="no field 'rol'; did you mean 'role'"):
+    with pytest.raises(
+        AttributeError, match="unknown field 'rol'; did you mean 'role'"
+    ):
         part.rol  # noqa: B018

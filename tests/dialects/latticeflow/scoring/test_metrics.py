@@ -369,7 +369,10 @@ def test_passing_takes_right_and_wrong(trials):
     ("yaml", "told"),
     [
         ("{}", "./t.yaml: num_trials is missing\n  fix: num_trials: 3"),
-        ("num_trials: 1", "./t.yaml:1: num_trials is a whole number from 2, not 1"),
+        (
+            "num_trials: 1",
+            "./t.yaml:1: num_trials must be an integer from 2 to 10,000, not 1",
+        ),
         (
             "num_trials: 2\nscore_aggregators: [{score_name: a}]",
             "./t.yaml:2: aggregator is missing\n  fix: aggregator: {function: mean}",

@@ -8,7 +8,7 @@ import pytest
     [
         (
             "- {}",
-            "./t.yaml:2: type is missing\n  fix: type is one of bleu, "
+            "./t.yaml:2: type is missing\n  fix: set type to one of bleu, "
             "function_call_coverage, labeler_via_model, lighteval, "
             "model_as_a_judge_classifier, model_as_a_judge_scorer, python, "
             "python_all_samples, rag_checker, "
@@ -21,7 +21,8 @@ import pytest
         ),
         (
             "- {type: string_equals, ground_truth: 4}",
-            "./t.yaml:2: ground_truth is a text, not 4\n  fix: ground_truth: '4'",
+            "./t.yaml:2: ground_truth must be a string, not 4\n"
+            "  fix: ground_truth: '4'",
         ),
         (
             "- {type: string_equals}",

@@ -301,7 +301,7 @@ def test_loop_index_is_unknown_outside_of_loops(solve):
     [
         (
             "input_builder: {}",
-            "./t.yaml:1: type is missing\n  fix: type is one of "
+            "./t.yaml:1: type is missing\n  fix: set type to one of "
             "grouped_single_turn_solver, multi_turn_solver, pass_through_solver, "
             "python, single_turn_solver",
         ),
@@ -323,7 +323,8 @@ def test_loop_index_is_unknown_outside_of_loops(solve):
             "type: single_turn_solver\ninput_builder:\n  type: generic\n"
             "  template: '{{ a'",
             "./t.yaml:4: template is not a valid template: unexpected end of template, "
-            "expected 'end of print statement'",
+            "expected 'end of print statement'; write values as {{ name }}, "
+            "statements as {% … %}",
         ),
         (
             "type: single_turn_solver\ninput_builder:\n  type: chat_completion\n"

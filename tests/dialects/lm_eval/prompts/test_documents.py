@@ -380,7 +380,8 @@ def test_a_misspelt_column_name_is_used_as_text_with_a_warning():
     assert documents.ask(0).doc.query == "labell"
     misspelt, identical = documents.warnings
     assert misspelt == (
-        "doc_to_text: 'labell' is not a column and is used as a literal; "
+        "toy.yaml:1: doc_to_text: 'labell' is not a column and is used as a literal, "
+        "as in lm-eval; "
         "did you mean 'label'?"
     )
     assert identical == (
@@ -438,7 +439,8 @@ def test_a_target_outside_the_choices_is_flagged_and_counts_as_wrong():
 
     assert documents.ask(1).doc.gold_index == -100
     assert documents.warnings == (
-        "the target is not among the choices, so the answer counts as wrong "
+        "toy.yaml:1: doc_to_target is neither a choice nor the position of one, from "
+        "0, so the answer counts as wrong, as in lm-eval; correct the target "
         "(document 1)",
     )
 
