@@ -14,8 +14,8 @@ NOTES = [
     "'None', as in lm-eval; to omit it, write {{hint or ''}} "
     "(3 documents, first document q1)",
     "*warning: labels: evals/labels.yaml:9: doc_to_target is neither a choice nor "
-    "the position of one, from 0, so the answer counts as wrong, as in lm-eval; correct the "
-    "target (2 documents, first document q1)",
+    "the position of one, from 0, so the answer counts as wrong, as in lm-eval; "
+    "correct the target (2 documents, first document q1)",
     "*warning: same: all 10 documents send the same prompt; check "
     "the names of columns if "
     "this is intended, set metadata: {identical_prompts: true}",
