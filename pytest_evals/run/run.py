@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.gate import Gate, Verdict
+from pytest_evals.core.latency import with_latency
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Render
 from pytest_evals.core.result import (
@@ -258,8 +259,8 @@ class Run:
         inference, config = self.inference, self.config
         return RunResult(
             model=inference.name or config.spec,
-            model_info=inference.info,
-            judges=inference.judges,
+            model_info=with_latency(inference.info),
+            judges={name: with_latency(i) for name, i in inference.judges.items()},
             tasks=tuple(map(self.records.result, names)),
             verdicts=tuple(self.gate_judge.reported.values()),
             options=config.options,

@@ -161,7 +161,7 @@ class HttpModel(Model):
         self.name = info.name
         self.fingerprint: Mapping[str, Any] | None = fingerprint
         self._info, self._adapter, self._connection = info, adapter, connection
-        self._usage = Usage(0, 0)
+        self._usage = Usage(0, 0, no_first_token="unknown: replies are not streamed")
         self.info: dict[str, Any] = {
             "model": info.name,
             "base_url": masked_text(connection.url),
@@ -199,7 +199,9 @@ class HttpModel(Model):
         except DocumentError as error:
             return place, Response(error=str(error))
         share = (time.perf_counter() - began) / self._client.concurrency.limit
-        return place, self._counted(response_of(output, share, meter.latency_s))
+        response = response_of(output, share, meter.latency_s)
+        self._usage.timings.generated(meter.latency_s, response.n_tokens)
+        return place, self._counted(response)
 
     def _output(self, reply: Mapping[str, Any]) -> Any:
         return self._adapter.to_output(reply["text"], reply["status"], self._info)

@@ -25,6 +25,7 @@ from pytest_evals.models.openai.errors import (
 )
 from pytest_evals.models.openai.http_client import HttpClient, lost, wait_of
 from pytest_evals.models.openai.settings import OpenAISettings
+from pytest_evals.models.openai.streaming import ARRIVALS, is_stream, merged
 
 Path = Literal["chat", "completions", "models"]
 Reply = Mapping[str, Any]
@@ -117,10 +118,12 @@ class OpenAIClient:
             chat = self._client.chat.completions.with_raw_response
             messages = extra.pop("messages")
             reply = await chat.create(model=model, messages=messages, extra_body=extra)
-            return reply.text
+            return _whole_text(reply)
         texts = self._client.completions.with_raw_response
         prompt = extra.pop("prompt")
-        return (await texts.create(model=model, prompt=prompt, extra_body=extra)).text
+        return _whole_text(
+            await texts.create(model=model, prompt=prompt, extra_body=extra)
+        )
 
     def _hidden(self, text: str) -> str:
         """Mask secrets in a reply before any of it is shortened or stored; servers may
@@ -135,6 +138,18 @@ class OpenAIClient:
         if self._key:
             fault.what = fault.what.replace(self._key, MASK)
         return fault
+
+
+def _whole_text(reply: Any) -> str:
+    """The JSON of a reply, which may have been streamed.
+
+    Raises:
+        Fault: A stream is incomplete or invalid.
+    """
+    text: str = reply.text
+    if not is_stream(text):
+        return text
+    return json.dumps(merged(text, reply.http_response.extensions.get(ARRIVALS, ())))
 
 
 def _secrets(key: str, address: SplitResult) -> list[str]:

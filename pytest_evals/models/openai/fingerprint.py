@@ -26,6 +26,7 @@ _WITHOUT_EFFECT = frozenset(
         "price_in",
         "price_out",
         "reasoning",
+        "stream",
         "timeout",
         "tokenizer",
     }

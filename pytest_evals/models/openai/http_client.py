@@ -25,6 +25,7 @@ from pytest_evals.models.openai.errors import (
     shortened,
     status_error,
 )
+from pytest_evals.models.openai.streaming import ARRIVALS, Arrival
 
 _LIBRARY: Any = sys.modules[
     openai.DefaultAsyncHttpxClient.__mro__[1].__module__.partition(".")[0]
@@ -32,6 +33,8 @@ _LIBRARY: Any = sys.modules[
 BASE_BYTES = 8 * 2**20
 TOKEN_BYTES = 256
 """Maximum reply size per token and alternative; far more than servers need."""
+EVENT_TOKENS = 4
+"""Factor for streams, whose events repeat the fields of a reply."""
 MOST_BYTES = 256 * 2**20
 MOST_REDIRECTS = 5
 MOST_ENCODINGS = 3
@@ -74,12 +77,13 @@ class HttpClient(openai.DefaultAsyncHttpxClient):
 
     async def _exchange(self, request: Any, options: dict[str, Any]) -> Any:
         options["follow_redirects"] = False
+        sent = time.perf_counter()
         most = reply_limit(request.content)
         for _ in range(MOST_REDIRECTS + 1):
             reply = await super().send(request, stream=True, **options)
             try:
                 if reply.next_request is None:
-                    return await _whole(reply, most)
+                    return await _whole(reply, most, sent)
                 _check_redirect(reply)
             finally:
                 await reply.aclose()
@@ -106,7 +110,8 @@ def reply_limit(content: bytes) -> int:
     if asked.get("echo") or asked.get("prompt_logprobs") is not None:
         n_tokens += len(content)  # a token has a byte at least
     top = _whole_of(asked, "logprobs", "top_logprobs", "prompt_logprobs")
-    return min(MOST_BYTES, BASE_BYTES + TOKEN_BYTES * n_tokens * (1 + max(0, top)))
+    per_token = TOKEN_BYTES * (EVENT_TOKENS if asked.get("stream") else 1)
+    return min(MOST_BYTES, BASE_BYTES + per_token * n_tokens * (1 + max(0, top)))
 
 
 def lost(shown: str, error: BaseException) -> RequestFailedError:
@@ -164,7 +169,7 @@ def _origin(url: Any) -> str:
     return f"{url.scheme}://{host}{port}"
 
 
-async def _whole(reply: Any, most: int) -> Any:
+async def _whole(reply: Any, most: int, sent: float) -> Any:
     """The reply with its complete, decompressed body.
 
     Raises:
@@ -174,10 +179,12 @@ async def _whole(reply: Any, most: int) -> Any:
     try:
         stages = _stages(reply, most)
         body, n_read = bytearray(), 0
+        arrivals: list[Arrival] = []
         async for data in reply.aiter_raw():
             n_read += len(data)  # compressed data may be without end, and mean nothing
             for piece in _through(stages, data):
                 body += piece
+            arrivals.append(Arrival(len(body), time.perf_counter() - sent))
             if max(n_read, len(body)) > most:
                 raise _TooLargeError(most)
     except _BodyError as error:
@@ -194,7 +201,7 @@ async def _whole(reply: Any, most: int) -> Any:
         headers=kept,
         content=bytes(body),
         request=reply.request,
-        extensions=reply.extensions,
+        extensions={**reply.extensions, ARRIVALS: arrivals},
     )
 
 

@@ -31,6 +31,9 @@ _INVALID = ("400", "422")
 """HTTP statuses of a request with a parameter that the server does not accept."""
 
 
+_STREAM = "stream=true measures it"
+
+
 class OpenAIModel(Model):
     """A server; requests run concurrently in a background thread."""
 
@@ -44,7 +47,13 @@ class OpenAIModel(Model):
         """``key`` is only kept in the client."""
         self.name = name
         self._settings = settings
-        self._usage = Usage(settings.price_in, settings.price_out, settings.extra_body)
+        measures = "the server does not stream" if settings.stream else _STREAM
+        self._usage = Usage(
+            settings.price_in,
+            settings.price_out,
+            settings.extra_body,
+            f"unknown: {measures}",
+        )
         self._background = BackgroundLoop()
         cap = SpendCap(name, settings.target, settings.max_requests, settings.max_cost)
         self._transport, self._client, lister = self._background.run(
@@ -154,6 +163,8 @@ class OpenAIModel(Model):
     async def _text(self, request: Generate, fit: FittedPrompt | None) -> Response:
         settings = self._settings
         path, body = request_body(request, settings, fit)
+        if settings.stream:
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
         response = await self._client.ask(
             path,
             body,

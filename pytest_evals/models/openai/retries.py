@@ -14,7 +14,8 @@ from typing import Any, Protocol, TypeVar
 from pytest_evals.errors import ModelError
 from pytest_evals.models.openai.concurrency_limit import ConcurrencyLimit
 from pytest_evals.models.openai.errors import UNREACHED, RequestFailedError
-from pytest_evals.models.openai.usage import METER, Usage
+from pytest_evals.models.openai.streaming import first_token_s
+from pytest_evals.models.openai.usage import METER, Usage, tokens_of
 from pytest_evals.models.spend_cap import SpendCap
 
 T = TypeVar("T")
@@ -131,6 +132,8 @@ class RetryingClient:
         turn, request = self.concurrency.turn(), self._cap.request(most)
         async with turn as began, request as payment:
             self._usage.sent()
+            timings = self._usage.timings
+            timings.began()
             try:
                 sent = time.perf_counter()
                 reply = await self._transport.post(path, body)
@@ -143,7 +146,10 @@ class RetryingClient:
                 if fault.slower:
                     self.concurrency.too_much(began, fault.wait_s)
                 raise
+            finally:
+                timings.ended()
         self._usage.replied()
+        timings.replied(took_s, tokens_of(reply)[1], first_token_s(reply))
         if (meter := METER.get()) is not None:
             meter.latency_s += took_s
         self.concurrency.went_well()

@@ -84,6 +84,8 @@ class OpenAISettings:
         extra_body: Further parameters of each request.
         price_in: Price per million prompt tokens.
         price_out: Price per million completion tokens.
+        stream: Whether answers are streamed, to measure the latency to the first
+            token.
         max_requests: Maximum of requests in a run, retries included; 0 for none.
         max_cost: Maximum of cost in a run; 0 for none.
     """
@@ -106,6 +108,7 @@ class OpenAISettings:
     extra_body: Mapping[str, Any] = field(default_factory=dict, repr=False)
     price_in: float = 0.0
     price_out: float = 0.0
+    stream: bool = False
     max_requests: int = 0
     max_cost: float = 0.0
 
@@ -263,6 +266,7 @@ _READERS: Mapping[str, Callable[[str, str], Any]] = {
     "extra_body": _ARGUMENTS.mapping,
     "price_in": _number,
     "price_out": _number,
+    "stream": _ARGUMENTS.flag,
     "max_requests": _ARGUMENTS.whole(1),
     "max_cost": _cost,
 }

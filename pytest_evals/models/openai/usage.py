@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from pytest_evals.core.latency import Timings
 from pytest_evals.core.response_contract import MAX_COUNT
 
 MILLION = 1_000_000
@@ -51,6 +52,7 @@ class Usage:
         price_in: float,
         price_out: float,
         extra_body: Mapping[str, Any] = MappingProxyType({}),
+        no_first_token: str = "",
     ) -> None:
         """Create counts of 0.
 
@@ -58,6 +60,7 @@ class Usage:
             price_in: Price per million prompt tokens, 0 if unknown.
             price_out: Price per million generated tokens, 0 if unknown.
             extra_body: Further parameters of each request.
+            no_first_token: Why the latency to the first token is unknown.
         """
         self._prices = (price_in, price_out)
         self._extra_body = extra_body
@@ -71,6 +74,7 @@ class Usage:
         """The current counts as JSON values."""
         if any(self._prices):
             self.shown["cost"] = 0.0
+        self.timings = Timings(self.shown, no_first_token)
 
     @property
     def n_replies(self) -> int:

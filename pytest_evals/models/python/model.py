@@ -12,6 +12,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
+from pytest_evals.core.latency import Timings
 from pytest_evals.core.model import Model
 from pytest_evals.core.request import GRAMMAR, UNSENT, Generate, Request, Response
 from pytest_evals.core.response_contract import described
@@ -19,6 +20,7 @@ from pytest_evals.data.calls import error_text
 from pytest_evals.errors import SpendCapError
 from pytest_evals.models.openai.event_loop import BackgroundLoop
 from pytest_evals.models.openai.retries import Backoff
+from pytest_evals.models.openai.usage import count_of
 from pytest_evals.models.python.calls import (
     CallOutcome,
     CallTimeLimitError,
@@ -97,7 +99,10 @@ class PythonModel(Model):
         self._retries, self._backoff = retries, Backoff()
         self._random = Random()
         self._retried: Counter[str] = Counter()
-        self._n_requests = 0
+        self._usage: dict[str, Any] = {"requests": 0, "completion_tokens": 0}
+        self._timings = Timings(
+            self._usage, "unknown: a function returns whole answers"
+        )
         self._cap = SpendCap(self.name, self.label, max_requests)
         self._background: BackgroundLoop | None = None
         self._calls = FunctionCalls(function, self._parameters, concurrency, time_limit)
@@ -106,7 +111,7 @@ class PythonModel(Model):
     def info(self) -> Mapping[str, Any]:
         """Name, function, version and counts."""
         n = self._retried.total()
-        usage: dict[str, Any] = {"requests": self._n_requests, "retries": n}
+        usage = {**self._usage, "retries": n}
         if n:
             usage["retried"] = dict(self._retried)
         return {
@@ -177,10 +182,7 @@ class PythonModel(Model):
             attempt += 1
             try:
                 async with self._cap.request(0.0):
-                    self._n_requests += 1
-                    began = time.perf_counter()
-                    outcome = await self._calls.call(request)
-                    took_s = time.perf_counter() - began
+                    outcome, took_s = await self._called(request)
             except SpendCapError as error:
                 return position, Response(error=str(error), finish=UNSENT)
             if outcome.error is None:
@@ -190,6 +192,17 @@ class PythonModel(Model):
                 return position, Response(error=self._error(outcome.error, attempt))
             self._retried[reason] += 1
             await asyncio.sleep(self._backoff.pause(attempt, self._random))
+
+    async def _called(self, request: Generate) -> tuple[CallOutcome, float]:
+        """The outcome of a call, and how long it took."""
+        self._usage["requests"] += 1
+        self._timings.began()
+        began = time.perf_counter()
+        try:
+            outcome = await self._calls.call(request)
+        finally:
+            self._timings.ended()
+        return outcome, time.perf_counter() - began
 
     def _retry_reason(self, outcome: CallOutcome) -> str:
         error = outcome.error
@@ -217,6 +230,9 @@ class PythonModel(Model):
             )
         if value.error:
             return value
+        n_tokens = count_of(value.n_tokens)
+        self._usage["completion_tokens"] += n_tokens
+        self._timings.replied(took_s, n_tokens)
         found = replace(
             value,
             latency_s=value.latency_s or took_s,

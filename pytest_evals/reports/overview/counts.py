@@ -7,13 +7,23 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_evals.core.gate import Outcome
+from pytest_evals.core.latency import FIRST_TOKEN, PER_TOKEN, REPLY
 from pytest_evals.core.result import RunResult, TaskResult, is_cut_off
 from pytest_evals.reports.overview.progress import duration, has_speed
 
 
 def count_lines(result: RunResult) -> Iterator[str]:
     """Yield the lines; empty ones are omitted."""
-    for line in (_documents, _gates, _prompts, _tokens, _responses, _usage, _time):
+    for line in (
+        _documents,
+        _gates,
+        _prompts,
+        _tokens,
+        _responses,
+        _usage,
+        _latency,
+        _time,
+    ):
         text = line(result)
         if text:
             yield text
@@ -87,6 +97,10 @@ def _usage(result: RunResult) -> str:
     return usage_line(result.model_info)
 
 
+def _latency(result: RunResult) -> str:
+    return latency_line(result.model_info)
+
+
 def _time(result: RunResult) -> str:
     tokens = sum(task.n_prompt_tokens + task.n_tokens for task in result.tasks)
     if result.reuse.n_asked or result.reuse.n_reused:
@@ -124,3 +138,32 @@ def usage_line(info: Mapping[str, Any]) -> str:
             "answers"
         )
     return f"server: {'; '.join(parts)}" if parts else ""
+
+
+def latency_line(info: Mapping[str, Any]) -> str:
+    """Return ``latency (p50, p95): first token 0.2 s, 0.5 s; token …; reply …``, with
+    rates; empty for a model without latencies.
+
+    Args:
+        info: The model's info, see :func:`~pytest_evals.core.latency.with_latency`.
+    """
+    latency = info.get("latency")
+    if not isinstance(latency, Mapping):
+        return ""
+    includes = " with the prompt" if latency.get("per_token_includes_prompt") else ""
+    names = {FIRST_TOKEN: "first token", PER_TOKEN: f"token{includes}", REPLY: "reply"}
+    parts = []
+    for name, title in names.items():
+        found = latency.get(name)
+        if isinstance(found, Mapping):
+            parts.append(f"{title} {_short(found['p50'])}, {_short(found['p95'])}")
+        elif found:
+            parts.append(f"{title} {found}")
+    for name, unit in (("replies_per_s", "replies/s"), ("tokens_per_s", "tokens/s")):
+        if name in latency:
+            parts.append(f"{latency[name]:,g} {unit}")
+    return f"latency (p50, p95): {'; '.join(parts)}"
+
+
+def _short(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"

@@ -251,7 +251,7 @@ def test_an_answer_after_a_retry_counts_and_the_retry_is_counted():
     model.close()
     assert found.text == "a"
     usage = {"requests": 3, "retries": 2, "retried": {"429": 2}}
-    assert model.info["usage"] == usage
+    assert model.info["usage"].items() >= usage.items()
 
 
 @pytest.mark.parametrize("is_async", [False, True])

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from pytest_evals.core.latency import with_latency
 from pytest_evals.core.request import FITTING, IMAGES, LEADING_IMAGES, Generate, Message
 
 CHAT = (Message("system", "Be brief."), Message("user", "Hi?"))
@@ -265,7 +266,7 @@ def test_a_model_that_thinks_first_gets_no_temperature_and_no_stop_strings(
 def test_what_the_answers_took(served, model_of, ask):
     model = model_of(price_in=2, price_out=10)
     ask(model, *(Generate(f"Q{i}") for i in range(200)))
-    assert model.info["usage"] == {
+    assert with_latency(model.info)["usage"] == {
         "requests": 200,
         "replies": 200,
         "retries": 0,

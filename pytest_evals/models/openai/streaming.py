@@ -1,0 +1,142 @@
+"""Streamed completions: one reply from the events of a stream, and the time of its
+first token."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pytest_evals.models.openai.errors import RequestFailedError, shortened
+
+ARRIVALS = "evals_arrivals"
+"""Extension of a response: the arrivals of its parts."""
+FIRST_TOKEN_S = "evals_first_token_s"
+"""Key of a reply: seconds from sending the request to its first token."""
+_LONGEST = 1e7
+_LISTS = ("content", "tokens", "token_logprobs", "top_logprobs", "text_offset")
+
+
+class Arrival(NamedTuple):
+    """A part of a reply.
+
+    Args:
+        end: Length of the reply so far, in bytes.
+        after_s: Seconds since the request was sent.
+    """
+
+    end: int
+    after_s: float
+
+
+def is_stream(text: str) -> bool:
+    """Whether a reply is a stream; servers without streaming send JSON."""
+    return text.lstrip().startswith(("data:", "event:", ":"))
+
+
+def merged(text: str, arrivals: Sequence[Arrival]) -> dict[str, Any]:
+    """The reply that the server would have sent without streaming.
+
+    Raises:
+        RequestFailedError: It ended before the completion, or is not a valid stream.
+    """
+    reply: dict[str, Any] = {}
+    choices: dict[int, dict[str, Any]] = {}
+    end, is_complete = 0, False
+    for line in text.split("\n"):
+        end += len(line.encode()) + 1
+        if not line.startswith("data:"):
+            continue
+        data = line[5:].strip()
+        if data == "[DONE]":
+            is_complete = True
+            continue
+        event = _event(data)
+        if event.get("error"):
+            return event
+        reply |= {k: v for k, v in event.items() if k != "choices" and v is not None}
+        for part in event.get("choices") or ():
+            if not isinstance(part, dict):
+                raise _invalid(data)
+            index = part.get("index")
+            index = index if type(index) is int else 0
+            has_text = _merge(choices.setdefault(index, {}), part)
+            if has_text and FIRST_TOKEN_S not in reply:
+                reply[FIRST_TOKEN_S] = _after(arrivals, end)
+    ended = [choice.get("finish_reason") for choice in choices.values()]
+    if not is_complete and not (ended and all(ended)):
+        raise RequestFailedError("the stream ended before the answer did", again=True)
+    return {**reply, "choices": [choices[index] for index in sorted(choices)]}
+
+
+def first_token_s(reply: Mapping[str, Any]) -> float:
+    """Seconds to the first token: of a stream, or as the server reports it (llama.cpp:
+    ``timings``; Groq: ``usage``); 0 if unknown."""
+    timings, usage = reply.get("timings"), reply.get("usage")
+    for found, names, unit in (
+        (reply, (FIRST_TOKEN_S,), 1.0),
+        (timings, ("prompt_ms",), 0.001),
+        (usage, ("prompt_time", "queue_time"), 1.0),
+    ):
+        if isinstance(found, Mapping):
+            first, *more = [_seconds(found.get(name)) for name in names]
+            if first:
+                return unit * (first + sum(more))
+    return 0.0
+
+
+def _seconds(value: Any) -> float:
+    """A duration in a reply; 0 if missing or invalid."""
+    if type(value) in (int, float) and 0 < value < _LONGEST:
+        return float(value)
+    return 0.0
+
+
+def _event(data: str) -> dict[str, Any]:
+    try:
+        event = json.loads(data)
+    except (ValueError, RecursionError):
+        event = None
+    if not isinstance(event, dict):
+        raise _invalid(data)
+    return event
+
+
+def _invalid(data: str) -> RequestFailedError:
+    what = f"an event of the stream is invalid: {shortened(data)}"
+    return RequestFailedError(what, again=True)
+
+
+def _merge(choice: dict[str, Any], part: Mapping[str, Any]) -> bool:
+    """Add a part to a choice; return whether it has text, of the reasoning included."""
+    has_text = False
+    delta = part.get("delta")
+    if isinstance(delta, Mapping):
+        message = choice.setdefault("message", {"content": None})
+        has_text = _concatenate(message, delta)
+    elif isinstance(part.get("text"), str):
+        has_text = _concatenate(choice, {"text": part["text"]})
+    logprobs = part.get("logprobs")
+    if isinstance(logprobs, Mapping):
+        known = choice.setdefault("logprobs", {})
+        for name in _LISTS:
+            if isinstance(logprobs.get(name), list):
+                known.setdefault(name, []).extend(logprobs[name])
+    for name in ("index", "finish_reason", "error"):
+        if part.get(name) is not None:
+            choice[name] = part[name]
+    return has_text
+
+
+def _concatenate(known: dict[str, Any], more: Mapping[str, Any]) -> bool:
+    has_text = False
+    for name, value in more.items():
+        if isinstance(value, str) and name != "role":
+            known[name] = (known.get(name) or "") + value
+            has_text |= bool(value)
+    return has_text
+
+
+def _after(arrivals: Sequence[Arrival], end: int) -> float:
+    """When the first ``end`` bytes had arrived."""
+    return next((one.after_s for one in arrivals if one.end >= end), 0.0)

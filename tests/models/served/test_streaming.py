@@ -1,0 +1,164 @@
+"""Streamed answers, and the latencies of requests. The server's pauses are known."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from pytest_evals.core.latency import Timings, percentile, with_latency
+from pytest_evals.core.request import Generate, Message
+from pytest_evals.models.registry import fingerprint_of, parse_spec
+from pytest_evals.run.usage import with_usage
+
+CHAT = Generate((Message("user", "Q:"),))
+USAGE = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 5}}
+
+
+def event(value):
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return f"data: {text}\n\n".encode()
+
+
+def deltas(*texts, **last):
+    choices = [{"index": 0, "delta": {"content": t}} for t in texts]
+    first = {"index": 0, "delta": {"role": "assistant", "content": ""}}
+    end = {"index": 0, "delta": {}, "finish_reason": "stop", **last}
+    return [{"choices": [one]} for one in (first, *choices, end)]
+
+
+def stream(fault, events, first_s=0.0, between_s=0.0, newline=b"\n"):
+    """The events, ``first_s`` before the third one, which is the first with text."""
+
+    def chunks():
+        for number, one in enumerate(events):
+            if number == 1:
+                time.sleep(first_s)
+            elif number:
+                time.sleep(between_s)
+            yield event(one).replace(b"\n", newline)
+
+    return fault(chunks=chunks, headers={"content-type": "text/event-stream"})
+
+
+@pytest.mark.parametrize("newline", [b"\n", b"\r\n"])
+def test_a_streamed_chat_is_the_same_answer(served, model_of, ask, fault, newline):
+    parts = ("Hé", "llo", " \u2028wörld", " {}")
+    events = [*deltas(*parts), USAGE, "[DONE]"]
+    served.faults.append(stream(fault, events, newline=newline))
+    (found,) = ask(model_of(stream="true"), CHAT)
+    assert found.text == "".join(parts)
+    assert (found.finish, found.n_prompt_tokens, found.n_tokens) == ("stop", 7, 5)
+    body = served.bodies[0][1]
+    assert body["stream"] is True
+    assert body["stream_options"] == {"include_usage": True}
+
+
+def test_a_streamed_completion_has_its_top_logprobs(served, model_of, ask, fault):
+    texts = [
+        {"text": t, "logprobs": {"tokens": [t], "top_logprobs": [{t: -0.5, "z": -2.0}]}}
+        for t in ("a", "b")
+    ]
+    events = [{"choices": [{"index": 0, **one}]} for one in texts]
+    events.append({"choices": [{"index": 0, "text": "", "finish_reason": "length"}]})
+    served.faults.append(stream(fault, [*events, USAGE, "[DONE]"]))
+    request = Generate("Q:", options=(("top_logprobs", 2),))
+    (found,) = ask(model_of(stream="true"), request)
+    assert (found.text, found.finish) == ("ab", "length")
+    assert [one[0] for one in found.top_logprobs] == ["a", "b"]
+
+
+def test_a_server_that_does_not_stream_is_understood(served, model_of, ask):
+    model = model_of(stream="true")
+    assert ask(model, CHAT)[0].text == "said Q:"
+    latency = with_latency(model.info)["latency"]
+    assert latency["first_token_s"] == "unknown: the server does not stream"
+
+
+@pytest.mark.parametrize(
+    ("events", "words"),
+    [
+        (deltas("a", "b")[:-1], "the stream ended before the answer did"),
+        ([*deltas("a"), "{nonsense"], "an event of the stream is invalid"),
+        ([{"choices": [3]}], "an event of the stream is invalid"),
+        ([{"error": {"message": "boom", "code": 500}}], "the server returned 500"),
+        ([], "the reply is not JSON"),
+    ],
+)
+def test_a_broken_stream_is_an_error_and_not_an_answer(
+    served, model_of, ask, fault, events, words
+):
+    served.fault = lambda body: stream(fault, events)
+    (found,) = ask(model_of(stream="true", max_retries=1), CHAT)
+    assert words in found.error
+    assert "(2 attempts)" in found.error
+    assert not found.text
+
+
+def test_latencies_to_the_first_token_and_per_token(served, model_of, ask, fault):
+    events = [*deltas("a", "b", "c", "d", "e"), USAGE, "[DONE]"]
+    served.fault = lambda body: stream(fault, events, first_s=0.3, between_s=0.05)
+    model = model_of(stream="true", concurrency=1)
+    ask(model, *[Generate((Message("user", f"Q{i}"),)) for i in range(3)])
+    info = with_latency(model.info)["latency"]
+    assert info["first_token_s"]["n"] == 3
+    assert 0.28 < info["first_token_s"]["p50"] < 0.6
+    # 5 tokens; 4 pauses between them, then 3 to the end of the stream
+    assert 0.06 < info["per_token_s"]["p50"] < 0.15
+    assert info["reply_s"]["p95"] >= info["reply_s"]["p50"] > 0.6
+    assert info["per_token_includes_prompt"] is False
+    assert 0.5 < info["replies_per_s"] < 1.6
+
+
+def test_without_a_stream_the_first_token_is_unknown(served, model_of, ask):
+    model = model_of()
+    ask(model, CHAT)
+    latency = with_latency(model.info)["latency"]
+    assert latency["first_token_s"] == "unknown: stream=true measures it"
+    assert latency["per_token_includes_prompt"] is True
+
+
+@pytest.mark.parametrize(
+    ("more", "seconds"),
+    [
+        ({"timings": {"prompt_ms": 125.0}}, 0.125),  # llama.cpp
+        ({"usage": {"queue_time": 0.05, "prompt_time": 0.2}}, 0.25),  # Groq
+        ({"timings": {"prompt_ms": "soon"}}, None),
+        ({"timings": [], "usage": {"prompt_time": -1}}, None),
+    ],
+)
+def test_times_that_a_server_reports_are_used(served, model_of, ask, more, seconds):
+    choice = {"text": "a", "finish_reason": "stop"}
+    served.reply = lambda path, body: {"choices": [choice], **more}
+    model = model_of()
+    ask(model, Generate("Q:"))
+    first = with_latency(model.info)["latency"]["first_token_s"]
+    if seconds is None:
+        assert first.startswith("unknown")
+    else:
+        assert first["p50"] == pytest.approx(seconds, rel=0.02)
+
+
+def test_percentiles_of_several_workers_are_those_of_all_replies():
+    usages = [{}, {}]
+    for number in range(1, 101):
+        Timings(usages[number % 2]).replied(number / 10, 0)
+    summed = with_usage([{"usage": usage} for usage in usages])
+    reply = with_latency(summed)["latency"]["reply_s"]
+    assert reply["n"] == 100
+    assert reply["p50"] == pytest.approx(5.0, rel=0.02)
+    assert reply["p95"] == pytest.approx(9.5, rel=0.02)
+
+
+def test_percentile_of_one_value_is_that_value():
+    usage = {}
+    Timings(usage).replied(0.2, 0)
+    for share in (0.5, 0.95):
+        assert percentile(usage["times"]["reply_s"], share) == pytest.approx(0.2, 0.02)
+
+
+def test_streaming_changes_no_stored_response():
+    specs = ("openai:m", "openai:m,stream=true")
+    first, second = (fingerprint_of(parse_spec(spec), str) for spec in specs)
+    assert first == second
