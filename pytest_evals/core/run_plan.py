@@ -21,7 +21,10 @@ class TaskPlan:
         n_characters: Total length of the prompts.
         n_tokens: Estimated number of tokens, from an earlier run; ``None`` without one.
         seconds: Estimated time of inference, from an earlier run.
+        n_generated: Estimated number of tokens of the answers that are not stored, from
+            an earlier run.
         n_faults: Number of documents that cannot be prompted.
+        is_tested: Whether the requests are to the tested model.
     """
 
     name: str
@@ -31,7 +34,9 @@ class TaskPlan:
     n_characters: int
     n_tokens: int | None = None
     seconds: float | None = None
+    n_generated: float | None = None
     n_faults: int = 0
+    is_tested: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +68,35 @@ class GatePlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpendPlan:
+    """Requests, tokens and cost of the tested model, if it is served. Follow-up
+    requests and retries are not known before.
+
+    Args:
+        n_requests: Number of requests that will be sent.
+        n_prompt_tokens: Tokens of their prompts; ``None`` if nothing counts them.
+        is_counted: Whether a tokenizer has counted them; otherwise they are estimated.
+        n_scored: Number of log-likelihood requests, which generate one token.
+        most_tokens: Highest number of generated tokens.
+        n_generated: Estimated number of generated tokens, from an earlier run; ``None``
+            without one.
+        prices: Prices per million tokens of prompts and answers, if they are known.
+        max_requests: Spend cap, 0 for none.
+        max_cost: Spend cap, 0 for none.
+    """
+
+    n_requests: int
+    n_prompt_tokens: int | None = None
+    is_counted: bool = False
+    n_scored: int = 0
+    most_tokens: int = 0
+    n_generated: float | None = None
+    prices: tuple[float, float] | None = None
+    max_requests: int = 0
+    max_cost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan:
     """The plan of a run.
 
@@ -71,9 +105,11 @@ class RunPlan:
         gates: In the order of the run.
         source: The earlier run that the estimates are based on; empty if missing.
         flips: Assumed flip rate between two runs.
+        spend: Requests and cost, for a served model.
     """
 
     tasks: tuple[TaskPlan, ...]
     gates: tuple[GatePlan, ...]
     source: str = ""
     flips: float = 0.0
+    spend: SpendPlan | None = None

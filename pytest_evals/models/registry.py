@@ -6,14 +6,16 @@ library only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_evals.core.model import Model
 from pytest_evals.core.registry import Registry
+from pytest_evals.core.request import Request
 from pytest_evals.core.response_contract import as_model
+from pytest_evals.core.run_plan import SpendPlan
 from pytest_evals.core.token_strings import RequestTokenizer
 from pytest_evals.masking.values import identity
 from pytest_evals.models.spec import ModelSpec, kind_name, read_spec
@@ -85,6 +87,8 @@ class ModelKind:
             opening the model; the second argument hashes a file. ``None`` if responses
             are not worth storing, or if the files cannot be determined.
         open_tokenizer: Loads the tokenizer without the model; ``None`` if none exists.
+        spend_plan: Requests, tokens and cost of requests that would be sent; ``None``
+            for models that are not served.
         target_key: lm-eval's name for the target in ``model_args``.
     """
 
@@ -103,6 +107,7 @@ class ModelKind:
         _no_fingerprint
     )
     open_tokenizer: Callable[[ModelSpec], RequestTokenizer | None] = _no_cutter
+    spend_plan: Callable[[ModelSpec, Sequence[Request]], SpendPlan] | None = None
     target_key: str = "model"
 
 
@@ -208,6 +213,20 @@ def open_tokenizer(spec: ModelSpec) -> RequestTokenizer | None:
     check_spec(spec)
     spec = answering(spec)
     return KINDS[spec.kind].open_tokenizer(spec)
+
+
+def spend_plan(spec: ModelSpec, requests: Sequence[Request]) -> SpendPlan | None:
+    """Requests, tokens and cost of requests that would be sent; ``None`` for a model
+    that is not served.
+
+    Raises:
+        OptionError: As ``check_spec``.
+        MissingExtraError: A library of its tokenizer is not installed.
+        ModelError: Its tokenizer cannot be loaded.
+    """
+    check_spec(spec)
+    plan = KINDS[spec.kind].spend_plan
+    return None if plan is None else plan(spec, requests)
 
 
 def fingerprint_of(spec: ModelSpec, hash_file: HashFile) -> Mapping[str, Any] | None:

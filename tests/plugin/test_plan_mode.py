@@ -54,3 +54,58 @@ def test_plan_fails_if_collection_fails(suite):
     done = suite.run("evals", "--evals-plan")
     assert done.ret == pytest.ExitCode.INTERRUPTED
     done.stdout.no_fnmatch_line("*evals: plan*")
+
+
+def test_plan_shows_requests_tokens_and_cost_of_a_served_model(suite, server):
+    """Ten prompts of seven characters; answers of up to 100 tokens."""
+    spec, prompts = server
+    suite.task("quiz", generation_kwargs={"max_gen_toks": 100})
+    prices = "price_in=1000,price_out=2000"
+    caps = "max_requests=4,max_cost=1.5"
+    done = suite.run("evals", "--evals-plan", model=f"{spec},{prices},{caps}")
+    words = " ".join(done.stdout.str().split())
+    assert (
+        "to send, without retries, probes and follow-up requests: 10 requests; ~18 "
+        "prompt tokens (at 4 bytes per token; tokenizer= counts them); at most 1,000 "
+        "generated tokens cost: at most ~2.018 max_requests=4: 6 requests remain for "
+        "later runs max_cost=1.5: may be reached"
+    ) in words
+    assert prompts == []
+    suite.run("evals", model=f"{spec},max_requests=4")
+    done = suite.run("evals", "--evals-plan", model=f"{spec},{prices},max_cost=9")
+    words = " ".join(done.stdout.str().split())
+    assert "6 requests; ~10 prompt tokens" in words
+    assert "cost: at most ~1.21 max_cost=9: not expected to be reached" in words
+    assert len(prompts) == 4
+
+
+def test_plan_counts_tokens_with_a_tokenizer(suite, server, tiny_model_path):
+    transformers = pytest.importorskip("transformers")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_model_path)
+    n_tokens = sum(len(tokenizer(f"quiz {i}?").input_ids) for i in range(10))
+    spec, prompts = server
+    suite.task("quiz", generation_kwargs={"max_gen_toks": 100})
+    done = suite.run(
+        "evals",
+        "--evals-plan",
+        model=f"{spec},tokenizer={tiny_model_path},price_in=1000",
+    )
+    words = " ".join(done.stdout.str().split())
+    assert f"10 requests; {n_tokens} prompt tokens; at most 1,000 generated" in words
+    assert f"cost: at most {n_tokens / 1000:.4g}" in words
+    assert prompts == []
+
+
+def test_plan_counts_the_calls_of_a_function(suite):
+    suite.pytester.makepyfile(
+        app="""
+        from pytest_evals import Response
+
+        def respond(prompt):
+            return Response(text="a0", n_tokens=5)
+        """
+    )
+    suite.pytester.syspathinsert()
+    done = suite.run("evals", "--evals-plan", model="python:app:respond,max_requests=3")
+    words = " ".join(done.stdout.str().split())
+    assert "10 requests max_requests=3: 7 requests remain for later runs" in words

@@ -16,6 +16,7 @@ from pytest_evals.models.openai.settings import (
     read_settings,
     why_unfit,
 )
+from pytest_evals.models.openai.spend_plan import spend_plan
 from pytest_evals.models.registry import ModelKind
 from pytest_evals.models.spec import ModelSpec
 
@@ -98,4 +99,5 @@ OPENAI = ModelKind(
     why_unfit=why_unfit,
     why_unable=_why_unable,
     fingerprint=openai_fingerprint,
+    spend_plan=spend_plan,
 )

@@ -3,7 +3,7 @@ server receives exact token ids, and prompts that are too long are truncated."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_evals.core.request import (
@@ -105,6 +105,24 @@ class ServerTokenizer:
             else:
                 found[text] = tuple(windows_of(ids, int(first[0]), most))
         return found
+
+    def count(self, requests: Sequence[Request], window: int = 0) -> tuple[int, int]:
+        """The number of requests that are sent, and of the tokens in their prompts;
+        requests with errors are not sent.
+
+        Args:
+            requests: Requests of any kind.
+            window: Tokens of the server's window, 0 if unknown.
+        """
+        texts = [one for one in requests if isinstance(one, Generate)]
+        ids = self._encoder.prompts([text.prompt for text in texts])
+        sizes = [len(one) for one in ids if not isinstance(one, InvalidRequestError)]
+        if window:
+            sizes = [min(size, window) for size in sizes]
+        for spans in self.scored(requests, window).values():
+            if not isinstance(spans, str):
+                sizes += [len(span.tokens) for span in spans]
+        return len(sizes), sum(sizes)
 
     def unfit(
         self, requests: Iterable[Request], window: int

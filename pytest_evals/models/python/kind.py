@@ -3,10 +3,12 @@ when the model is opened, or checked before."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_evals.core.request import Request
+from pytest_evals.core.run_plan import SpendPlan
 from pytest_evals.errors import OptionError
 from pytest_evals.models.python.functions import load_function, version_of
 from pytest_evals.models.python.model import (
@@ -81,6 +83,12 @@ def _fingerprint(
     return fingerprint_of_version(settings.target, version)
 
 
+def _spend_plan(spec: ModelSpec, requests: Sequence[Request]) -> SpendPlan:
+    """The number of calls; their tokens and cost are not known before."""
+    max_requests = read_settings(spec).max_requests
+    return SpendPlan(n_requests=len(requests), max_requests=max_requests)
+
+
 PYTHON = ModelKind(
     name="python",
     example="python:my_app:respond",
@@ -89,5 +97,6 @@ PYTHON = ModelKind(
     check_ready=_check_ready,
     why_unfit=_why_unfit,
     fingerprint=_fingerprint,
+    spend_plan=_spend_plan,
     target_key="function",
 )

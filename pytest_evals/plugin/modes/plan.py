@@ -3,6 +3,7 @@ model is opened and no document is run."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,12 +12,13 @@ import pytest
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.key import prompt_of
-from pytest_evals.core.request import Request
-from pytest_evals.core.run_plan import GatePlan, RunPlan, TaskPlan
+from pytest_evals.core.request import Generate, Request
+from pytest_evals.core.run_plan import GatePlan, RunPlan, SpendPlan, TaskPlan
 from pytest_evals.errors import EvalsError, StoreError
 from pytest_evals.gates.early_stopping.steps import USUAL_FLIPS
 from pytest_evals.gates.plan import forecast
 from pytest_evals.masking.values import masked_text
+from pytest_evals.models.registry import parse_spec, spend_plan
 from pytest_evals.plugin.checks.reference_models import reference_models
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.nodes import DocItem
@@ -34,6 +36,8 @@ class PlanMode:
 
     def __init__(self, session: EvalSession) -> None:
         self._session = session
+        self._unsent: dict[Request, None] = {}
+        """Requests to the tested model without stored responses."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
@@ -67,7 +71,23 @@ class PlanMode:
             gates=tuple(gates),
             source=str(run.path) if run is not None and gates else "",
             flips=USUAL_FLIPS,
+            spend=self._spend(tasks),
         )
+
+    def _spend(self, tasks: Sequence[TaskPlan]) -> SpendPlan | None:
+        """Return requests, tokens and cost of a served model."""
+        spec = self._session.run.config.full_spec
+        if not self._unsent or not spec:
+            return None
+        try:
+            plan = spend_plan(parse_spec(spec), list(self._unsent))
+        except EvalsError as error:
+            self._session.suite.warn([f"the cost is unknown: {error}"])
+            return None
+        known = [one.n_generated for one in tasks if one.is_tested]
+        if plan is None or None in known:
+            return plan
+        return replace(plan, n_generated=sum(filter(None, known)))
 
     def _reference_tasks(
         self, by_task: Mapping[str, Sequence[DocItem]]
@@ -78,7 +98,8 @@ class PlanMode:
         for model in reference_models(self._session, ids, lambda _: hook):
             for documents in model.documents:
                 found = self._task(by_task[documents.task.name], model.spec, None)
-                yield replace(found, name=f"{found.name} ({model.shown})", n_faults=0)
+                name = f"{found.name} ({model.shown})"
+                yield replace(found, name=name, n_faults=0, is_tested=False)
 
     def _task(
         self,
@@ -91,12 +112,18 @@ class PlanMode:
         requests = list(dict.fromkeys(r for record in records for r in record.requests))
         characters = sum(map(_size, requests))
         name = items[0].job.task.name
-        n_tokens, seconds = _as_before(name, len(items), pace)
+        n_tokens, n_generated, seconds = _as_before(name, len(items), pace)
         is_tested = spec == self._session.run.config.full_spec
         own = not is_tested or items[0].parent.model_definition(items[0]).has_own_model
-        n_stored = self._n_stored(spec if own else "", requests)
-        if seconds is not None and requests:
+        unsent = self._unstored(spec if own else "", requests)
+        n_stored = None if unsent is None else len(requests) - len(unsent)
+        if is_tested and own:
+            self._unsent |= dict.fromkeys(requests if unsent is None else unsent)
+        if seconds is not None and n_generated is not None and requests:
             seconds *= 1 - (n_stored or 0) / len(requests)
+            n_generated *= 1 - (n_stored or 0) / len(requests)
+        if not all(isinstance(one, Generate) for one in requests):
+            n_generated = float(len(requests) - (n_stored or 0))  # a token each
         return TaskPlan(
             name=name,
             n_documents=len(items),
@@ -105,12 +132,13 @@ class PlanMode:
             n_characters=characters,
             n_tokens=n_tokens,
             seconds=seconds,
+            n_generated=n_generated,
             n_faults=sum(1 for record in records if record.error),
         )
 
-    def _n_stored(self, spec: str, requests: list[Request]) -> int | None:
-        """Return the number of stored responses; ``None`` if a fixture or a hook opens
-        the model, whose keys are unknown until then."""
+    def _unstored(self, spec: str, requests: list[Request]) -> list[Request] | None:
+        """Return the requests without stored responses; ``None`` if a fixture or a hook
+        opens the model, whose keys are unknown until then."""
         if not spec:
             return None
         try:
@@ -119,7 +147,7 @@ class PlanMode:
             return None
         if not isinstance(model, StoredModel):
             return None
-        return sum(not response.error for _, response in model.answer(requests))
+        return [requests[i] for i, one in model.answer(requests) if one.error]
 
     def _gates(
         self, by_task: Mapping[str, Sequence[DocItem]], run: EarlierRun | None
@@ -167,10 +195,12 @@ class PlanMode:
     def _earlier(self) -> Iterator[EarlierRun]:
         """Return the runs of this model, the latest first."""
         given = self._session.options.model
-        model = masked_text(given) if given else ""
+        model = _without_caps(masked_text(given) if given else "")
         for run in earlier_runs(self._session.options.dir):
             options = run.results.get("options")
-            if isinstance(options, dict) and options.get("model") == model:
+            if not isinstance(options, dict):
+                continue
+            if _without_caps(str(options.get("model") or "")) == model:
                 yield run
 
     def _pace(self) -> tuple[Mapping[str, Any], float] | None:
@@ -183,20 +213,27 @@ class PlanMode:
         return None
 
 
+def _without_caps(spec: str) -> str:
+    """Remove spend caps and prices, with which the same requests are sent."""
+    return re.sub(r",(max_requests|max_cost|price_in|price_out)=[^,]*", "", spec)
+
+
 def _as_before(
     name: str, n: int, pace: tuple[Mapping[str, Any], float] | None
-) -> tuple[int | None, float | None]:
-    """Estimate the tokens and seconds of a task from an earlier run."""
+) -> tuple[int | None, float | None, float | None]:
+    """Estimate the tokens of prompts and answers and the seconds of a task from an
+    earlier run."""
     counts = pace[0].get(name) if pace is not None else None
     if pace is None or not counts:
-        return None, None
+        return None, None, None
     n_then = counts["selected"] - counts["missing"]
     everything = sum(one["prompt_tokens"] + one["tokens"] for one in pace[0].values())
     own = counts["prompt_tokens"] + counts["tokens"]
     if n_then <= 0 or not own:
-        return None, None
+        return None, None, None
     tokens = round(counts["prompt_tokens"] * n / n_then)
-    return tokens, pace[1] * own / everything * n / n_then
+    n_generated = counts["tokens"] * n / n_then
+    return tokens, n_generated, pace[1] * own / everything * n / n_then
 
 
 def _size(request: Request) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping
 
-from pytest_evals.core.run_plan import GatePlan, RunPlan, TaskPlan
+from pytest_evals.core.run_plan import GatePlan, RunPlan, SpendPlan, TaskPlan
 from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.overview.progress import duration
 from pytest_evals.reports.overview.table import (
@@ -38,6 +38,9 @@ _GATES = (
 def plan_lines(forecast: RunPlan, width: int) -> list[TableLine]:
     """Yield two tables and warnings, at most ``width`` columns wide."""
     lines = table_lines(_TASKS, [_task(one) for one in forecast.tasks], width)
+    if forecast.spend is not None:
+        for text in _spend(forecast.spend):
+            lines += _wrapped(text, width)
     if forecast.gates:
         lines += [TableLine("")]
         lines += table_lines(_GATES, [_gate(one) for one in forecast.gates], width)
@@ -57,6 +60,48 @@ def plan_lines(forecast: RunPlan, width: int) -> list[TableLine]:
             what = f"{task.name}: {task.n_faults} {noun} cannot be prompted"
             lines += _warning(what, width)
     return lines
+
+
+def _spend(plan: SpendPlan) -> Iterator[str]:
+    """Describe requests, tokens, cost and caps; ``~`` marks estimates."""
+    parts = [f"{plan.n_requests:,} requests"]
+    if plan.n_prompt_tokens is not None:
+        n = f"{plan.n_prompt_tokens:,}"
+        estimated = "at 4 bytes per token; tokenizer= counts them"
+        parts.append(
+            f"{n} prompt tokens"
+            if plan.is_counted
+            else f"~{n} prompt tokens ({estimated})"
+        )
+        generated = f"at most {plan.most_tokens:,} generated tokens"
+        if plan.n_generated is not None:
+            generated += f", ~{plan.n_generated:,.0f} by the last run"
+        parts.append(generated)
+    yield f"to send, without retries, probes and follow-up requests: {'; '.join(parts)}"
+    most = None
+    if plan.prices is not None and plan.n_prompt_tokens is not None:
+        costs = [
+            (plan.n_prompt_tokens * plan.prices[0] + n * plan.prices[1]) / 1e6
+            for n in (plan.most_tokens, plan.n_generated)
+            if n is not None
+        ]
+        most = costs[0]
+        sign = "" if plan.is_counted else "~"
+        usual = f", ~{costs[1]:.4g} by the last run" if len(costs) > 1 else ""
+        yield f"cost: at most {sign}{most:.4g}{usual}"
+    if plan.max_requests:
+        left = plan.n_requests - plan.max_requests
+        fits = (
+            f"{left:,} requests remain for later runs"
+            if left > 0
+            else "not expected to be reached"
+        )
+        yield f"max_requests={plan.max_requests}: {fits}"
+    if plan.max_cost and most is not None:
+        fits = (
+            "may be reached" if most > plan.max_cost else "not expected to be reached"
+        )
+        yield f"max_cost={plan.max_cost:g}: {fits}"
 
 
 def _uncomputed(forecast: RunPlan) -> dict[str, list[str]]:
