@@ -39,7 +39,10 @@ NOT_RUN = {
         "tests/vllm/environment.sh": BUILDS,
     },
     "models_openai.md": {"pytest --model=openai:": NETWORK},
-    "served_runs.md": {"pytest --model=openai:": NETWORK},
+    "served_runs.md": {
+        "pytest --model=openai:": NETWORK,
+        "pytest --evals-plan --model=openai:": NETWORK,
+    },
     "performance.md": {"python tests/bench/": "measures for minutes"},
     "scaling.md": {"pip install": "starts a Ray cluster of several machines"},
     "tutorial.md": {"python3 -m venv": BUILDS},
