@@ -51,6 +51,8 @@ class TaskOptions:
         chat: Whether prompts are chats that the model renders with its chat template.
         fewshot_as_multiturn: Whether few-shot examples are separate chat turns.
         system_instruction: System prompt: text in front of every prompt.
+        choices: How documents with choices are answered: ``generate`` or
+            ``loglikelihood``; empty for each task's own way.
         gen_kwargs: Generation arguments that override the task's.
         reasoning_tags: Start and end tags; lighteval tasks remove the text between them
             from answers before scoring.
@@ -88,6 +90,7 @@ class TaskOptions:
     chat: bool = False
     fewshot_as_multiturn: bool = True
     system_instruction: str = ""
+    choices: str = ""
     gen_kwargs: Mapping[str, Any] = field(default_factory=dict)
     reasoning_tags: tuple[tuple[str, str], ...] = REASONING_TAGS
     bootstrap_iters: int = BOOTSTRAP_ITERS

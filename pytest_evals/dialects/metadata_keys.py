@@ -12,8 +12,11 @@ from typing import Any
 
 from pytest_evals.prompts.identical_prompts import ALLOWED
 
+CHOICES = "choices"
+"""How documents with choices are answered."""
 OWN_METADATA: Mapping[str, tuple[type, ...]] = {
     "gates": (list, dict, str),
+    CHOICES: (str,),
     ALLOWED: (bool, str, int),
 }
 """Key → types of its values. They are not part of the metadata of tasks and results."""

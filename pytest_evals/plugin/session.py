@@ -17,6 +17,7 @@ import pytest
 
 from pytest_evals.core.record import Record, Status
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
+from pytest_evals.dialects.generated_choices import with_choices
 from pytest_evals.models.spend_ledger import LEDGER, Ledger
 from pytest_evals.plugin.early_stopping import StoppableItems
 from pytest_evals.plugin.models.definitions import DocumentItem
@@ -155,7 +156,8 @@ class EvalSession:
         if is_distributed(self.config):
             load_conftests(self.config, path.parent)
         given = ihook.pytest_evals_load_tasks(path=path, config=self.config) or ()
-        return self.suite.add(given, path, nodeid)
+        loaded = with_choices(given, self.task_options)
+        return self.suite.add(loaded, path, nodeid)
 
     def run_document(self, item: DocumentItem) -> Record:
         """Return the record of a document, answered and scored."""

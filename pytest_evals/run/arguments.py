@@ -246,6 +246,10 @@ _OPTIONS: Mapping[str, Check] = {
     "seed": (_is_whole, "an integer"),
     "typed_seed": _WHOLE,
     "bootstrap_iters": (_is_count, "an integer from 0"),
+    "choices": (
+        lambda value: value in ("", "generate", "loglikelihood"),
+        '"generate" or "loglikelihood"',
+    ),
     "call_s": (lambda value: _is_number(value) and value >= 0, "seconds, 0 or more"),  # type: ignore[operator]
     **dict.fromkeys(("system_instruction", "base", "root"), _TEXT),
     **dict.fromkeys(

@@ -85,7 +85,10 @@ class GateJudge:
         template = ""
         if not (verdict.gate.baseline or self._config.chat):
             template = str(self._inference.info.get("chat_template") or "")
-        key = verdict.metric.key if verdict.metric else ""
+        metric = verdict.metric
+        # Where less is better, 0 does not mean wrong.
+        counts_correct = metric is not None and metric.higher_is_better is not False
+        key = metric.key if metric is not None and counts_correct else ""
         return diagnosed(run, result, key, template=template)
 
     def skipped(self) -> list[str]:

@@ -13,6 +13,7 @@ from pytest_evals.core.node_names import file_id
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.dialects.gates_section.nearby_groups import nearby_group_faults
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
+from pytest_evals.dialects.generated_choices import with_choices
 from pytest_evals.dialects.native.python import Eval
 from pytest_evals.dialects.readers import (
     ignored_files,
@@ -63,9 +64,8 @@ def read_suite(
     if not isinstance(library, TaskLookup):
         library = TaskLookup(here, scanner=Scanner(skips=is_skipped))
     task_options = replace(options, takes=selection.takes)
-    for one in [
-        one for source in sources for one in _loaded(source, task_options, load)
-    ]:
+    loaded = [one for source in sources for one in _loaded(source, task_options, load)]
+    for one in with_choices(loaded, task_options):
         _add(suite, one, here)
     faults = nearby_group_faults(
         {run.task.name: run.task for run in suite.tasks.values()},

@@ -41,7 +41,13 @@ from pytest_evals.store.metric_changes import (
 Row = Mapping[str, Any]
 Pair = tuple[Row, Row]
 
-ANSWER_KEYS = ("output_type", "generation_kwargs", "repeats", "filter_list")
+ANSWER_KEYS = (
+    "choices",
+    "output_type",
+    "generation_kwargs",
+    "repeats",
+    "filter_list",
+)
 """Keys of a task file that answers depend on, in addition to the prompt, which is
 hashed."""
 MACHINE_KEYS = ("device", "dtype", "torch_version", "transformers_version")

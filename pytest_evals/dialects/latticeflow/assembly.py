@@ -8,6 +8,7 @@ from typing import Any
 
 from pytest_evals.core.metric import Estimate, Metric
 from pytest_evals.core.task import Asked, Task
+from pytest_evals.dialects.generated_choices import GENERATE
 from pytest_evals.dialects.latticeflow.actions import read_actions
 from pytest_evals.dialects.latticeflow.all_samples import with_all_samples
 from pytest_evals.dialects.latticeflow.evaluation import JUDGE_KEY
@@ -24,7 +25,7 @@ from pytest_evals.dialects.latticeflow.sample_rows import (
     SampleRows,
     Samples,
 )
-from pytest_evals.dialects.latticeflow.scoring.reader import read_scorers
+from pytest_evals.dialects.latticeflow.scoring.reader import MCQA, read_scorers
 from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer, Trials
 from pytest_evals.dialects.latticeflow.scoring.trials import read_trials
 from pytest_evals.dialects.latticeflow.solvers.reader import read_solver
@@ -50,6 +51,7 @@ from pytest_evals.dialects.latticeflow.task_parts import (
     TaskUse,
 )
 from pytest_evals.dialects.latticeflow.task_result_rows import COLUMNS, EarlierTask
+from pytest_evals.dialects.metadata_keys import CHOICES
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Problem, TaskFileError, suggestion
 from pytest_evals.prompts.identical_prompts import ALLOWED, are_allowed
@@ -184,7 +186,10 @@ class _TaskBuilder:
         section = definition.section("solver")
         solver = read_solver(section, models.client) if section is not None else None
         scorers, scorer_warnings = read_scorers(
-            definition.entries("scorers"), models.client, has_solver=section is not None
+            definition.entries("scorers"),
+            models.client,
+            has_solver=section is not None,
+            parses_choices=self._parses_choices,
         )
         self._warnings += scorer_warnings
         self._check_aggregators(trials, scorers)
@@ -320,7 +325,17 @@ class _TaskBuilder:
             "model": self._use.model,
             "num_samples": taken.n if taken is not None else None,
             "definition": self._definition.values,
+            **({CHOICES: GENERATE} if self._parses_choices else {}),
         }
+
+    @property
+    def _parses_choices(self) -> bool:
+        """Whether the choice is extracted from answers (``--evals-choices``)."""
+        given = self._definition.values.get("scorers")
+        scorers = given if isinstance(given, list) else []
+        return self._suite.options.choices == GENERATE and any(
+            isinstance(one, dict) and one.get("type") == MCQA for one in scorers
+        )
 
     def _subject(self, **more: str) -> PolicySubject:
         use = self._use

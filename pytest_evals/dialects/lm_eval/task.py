@@ -21,6 +21,7 @@ from pytest_evals.dialects.gates_section.entries import (
     metadata_warnings,
     own_gates,
 )
+from pytest_evals.dialects.generated_choices import choices_of, is_generated
 from pytest_evals.dialects.json_values import as_json
 from pytest_evals.dialects.lm_eval.functions import resolve, unresolved_function
 from pytest_evals.dialects.lm_eval.prompt_keys import read_recipe
@@ -30,7 +31,7 @@ from pytest_evals.dialects.lm_eval.scoring.remedies import remedies
 from pytest_evals.dialects.lm_eval.scoring.repeats import Repeats
 from pytest_evals.dialects.lm_eval.scoring.scorer import Scorer
 from pytest_evals.dialects.lm_eval.scoring_keys import read_scoring
-from pytest_evals.dialects.metadata_keys import without_own
+from pytest_evals.dialects.metadata_keys import CHOICES, without_own
 from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile, read_with_includes
@@ -114,6 +115,8 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
     _check_unsafe_code(top, options)
     metadata = metadata_of(top, options.metadata)
     recipe, warnings = read_recipe(top, name, metadata, options)
+    choices = choices_of(top, metadata)
+    recipe = replace(recipe, generates_choices=is_generated(options, choices))
     scoring = read_scoring(top, recipe.output_type, recipe.repeats, options)
     gates = own_gates(top, name, metadata)
     top.close("a task file")
@@ -147,7 +150,10 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
         version=version if isinstance(version, str | int | float) else None,
         n_shots=recipe.shots.n,
         repeats=recipe.repeats,
-        config=_config({**top.values, "task": name}, recipe, metadata),
+        config={
+            **_config({**top.values, "task": name}, recipe, metadata),
+            **({CHOICES: choices} if choices else {}),
+        },
         remedies=remedies(scoring.metrics),
         warnings=lambda: (*early_warnings, *documents.warnings, *scorer.warnings),
     )

@@ -110,7 +110,11 @@ def protocol_fault(gate: Gate, result: TaskResult) -> str:
     if gate.published is None:
         return ""
     differences = []
-    for key, expected in gate.published.protocol:
+    stated = dict(gate.published.protocol)
+    if "choices" in result.task.config:
+        # Unless stated otherwise, published numbers are from log-probabilities.
+        stated.setdefault("choices", "loglikelihood")
+    for key, expected in stated.items():
         actual = _actual(key, gate, result)
         if actual != expected and not (actual is None and expected in (0, False, None)):
             differences.append(f"{key} is {actual}, and {expected} for the reference")
@@ -127,6 +131,8 @@ def _actual(key: str, gate: Gate, result: TaskResult) -> Any:
         return bool(task.config.get("apply_chat_template") or _is_chat(result))
     if key == "filter":
         return gate.filter or None
+    if key == "choices":
+        return task.config.get("choices", "loglikelihood")
     return task.config.get("doc_to_text")
 
 

@@ -22,7 +22,14 @@ from pytest_evals.gates.read.text import (
 )
 
 MARGIN_KEYS = ("max_drop", "max_rise", "recovery")
-PROTOCOL_KEYS = ("num_fewshot", "limit", "chat_template", "template", "filter")
+PROTOCOL_KEYS = (
+    "num_fewshot",
+    "limit",
+    "chat_template",
+    "template",
+    "filter",
+    "choices",
+)
 """Keys of ``reference_protocol``: how a published number was measured."""
 _EACH_KEYS = ("max_drop", "max_rise", "only")
 _EACH = "each: {max_drop: 0.05, only: failed}"

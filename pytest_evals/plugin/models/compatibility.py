@@ -103,6 +103,9 @@ def check_ready(
             raise pytest.UsageError(str(error))
 
 
+_BY_GENERATION = "; or answer choices by generation: --evals-choices=generate"
+
+
 def _check_model(text: str, tasks: Iterable[Task], *, chat: bool) -> None:
     """Refuse an invalid model, or one that does not support a task.
 
@@ -123,6 +126,11 @@ def _check_model(text: str, tasks: Iterable[Task], *, chat: bool) -> None:
                 spec, TaskRequirements(task.output_type, chat, task.shows_images)
             )
             if why:
+                by_text = TaskRequirements("generate_until", chat, task.shows_images)
+                if task.output_type == "multiple_choice" and not why_unfit(
+                    spec, by_text
+                ):
+                    why += _BY_GENERATION
                 unfit.setdefault(why, []).append(_named(task))
     except OptionError as error:
         raise pytest.UsageError(str(error)) from None
@@ -152,6 +160,8 @@ def _check_scoring(answers: CachedModels, text: str, tasks: Iterable[Task]) -> N
         return
     why = why_unable(spec)
     if why:
+        if any(task.output_type == "multiple_choice" for task in scored):
+            why += _BY_GENERATION
         raise pytest.UsageError(_message(why, [_named(task) for task in scored]))
 
 

@@ -150,6 +150,12 @@ GROUPS: dict[str, tuple[Option, ...]] = {
             "Text before every prompt; in a chat, the system message.",
         ),
         Option(
+            "choices",
+            "generate|loglikelihood",
+            "How documents with choices are answered: with the letter of a choice, for "
+            "models without log-probabilities (generate), or by log-probability.",
+        ),
+        Option(
             "metadata",
             "K=V,…|JSON",
             "Entries of every task's metadata, which functions that build a dataset "

@@ -24,6 +24,7 @@ from pytest_evals.plugin.settings.option_table import TABLE, Option
 from pytest_evals.plugin.settings.profile import apply_profile
 from pytest_evals.plugin.settings.values import (
     cache,
+    choices,
     documents,
     junit,
     mapping,
@@ -63,6 +64,7 @@ class Options:
     bootstrap_iters: int
     fewshot_as_multiturn: bool
     system_instruction: str
+    choices: str
     gen_kwargs: Mapping[str, Any]
     reasoning_tags: tuple[tuple[str, str], ...]
     metadata: Mapping[str, Any]
@@ -149,6 +151,7 @@ def _inputs(raw: Mapping[str, Any], base: Path) -> dict[str, Any]:
         "bootstrap_iters": _checked("bootstrap-iters", raw, resamples),
         "fewshot_as_multiturn": not raw["fewshot-as-one-turn"],
         "system_instruction": raw["system-instruction"],
+        "choices": _checked("choices", raw, choices) or "",
         "gen_kwargs": _generation(_checked("gen-kwargs", raw, mapping)),
         "reasoning_tags": _checked("reasoning-tags", raw, tag_pairs),
         "metadata": _checked("metadata", raw, mapping) or {},

@@ -136,6 +136,7 @@ def task_options(
         bootstrap_iters=options.bootstrap_iters,
         fewshot_as_multiturn=options.fewshot_as_multiturn,
         system_instruction=options.system_instruction,
+        choices=options.choices,
         gen_kwargs=options.gen_kwargs,
         reasoning_tags=options.reasoning_tags,
         metadata=options.metadata,

@@ -73,6 +73,13 @@ def cache(text: str) -> str:
     return text
 
 
+def choices(text: str) -> str:
+    """How documents with choices are answered."""
+    if text not in ("generate", "loglikelihood"):
+        raise ValueError("expected generate or loglikelihood")
+    return text
+
+
 def seconds(text: str) -> float:
     """A time limit in seconds; 0 for none."""
     expected = "expected seconds, such as 30, or 0 for no limit"

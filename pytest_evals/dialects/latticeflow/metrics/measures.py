@@ -38,6 +38,7 @@ _LESS_IS_BETTER = frozenset(
         "noise_sensitivity_in_relevant",
         "num_required_calls_not_made",
         "num_unrequired_calls",
+        "unparsable",
     }
 )
 _MORE_IS_BETTER = frozenset(

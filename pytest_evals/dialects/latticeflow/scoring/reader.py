@@ -34,10 +34,12 @@ from pytest_evals.dialects.latticeflow.scoring.strings import (
     read_bleu,
     read_equals,
     read_mcqa,
+    read_parsed_mcqa,
 )
 from pytest_evals.dialects.latticeflow.solvers.model_client import ModelClient
 from pytest_evals.dialects.latticeflow.solvers.template_fields import Models
 from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.scorers.choice_answers import UNPARSABLE
 
 
 class ReadScorers(NamedTuple):
@@ -48,7 +50,11 @@ class ReadScorers(NamedTuple):
 
 
 def read_scorers(
-    sections: Sequence[Section], models: Models, *, has_solver: bool
+    sections: Sequence[Section],
+    models: Models,
+    *,
+    has_solver: bool,
+    parses_choices: bool = False,
 ) -> ReadScorers:
     """Return the scorers of a task; errors are added to the problems of their sections.
 
@@ -56,7 +62,12 @@ def read_scorers(
         sections: Entries of ``scorers``, after substitution.
         models: Returns the client of a model by its key.
         has_solver: Whether there is an output to score.
+        parses_choices: Whether the choice is extracted from answers to multiple-choice
+            questions; otherwise their first character is the choice.
     """
+    readers = dict(_READERS)
+    if parses_choices:
+        readers[MCQA] = read_parsed_mcqa
     scorers: dict[str, SampleScorer] = {}
     warnings: list[str] = []
     for section in sections:
@@ -64,7 +75,8 @@ def read_scorers(
         if not kind:
             continue
         key = _key(section, kind, scorers)
-        scorer = _read(section, _Context(kind, key, models, has_solver, warnings))
+        context = _Context(kind, key, models, has_solver, warnings, readers[kind])
+        scorer = _read(section, context)
         if scorer is not None:
             scorers[key] = scorer
     return ReadScorers(tuple(scorers.values()), tuple(warnings))
@@ -88,6 +100,7 @@ class _Context(NamedTuple):
     models: Models
     has_solver: bool
     warnings: list[str]
+    reader: Reader
 
 
 def _read(section: Section, context: _Context) -> SampleScorer | None:
@@ -99,7 +112,7 @@ def _read(section: Section, context: _Context) -> SampleScorer | None:
 
     purpose = section.one_of("purpose", "purpose", ("score", "qa"), "score")
     section.text("display_name")
-    parts = _READERS[context.kind](section, record_model, context.has_solver)
+    parts = context.reader(section, record_model, context.has_solver)
     metric_values = _numbers(section, context, purpose, parts)
     section.close(f"a scorer of type {context.kind}")
     if parts.dialogue is None:
@@ -145,10 +158,14 @@ def _numbers(
     if given is None and parts.metric_values:
         return tuple(replace(one, scorer=context.key) for one in parts.metric_values)
     if given is None:
-        return default_metric_values(context.kind, context.key, parts.scores)
+        metric_values = default_metric_values(context.kind, context.key, parts.scores)
+    if UNPARSABLE in parts.scores:
+        metric_values += default_metric_values("", context.key, (UNPARSABLE,))
     return metric_values
 
 
+MCQA = "string_equals_mcqa"
+"""Type of scorers for multiple-choice questions."""
 _SHARES: Mapping[str, tuple[str, ...] | None] = {
     "bleu": None,
     "function_call_coverage": ("all_required_calls_made", "required_calls_coverage"),
@@ -156,7 +173,7 @@ _SHARES: Mapping[str, tuple[str, ...] | None] = {
     "model_as_a_judge_scorer": None,
     "rag_checker": None,
     "string_equals": None,
-    "string_equals_mcqa": None,
+    MCQA: None,
 }
 """Scores of each type with a range of 0 to 1; ``None`` for all."""
 Reader = Callable[[Section, Models, bool], ScorerParts]
@@ -172,5 +189,5 @@ _READERS: dict[str, Reader] = {
     "python_all_samples": read_all_samples,
     "rag_checker": read_rag,
     "string_equals": read_equals,
-    "string_equals_mcqa": read_mcqa,
+    MCQA: read_mcqa,
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from pytest_evals.core.dialogue import Dialogue
@@ -23,7 +24,9 @@ from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts, Target
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.latticeflow.solvers.template_fields import Models, template
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.errors import MissingExtraError
+from pytest_evals.errors import DocumentError, MissingExtraError
+from pytest_evals.prompts.lettered import labels_of
+from pytest_evals.scorers.choice_answers import UNPARSABLE, select
 from pytest_evals.scorers.corpus import check_library
 
 
@@ -135,6 +138,42 @@ def read_mcqa(section: Section, _models: Models, has_solver: bool) -> ScorerPart
     return ScorerParts(
         dialogue=dialogue, scores=("is_correct",), target=target_from(correct_choice)
     )
+
+
+def read_parsed_mcqa(section: Section, models: Models, has_solver: bool) -> ScorerParts:
+    """Return a ``string_equals_mcqa`` scorer that extracts the choice from the answer
+    by letter or text (``--evals-choices=generate``)."""
+    first_letter = read_mcqa(section, models, has_solver)
+    if first_letter.dialogue is None:
+        return first_letter
+
+    def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
+        assert output is not None, "there is a solver"
+        assert first_letter.dialogue is not None, "checked above"
+        score = yield from first_letter.dialogue(sample, output)
+        known = score.metadata["ground_truth_choices"]
+        reference = score.metadata["ground_truth_correct_choice"]
+        if not isinstance(known, list | tuple) or not known:
+            raise DocumentError(f"choices must be a list of choices, not {known!r:.80}")
+        texts = [str(one) for one in known]
+        has_labels = reference in texts
+        labels = texts if has_labels else labels_of(len(texts))
+        found = select(output.answer, labels, () if has_labels else texts)
+        predicted = "" if found.choice is None else labels[found.choice]
+        return SampleScore(
+            {
+                "is_correct": predicted == reference,
+                UNPARSABLE: found.choice is None,
+            },
+            {
+                **score.metadata,
+                "predicted_choice": predicted,
+                "completion_validity": found.fault or "valid",
+            },
+        )
+
+    scores = (*first_letter.scores, UNPARSABLE)
+    return replace(first_letter, dialogue=dialogue, scores=scores)
 
 
 def _validity(predicted: str, known: Any) -> str:

@@ -142,7 +142,9 @@ class _Loaded:
         """The document at a position, with its requests."""
         recipe, row = self._recipe, self.tables.asked[index]
         question = self._question(index)
-        built = self._build(index, question, self._shots_of(index))
+        generates = recipe.generates_choices and recipe.output_type == "multiple_choice"
+        shots = () if generates else self._shots_of(index)
+        built = self._build(index, question, shots)
         doc = Doc(
             built.query,
             built.choices,
@@ -153,10 +155,21 @@ class _Loaded:
             row=row if self._images is None else without_images(row),
             target=question.target,
         )
+        if generates:
+            self._add_context(doc, question, index)
         warnings = target_warnings(recipe, question, self._shape, built.gold)
         for text in (*question.notes, *warnings):
             self._notes.add(text, doc.id)
         return Asked(doc, built.requests)
+
+    def _add_context(self, doc: Doc, question: Question, index: int) -> None:
+        """Add what the prompt of a generated answer contains besides the document."""
+        if self._shape.multiple_inputs:
+            end = self._recipe.fields.target_delimiter + doc.query
+            doc.choices, doc.query = [one + end for one in doc.choices], ""
+        doc.instruction = question.description or None
+        if self._shots is not None:
+            doc.fewshot_samples = list(self._shots.documents(index))
 
     def sent(self, index: int) -> tuple[Request, ...]:
         """The requests of a document without few-shot examples, which may differ even

@@ -100,6 +100,8 @@ class Recipe:
             metrics that do not come from lm-eval.
         own_scoring: Whether a user function computes the scores (``process_results``).
         may_be_identical: Whether all documents may have identical requests.
+        generates_choices: Whether documents with choices are answered by generation,
+            so that documents have their description and few-shot examples.
         options: Options of the command line.
     """
 
@@ -120,4 +122,5 @@ class Recipe:
     unconditioned_query: str | None = None
     own_scoring: bool = False
     may_be_identical: bool = False
+    generates_choices: bool = False
     options: TaskOptions

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pytest_evals.core.doc import Doc
 from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.lm_eval.prompts.question import (
     Readers,
     answer_text,
     choice_at,
+    gold_of,
     text_of,
 )
 from pytest_evals.dialects.lm_eval.prompts.recipe import Recipe
@@ -59,11 +61,34 @@ class ShotTurns:
         Raises:
             DocumentError: Too few other rows, or a row is not a valid example.
         """
+        return [
+            turn for position in self._positions(index) for turn in self._shot(position)
+        ]
+
+    def _positions(self, index: int) -> Sequence[int]:
         try:
-            positions = self._sampler.shots(index)
+            return self._sampler.shots(index)
         except EvalsError as error:
             raise FieldError(f"num_fewshot: {error}", self._shots.place) from None
-        return [turn for position in positions for turn in self._shot(position)]
+
+    def documents(self, index: int) -> Sequence[Doc]:
+        """The few-shot examples of the document at a position, with their choices.
+
+        Raises:
+            DocumentError: Too few other rows, or a row is not a valid example.
+        """
+        return [self._document(position) for position in self._positions(index)]
+
+    def _document(self, position: int) -> Doc:
+        fields = self._shots.fields
+        question = self._readers.question(self._pool[position])
+        choices = [text_of(one, fields.text) for one in question.choices]
+        if not self._multiple_inputs:
+            gold = gold_of(question.target, choices, fields.target)
+            return Doc(text_of(question.text, fields.text), choices, gold)
+        end = fields.target_delimiter + str(question.target)
+        gold = gold_of(question.text, choices, fields.text)
+        return Doc("", [one + end for one in choices], gold)
 
     def _shot(self, position: int) -> tuple[Turn, ...]:
         turns = self._turns.get(position)

@@ -34,6 +34,7 @@ from pytest_evals.dialects.lm_eval.scoring.filter_scope import (
 from pytest_evals.errors import DocumentError
 from pytest_evals.prompts.identical_prompts import IdenticalPrompts
 from pytest_evals.prompts.images import without_images
+from pytest_evals.scorers.choices import NO_CHOICE
 from pytest_evals.scorers.metric_value import plain
 from pytest_evals.scorers.metrics import MetricSpec, is_accuracy
 from pytest_evals.scorers.text import shown
@@ -89,6 +90,8 @@ class PythonDocuments:
             metrics: Metrics that are not the class's own.
         """
         self._metrics = metrics
+        self.generates_choices = False
+        """Whether documents with choices are answered by generation."""
         task = task_object.task
         self._task, self._name, self._options = task, name, options
         self._object, self._specs = task_object, specs
@@ -182,7 +185,35 @@ class PythonDocuments:
             row=self._shown(index) if isinstance(row, Mapping) else {},
             target=target,
         )
+        if self.generates_choices:
+            self._list_choices(doc, row, built.requests)
         return Asked(doc, built.requests)
+
+    def _list_choices(self, doc: Doc, row: Any, requests: tuple[Request, ...]) -> None:
+        """Set question and choices for a generated answer: the continuations that the
+        class scores."""
+        scored = [one for one in requests if isinstance(one, Loglikelihood)]
+        if self._n_shots:
+            raise DocumentError(
+                "the few-shot examples of a task class cannot be lettered\n"
+                "  fix: pass --evals-num-fewshot=0 with --evals-choices=generate"
+            )
+        contexts = [one.context for one in scored]
+        if len(scored) < 2 or contexts[0] != contexts[1]:
+            raise DocumentError(
+                "construct_requests returned no choices with one prompt, so they "
+                "cannot be lettered\n  fix: run this task without "
+                "--evals-choices=generate"
+            )
+        with UserCode("doc_to_text"):
+            doc.query = str(self._task.doc_to_text(row))
+        doc.choices = [
+            one.continuation.strip() for one in scored if one.context == contexts[0]
+        ]
+        target = doc.target
+        listed = target if isinstance(target, list) else [target]
+        golds = [_position(one, doc.choices) for one in listed]
+        doc.gold_index = golds if isinstance(target, list) else golds[0]
 
     def _shown(self, index: int) -> dict[str, Any]:
         """The row of a document for its record."""
@@ -321,6 +352,14 @@ class PythonDocuments:
             raise DocumentError("construct_requests returned no requests")
         instances = sorted(instances, key=lambda instance: instance.idx)
         return _BuiltDocument(doc, tuple(instances), requests_of(instances, context))
+
+
+def _position(target: Any, choices: Sequence[str]) -> int:
+    """The position of a target, which is a position or a text, among choices."""
+    if isinstance(target, int):
+        return target if target < len(choices) else NO_CHOICE
+    text = str(target).strip()
+    return choices.index(text) if text in choices else NO_CHOICE
 
 
 def _question(requests: Sequence[Request]) -> str:

@@ -19,6 +19,7 @@ from pytest_evals.dialects.gates_section.entries import (
     metadata_warnings,
     own_gates,
 )
+from pytest_evals.dialects.generated_choices import choices_of, is_generated
 from pytest_evals.dialects.lm_eval.functions import unresolved_function
 from pytest_evals.dialects.lm_eval.python.documents import PythonDocuments
 from pytest_evals.dialects.lm_eval.python.metrics import (
@@ -27,7 +28,7 @@ from pytest_evals.dialects.lm_eval.python.metrics import (
     split_entries,
 )
 from pytest_evals.dialects.lm_eval.python.task_object import PythonObject
-from pytest_evals.dialects.metadata_keys import without_own
+from pytest_evals.dialects.metadata_keys import CHOICES, without_own
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, TaskFileError
 from pytest_evals.prompts.generation import check_overrides
@@ -62,6 +63,7 @@ def python_task(top: Section, names: TaskNames, options: TaskOptions) -> Task:
     check_overrides(options.gen_kwargs)
     metadata = metadata_of(top, options.metadata)
     gates = own_gates(top, names.name, metadata)
+    choices = choices_of(top, metadata)
     warnings = (*top.file.warnings, *metadata_warnings(top))
     cls = _class_of(top)
     entries, others = split_entries(top, options)
@@ -76,9 +78,13 @@ def python_task(top: Section, names: TaskNames, options: TaskOptions) -> Task:
     documents = task_object.call(
         lambda _: PythonDocuments(task_object, names.name, specs, options, metrics)
     )
+    documents.generates_choices = (
+        is_generated(options, choices) and task_object.output_type == "multiple_choice"
+    )
     task = _build_task(names, top.place("task"), task_object, documents, metrics)
     return replace(
         task,
+        config={**task.config, **({CHOICES: choices} if choices else {})},
         metrics=(
             *task_object.metrics(specs),
             *metrics.core_metrics(task_object.pipelines),
