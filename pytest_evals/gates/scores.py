@@ -295,7 +295,7 @@ def _result(
         total=int(sum(values)) if is_count else None,
         how=how,
     )
-    task: Any = SimpleNamespace(name=_TASK, metrics=(how,))
+    task: Any = SimpleNamespace(name=_TASK, metrics=(how,), config={})
     n = len(rows)
     return TaskResult(
         task=task, records=records, metrics=(metric_result,), n_selected=n, n_total=n
