@@ -17,7 +17,7 @@ UNPARSABLE = "unparsable"
 """The metric that counts answers that select no choice."""
 
 
-class Selection(NamedTuple):
+class SelectedChoice(NamedTuple):
     """The selected choice.
 
     Args:
@@ -34,7 +34,7 @@ def select(
     labels: Sequence[str],
     texts: Sequence[str] = (),
     tags: Iterable[tuple[str, str]] = REASONING_TAGS,
-) -> Selection:
+) -> SelectedChoice:
     """Return the choice that an answer selects.
 
     Args:
@@ -45,17 +45,17 @@ def select(
     """
     text = _without_reasoning(answer, tuple(tags))
     if text is None:
-        return Selection(None, "the reasoning has no end")
+        return SelectedChoice(None, "the reasoning has no end")
     if not text.strip():
-        return Selection(None, "the answer is empty")
+        return SelectedChoice(None, "the answer is empty")
     read = _reader(tuple(labels), tuple(texts))
     for matches in read.matches(_plain(text)):
         if len(matches) == 1:
-            return Selection(next(iter(matches)))
+            return SelectedChoice(next(iter(matches)))
         if matches:
             named = ", ".join(labels[index] for index in sorted(matches))
-            return Selection(None, f"the answer names several choices: {named}")
-    return Selection(None, "the answer names no choice")
+            return SelectedChoice(None, f"the answer names several choices: {named}")
+    return SelectedChoice(None, "the answer names no choice")
 
 
 def _without_reasoning(answer: str, tags: Sequence[tuple[str, str]]) -> str | None:
