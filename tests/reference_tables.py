@@ -80,6 +80,7 @@ RULES = {
     "clusters": "clustered documents",
     "unbounded": "unbounded scores",
     "families": "any gate of a family",
+    "labels": "a judge with human labels",
 }
 """Name of a simulation -> the rule that it is about."""
 

@@ -316,10 +316,16 @@ def _metrics(run: RunResult) -> Iterator[dict[str, Any]]:
 
 
 def _shown(run: RunResult) -> Iterator[dict[str, Any]]:
-    """The rows of metrics, with the confidence limits of their first gate, if any."""
+    """The rows of metrics, with value and confidence limits of a gate, if any: it may
+    reduce answers or correct a judge by its own rule."""
     for row in _metrics(run):
         gates = (v for v in run.verdicts if v.is_about(row["task"], row["metric"]))
-        yield {**row, "limits": max((v.shown_limits for v in gates), default=None)}
+        limited = max(gates, key=lambda v: v.shown_limits, default=None)
+        if limited is None:
+            yield {**row, "limits": None}
+            continue
+        limits = limited.shown_limits
+        yield {**row, "limits": limits} | ({"value": limited.value} if limits else {})
 
 
 def _numbers(result: TaskResult | GroupResult) -> Iterator[dict[str, Any]]:

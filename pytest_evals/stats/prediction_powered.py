@@ -23,6 +23,7 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from statistics import NormalDist
 
 from pytest_evals.stats.averages import mean
 from pytest_evals.stats.interval_methods import (
@@ -35,7 +36,7 @@ from pytest_evals.stats.mean_limits import bounded_mean
 
 _NODES = 16
 """Quadrature nodes of the distribution of the judge's mean."""
-_TOLERANCE = 1e-9
+_TOLERANCE = 1e-7
 
 
 @dataclass(frozen=True)
@@ -105,23 +106,22 @@ class RectifiedMean:
         if isinstance(self.judged, ExactValue) or not self.weight:
             return ((self.judged.value, 1.0),)
         from numpy.polynomial.hermite_e import hermegauss
-        from scipy.special import ndtr
 
         nodes, weights = hermegauss(_NODES)
-        shares = weights / weights.sum()
-
-        def quantile(p: float) -> float:
-            return _root(lambda at: cumulative(at) - p, 0.0, 1.0)
-
-        found = map(quantile, ndtr(nodes).tolist())
-        return [*zip(found, shares.tolist(), strict=True)]
+        shares = (weights / weights.sum()).tolist()
+        found = [_quantile(cumulative, z, 0.0, 1.0) for z in nodes.tolist()]
+        return [*zip(found, shares, strict=True)]
 
     def interval(self, confidence: float) -> ConfidenceInterval:
         """Return the lower and upper confidence limit, each one-sided."""
-        alpha, low, high = 1 - confidence, self.low, self.high
+        z = NormalDist().inv_cdf(confidence)
+
+        def upper(at: float) -> float:
+            return 1 - self.p_less(at)
+
         return ConfidenceInterval(
-            _root(lambda at: self.p_greater(at) - alpha, low, high),
-            _root(lambda at: alpha - self.p_less(at), low, high),
+            _quantile(self.p_greater, -z, self.low, self.high),
+            _quantile(upper, z, self.low, self.high),
         )
 
     def scaled(self, factor: float) -> RectifiedMean:
@@ -129,15 +129,26 @@ class RectifiedMean:
         return replace(self, rectifier=self.rectifier.scaled(factor))
 
 
-def _root(rising: Callable[[float], float], low: float, high: float) -> float:
-    """Return where a rising function crosses 0, or the end that it does not reach."""
-    from scipy.optimize import brentq
+def _quantile(
+    cumulative: Callable[[float], float], z: float, low: float, high: float
+) -> float:
+    """Return where a distribution function has the value of the normal one at z, or the
+    end that does not reach it.
 
-    if low >= high or rising(low) >= 0:
+    The search uses the scale of normal quantiles, on which the function is nearly
+    linear.
+    """
+    from scipy.optimize import brentq
+    from scipy.special import ndtri
+
+    def above(at: float) -> float:
+        return float(ndtri(min(max(cumulative(at), 1e-300), 1 - 1e-16))) - z
+
+    if low >= high or above(low) >= 0:
         return low
-    if rising(high) <= 0:
+    if above(high) <= 0:
         return high
-    return float(brentq(rising, low, high, xtol=_TOLERANCE))
+    return float(brentq(above, low, high, xtol=_TOLERANCE))
 
 
 def tuned_weight(
@@ -166,9 +177,6 @@ def mean_of_run(
     human: Sequence[float],
     judge: Sequence[float],
     others: Sequence[float],
-    *,
-    clusters: Sequence[Hashable] | None = None,
-    weight: float | None = None,
 ) -> RectifiedMean:
     """Return the mean of human ratings over the documents of a run.
 
@@ -179,15 +187,11 @@ def mean_of_run(
         human: (n,) ratings of the labelled documents, from 0 to 1.
         judge: (n,) the judge's ratings of the same documents, from 0 to 1.
         others: (N,) the judge's ratings of the documents without a label.
-        clusters: (n,) cluster label of each labelled document; ``None`` if the
-            documents were drawn independently.
-        weight: Weight of the judge; by default the best one.
     """
-    if weight is None:
-        weight = tuned_weight(human, judge, others)
+    weight = tuned_weight(human, judge, others)
     total, n = math.fsum(human), len(human) + len(others)
     return RectifiedMean(
-        rectifier=_rectifier(human, judge, weight, clusters),
+        rectifier=_rectifier(human, judge, weight, None),
         judged=ExactValue(mean([*judge, *others])),
         weight=weight,
         low=total / n,
@@ -201,7 +205,6 @@ def mean_of_population(
     others: Sequence[float],
     *,
     clusters: tuple[Sequence[Hashable], Sequence[Hashable]] | None = None,
-    weight: float | None = None,
 ) -> RectifiedMean:
     """Return the mean of human ratings over the population of a run's documents.
 
@@ -211,10 +214,8 @@ def mean_of_population(
         others: As in :func:`mean_of_run`.
         clusters: Cluster labels of the documents with and without a human label; no
             cluster has both.
-        weight: As in :func:`mean_of_run`.
     """
-    if weight is None:
-        weight = tuned_weight(human, judge, others)
+    weight = tuned_weight(human, judge, others)
     # Both parts must be independent, so the judge's mean is that of the others only.
     weight *= len(others) / (len(human) + len(others))
     labelled, rest = clusters or (None, None)

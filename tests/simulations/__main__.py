@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 
 from tests.simulations.answers import changes, clusters, families, proportions
 from tests.simulations.cells import Cell, printed
+from tests.simulations.labels import judges, label_rows
 from tests.simulations.means import means, paired, repeats, unbounded
 from tests.simulations.power import power_rows
 from tests.simulations.reruns import point_rows, repeatability_rows
@@ -29,9 +30,11 @@ CELLS: dict[str, Callable[..., Iterator[Cell]]] = {
     "clusters": clusters,
     "unbounded": unbounded,
     "families": families,
+    "labels": judges,
 }
 """Tables of error rates."""
 ROWS: dict[str, Callable[[int], Iterator[str]]] = {
+    "label_widths": lambda n_samples: label_rows(n_samples // 2),
     "widths": lambda n_samples: width_rows(n_samples // 2),
     "point": lambda _: point_rows(),
     "repeatability": repeatability_rows,

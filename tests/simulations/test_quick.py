@@ -14,7 +14,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from pytest_evals import judge_gate, judge_gates
 from pytest_evals.stats.mean_limits import bounded_mean
-from tests.simulations import answers, means
+from tests.simulations import answers, labels, means
 from tests.simulations.betting import betting_limits
 from tests.simulations.cells import Cell, outcome
 from tests.simulations.populations import BOUNDED
@@ -36,13 +36,33 @@ SIMULATED = [
     *answers.clusters((10, 20)),
     *answers.families(),
 ]
+LABELLED = [
+    one for one in labels.judges((30,)) if one.rule.endswith("run") and "0.95" in one[1]
+]
 SUMMED = [*answers.proportions(), *answers.changes(sizes=(100, 300))]
 
 
-@pytest.mark.parametrize("cell", SIMULATED, ids=named)
+@pytest.mark.parametrize("cell", [*SIMULATED, *LABELLED], ids=named)
 def test_a_gate_on_the_threshold_is_wrong_as_seldom_as_stated(cell):
     rates = cell.measure(N_SAMPLES)
     assert not rates.is_above, rates
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", [*labels.judges((30, 60, 200))], ids=named)
+def test_a_gate_on_a_judge_with_labels_is_wrong_as_seldom_as_stated(cell):
+    rates = cell.measure(2 * N_SAMPLES)
+    assert not rates.is_above, rates
+
+
+@pytest.mark.slow
+def test_the_normal_interval_of_few_labels_is_too_narrow_and_ours_is_not():
+    """At a rate of 95% with 30 labels, whose judge is right in 95%."""
+    rows = [row.split() for row in labels.label_rows(200)]
+    (row,) = [one for one in rows if one[:4] == ["95%", "right", "0.95", "30"]]
+    ours, normal = row[5], row[9]
+    assert max(map(int, ours.split("/"))) <= 9
+    assert max(map(int, normal.split("/"))) >= 15
 
 
 @pytest.mark.parametrize("cell", SUMMED, ids=named)
@@ -60,9 +80,9 @@ def test_judge_gives_the_verdicts_that_the_simulations_count(seed):
     low = 0.35 + 0.1 * seed
     one = bounded_mean(scores.tolist())
     assert judge_gate({"min": low, **POPULATION}, scores).outcome == outcome(one, low)
-    labels = (np.arange(15) // 2).tolist()
-    grouped = bounded_mean(scores.tolist(), clusters=labels)
-    found = judge_gate({"min": low}, scores, clusters=labels)
+    pairs = (np.arange(15) // 2).tolist()
+    grouped = bounded_mean(scores.tolist(), clusters=pairs)
+    found = judge_gate({"min": low}, scores, clusters=pairs)
     assert found.outcome == outcome(grouped, low)
     later = scores * 0.9
     drop = bounded_mean((later - scores).tolist(), low=-1, high=1)

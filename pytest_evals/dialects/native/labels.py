@@ -16,7 +16,7 @@ from pytest_evals.errors import (
     Place,
     Problem,
     TaskFileError,
-    did_you_mean,
+    unknown_name,
 )
 from pytest_evals.scorers.rubric import RubricScorer
 
@@ -85,7 +85,7 @@ def check_ids(labels: HumanLabels, ids: Collection[str]) -> None:
     known = {*ids}
     problems = [
         Problem(
-            f"no case has the id {id_!r}{did_you_mean(id_, [*ids])}",
+            unknown_name("case", id_, ids),
             Place(labels.place.path, label.line),
             "correct the id, or remove the line",
         )

@@ -164,15 +164,13 @@ def corrected_metric(metric: MetricResult, estimate: GateEstimate) -> MetricResu
 
 def _spread(gate: Gate, rated: RatedDocuments, result: TaskResult) -> RectifiedMean:
     human, judge, others = rated.human, rated.judge, rated.others
-    if not gate.cluster:
-        if gate.over == "run":
-            return mean_of_run(human, judge, others)
-        return mean_of_population(human, judge, others)
-    n = len(human)
-    clusters = labels_of(result, gate.cluster, [*rated.labelled, *rated.unlabelled])
-    labelled, rest = (clusters or [])[:n], (clusters or [])[n:]
     if gate.over == "run":
-        return mean_of_run(human, judge, others, clusters=labelled)
+        return mean_of_run(human, judge, others)
+    positions = [*rated.labelled, *rated.unlabelled]
+    clusters = labels_of(result, gate.cluster, positions)
+    if clusters is None:
+        return mean_of_population(human, judge, others)
+    labelled, rest = clusters[: len(human)], clusters[len(human) :]
     both = {*labelled} & {*rest}
     if both:
         raise InvalidGateError(

@@ -260,7 +260,7 @@ def test_wrong_labels_are_reported_with_file_and_line(tmp_path: Path) -> None:
 def test_labels_of_unknown_cases_are_reported(tmp_path: Path) -> None:
     labels = [label(1), {"id": "c1000", "label": True}]
     assert problems(tmp_path, labels) == [
-        "labels.jsonl:2: no case has the id 'c1000'; did you mean 'c10'?"
+        "labels.jsonl:2: unknown case 'c1000'; did you mean 'c10'?"
     ]
 
 
@@ -298,3 +298,77 @@ def test_labels_cannot_be_combined_with_repeats(tmp_path: Path) -> None:
         TaskFileError, match="a label rates one answer, and repeats is 2"
     ):
         load_tasks(tmp_path / "bot.yaml", TaskOptions())
+
+
+def test_an_interval_is_shown_next_to_the_corrected_mean(tmp_path: Path) -> None:
+    always = [True] * 90 + [False] * 10
+    result = run(tmp_path, [label(i) for i in SAMPLE], "polite >= 0.7", judged=always)
+    low, high = result.verdicts[0].low, result.verdicts[0].high
+    assert f"polite,none  0.8, 90% CI [{low:.4g}, {high:.4g}]" in repr(result)
+
+
+@pytest.mark.parametrize("kept", [60, 50])
+def test_with_a_limit_only_labels_of_the_run_count(tmp_path: Path, kept: int) -> None:
+    prepare(tmp_path, [label(i) for i in SAMPLE], "polite >= 0.5")
+    result = evaluate(
+        tmp_path / "bot.yaml",
+        f"scripted:{tmp_path / 'model.jsonl'}",
+        judge=f"scripted:{tmp_path / 'judge.jsonl'}",
+        options=TaskOptions(limit=kept),
+    )
+    (verdict,) = result.verdicts
+    if kept == 60:
+        assert verdict.outcome == "passed"
+    else:
+        assert "25 human labels (25 of documents that are not in this run)" in (
+            verdict.reason
+        )
+
+
+def test_labels_of_an_eval_in_python_are_next_to_its_module(tmp_path: Path) -> None:
+    prepare(tmp_path, [label(i) for i in SAMPLE])
+    code = """
+import pytest_evals as ev
+
+@ev.eval(
+    score=ev.judge("Is it polite?", labels="labels.jsonl", sampled="random"),
+    gates="judge >= 0.7",
+)
+def bot():
+    for i in range(100):
+        yield ev.case(f"case {i}.", id=f"c{i}")
+"""
+    module = tmp_path / "eval_bot.py"
+    module.write_text(code, "utf-8")
+    values: dict[str, Any] = {}
+    exec(compile(code, str(module), "exec"), values)
+    result = evaluate(
+        values["bot"],
+        f"scripted:{tmp_path / 'model.jsonl'}",
+        judge=f"scripted:{tmp_path / 'judge.jsonl'}",
+    )
+    (verdict,) = result.verdicts
+    assert verdict.outcome == "passed"
+    assert verdict.interval is not None
+    assert verdict.interval.method == "prediction-powered"
+
+
+@pytest.mark.parametrize(("whole", "outcome"), [(True, "passed"), (False, "invalid")])
+def test_clusters_are_labelled_as_a_whole(
+    tmp_path: Path, whole: bool, outcome: str
+) -> None:
+    gate = "{metric: polite, min: 0.4, over: population, cluster: topic}"
+    prepare(tmp_path, [label(i) for i in SAMPLE], gate)
+    topics = [f"{i % 2 if whole else ''}-{i // 10}" for i in range(100)]
+    rows = [
+        {"id": f"c{i}", "q": f"case {i}.", "topic": one} for i, one in enumerate(topics)
+    ]
+    lines(tmp_path / "rows.jsonl", rows)
+    (verdict,) = evaluate(
+        tmp_path / "bot.yaml",
+        f"scripted:{tmp_path / 'model.jsonl'}",
+        judge=f"scripted:{tmp_path / 'judge.jsonl'}",
+    ).verdicts
+    assert verdict.outcome == outcome, verdict.reason
+    mixed = "has documents with and without a human label" in verdict.reason
+    assert mixed == (outcome == "invalid")

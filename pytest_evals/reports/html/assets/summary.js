@@ -143,9 +143,10 @@ function numberCells(metric, gates) {
   const limits = judged ? { ...judged.interval, name: intervalName(judged.interval) } : null;
   const reach = limits ? ` ${limits.name} ${figure(limits.low)} to ${figure(limits.high)}` : ` ± ${figure(metric.stderr)}`;
   const isShown = limits || (!gates.length && metric.stderr !== null);
+  const shown = { ...metric, value: judged?.value ?? metric.value }; // a gate may reduce answers or correct a judge
   return [
-    h("td.bar", gates.length ? scoreBar(metric, limits) : scoreBar(metric)),
-    h("td.number.value", [figure(metric.value), isShown ? h("span.soft", reach) : ""]),
+    h("td.bar", gates.length ? scoreBar(shown, limits) : scoreBar(metric)),
+    h("td.number.value", [figure(shown.value), isShown ? h("span.soft", reach) : ""]),
   ];
 }
 
