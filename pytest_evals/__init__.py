@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         SamplingMethod,
     )
     from pytest_evals.scorers.lighteval.response import ModelResponse
+    from pytest_evals.scorers.pairs import pairwise
     from pytest_evals.scorers.rubric import judge
 
 _MODULES = {
@@ -104,6 +105,7 @@ _MODULES = {
         "SamplingMethod",
     ),
     "scorers.lighteval.response": ("ModelResponse",),
+    "scorers.pairs": ("pairwise",),
     "scorers.rubric": ("judge",),
     "api": ("evaluate",),
 }
@@ -158,6 +160,7 @@ __all__ = [
     "judge",
     "judge_gate",
     "judge_gates",
+    "pairwise",
     "regex",
     "similar",
     "starts_with",

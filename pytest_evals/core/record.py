@@ -63,6 +63,9 @@ class Score:
             copies of one answer, and not independent.
         label: A person's rating of the answer that a judge has rated, from 0 to 1, and
             the length of the answer in characters; ``None`` without one.
+        orders: Whether the answer wins against another one when it comes first, and
+            when it comes second: 1, 0.5 for a tie, or 0. Empty unless a judge compares
+            pairs.
     """
 
     metric: str = ""
@@ -78,6 +81,7 @@ class Score:
     lender: str = ""
     is_copied: bool = False
     label: tuple[float, int] | None = None
+    orders: tuple[float, ...] = ()
 
     @property
     def key(self) -> str:
@@ -269,7 +273,7 @@ def _bare_scores(scores: tuple[Score, ...]) -> tuple[Score, ...]:
     values = []
     for score in scores:
         value = score.value
-        is_rare = score.repeats or score.lender or score.label
+        is_rare = score.repeats or score.lender or score.label or score.orders
         if is_rare or type(value) not in _NUMBERS:
             return tuple([_bare(one) for one in scores])
         # The type is part of the key, because 1 and 1.0 are equal.

@@ -20,6 +20,7 @@ from pytest_evals.gates.estimate.human_labels import (
 from pytest_evals.gates.formatting import figure
 from pytest_evals.stats.agreement import kappa, slope_within
 from pytest_evals.stats.averages import mean
+from pytest_evals.stats.interval_methods import Proportion
 
 CONFIDENCE = 0.95
 """Of each one-sided limit."""
@@ -38,6 +39,26 @@ class LengthBias:
     """
 
     slope: float
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositionBias:
+    """How verdicts on pairs depend on the order of the answers.
+
+    Args:
+        metric: Key of the judge's metric.
+        n_pairs: Pairs that were judged in both orders.
+        n_consistent: Pairs with the same winner in both orders.
+        first_preferred: Share of verdicts for the answer that came first, with ties as
+            one half; 0.5 without a bias.
+        p_value: Two-sided, of no bias: sign test over pairs.
+    """
+
+    metric: str
+    n_pairs: int
+    n_consistent: int
+    first_preferred: float
     p_value: float
 
 
@@ -115,8 +136,45 @@ def judge_errors(result: TaskResult) -> Iterator[JudgeError]:
             yield _judge_error(metric, rated)
 
 
+def position_biases(result: TaskResult) -> Iterator[PositionBias]:
+    """Yield the position biases of a task's judges of pairs."""
+    for metric in result.metrics:
+        orders = [
+            score.orders
+            for record in result.records
+            for score in record.scores
+            if score.key == metric.key and score.orders and not record.error
+        ]
+        if not orders:
+            continue
+        first = [(one + 1 - other) / 2 for one, other in orders]
+        n_first, n_second = sum(x > 0.5 for x in first), sum(x < 0.5 for x in first)
+        signs = Proportion(n_first, max(1, n_first + n_second))
+        tail = min(signs.p_less(0.5), signs.p_greater(0.5))
+        yield PositionBias(
+            metric=metric.key,
+            n_pairs=len(orders),
+            n_consistent=sum(one == other for one, other in orders),
+            first_preferred=mean(first),
+            p_value=min(1.0, 2 * tail) if n_first + n_second else 1.0,
+        )
+
+
+def position_line(bias: PositionBias) -> str:
+    """The position bias as text."""
+    name = bias.metric.partition(",")[0]
+    text = (
+        f"{name}: {bias.n_consistent} of {bias.n_pairs} pairs have the same winner in "
+        f"both orders; the first answer is preferred in "
+        f"{figure(bias.first_preferred)} of verdicts"
+    )
+    significant = bias.p_value <= SIGNIFICANT
+    return f"{text}: position bias (p = {figure(bias.p_value)})" * significant or text
+
+
 def judge_remarks(result: TaskResult) -> Iterator[str]:
     """Yield the measured errors of a task's judges as text, or why they are unknown."""
+    yield from map(position_line, position_biases(result))
     for metric in result.metrics:
         rated = rated_documents(result, metric)
         if rated is None or not result.records:

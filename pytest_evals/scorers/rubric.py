@@ -92,29 +92,48 @@ class RubricScorer:
             return Score(metric=self.name, answer=answer, unscored=f"judge: {error}")
 
     def _request(self, answer: str, case: Case) -> Generate:
+        return self.request(_SYSTEM, (("answer", answer),), answer, case)
+
+    def request(
+        self,
+        system: str,
+        answers: Sequence[tuple[str, str]],
+        answer: str,
+        case: Case,
+    ) -> Generate:
+        """The request to rate answers.
+
+        Args:
+            system: System message.
+            answers: Name of a tag and the answer in it.
+            answer: That of the tested model, for the rubric's template.
+            case: The case.
+        """
         values = {"target": case.target, "answer": answer, **case.row}
         parts = [f"<prompt>\n{_prompt_text(case)}\n</prompt>"]
         if case.target is not None:
             parts.append(f"<reference>\n{_shown(case.target)}\n</reference>")
-        parts.append(f"<answer>\n{answer}\n</answer>")
+        parts += [f"<{tag}>\n{text}\n</{tag}>" for tag, text in answers]
         parts.append(f"<rubric>\n{self._rubric_text(values)}\n</rubric>")
-        parts.append(self._instructions())
+        parts.append(self.instructions)
         form = {"name": "rating", "strict": True, "schema": self.schema}
         asked = json.dumps({"type": "json_schema", "json_schema": form})
         return Generate(
-            (Message("system", _SYSTEM), Message("user", "\n\n".join(parts))),
+            (Message("system", system), Message("user", "\n\n".join(parts))),
             max_tokens=_MAX_TOKENS,
             options=(("response_format", asked),) if self.structured else (),
         )
 
     def _rubric_text(self, values: Mapping[str, Any]) -> str:
-        lines = [_rendered(self.rubric, values)] if self.rubric else []
+        lines = [rendered(self.rubric, values)] if self.rubric else []
         lines += [
-            f"- {one.name}: {_rendered(one.text, values)}" for one in self.criteria
+            f"- {one.name}: {rendered(one.text, values)}" for one in self.criteria
         ]
         return "\n".join(lines)
 
-    def _instructions(self) -> str:
+    @property
+    def instructions(self) -> str:
+        """The end of the request: the form of the reply."""
         if self.scale is None:
             grade, of = "true or false", "true if the answer meets the rubric"
         else:
@@ -268,7 +287,7 @@ def judge(  # noqa: PLR0913 - the keys of a judge in YAML
         raise EvalsError(
             f"judge: threshold is above 0 and at most 1, not {threshold!r}"
         )
-    _check_labels(labels, sampled)
+    check_labels("judge", labels, sampled)
     settings = {
         "rubric": rubric,
         "criteria": [
@@ -292,19 +311,24 @@ def judge(  # noqa: PLR0913 - the keys of a judge in YAML
     )
 
 
-def _check_labels(labels: object, sampled: object) -> None:
+def check_labels(scorer: str, labels: object, sampled: object) -> None:
+    """Check the arguments for human labels.
+
+    Raises:
+        EvalsError: One is invalid.
+    """
     if not isinstance(labels, str | Path):
         raise EvalsError(
-            f"judge: labels is the name of a JSONL file, not {labels!r:.60}\n"
+            f"{scorer}: labels is the name of a JSONL file, not {labels!r:.60}\n"
             "  fix: labels: labels.jsonl, sampled: random"
         )
     if not isinstance(sampled, str):
         raise EvalsError(
-            f"judge: sampled is text, not {sampled!r}\n  fix: sampled: random"
+            f"{scorer}: sampled is text, not {sampled!r}\n  fix: sampled: random"
         )
     if sampled and not labels:
         raise EvalsError(
-            "judge: sampled is set without labels\n  fix: labels: labels.jsonl"
+            f"{scorer}: sampled is set without labels\n  fix: labels: labels.jsonl"
         )
 
 
@@ -356,7 +380,8 @@ def _shown(target: Any) -> str:
     return json.dumps(target, ensure_ascii=False, default=str)
 
 
-def _rendered(text: str, values: Mapping[str, Any]) -> str:
+def rendered(text: str, values: Mapping[str, Any]) -> str:
+    """The text as a template over values, if it is one."""
     return compile_template(text).render(values) if "{{" in text else text
 
 

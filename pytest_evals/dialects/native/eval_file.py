@@ -36,6 +36,7 @@ from pytest_evals.errors import (
 from pytest_evals.prompts.fields import Field, Reader, bind, text_itself
 from pytest_evals.prompts.generation import Sampling
 from pytest_evals.scorers import answers
+from pytest_evals.scorers.pairs import pairwise
 from pytest_evals.scorers.rubric import RubricScorer, judge
 
 _BUILDERS = {
@@ -55,6 +56,7 @@ SCORERS: Mapping[str, tuple[Callable[..., Scorer], str]] = {
     "json_schema": (answers.json, "schema"),
     "similar": (answers.similar, "threshold"),
     "judge": (judge, "rubric"),
+    "pairwise": (pairwise, ""),
 }
 """Name in ``score`` → the scorer, and the argument that a bare value sets."""
 _ROLES = ("assistant", "system", "user")

@@ -16,7 +16,12 @@ from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.result import RunResult, TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place
-from pytest_evals.gates.judge_error import judge_error_lines, judge_errors
+from pytest_evals.gates.judge_error import (
+    judge_error_lines,
+    judge_errors,
+    position_biases,
+    position_line,
+)
 from pytest_evals.reports.files.jsongroups import (
     group_members,
     group_results,
@@ -171,11 +176,15 @@ def _ours(result: RunResult, exit_code: int | None) -> dict[str, Any]:
 
 
 def _judge_errors(result: RunResult) -> dict[str, Any]:
-    """Return the errors of judges with human labels, by task; empty without any."""
+    """Return the measured errors of judges, by task; empty without any."""
     by_task = {
         task.task.name: [
             {**error.as_json(), "text": [*judge_error_lines(error)]}
             for error in judge_errors(task)
+        ]
+        + [
+            {**asdict(bias), "text": [position_line(bias)]}
+            for bias in position_biases(task)
         ]
         for task in result.tasks
     }

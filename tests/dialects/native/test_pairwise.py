@@ -1,0 +1,93 @@
+"""Judges that compare two answers, in both orders."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pytest_evals as ev
+from pytest_evals import RunResult, evaluate
+from pytest_evals.reports.files.jsonfile import results_json
+from pytest_evals.reports.overview.remarks import remarks
+
+EVAL = """\
+prompt: "{{q}}"
+rows: [%s]
+score:
+  pairwise: {rubric: Which one is better?, versus: "{{old}}", name: wins}
+gates: [wins >= 0.5]
+"""
+
+
+def run(folder: Path, verdicts: list[tuple[Any, Any]]) -> RunResult:
+    """A run whose judge gives these verdicts: with the new answer first, and second."""
+    rows = ", ".join(f"{{q: q{i}., old: old {i}.}}" for i in range(len(verdicts)))
+    (folder / "bot.yaml").write_text(EVAL % rows, "utf-8")
+    answers = [{"prompt": f"q{i}.", "text": f"new {i}."} for i in range(len(verdicts))]
+    replies = []
+    for i, pair in enumerate(verdicts):
+        orders = (f"new {i}.", f"old {i}."), (f"old {i}.", f"new {i}.")
+        for (first, second), better in zip(orders, pair, strict=True):
+            regex = f"<answer_1>\\s{first}\\s</answer_1>\\s*<answer_2>\\s{second}\\s"
+            reply = json.dumps({"reason": "so", "better": better})
+            replies.append({"regex": regex, "text": reply})
+    for name, rules in (("model", answers), ("judge", replies)):
+        text = "\n".join(map(json.dumps, rules))
+        (folder / f"{name}.jsonl").write_text(text, "utf-8")
+    return evaluate(
+        folder / "bot.yaml",
+        f"scripted:{folder / 'model.jsonl'}",
+        judge=f"scripted:{folder / 'judge.jsonl'}",
+    )
+
+
+def test_an_answer_wins_only_in_both_orders(tmp_path: Path) -> None:
+    verdicts = [("1", "2"), ("2", "1"), ("1", "1"), ("tie", "tie"), (1, "TIE")]
+    result = run(tmp_path, verdicts)
+    frame = result.to_pandas("documents")
+    assert frame["wins,none"].tolist() == [1, 0, 0.5, 0.5, 0.5]
+    assert frame["explanation"][2].startswith("the verdict depends on the order")
+
+
+def test_a_judge_that_prefers_the_first_answer_is_reported(tmp_path: Path) -> None:
+    result = run(tmp_path, [("1", "1")] * 8 + [("1", "2")] * 2)
+    (found,) = results_json(result)["judge_errors"]["bot"]
+    assert (found["n_pairs"], found["n_consistent"]) == (10, 2)
+    # 16 + 2 of 20 verdicts are for the first answer; the sign test is 2 * 0.5 ** 8.
+    assert found["first_preferred"] == pytest.approx(0.9)
+    assert found["p_value"] == pytest.approx(2 * 0.5**8)
+    text = "\n".join(line for line, _ in remarks(result))
+    assert "2 of 10 pairs have the same winner in both orders" in text
+    assert "position bias (p = 0.008)" in text
+
+
+def test_a_judge_without_a_preference_has_no_position_bias(tmp_path: Path) -> None:
+    result = run(tmp_path, [("1", "2")] * 5 + [("2", "1")] * 5)
+    text = "\n".join(line for line, _ in remarks(result))
+    assert "10 of 10 pairs have the same winner" in text
+    assert "position bias" not in text
+
+
+@pytest.mark.parametrize("verdict", [3, True, None, "both"])
+def test_a_reply_outside_of_the_schema_leaves_the_case_unscored(
+    tmp_path: Path, verdict: Any
+) -> None:
+    result = run(tmp_path, [("1", "2"), ("1", verdict)])
+    assert [one.status.value for one in result.tasks[0].records] == [
+        "scored",
+        "unscored",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ({"versus": ""}, "versus is '', not text"),
+        ({"versus": "{{old}}", "threshold": 2}, "threshold is above 0"),
+        ({"versus": "{{old}}", "sampled": "random"}, "sampled is set without labels"),
+    ],
+)
+def test_arguments_are_checked(arguments: Any, why: str) -> None:
+    with pytest.raises(ev.EvalsError, match=f"pairwise: {why}"):
+        ev.pairwise("Which one is better?", **arguments)
