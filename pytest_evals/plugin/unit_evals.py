@@ -111,6 +111,9 @@ def _failures(result: RunResult) -> Iterator[str]:
             yield f"{verdict.gate.task}: {verdict.gate.text}"
             lines = gate_lines(verdict, results[verdict.gate.task])
             yield from takewhile(lambda line: not line.startswith(_COMMANDS), lines)
+    n_missing = sum(task.n_missing for task in result.tasks)
+    if n_missing:
+        yield f"{n_missing} documents were not run; {result.partial}"
     no_score = (Status.ERRORED, Status.UNSCORED)
     lost = [x for task in result.tasks for x in task.records if x.status in no_score]
     if lost:

@@ -39,9 +39,9 @@ class ErrorBudget:
             return
         later = [one.response for one in record.exchanges]
         errors = [one for one in (*record.responses, *later) if one.error]
-        unsent = next((one.error for one in errors if one.finish == UNSENT), "")
-        if unsent:
-            raise SpendCapError(unsent)
+        why = unsent(record)
+        if why:
+            raise SpendCapError(why)
         self.n_asked += 1
         if not errors:
             return
@@ -55,3 +55,12 @@ class ErrorBudget:
                 "  fix: resolve the errors above and run again; responses are stored. "
                 "--evals-max-errors=100% never stops"
             )
+
+
+def unsent(record: Record) -> str:
+    """Why a request of a document was not sent; empty if all were."""
+    if not record.error and not record.exchanges:
+        return ""
+    later = [one.response for one in record.exchanges]
+    every = (*record.responses, *later)
+    return next((one.error for one in every if one.finish == UNSENT), "")

@@ -22,7 +22,7 @@ from pytest_evals.core.task import Task
 from pytest_evals.errors import SpendCapError
 from pytest_evals.gates.check import machine_of
 from pytest_evals.run.cached_model import CachedModels
-from pytest_evals.run.error_budget import ErrorBudget
+from pytest_evals.run.error_budget import ErrorBudget, unsent
 from pytest_evals.run.plan import WINDOW, Job, Plan
 from pytest_evals.run.usage import with_usage
 from pytest_evals.store.model import StoredModel
@@ -197,7 +197,9 @@ class Inference:
         plan = Plan(jobs, prepare, auxiliary_models=partial(self._auxiliary, key))
         model = wrap(self._open[key])
         for job in jobs:
-            yield plan.take(job, model)
+            record = plan.take(job, model)
+            self.spend_cap = self.spend_cap or unsent(record)
+            yield record
 
     def stop(self, key: Hashable) -> None:
         """Stop the plan's iteration over responses, which cancels pending requests."""

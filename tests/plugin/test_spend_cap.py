@@ -110,3 +110,44 @@ def test_evaluate_returns_a_partial_result(suite, server):
     assert result.tasks[0].n_missing == 6
     (stored,) = (suite.pytester.path / "kept").glob("runs/*/results.json")
     assert json.loads(stored.read_text())["partial"] == result.partial
+
+
+def test_repetitions_that_are_not_sent_measure_nothing(suite, server):
+    spec, prompts = server
+    result = suite.run(
+        "evals", "--evals-repeatability=2", model=f"{spec},max_requests=15"
+    )
+    assert len(prompts) == 15
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    words = result.stdout.str()
+    assert "5 of 10 documents were repeated" in words
+    assert "partial run: not all requests were sent: spend cap of gpt" in words
+
+
+@pytest.mark.parametrize("gates", ["", ", gates=['exact >= 0.05']"])
+def test_a_unit_test_with_documents_that_are_not_sent_fails(suite, server, gates):
+    spec, prompts = server
+    path = suite.pytester.makepyfile(f"""
+        def test_it(evals):
+            rows = [{{"a": i}} for i in range(6)]
+            evals(rows, prompt="x {{{{a}}}}", target="a0", score="exact"{gates})
+    """)
+    result = suite.run(str(path), model=f"{spec},max_requests=3")
+    result.assert_outcomes(failed=1)
+    assert "3 documents were not run; not all requests were sent" in result.stdout.str()
+    assert len(prompts) == 3
+
+
+def test_a_cap_of_the_judge_leaves_documents_without_a_score(suite, server):
+    spec, prompts = server
+    (suite.evals / "quiz.yaml").unlink()
+    (suite.evals / "judged.yaml").write_text(
+        'prompt: "{{a}}?"\nscore: {judge: Is it right?}\ngates: ["judge >= 0.5"]\n'
+        "rows: [{a: 1}, {a: 2}, {a: 3}, {a: 4}]\n"
+    )
+    judge = f"--evals-judge={spec},max_requests=1"
+    result = suite.run("evals", judge, model="scripted:first")
+    assert len(prompts) == 1
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "3 not scored" in result.stdout.str()
+    assert "spend cap of gpt reached: max_requests=1" in result.stdout.str()

@@ -17,6 +17,7 @@ from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.plugin.models.definitions import DocumentItem
 from pytest_evals.plugin.rerun_scores import RerunScores, scores_of
+from pytest_evals.run.error_budget import unsent
 from pytest_evals.store.model import StoredModel
 
 if TYPE_CHECKING:
@@ -79,7 +80,9 @@ def repeat(session: EvalSession, items: Sequence[DocumentItem]) -> RerunScores:
         records = [
             session.run.score(record, item.job.task, item.parent.score_hook)
             for item, record in asked
+            if not unsent(record)
         ]
+        found.n_documents = min(found.n_documents, len(records))
         _compare(found, records, texts)
         found.runs.append(scores_of(records))
     return found
