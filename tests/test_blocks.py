@@ -31,7 +31,10 @@ NOT_RUN = {
     },
     "coming_from_latticeflow.md": {"pytest evals/task.yaml": NETWORK},
     "coming_from_lm_eval.md": {'python -c "from pytest_evals.harness': NETWORK},
-    "coming_from_lighteval.md": {"lighteval accelerate": NETWORK},
+    "coming_from_lighteval.md": {
+        "lighteval accelerate": NETWORK,
+        "lighteval custom": "lighteval is not installed",
+    },
     "metrics.md": {"pytest --model=hf:my-model": NETWORK},
     "models_hf.md": {"pytest --model=hf:gpt2": NETWORK},
     "models_vllm.md": {

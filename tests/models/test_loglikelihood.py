@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_evals.core.request import Loglikelihood, Message, Rolling
+from pytest_evals.core.request import Generate, Loglikelihood, Message, Rolling
 from pytest_evals.models.hf.scoring.padded_strategy import rows_of
 from pytest_evals.models.hf.scoring.scored_spans import windows_of
 from pytest_evals.models.hf.settings import HfSettings
@@ -227,6 +227,44 @@ def test_add_bos_token_turns_the_special_tokens_off(opened, oracle, ask):
     assert response.logprob == pytest.approx(
         oracle("llama").tokens(head, tail)[0], abs=1e-4
     )
+
+
+@pytest.mark.parametrize(
+    ("context", "head", "tail"),
+    [
+        ("th", "th", "e"),  # one token together
+        ("<s>hello", "<s>hello", "e"),  # BOS twice
+        ("hello \n", "hello", " \ne"),
+        ("hello</s>", "hello", "e"),
+        ("q" * 200, "q" * 200, "e"),  # beyond the window
+    ],
+)
+def test_lightevals_tokenization_is_that_of_its_transformers_backend(
+    context, head, tail, opened, oracle, ask
+):
+    """lighteval 0.13.0, tok_encode_pair with pairwise=True, and prepare_batch_logprob,
+    which keeps the last tokens of both, as many as the window has."""
+    model = opened("llama", tokenization="lighteval")
+    (response,) = ask(model, Loglikelihood(context, "e"))
+    encode = oracle("llama").tokenizer.encode
+    last = encode(tail, add_special_tokens=False)
+    whole = [*encode(head), *last][-model.info["max_length"] :]
+    assert encode("<s>hello")[:2] == [0, 0]
+    expected = oracle("llama").tokens(whole[: -len(last)], last)
+    assert response.n_tokens == len(last)
+    assert (response.logprob, response.greedy) == (
+        pytest.approx(expected[0], abs=1e-4),
+        expected[1],
+    )
+
+
+def test_lightevals_tokenization_adds_bos_to_prompts_that_begin_with_it(opened, ask):
+    given = Generate("<s>hello", max_tokens=1)
+    usual, doubled = (
+        ask(opened("llama", **arguments), given)[0].n_prompt_tokens
+        for arguments in ({}, {"tokenization": "lighteval"})
+    )
+    assert (usual, doubled) == (2, 3)
 
 
 def test_a_continuation_that_starts_with_the_prefix_token_uses_it_as_context(

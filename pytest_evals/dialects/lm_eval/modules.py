@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from pytest_evals.dialects.lm_eval.shims.filters import (
     register_filter,
@@ -64,6 +64,12 @@ def import_for(file: Path, name: str) -> ModuleType:
     return importlib.import_module(name)
 
 
+def shim_modules() -> Mapping[str, ModuleType]:
+    """The modules that replace lm-eval, by name, for ``sys.modules``."""
+    imports = StandInImports(("lm_eval",), NAMES, _missing_attribute, _missing_module)
+    return {name: imports.module(name) for name in NAMES}
+
+
 def _import_installed(
     name: str,
     globals: Mapping[str, Any] | None = None,  # noqa: A002 - as Python calls it
@@ -108,6 +114,10 @@ def _missing_attribute(module: str, name: str) -> Any:
     raise AttributeError(needs_lm_eval(f"{module}.{name}"))
 
 
+def _missing_module(name: str) -> NoReturn:
+    raise ModuleNotFoundError(needs_lm_eval(name), name=name)
+
+
 def _from_tree(near: Path, name: str) -> ModuleType:
     """Load a module of the task tree that contains the file."""
     if name.startswith(f"{_TREE}."):
@@ -121,4 +131,4 @@ def _from_tree(near: Path, name: str) -> ModuleType:
                 return load_module(path / "__init__.py")
             if os.path.isdir(path):
                 return StandIn(name, {}, _missing_attribute)
-    raise ModuleNotFoundError(needs_lm_eval(name), name=name)
+    _missing_module(name)

@@ -11,6 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.lm_eval.functions import unresolved_function
+from pytest_evals.dialects.lm_eval.plugins import (
+    PluginMetric,
+    has_plugin_metric,
+    plugin_aggregation,
+    plugin_filter,
+    plugin_metric,
+)
 from pytest_evals.dialects.lm_eval.scoring.metric_names import MetricNames, name_of
 from pytest_evals.dialects.lm_eval.scoring.scorer import Scorer
 from pytest_evals.dialects.yaml_reader.section import Section
@@ -142,7 +149,8 @@ def _is_never_measured(listed: _ListedMetric, output_type: str) -> bool:
     """
     if output_type == "generate_until" or listed.spec.task_metric is not None:
         return False
-    if listed.is_hf_evaluate and listed.spec.name not in METRICS:
+    name = listed.spec.name
+    if name not in METRICS and (listed.is_hf_evaluate or has_plugin_metric(name)):
         return True
     return not is_measured(listed.spec.name, output_type)
 
@@ -231,31 +239,25 @@ def _flag_warnings(entry: Section) -> Iterator[str]:
 
 
 def _spec(entry: Section, names: MetricNames, declared: bool) -> MetricSpec | None:
-    given = entry.raw("metric")
-    if given is None or given == "":
-        key, hint = _misspelled_key("metric", entry, _OWN_KEYS)
-        what = f"an entry of metric_list needs a metric{hint}"
-        entry.problem(key or None, what, "metric: acc")
-        return None
-    if not isinstance(given, str) and not callable(given):
-        entry.wrong("metric", given, (str,))
+    given = _given(entry)
+    if given is None:
         return None
     function: Callable[..., Any] | None = None
     task_metric: TaskMetric | None = None
     rest = {key: v for key, v in entry.values.items() if key not in _OWN_KEYS}
-    if not declared:
-        try:
+    plugin: PluginMetric | None = None
+    try:
+        if not declared:
             task_metric = names.find(given, rest)
-            if task_metric is None:
+        if task_metric is None:
+            plugin = _plugin(entry, given, names.output_type, declared)
+            if plugin is None and not declared:
                 function = _function(entry, given, names.output_type)
-        except EvalsError as error:
-            entry.problem("metric", str(error))
-            return None
-    aggregation = entry.raw("aggregation")
-    if not (
-        aggregation is None or isinstance(aggregation, str) or callable(aggregation)
-    ):
-        entry.wrong("aggregation", aggregation, (str,))
+    except EvalsError as error:
+        entry.problem("metric", str(error))
+        return None
+    aggregation = _aggregation(entry)
+    if aggregation is unresolved_function:
         return None
     up = _direction(entry)
     name = given if isinstance(given, str) else name_of(given)
@@ -265,7 +267,7 @@ def _spec(entry: Section, names: MetricNames, declared: bool) -> MetricSpec | No
         except EvalsError as error:
             entry.problem("metric", str(error))
             return None
-    return MetricSpec(
+    spec = MetricSpec(
         name=name,
         function=function,
         aggregation=aggregation,
@@ -274,6 +276,63 @@ def _spec(entry: Section, names: MetricNames, declared: bool) -> MetricSpec | No
         arguments={} if declared or task_metric is not None else rest,
         task_metric=task_metric,
     )
+    return spec if plugin is None else _with_plugin(spec, plugin, declared)
+
+
+def _with_plugin(spec: MetricSpec, plugin: PluginMetric, declared: bool) -> MetricSpec:
+    """The entry with the values of a distribution's metric that it does not set."""
+    unset = spec.higher_is_better is None and spec.is_directed
+    return replace(
+        spec,
+        function=None if declared else plugin.function,
+        aggregation=spec.aggregation or plugin.aggregation,
+        higher_is_better=plugin.higher_is_better if unset else spec.higher_is_better,
+    )
+
+
+def _given(entry: Section) -> str | Callable[..., Any] | None:
+    """The name or function of an entry; ``None`` after an error, which is reported."""
+    given = entry.raw("metric")
+    if given is None or given == "":
+        key, hint = _misspelled_key("metric", entry, _OWN_KEYS)
+        what = f"an entry of metric_list needs a metric{hint}"
+        entry.problem(key or None, what, "metric: acc")
+        return None
+    if not isinstance(given, str) and not callable(given):
+        entry.wrong("metric", given, (str,))
+        return None
+    return cast("str | Callable[..., Any]", given)
+
+
+def _plugin(
+    entry: Section, given: Any, output_type: str, declared: bool
+) -> PluginMetric | None:
+    """The metric of a distribution, if the entry names one that is used: its values for
+    generated texts, its aggregation also for those of ``process_results``.
+
+    Raises:
+        EvalsError: It cannot be loaded.
+    """
+    if not isinstance(given, str) or entry.values.get("hf_evaluate") is True:
+        return None
+    if not declared and output_type != "generate_until":
+        return None
+    return plugin_metric(given)
+
+
+def _aggregation(entry: Section) -> Any:
+    """The aggregation of an entry: ``None``, a name or a function; of a distribution's,
+    the function. ``unresolved_function`` after an error, which is reported."""
+    given = entry.raw("aggregation")
+    if not (given is None or isinstance(given, str) or callable(given)):
+        entry.wrong("aggregation", given, (str,))
+        return unresolved_function
+    try:
+        plugin = plugin_aggregation(given) if isinstance(given, str) else None
+    except EvalsError as error:
+        entry.problem("aggregation", str(error))
+        return unresolved_function
+    return given if plugin is None else plugin
 
 
 def _misspelled_key(key: str, entry: Section, known: Sequence[str]) -> tuple[str, str]:
@@ -368,6 +427,20 @@ def _pipelines(
     return tuple(pipelines.values()) or (TAKE_FIRST,)
 
 
+def _filter(function: Any) -> Any:
+    """The filter of a name that is not built in, of a task's module or a distribution;
+    otherwise ``function`` itself.
+
+    Raises:
+        EvalsError: It cannot be loaded.
+    """
+    if not isinstance(function, str) or function in FILTERS:
+        return function
+    from pytest_evals.dialects.lm_eval.modules import registered_filter
+
+    return registered_filter(function) or plugin_filter(function) or function
+
+
 def _pipeline(
     entry: Section, name: str, takes_lists: bool, warnings: list[str]
 ) -> Pipeline | None:
@@ -384,16 +457,14 @@ def _pipeline(
             continue
         if unresolved_function in step.values.values():
             continue
-        if isinstance(function, str) and function not in FILTERS:
-            from pytest_evals.dialects.lm_eval.modules import registered_filter
-
-            function = registered_filter(function) or function
         arguments = {k: v for k, v in step.values.items() if k != "function"}
-        filter_step = FilterStep(function=function, arguments=arguments)
         try:
+            function = _filter(function)
+            filter_step = FilterStep(function=function, arguments=arguments)
             pipeline(name, [filter_step])
         except EvalsError as error:
             step.problem("function", str(error))
+            continue
         warnings += [
             f"{step.place(key)}: {key!r} has no effect for the filter {function!r}"
             for key in ignored_arguments(filter_step)

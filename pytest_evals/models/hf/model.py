@@ -99,7 +99,9 @@ class HfModel(Model):
         self._expected = BackgroundEncoder(encoder)
         length = loaded.max_length
         budget = BatchBudget(batch_tokens, settings.batch_size)
-        self._scorer = LoglikelihoodScorer(encoder, choice, budget, length)
+        self._scorer = LoglikelihoodScorer(
+            encoder, choice, budget, length, _pair_length(settings, length)
+        )
         # A closed model is still asked for them, by the report.
         self._notes = (self._scorer.notes, self._engine.notes)
         self._generator = Generator(self._engine, length, model.generation_config)
@@ -162,6 +164,11 @@ class HfModel(Model):
         """
         return self._encoder.render(prompt)
 
+    @property
+    def tokenizer(self) -> Any:
+        """The tokenizer of transformers."""
+        return self._encoder.tokenizer
+
     def close(self) -> None:
         """Free the model's memory; it cannot be used afterwards."""
         self._expected.close()
@@ -175,6 +182,12 @@ READING_SHARE = 4
 """Prefills use this fraction of the budget, since prompts are held twice meanwhile."""
 PASS_COSTS = {"cpu": 64}
 """Overhead of a forward pass in tokens; 512 on a GPU."""
+
+
+def _pair_length(settings: HfSettings, length: int) -> int:
+    """Context window of a continuation after its context: lighteval cuts both together
+    to the window, lm-eval all but the last token, which is not read."""
+    return length - 1 if settings.tokenization == "lighteval" else length
 
 
 def _budget(model: Any, tokens: int, settings: HfSettings) -> MemoryBudget:

@@ -28,6 +28,7 @@ ATTENTION = (
     "flex_attention",
     "sdpa",
 )
+TOKENIZATIONS = ("lm_eval", "lighteval")
 MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
 _RAY = "--evals-ray replicates a model on a Ray cluster, -n N on this machine"
 REFUSED = {
@@ -59,6 +60,9 @@ class HfSettings:
         add_bos_token: Whether texts get the tokenizer's special tokens; ``None`` for
             the tokenizer's default. ``False`` leaves P(BOS | BOS) out of the rolling
             log-likelihood, which lm-eval's contains.
+        tokenization: Rules for special tokens and for the boundary between a context
+            and its continuation: those of lm-eval, or of lighteval's transformers
+            backend.
         prefix_token_id: The token before a text without context; ``None`` for BOS, else
             EOS.
         batch_tokens: Most tokens of a batch, padding included; 0 for a number that
@@ -87,6 +91,7 @@ class HfSettings:
     tokenizer: str = ""
     max_length: int = 0
     add_bos_token: bool | None = None
+    tokenization: str = "lm_eval"
     prefix_token_id: int | None = None
     batch_tokens: int = 0
     batch_size: int = 0
@@ -198,6 +203,7 @@ _READERS = {
     "tokenizer": _ARGUMENTS.text,
     "max_length": _COUNT,
     "add_bos_token": _ARGUMENTS.flag,
+    "tokenization": _ARGUMENTS.one_of(TOKENIZATIONS),
     "prefix_token_id": _ARGUMENTS.whole(0),
     "batch_tokens": _COUNT,
     "batch_size": _rows,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
+from pytest_evals.dialects.lm_eval.plugins import load_entry_point
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.metrics import METRICS
 
@@ -78,5 +79,5 @@ class MetricNames:
         if name in METRICS:
             return None
         for entry_point in entry_points(group=ENTRY_POINTS, name=name):
-            return entry_point.load()
+            return load_entry_point(entry_point)
         return None

@@ -27,6 +27,10 @@ from pytest_evals.dialects.lm_eval.shims.metrics import (
     weighted_f1_score,
     weighted_perplexity,
 )
+from pytest_evals.dialects.lm_eval.shims.registry import (
+    register_aggregation,
+    register_metric,
+)
 from pytest_evals.dialects.lm_eval.shims.samplers import (
     ContextSampler,
     FirstNSampler,
@@ -50,7 +54,11 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
         "perplexity": perplexity,
         "weighted_perplexity": weighted_perplexity,
     },
-    "lm_eval.api.registry": {"register_filter": register_filter},
+    "lm_eval.api.registry": {
+        "register_aggregation": register_aggregation,
+        "register_filter": register_filter,
+        "register_metric": register_metric,
+    },
     "lm_eval.api.samplers": {
         "ContextSampler": ContextSampler,
         "FirstNSampler": FirstNSampler,

@@ -85,12 +85,22 @@ class LoglikelihoodScorer:
         choice: StrategyChoice,
         budget: BatchBudget,
         max_length: int,
+        pair_length: int,
     ) -> None:
-        """``choice`` is the strategy, ``max_length`` the context window in tokens."""
+        """Score with a strategy.
+
+        Args:
+            encoder: Encodes requests.
+            choice: The strategy.
+            budget: Limits of a batch.
+            max_length: Context window in tokens.
+            pair_length: Context window for continuations after a context.
+        """
         self._encoder = encoder
         self._choice = choice
         self._budget = budget
         self._max_length = max_length
+        self._pair_length = pair_length
         self.notes: dict[str, None] = {}
         """Warnings about the results so far, each once."""
 
@@ -129,7 +139,7 @@ class LoglikelihoodScorer:
 
     def _add_pairs(self, work: _Work, pairs: Mapping[int, TokenPair]) -> None:
         for position, pair in pairs.items():
-            span = span_of(pair, self._max_length)
+            span = span_of(pair, self._pair_length)
             if isinstance(span, InvalidRequestError):
                 work.refused[position] = Response(error=str(span))
                 continue

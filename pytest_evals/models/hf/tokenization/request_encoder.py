@@ -1,4 +1,4 @@
-"""Requests to token ids, by the rules of lm-eval 0.4.13.
+"""Requests to token ids, by the rules of lm-eval 0.4.13 or of lighteval 0.13.0.
 
 Sequences are ``int32`` arrays, since a window of requests holds millions of tokens.
 """
@@ -63,6 +63,7 @@ class RequestEncoder:
         self._coder = TextEncoder(tokenizer)
         self._settings = settings
         self._n_embeddings = n_embeddings
+        self._separate = settings.tokenization == "lighteval"
         self._names: dict[int, str] = {}
         self._rendered = lru_cache(CACHED_CHATS)(self._render)
         self.prefix_id: int | None = settings.prefix_token_id
@@ -78,6 +79,11 @@ class RequestEncoder:
             "" if self.prefix_id is None else str(tokenizer.decode([self.prefix_id]))
         )
 
+    @property
+    def tokenizer(self) -> Any:
+        """The tokenizer of transformers."""
+        return self._tokenizer
+
     def pairs(
         self, requests: Sequence[Loglikelihood]
     ) -> list[TokenPair | InvalidRequestError]:
@@ -87,6 +93,10 @@ class RequestEncoder:
         length of the encoded context; trailing white space of the context moves to the
         continuation (lm-eval 0.4.13, ``api/model.py``, ``_encode_pair``). An empty
         context is replaced by the prefix token.
+
+        With ``tokenization=lighteval`` they are encoded separately, and an EOS token at
+        the end of the context is removed (lighteval 0.13.0, ``abstract_model.py``,
+        ``tok_encode_pair`` with ``pairwise=True``).
         """
         texts: list[tuple[str | None, str] | InvalidRequestError] = []
         for request in requests:
@@ -97,8 +107,14 @@ class RequestEncoder:
                 texts.append(why)
         good = [pair for pair in texts if not isinstance(pair, InvalidRequestError)]
         heads = self.encode(a for a, _ in good if a is not None)
-        tails = self._tails([(a, b) for a, b in good if a is not None], heads)
-        alone = self.encode((b for a, b in good if a is None), specials=False)
+        tails: Mapping[tuple[str, str], Ids]
+        if self._separate:
+            alone = self.encode((b for _, b in good), specials=False)
+            tails = {(a, b): alone[b] for a, b in good if a is not None}
+            heads = {a: self._without_end(ids) for a, ids in heads.items()}
+        else:
+            tails = self._tails([(a, b) for a, b in good if a is not None], heads)
+            alone = self.encode((b for a, b in good if a is None), specials=False)
         return [self._pair(pair, heads, tails, alone) for pair in texts]
 
     def prompts(self, prompts: Sequence[Prompt]) -> list[Ids | InvalidRequestError]:
@@ -200,13 +216,15 @@ class RequestEncoder:
             texts: The strings.
             specials: Whether to add special tokens; ``None`` for the tokenizer's own
                 rule, or the user's, but never before a text that starts with
-                ``prefix``.
+                ``prefix``, except with ``tokenization=lighteval``.
             prefix: The text of the token that must not be doubled; ``None`` for the
                 prefix token's.
         """
         if specials is not None:
             return self._coder.ids(texts, specials)
         prefix = self._prefix if prefix is None else prefix
+        if self._separate:
+            prefix = ""
         begun: list[str] = []
         rest: list[str] = []
         for text in texts:
@@ -263,6 +281,9 @@ class RequestEncoder:
             if isinstance(checked, InvalidRequestError):
                 return checked
         return TokenPair(head, tail)
+
+    def _without_end(self, ids: Ids) -> Ids:
+        return ids[:-1] if len(ids) and ids[-1] == self.end_id else ids
 
     @property
     def bos_rule(self) -> str:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from pytest_evals.core.model import Model, ModelLike
+from pytest_evals.core.model import ModelLike
 from pytest_evals.core.request import (
     Generate,
     Loglikelihood,
@@ -28,10 +28,8 @@ from pytest_evals.core.request import (
     Response,
     Rolling,
 )
-from pytest_evals.core.response_contract import as_model, described, responses_of
 from pytest_evals.errors import MissingExtraError, ModelError, OptionError
-from pytest_evals.models.registry import open_model, parse_spec
-from pytest_evals.models.spec import ModelSpec
+from pytest_evals.harness.opening import failure, open_from, responses
 from pytest_evals.prompts.chat import ChatText
 from pytest_evals.prompts.generation import read_sampling
 
@@ -39,21 +37,10 @@ NAME = "pytest-evals"
 """lm-eval's name of the model: ``--model pytest-evals``."""
 _LOG = logging.getLogger("lm_eval.pytest_evals")
 """Below lm-eval's logger, which its command line shows."""
-_WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
-    "autogptq": ("false", "true"),
-    "backend": ("default", "causal"),
-    "gptqmodel": ("false", "true"),
-    "logits_cache": ("false", "true"),
-    "offload_folder": ("./offload",),
-    "parallelize": ("false",),
-    "softmax_dtype": ("float32", "torch.float32"),
-    "subfolder": ("",),
-    "truncation": ("false",),
-    "use_fast_tokenizer": ("true",),
-}
-"""Arguments of lm-eval's ``hf`` → values that describe what always happens here."""
-_RENAMED = {"quantization_config": "quantization"}
-_BNB = "bnb_4bit_"
+_FIX = (
+    "resolve the error and run again; with use_cache=PATH lm-eval keeps the responses "
+    "of the others"
+)
 _FIRST_GPU = ("cuda", "cuda:0")
 """Defaults of lm-eval, which uses the CPU if there is no GPU; so does ``hf:`` without a
 device."""
@@ -94,11 +81,6 @@ class HarnessModel:
             ModelError: The model cannot be opened.
         """
         super().__init__()
-        if bool(pretrained) == bool(model):
-            raise OptionError(
-                "pass either pretrained=, a Hugging Face model, or model=, a spec such "
-                "as 'openai:gpt-4o'"
-            )
         if device not in (None, *_FIRST_GPU):
             arguments["device"] = device
         for name, size in (
@@ -108,7 +90,7 @@ class HarnessModel:
             if size is not None:
                 _LOG.info("%s=%s is ignored: batches are formed by tokens", name, size)
         self._logged: set[str] = set()
-        self._model = _opened(pretrained, model, arguments)
+        self._model = open_from(pretrained, model, arguments)
         if "device" in self._model.info:
             _LOG.info("device: %s", self._model.info["device"])
         if self._model is not model:
@@ -159,29 +141,21 @@ class HarnessModel:
         Raises:
             ModelError: Requests could not be answered; all others are in the cache.
         """
-        from tqdm import tqdm
-
-        places: dict[Request, list[int]] = {}
-        for place, request in enumerate(requests):
-            places.setdefault(request, []).append(place)
-        distinct = [*places]
         results: list[Any] = [None] * len(requests)
         failed: list[tuple[int, str]] = []
-        with tqdm(
-            total=len(requests), desc=f"Running {kind} requests", disable=quiet
-        ) as bar:
-            for position, response in responses_of(distinct, self._model):
-                for place in places.pop(distinct[position]):
-                    bar.update()
-                    if response.error:
-                        failed.append((place, response.error))
-                        continue
-                    result = results[place] = self._result(kind, response)
-                    self.cache_hook.add_partial(kind, instances[place].args, result)
+        label = f"Running {kind} requests"
+        for place, response in responses(self._model, requests, label, quiet):
+            if response.error:
+                failed.append((place, response.error))
+                continue
+            result = results[place] = self._result(kind, response)
+            self.cache_hook.add_partial(kind, instances[place].args, result)
         self._warn(self._model.notes)
-        failed += [(p, "no response") for rest in places.values() for p in rest]
         if failed:
-            raise ModelError(_failure(self._model, kind, instances, sorted(failed)))
+            place, why = min(failed)
+            what = f"{len(failed)} of {len(instances)} {kind}"
+            where = _place(instances[place])
+            raise ModelError(failure(self._model, what, where, why, _FIX))
         return results
 
     def _result(self, kind: str, response: Response) -> Any:
@@ -275,97 +249,16 @@ def lm_class() -> type:
     class LM(HarnessModel, Base):  # type: ignore[misc]
         __doc__ = HarnessModel.__doc__
 
-    LM.__qualname__ = "LM"
+    # Newer versions compare both with the entry point, which is loaded first.
+    LM.__module__, LM.__qualname__ = "pytest_evals.harness", "LM"
     register_model(NAME)(LM)
     return LM
-
-
-def __getattr__(name: str) -> Any:
-    """Return ``LM``; lm-eval is imported then."""
-    if name == "LM":
-        return lm_class()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _prompt(context: str) -> Prompt:
     return context.messages if isinstance(context, ChatText) else context
 
 
-def _opened(
-    pretrained: str, model: str | ModelLike, arguments: Mapping[str, Any]
-) -> Model:
-    given = {name: v for name, v in arguments.items() if v is not None}
-    if pretrained:
-        if not isinstance(pretrained, str):
-            raise OptionError(
-                f"pretrained is {described(pretrained)}; pass a folder or a name"
-            )
-        return open_model(
-            ModelSpec(kind="hf", target=pretrained, arguments=hf_arguments(given))
-        )
-    if not isinstance(model, str):
-        if given:
-            raise OptionError(
-                f"a model object takes no arguments: {', '.join(sorted(given))}"
-            )
-        return as_model(model, "model")
-    spec = parse_spec(model)
-    twice = sorted(given.keys() & spec.arguments.keys())
-    if twice:
-        raise OptionError(
-            f"set twice, in the spec and as an argument: {', '.join(twice)}"
-        )
-    added = hf_arguments(given) if spec.kind == "hf" else _texts(given)
-    return open_model(replace(spec, arguments={**spec.arguments, **added}))
-
-
-def hf_arguments(given: Mapping[str, Any]) -> dict[str, str]:
-    """Return arguments of lm-eval's ``hf`` model as arguments of an ``hf:`` spec."""
-    texts = _texts({_RENAMED.get(name, name): v for name, v in given.items()})
-    for name, values in _WITHOUT_EFFECT.items():
-        if texts.get(name, "").lower() in values:
-            texts.pop(name, None)
-    if texts.get("parallelize") == "true":
-        del texts["parallelize"]
-        texts.pop("device", None)  # the map selects devices, as in lm-eval
-        texts["device_map"] = "auto"
-    bnb = {name: texts.pop(name) for name in [*texts] if name.startswith(_BNB)}
-    if bnb and texts.pop("load_in_4bit", "") == "true":
-        config = {"quant_method": "bitsandbytes", "load_in_4bit": True}
-        texts["quantization"] = json.dumps({**config, **{n: given[n] for n in bnb}})
-    elif bnb:
-        raise OptionError(f"{', '.join(bnb)}: only with load_in_4bit=True")
-    return texts
-
-
-def _texts(given: Mapping[str, Any]) -> dict[str, str]:
-    """Return values as they are written in specs."""
-    texts = {}
-    for name, value in given.items():
-        if isinstance(value, bool | dict | list):
-            texts[name] = json.dumps(value)
-        elif isinstance(value, str | int | float) or name.endswith("dtype"):
-            texts[name] = str(value)
-        else:
-            raise OptionError(
-                f"{name} is {described(value)}; pass a string, a number or a mapping"
-            )
-    return texts
-
-
-def _failure(
-    model: Model,
-    kind: str,
-    instances: Sequence[Any],
-    failed: Sequence[tuple[int, str]],
-) -> str:
-    place, why = failed[0]
-    instance = instances[place]
+def _place(instance: Any) -> str:
     task, doc = getattr(instance, "task_name", None), getattr(instance, "doc_id", None)
-    where = f"document {doc} of {task}: " if task else ""
-    return (
-        f"{model}: {len(failed)} of {len(instances)} {kind} requests failed\n"
-        f"  first: {where}{why}\n"
-        "  fix: resolve the error and run again; with use_cache=PATH lm-eval keeps the "
-        "responses of the others"
-    )
+    return f"document {doc} of {task}: " if task else ""

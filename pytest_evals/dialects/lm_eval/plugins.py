@@ -1,0 +1,162 @@
+"""Filters, metrics and aggregations of installed distributions, by lm-eval's entry
+points (``lm_eval.filters``, ``.metrics``, ``.aggregations``; ``docs/plugins.md`` of its
+repository, September 2026).
+
+Built-in names always take precedence, and of two distributions with one name the first
+on ``sys.path``. A module is imported when a task names its object.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, NamedTuple
+
+from pytest_evals.dialects.lm_eval.modules import has_lm_eval, shim_modules
+from pytest_evals.dialects.lm_eval.shims.registry import Registered, registered
+from pytest_evals.errors import EvalsError
+from pytest_evals.scorers.aggregations import AGGREGATIONS
+from pytest_evals.scorers.filters import FILTERS
+from pytest_evals.scorers.metrics import METRICS
+
+_FILTERS, _METRICS = "lm_eval.filters", "lm_eval.metrics"
+_AGGREGATIONS = "lm_eval.aggregations"
+_REGISTRY = "lm_eval.api.registry"
+
+
+class PluginMetric(NamedTuple):
+    """A metric of a distribution.
+
+    Args:
+        function: Called as lm-eval calls it.
+        aggregation: Its default, ``None`` if ``register_metric`` sets none.
+        higher_is_better: Its direction, ``None`` if ``register_metric`` sets none.
+    """
+
+    function: Callable[..., Any]
+    aggregation: Callable[..., Any] | None
+    higher_is_better: bool | None
+
+
+def plugin_filter(name: str) -> Callable[..., Any] | None:
+    """The filter of a name, ``None`` if no distribution has it.
+
+    Raises:
+        EvalsError: It cannot be loaded.
+    """
+    return None if name in FILTERS else _loaded(_FILTERS, name)
+
+
+def has_plugin_metric(name: str) -> bool:
+    """Whether a distribution has the metric; nothing is imported."""
+    return name not in METRICS and name in _found(_METRICS)
+
+
+def plugin_metric(name: str) -> PluginMetric | None:
+    """The metric of a name, ``None`` if no distribution has it.
+
+    Raises:
+        EvalsError: It cannot be loaded.
+    """
+    function = None if name in METRICS else _loaded(_METRICS, name)
+    if function is None:
+        return None
+    known = _registered()
+    return PluginMetric(
+        function,
+        known.metric_aggregations.get(name, None),
+        known.higher_is_better.get(name, None),
+    )
+
+
+def plugin_aggregation(name: str) -> Callable[..., Any] | None:
+    """The aggregation of a name, ``None`` if no distribution has it. Includes those
+    that the module of a metric registered.
+
+    Raises:
+        EvalsError: It cannot be loaded.
+    """
+    if name in AGGREGATIONS:
+        return None
+    return _loaded(_AGGREGATIONS, name) or _registered().aggregations.get(name, None)
+
+
+def load_entry_point(entry_point: EntryPoint) -> Any:
+    """Load an entry point.
+
+    Raises:
+        EvalsError: It cannot be loaded; the message names the distribution.
+    """
+    try:
+        return entry_point.load()
+    except (Exception, SystemExit) as error:
+        raise EvalsError(
+            f"{_origin(entry_point)} cannot be loaded: {type(error).__name__}: {error}"
+            "\n  fix: repair or uninstall the distribution"
+        ) from error
+
+
+def _loaded(group: str, name: str) -> Callable[..., Any] | None:
+    entry_point = _found(group).get(name)
+    if entry_point is None:
+        return None
+    with _imports():
+        loaded = load_entry_point(entry_point)
+    if not callable(loaded):
+        raise EvalsError(f"{_origin(entry_point)} is {loaded!r:.80}, not a function")
+    function: Callable[..., Any] = loaded
+    return function
+
+
+def _found(group: str) -> Mapping[str, EntryPoint]:
+    return _entry_points(group, tuple(sys.path))
+
+
+@lru_cache
+def _entry_points(group: str, path: tuple[str, ...]) -> Mapping[str, EntryPoint]:
+    """Entry points by name. Cached, since tasks may have thousands of names."""
+    found: dict[str, EntryPoint] = {}
+    for entry_point in entry_points(group=group):
+        found.setdefault(entry_point.name, entry_point)
+    return found
+
+
+def _origin(entry_point: EntryPoint) -> str:
+    distribution = entry_point.dist
+    by = "" if distribution is None else f" of {distribution.name}"
+    return (
+        f"the entry point {entry_point.name!r} ({entry_point.group}){by}, "
+        f"{entry_point.value},"
+    )
+
+
+@contextmanager
+def _imports() -> Iterator[None]:
+    """Without lm-eval, imports from it get the shims."""
+    if has_lm_eval():
+        import_module("lm_eval.api.metrics")  # registers aggregations of metrics
+        yield
+        return
+    modules = shim_modules()
+    sys.modules.update(modules)
+    try:
+        yield
+    finally:
+        for name in modules:
+            sys.modules.pop(name, None)
+
+
+def _registered() -> Registered:
+    """Registrations of the decorators of lm-eval, or of their shims."""
+    registry: Any = sys.modules.get(_REGISTRY)
+    if registry is None:
+        return registered
+    return Registered(
+        registry.aggregation_registry,
+        registry.metric_agg_registry,
+        registry.higher_is_better_registry,
+    )
