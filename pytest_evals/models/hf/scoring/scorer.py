@@ -85,7 +85,7 @@ class LoglikelihoodScorer:
         choice: StrategyChoice,
         budget: BatchBudget,
         max_length: int,
-        pair_length: int,
+        pair_length: int | None = None,
     ) -> None:
         """Score with a strategy.
 
@@ -94,13 +94,14 @@ class LoglikelihoodScorer:
             choice: The strategy.
             budget: Limits of a batch.
             max_length: Context window in tokens.
-            pair_length: Context window for continuations after a context.
+            pair_length: Context window for continuations after a context; ``None`` for
+                ``max_length``.
         """
         self._encoder = encoder
         self._choice = choice
         self._budget = budget
         self._max_length = max_length
-        self._pair_length = pair_length
+        self._pair_length = max_length if pair_length is None else pair_length
         self.notes: dict[str, None] = {}
         """Warnings about the results so far, each once."""
 
