@@ -14,14 +14,19 @@ from contextlib import contextmanager
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_evals.dialects.lm_eval.modules import has_lm_eval, shim_modules
-from pytest_evals.dialects.lm_eval.shims.registry import Registered, registered
+from pytest_evals.dialects.lm_eval.scoring.metric_names import (
+    load_entry_point,
+    origin_of,
+)
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.aggregations import AGGREGATIONS
 from pytest_evals.scorers.filters import FILTERS
 from pytest_evals.scorers.metrics import METRICS
+
+if TYPE_CHECKING:
+    from pytest_evals.dialects.lm_eval.shims.registry import Registered
 
 _FILTERS, _METRICS = "lm_eval.filters", "lm_eval.metrics"
 _AGGREGATIONS = "lm_eval.aggregations"
@@ -85,21 +90,6 @@ def plugin_aggregation(name: str) -> Callable[..., Any] | None:
     return _loaded(_AGGREGATIONS, name) or _registered().aggregations.get(name, None)
 
 
-def load_entry_point(entry_point: EntryPoint) -> Any:
-    """Load an entry point.
-
-    Raises:
-        EvalsError: It cannot be loaded; the message names the distribution.
-    """
-    try:
-        return entry_point.load()
-    except (Exception, SystemExit) as error:
-        raise EvalsError(
-            f"{_origin(entry_point)} cannot be loaded: {type(error).__name__}: {error}"
-            "\n  fix: repair or uninstall the distribution"
-        ) from error
-
-
 def _loaded(group: str, name: str) -> Callable[..., Any] | None:
     entry_point = _found(group).get(name)
     if entry_point is None:
@@ -107,7 +97,7 @@ def _loaded(group: str, name: str) -> Callable[..., Any] | None:
     with _imports():
         loaded = load_entry_point(entry_point)
     if not callable(loaded):
-        raise EvalsError(f"{_origin(entry_point)} is {loaded!r:.80}, not a function")
+        raise EvalsError(f"{origin_of(entry_point)} is {loaded!r:.80}, not a function")
     function: Callable[..., Any] = loaded
     return function
 
@@ -125,18 +115,11 @@ def _entry_points(group: str, path: tuple[str, ...]) -> Mapping[str, EntryPoint]
     return found
 
 
-def _origin(entry_point: EntryPoint) -> str:
-    distribution = entry_point.dist
-    by = "" if distribution is None else f" of {distribution.name}"
-    return (
-        f"the entry point {entry_point.name!r} ({entry_point.group}){by}, "
-        f"{entry_point.value},"
-    )
-
-
 @contextmanager
 def _imports() -> Iterator[None]:
     """Without lm-eval, imports from it get the shims."""
+    from pytest_evals.dialects.lm_eval.modules import has_lm_eval, shim_modules
+
     if has_lm_eval():
         import_module("lm_eval.api.metrics")  # registers aggregations of metrics
         yield
@@ -152,6 +135,8 @@ def _imports() -> Iterator[None]:
 
 def _registered() -> Registered:
     """Registrations of the decorators of lm-eval, or of their shims."""
+    from pytest_evals.dialects.lm_eval.shims.registry import Registered, registered
+
     registry: Any = sys.modules.get(_REGISTRY)
     if registry is None:
         return registered

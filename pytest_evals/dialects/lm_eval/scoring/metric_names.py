@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
-from pytest_evals.dialects.lm_eval.plugins import load_entry_point
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.metrics import METRICS
 
@@ -24,6 +23,32 @@ ENTRY_POINTS = "pytest_evals.metrics"
 def name_of(metric: Any) -> str:
     """The name of a function or of an object's class."""
     return str(getattr(metric, "__name__", type(metric).__name__))
+
+
+def load_entry_point(entry_point: EntryPoint) -> Any:
+    """Load an entry point.
+
+    Raises:
+        EvalsError: It cannot be loaded; the message names the distribution.
+    """
+    try:
+        return entry_point.load()
+    except (Exception, SystemExit) as error:
+        kind = type(error).__name__
+        raise EvalsError(
+            f"{origin_of(entry_point)} cannot be loaded: {kind}: {error}\n"
+            "  fix: repair or uninstall the distribution"
+        ) from error
+
+
+def origin_of(entry_point: EntryPoint) -> str:
+    """An entry point and its distribution, for error messages."""
+    distribution = entry_point.dist
+    by = "" if distribution is None else f" of {distribution.name}"
+    return (
+        f"the entry point {entry_point.name!r} ({entry_point.group}){by}, "
+        f"{entry_point.value},"
+    )
 
 
 @dataclass(frozen=True, slots=True)
