@@ -16,7 +16,13 @@ import pytest_evals
 
 PACKAGE = Path(pytest_evals.__file__).parent
 
-WITH_ALL = ("__init__.py", "plugin/hooks.py", "dialects/", "scorers/lighteval")
+WITH_ALL = (
+    "harness/__init__.py",
+    "__init__.py",
+    "plugin/hooks.py",
+    "dialects/",
+    "scorers/lighteval",
+)
 """Public names, fixtures that pytest looks up, and names that task files may use."""
 
 

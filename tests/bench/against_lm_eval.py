@@ -21,9 +21,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import agreement
@@ -155,14 +156,20 @@ def main() -> None:
         # Theirs was compiled when it was installed.
         compileall.compile_dir(ROOT / "pytest_evals", quiet=1)
         for kind in kinds:
-            ours = _compare(kind, place, model, given)
+            pairs = [_compare(kind, place, model, given) for _ in range(given.pairs)]
+            ours = pairs[-1][0]
+            if given.pairs > 1 and not given.alone:
+                print(_medians([(a, b) for a, b in pairs if b is not None]))
             flops = 2 * _n_parameters(model) * ours.n_read
             share = flops / max(1e-9, ours.inference_s) / rate
             print(f"{'':11}ours reached up to {share:.0%} of that rate", flush=True)
 
 
-def _compare(kind: str, place: Path, model: Path, given: argparse.Namespace) -> Cost:
-    folder = place / f"run-{int(time.time())}-{kind}"
+def _compare(
+    kind: str, place: Path, model: Path, given: argparse.Namespace
+) -> tuple[Cost, Cost | None]:
+    """Costs of ours and of lm-eval, in a pair of runs."""
+    folder = place / f"run-{time.time_ns()}-{kind}"
     tasks = folder / "tasks"
     names = make_tasks(kind, tasks, given.docs)
     if given.inside:
@@ -172,7 +179,7 @@ def _compare(kind: str, place: Path, model: Path, given: argparse.Namespace) -> 
         ours = run_ours(tasks, model, folder / "ours", given)
     if given.alone:
         print(_line(kind, "ours", ours), flush=True)
-        return ours
+        return ours, None
     theirs = run_theirs(names, tasks, model, folder / "theirs", given)
     if given.inside:
         found = _same_results(folder / "ours", folder / "theirs")
@@ -182,7 +189,23 @@ def _compare(kind: str, place: Path, model: Path, given: argparse.Namespace) -> 
     print(_line("", "ours", ours))
     print(_ratios(ours, theirs))
     print(f"{'':11}{found}", flush=True)
-    return ours
+    return ours, theirs
+
+
+def _medians(pairs: list[tuple[Cost, Cost]]) -> str:
+    """Medians of the columns over all pairs, and of the ratios of each pair."""
+    names = ("all_s", "start_s", "inference_s", "rest_s")
+
+    def row(who: str, values: Callable[[Cost, Cost, str], float], digits: int) -> str:
+        shown = [median([values(a, b, name) for a, b in pairs]) for name in names]
+        return f"{'median':11}{who:8}" + "".join(f"{v:8.{digits}f}" for v in shown)
+
+    lines = [
+        row("lm-eval", lambda ours, theirs, name: float(getattr(theirs, name)), 1),
+        row("ours", lambda ours, theirs, name: float(getattr(ours, name)), 1),
+        row("ratio", lambda a, b, name: getattr(b, name) / getattr(a, name), 2),
+    ]
+    return "\n".join(lines)
 
 
 def _same_results(ours: Path, theirs: Path) -> str:
@@ -295,6 +318,7 @@ def _arguments() -> argparse.Namespace:
             "action": "store_true",
             "help": "both in lm-eval's own run: --model pytest-evals and --model hf",
         },
+        "--pairs": {"type": int, "default": 1, "help": "runs of both, in alternation"},
         "--alone": {"action": "store_true", "help": "run ours only"},
     }
     for name, how in options.items():
