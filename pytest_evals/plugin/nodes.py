@@ -64,7 +64,7 @@ class TaskFile(pytest.File):
             if isinstance(run, GroupRun):
                 nodes.append(GroupNode.from_parent(self, name=run.name, run=run))
             elif session.deduplication.take(run, self):
-                nodes += self.documents(run)
+                nodes += self.collected_documents(run)
                 gates += self.gates(run)
         self.collected = [*nodes, *gates]
         return self.collected
@@ -76,29 +76,46 @@ class TaskFile(pytest.File):
         name, nodeid = run.name, run.nodeid
         return [TaskGates.from_parent(self, name=name, nodeid=nodeid, run=run)]
 
-    def documents(self, run: TaskRun) -> list[DocItem]:
-        """Return one item a document."""
-        task, name = run.task, run.name
-        for tag in task.tags:
+    def collected_documents(self, run: TaskRun) -> list[DocItem]:
+        """Return one item a document; or one item for all, if this is a worker of
+        pytest-xdist that will create only those of its shard."""
+        for tag in run.task.tags:
             self.config.addinivalue_line("markers", f"{tag}: a tag of eval tasks")
+        if not session_of(self.config).creates_own_documents:
+            return self.documents(run)
+        name = f"{run.name}[]"
+        return [PendingDocuments.from_parent(self, name=name, run=run)]
+
+    def documents(
+        self, run: TaskRun, places: Sequence[int] | None = None
+    ) -> list[DocItem]:
+        """Return one item a document.
+
+        Args:
+            run: Their task.
+            places: Which of its documents; ``None`` for all.
+        """
+        task, name = run.task, run.name
+        ids, indices = run.ids, run.indices
+        if places is not None:
+            ids, indices = [ids[n] for n in places], [indices[n] for n in places]
         return [
             DocItem.from_parent(
                 self, name=f"{name}[{id_}]", nodeid=nodeid, job=Job(task, index)
             )
             for id_, nodeid, index in zip(
-                run.ids, self._node_ids(run), run.indices, strict=True
+                ids, self._node_ids(run.nodeid, ids), indices, strict=True
             )
         ]
 
-    def _node_ids(self, run: TaskRun) -> Iterator[Any]:
-        """Yield the node ids of a task's documents; those of pytest 9.2 share all parts
-        but the document's id."""
+    def _node_ids(self, task: str, ids: Iterable[str]) -> Iterator[Any]:
+        """Yield the node ids of documents; those of pytest 9.2 share all parts but the
+        document's id."""
         own: Any = getattr(self, "id", None)
         if hasattr(own, "with_params"):
-            base = type(own).parse(run.nodeid)
-            yield from map(base.with_params, run.ids)
+            yield from map(type(own).parse(task).with_params, ids)
         else:
-            yield from (f"{run.nodeid}[{id_}]" for id_ in run.ids)
+            yield from (f"{task}[{id_}]" for id_ in ids)
 
     def repr_failure(
         self, excinfo: ExceptionInfo[BaseException], style: Any = None
@@ -175,7 +192,7 @@ class GroupNode(pytest.Collector):
                 run = session.suite.tasks[child.name]
                 file = file_node(run.path, self)
                 if session.deduplication.take(run, self):
-                    documents += file.documents(run)
+                    documents += file.collected_documents(run)
                     gates += file.gates(run)
         yield from documents
         yield from gates
@@ -309,6 +326,14 @@ class DocItem(SmallItem):
     def _traceback_filter(self, excinfo: ExceptionInfo[BaseException]) -> Traceback:
         """Shorten the traceback; not called with ``--full-trace``."""
         return users_traceback(excinfo)
+
+
+class PendingDocuments(DocItem):
+    """All documents of a task, until a worker of pytest-xdist knows its shard."""
+
+    def __init__(self, *, run: TaskRun, **kwargs: Any) -> None:
+        super().__init__(job=Job(run.task, -1), **kwargs)
+        self.run = run
 
 
 class TaskGates(pytest.Collector):

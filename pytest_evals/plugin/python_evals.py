@@ -166,7 +166,7 @@ class EvalNode(TaskFile):
             assert isinstance(run, TaskRun)
             known = session.evals.setdefault(run.nodeid, self)
             if session.deduplication.take(run, known):
-                nodes += [*self.documents(run), *self.gates(run)]
+                nodes += [*self.collected_documents(run), *self.gates(run)]
         return nodes
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from pytest_evals.plugin.settings.process import (
     assignment_of,
     is_distributed,
     load_conftests,
+    selects_items,
 )
 from pytest_evals.plugin.settings.run_options import (
     answers_of,
@@ -134,6 +135,12 @@ class EvalSession:
         """Node id of an eval in a Python module → the parent of its documents."""
         self.folders: dict[Path, pytest.Directory] = {}
         """Folders of such files, if pytest has not collected them itself."""
+
+    @cached_property
+    def creates_own_documents(self) -> bool:
+        """Whether this is a worker that may create only the documents of its shard."""
+        is_worker = self.assignment is not None
+        return is_worker and self.stoppable is None and not selects_items(self.config)
 
     def _on_load(self, name: str) -> None:
         if self.progress is not None:

@@ -38,6 +38,12 @@ from pytest_evals.plugin.settings.run_options import check_places
 from pytest_evals.plugin.suite.entities import check_parameters
 from pytest_evals.plugin.suite.lookalike_files import unused_gates_files
 from pytest_evals.plugin.workers.collection_report import report_collection
+from pytest_evals.plugin.workers.own_documents import (
+    create_all,
+    create_own,
+    has_pending,
+    is_observed,
+)
 from pytest_evals.plugin.workers.sharding import shard_items
 from pytest_evals.store.writable import remove_made
 
@@ -53,6 +59,8 @@ class SessionHooks:
         self._sends = False
         """Whether documents may be sent to a model."""
         self._looked = 0.0
+        self._own: list[int] | None = None
+        """Positions of the items of a worker that has created only those."""
         self.readiness = ModelReadiness(session)
         self._made: tuple[Path, ...] = ()
         """Folders that were created for results."""
@@ -66,13 +74,17 @@ class SessionHooks:
         """Sort items: documents, gates, then tests of the results. Add the documents of
         selected gates."""
         deduplicate(items, self._session.suite)
-        items[:0] = documents_of_named_gates(config, items)
+        waits = has_pending(items) and not is_observed(config, self)
+        if not waits:
+            create_all(items)
+            items[:0] = documents_of_named_gates(config, items)
         # Sort twice: --sw deselects the items before the failed one, so it needs the
         # order in which items run; --ff changes that order.
         self._sort(items)
         collected = list(items)
         yield
-        items[:0] = documents_of_gates(config, collected, items)
+        if not waits:
+            items[:0] = documents_of_gates(config, collected, items)
         self._sort(items)
         for item in items:
             if isinstance(item, DocItem):
@@ -83,6 +95,8 @@ class SessionHooks:
         if self._session.assignment is not None:
             marks = gate_marks_of(items)
             self._session.news = report_collection(self._session.suite, marks)
+        if waits:
+            self._own = create_own(self._session, items)
 
     def _sort(self, items: list[pytest.Item]) -> None:
         is_worker = self._session.assignment is not None
@@ -101,8 +115,9 @@ class SessionHooks:
             check_session(self._session, ids, is_broken=bool(session.testsfailed))
             if stopping is not None:
                 stopping.start(ids)
-        elif assignment.todo is not None:
-            items = [items[position] for position in assignment.todo]
+        elif assignment.todo is not None or self._own is not None:
+            own = self._own if assignment.todo is None else assignment.todo
+            items = [items[position] for position in own or ()]
         else:
             ids = [item.nodeid for item in items]
             waves = stopping.waves() if stopping is not None else {}

@@ -15,6 +15,7 @@ from pytest_evals.core.task import Task
 from pytest_evals.plugin.nodes import DocItem, GateItem
 from pytest_evals.plugin.reporting.terminal_summary import warning_lines
 from pytest_evals.plugin.result_tests import is_late
+from pytest_evals.plugin.workers.own_documents import OtherDocument
 from pytest_evals.run.plan import unsendable
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ def has_news(session: EvalSession, items: Iterable[pytest.Item]) -> bool:
     has results only if a file of an earlier run would be overwritten."""
     options = session.options
     asked = options.json or options.html or options.markdown or options.save_baseline
-    ours = any(isinstance(item, DocItem | GateItem) or is_late(item) for item in items)
+    kinds = (DocItem, GateItem, OtherDocument)
+    ours = any(isinstance(item, kinds) or is_late(item) for item in items)
     return bool(session.suite.tasks) and (ours or bool(asked))
 
 

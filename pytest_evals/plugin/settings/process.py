@@ -50,6 +50,20 @@ def assignment_of(config: pytest.Config) -> WorkerAssignment | None:
     return WorkerAssignment(**assignment) if assignment else None
 
 
+_SELECTING = (
+    *("keyword", "markexpr", "deselect", "lf", "failedfirst", "newfirst"),
+    *("stepwise", "stepwise_skip", "loadgroup"),
+)
+"""Options of pytest and pytest-xdist that select or sort items."""
+
+
+def selects_items(config: pytest.Config) -> bool:
+    """Whether options or node ids select or sort items."""
+    return any("::" in str(one) for one in config.args) or any(
+        getattr(config.option, name, None) for name in _SELECTING
+    )
+
+
 STARTED: pytest.StashKey[Start] = pytest.StashKey()
 """When pytest was configured."""
 ALONE: pytest.StashKey[bool] = pytest.StashKey()
