@@ -59,6 +59,12 @@ class Model(ABC):
         requests are sent as soon as the last batch is complete."""
         return False
 
+    @optional
+    def replicas(self) -> int:
+        """How many copies of the model answer at the same time: batches are as many
+        times larger. Read before each batch."""
+        return 1
+
     def expect(self, requests: Sequence[Request], /) -> None:  # noqa: B027 - optional
         """Called with the requests of the next batch while the model works on this one,
         for example to tokenize them; only if it ``works_ahead``. ``answer`` may get
@@ -125,6 +131,11 @@ class AdaptedModel(Model):
     def works_ahead(self) -> bool:
         """The object's value, or the default."""
         return bool(self._member("works_ahead", False))
+
+    @property
+    def replicas(self) -> int:
+        """The object's value, or the default."""
+        return int(self._member("replicas", 1))
 
     def expect(self, requests: Sequence[Request], /) -> None:
         """Pass the requests on if the object has such a method."""

@@ -26,7 +26,7 @@ WINDOW = 16_384
 enough that their prompts fit into memory."""
 FIRST = 512
 """Documents in the first window, which is small so that the model starts early; each
-later one has twice as many."""
+later one has twice as many. A model with replicas gets as many times more."""
 WINDOW_CHARACTERS = 2**29
 """Characters of the contexts in a window, each request counted: models keep the tokens
 of all of them."""
@@ -239,23 +239,24 @@ class Plan:
         """Render the next window while the model works, and start it as soon as the
         model is idle. The responses to the current one are scored meanwhile."""
         if self._coming is None:
-            self._coming = self._render_next()
+            self._coming = self._render_next(model)
             if self._coming is not None:
                 model.expect(list(self._coming.places))
         if self._left == 0 and self._open_next(model):
             self._pull(model)
 
     def _open_next(self, model: Model) -> bool:
-        window = self._coming or self._render_next()
+        window = self._coming or self._render_next(model)
         self._coming = None
         if window is not None:
             self._open(window, model)
         return window is not None
 
-    def _render_next(self) -> _Window | None:
+    def _render_next(self, model: Model) -> _Window | None:
         numbers: list[int] = []
         n_characters = 0
-        while self._next < len(self._jobs) and len(numbers) < self._next_size:
+        most = self._next_size * max(1, model.replicas)
+        while self._next < len(self._jobs) and len(numbers) < most:
             number = self._next
             is_full = n_characters >= WINDOW_CHARACTERS
             if numbers and (number in self._ends or is_full):

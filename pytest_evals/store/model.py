@@ -163,6 +163,11 @@ class StoredModel(Model):
         return self._model is not None and self._model.works_ahead
 
     @property
+    def replicas(self) -> int:
+        """Return the number of the open model's replicas."""
+        return 1 if self._model is None else self._model.replicas
+
+    @property
     def fingerprint(self) -> Mapping[str, Any]:
         """Return the fingerprint that identifies the model."""
         return self._responses.fingerprint

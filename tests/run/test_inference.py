@@ -131,6 +131,17 @@ def test_windows_double_from_a_small_first_one(monkeypatch) -> None:
     assert sizes == ["answer 1", "answer 2", "answer 3", "answer 3"]  # one has errored
 
 
+def test_windows_grow_with_the_replicas_of_a_model() -> None:
+    events: list[str] = []
+
+    class Replicated(Model):
+        replicas = 3
+
+    taken(events, Replicated(events, works_ahead=False), window=2)
+    first = next(n for n, event in enumerate(events) if not event.startswith("render"))
+    assert first == 6
+
+
 def test_a_window_ends_where_its_contexts_are_large(monkeypatch) -> None:
     """Of ten characters each; a window has at least one document."""
     for limit, expected in ((25, ["answer 3", "answer 3", "answer 3"]), (1, 9 * [1])):

@@ -42,7 +42,7 @@ class RayModel(Model):
         self._actors: list[Any] = []
         try:
             needs = self._cluster.needs(settings)
-            self._n = needs.replicas
+            self.replicas: int = needs.replicas
             self._actors = self._cluster.start(spec, needs)
             expected = fingerprint_of(spec, quick_hash)
             self._pool = ReplicaPool(self._cluster, self._actors, expected)
@@ -50,7 +50,7 @@ class RayModel(Model):
         except BaseException:
             self.close()
             raise
-        self.info: Mapping[str, Any] = {**info, "replicas": self._n}
+        self.info: Mapping[str, Any] = {**info, "replicas": self.replicas}
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
         """Answer all requests, in the order of the replicas' responses.
@@ -58,13 +58,13 @@ class RayModel(Model):
         Raises:
             ModelError: The model is broken, or too many replicas are lost.
         """
-        return self._pool.answer(requests, WorkQueue(requests, self._n))
+        return self._pool.answer(requests, WorkQueue(requests, self.replicas))
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Warnings about the results so far."""
         notes = self._pool.notes
-        n, n_open, n_all = self._pool.n_lost, len(self._pool.opened), self._n
+        n, n_open, n_all = self._pool.n_lost, len(self._pool.opened), self.replicas
         if n:
             what = "replica was" if n == 1 else "replicas were"
             lost = f"{n} {what} lost; what was not answered was asked again"

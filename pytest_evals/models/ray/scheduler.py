@@ -19,8 +19,8 @@ FIXED = 200
 """Cost of a request in addition to its prompt, in characters."""
 PER_TOKEN = 4
 """Characters per completion token."""
-LEAST = 32
-"""Minimum number of requests in a share."""
+LEAST = 4096 * PER_TOKEN
+"""Minimum cost of a share: so many tokens."""
 BLAMED_AT = 3
 """Number of replicas that must die on a request before it is abandoned; it is retried
 with fewer and fewer others."""
@@ -60,8 +60,8 @@ class WorkQueue:
         if start == whole:
             return None
         done = self._ends[start - 1] if start else 0
-        most = done + (self._ends[-1] - done) / (2 * self._n)
-        end = min(whole, start + LEAST)
+        most = done + max(LEAST, (self._ends[-1] - done) / (2 * self._n))
+        end = start + 1
         while end < whole and (self._ends[end] <= most or not self._is_edge(end)):
             end += 1
         self._next = end

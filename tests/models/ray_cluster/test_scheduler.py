@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_evals.core.request import Generate, Loglikelihood
-from pytest_evals.models.ray.scheduler import BLAMED_AT, LEAST, WorkQueue
+from pytest_evals.models.ray.scheduler import BLAMED_AT, FIXED, LEAST, WorkQueue
 
 
 def choices(n, each=4):
@@ -24,7 +24,8 @@ def test_shares_are_neighbours_and_get_smaller():
     sizes = [len(share.positions) for share in shares]
     assert sizes[:-1] == sorted(sizes[:-1], reverse=True)
     assert sizes[0] == 500  # an eighth, so that four replicas have two each at first
-    assert sizes[-2] < 2 * LEAST
+    cost = FIXED + 2  # and a quarter of a short question
+    assert 0.8 * LEAST < sizes[-2] * cost < 1.2 * LEAST
 
 
 def test_requests_about_one_prompt_stay_together():
@@ -40,6 +41,14 @@ def test_long_requests_make_shares_of_fewer():
     share = WorkQueue(long + short, 1).deal()
     assert share is not None
     assert 220 < len(share.positions) < 280  # half of all text is in so many
+
+
+def test_the_smallest_share_depends_on_tokens_and_not_on_requests():
+    """The last shares of long answers are short, so that all replicas end together."""
+    answers = [Generate(f"{i}", max_tokens=4096) for i in range(64)]
+    sizes = [len(share.positions) for share in iter(WorkQueue(answers, 4).deal, None)]
+    assert sizes[0] == 8
+    assert sizes[-1] == 1
 
 
 def test_a_window_smaller_than_a_share_is_one_share():
