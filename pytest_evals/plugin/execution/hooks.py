@@ -25,6 +25,12 @@ from pytest_evals.plugin.junit import JUnitReport
 from pytest_evals.plugin.messages import message_of
 from pytest_evals.plugin.models.progress import Progress
 from pytest_evals.plugin.nodes import DocItem
+from pytest_evals.plugin.own_documents import (
+    create_all,
+    create_own,
+    has_pending,
+    is_observed,
+)
 from pytest_evals.plugin.reporting.prompt_checks import has_news, look, will_ask
 from pytest_evals.plugin.reporting.terminal_summary import (
     collected_lines,
@@ -38,12 +44,6 @@ from pytest_evals.plugin.settings.run_options import check_places
 from pytest_evals.plugin.suite.entities import check_parameters
 from pytest_evals.plugin.suite.lookalike_files import unused_gates_files
 from pytest_evals.plugin.workers.collection_report import report_collection
-from pytest_evals.plugin.workers.own_documents import (
-    create_all,
-    create_own,
-    has_pending,
-    is_observed,
-)
 from pytest_evals.plugin.workers.sharding import shard_items
 from pytest_evals.store.writable import remove_made
 
@@ -95,8 +95,9 @@ class SessionHooks:
         if self._session.assignment is not None:
             marks = gate_marks_of(items)
             self._session.news = report_collection(self._session.suite, marks)
-        if waits:
-            self._own = create_own(self._session, items)
+            if waits:
+                suite, assignment = self._session.suite, self._session.assignment
+                self._own = create_own(suite, assignment, items)
 
     def _sort(self, items: list[pytest.Item]) -> None:
         is_worker = self._session.assignment is not None

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from pytest_evals.plugin.nodes import PendingDocuments
-from pytest_evals.plugin.session import EvalSession
+from pytest_evals.plugin.settings.process import WorkerAssignment
 from pytest_evals.plugin.workers.sharding import shard_items
+from pytest_evals.run.suite import Suite
 
 _HOOKS = (
     *("pytest_collection_modifyitems", "pytest_itemcollected"),
@@ -84,23 +85,24 @@ def _created(item: pytest.Item) -> Iterator[pytest.Item]:
         yield document
 
 
-def create_own(session: EvalSession, items: list[pytest.Item]) -> list[int]:
+def create_own(
+    known: Suite, assignment: WorkerAssignment, items: list[pytest.Item]
+) -> list[int]:
     """Replace pending documents by the items of this worker's shard and the ids of all
     others.
 
     Args:
-        session: The session of a worker.
+        known: The tasks and groups of the session.
+        assignment: The assignment of this worker.
         items: Its items in the order they run; the list changes.
 
     Returns:
         The positions of the items of this worker.
     """
-    assignment = session.assignment
-    assert assignment is not None
     ids = [nodeid for item in items for nodeid in _ids_of(item)]
     own = assignment.todo
     if own is None:
-        own = shard_items(ids, session.suite, assignment.n).shards[assignment.slot]
+        own = shard_items(ids, known, assignment.n).shards[assignment.slot]
     chosen = frozenset(own)
     created: list[Any] = []
     for item in items:
