@@ -174,4 +174,7 @@ def __getattr__(name: str) -> Any:
             value = getattr(import_module(f"{__name__}.{module}"), name)
             globals()[name] = value
             return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from pytest_evals.errors import did_you_mean
+
+    hint = did_you_mean(name, [one for names in _MODULES.values() for one in names])
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")

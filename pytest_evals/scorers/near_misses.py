@@ -110,7 +110,8 @@ def near_misses(
 
     Args:
         answers: The answers to all documents of a task.
-        remedies: Cause → how the task file removes it, in its own dialect.
+        remedies: Cause → how the task file removes it, in its own dialect; empty if
+            its metric ignores the difference.
     """
     wrong = [one for one in answers if one.is_wrong]
     if not wrong:
@@ -207,5 +208,6 @@ def _constant(answers: Sequence[Answer]) -> Iterator[str]:
 def _with_remedy(
     text: str, names: Sequence[str], remedies: Mapping[str, str] | None
 ) -> str:
-    found = [(remedies or {}).get(name, "") for name in names]
-    return f"{text}; {_listed(found)}" if all(found) else text
+    found = [(remedies or {}).get(name) for name in names]
+    needed = [*dict.fromkeys(one for one in found if one)]
+    return f"{text}; {_listed(needed)}" if needed and None not in found else text

@@ -72,6 +72,17 @@ def assemble(task: TaskEntity, use: TaskUse, suite: EntitySuite) -> AssembledTas
     return result
 
 
+_VALUE = 'value: "{{ solver_output.output | string'
+_REMEDIES = {
+    "whitespace": f'set {_VALUE} | trim }}}}"',
+    "case": f'set {_VALUE} | lower }}}}", with | lower in ground_truth',
+    "target": "add | trim to the template of ground_truth",
+    "stop": r'add "stop": ["\n"] to the template of input_builder',
+    "limit": "raise max_tokens in the template of input_builder",
+}
+"""Cause of wrong answers → the change of a task with string_equals."""
+
+
 class _TaskBuilder:
     """Builds one task and collects the problems of its definition."""
 
@@ -151,6 +162,7 @@ class _TaskBuilder:
             exclude=recipe.exclude if parts.actions else None,
             models=parts.sources,
             asks_model=parts.asks_tested,
+            remedies=_REMEDIES,
             metrics=_metrics(names, metric_values, has_rows=recipe.makes_rows),
             metric_for=lambda _name, _filter: (
                 None

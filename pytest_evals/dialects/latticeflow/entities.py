@@ -195,11 +195,11 @@ class Entities:
             names += [one.key for one in self._below(folder, kind)]
         known = sorted({name for name in names if name})
         unread = [
-            str(Place(path))
-            for path, found in self._files.items()
+            str(found.problems[0]).partition("\n")[0]
+            for found in self._files.values()
             if isinstance(found, TaskFileError)
         ]
-        lost = f"; files that cannot be read: {', '.join(unread[:5])}" if unread else ""
+        lost = f"; files that cannot be read: {'; '.join(unread[:3])}" if unread else ""
         return f"{unknown_name(kind, key, known)}{lost}"
 
     def all(self, kind: Kind, near: Path) -> list[Entity]:

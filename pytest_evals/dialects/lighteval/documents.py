@@ -145,7 +145,7 @@ class TaskDocuments:
         except IndexError:
             what = (
                 "gold_index is out of range of the choices of the document, or of "
-                "a shot"
+                "a few-shot example; the first choice has the index 0"
             )
             raise FieldError(what, self._data.place) from None
 

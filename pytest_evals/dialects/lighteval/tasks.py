@@ -6,7 +6,7 @@ its tasks are reported together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -117,6 +117,28 @@ def _families(configs: Sequence[Any]) -> set[str]:
     return {one for one in heads if one and heads.count(one) > 1} - set(names)
 
 
+_REMEDIES = {
+    "stop": r'add "\n" to stop_sequence',
+    "limit": "raise generation_size",
+}
+_STRIP = 'use Metrics.exact_match(sample_params={"strip_strings": True})'
+_NORMALIZE = (
+    'use Metrics.exact_match(sample_params={"normalize_gold": helm_normalizer, '
+    '"normalize_pred": helm_normalizer})'
+)
+_OF_EXACT_MATCH = {
+    "whitespace": _STRIP,
+    "target": _STRIP,
+    "case": _NORMALIZE,
+    "punctuation": _NORMALIZE,
+}
+
+
+def _remedies(metrics: Sequence[str]) -> Mapping[str, str]:
+    """Return the change of the task's configuration for each cause of wrong answers."""
+    return _REMEDIES | (_OF_EXACT_MATCH if "em" in metrics else {})
+
+
 @dataclass(frozen=True, slots=True)
 class _Reader:
     """Builds the tasks of one entry of the table.
@@ -184,6 +206,7 @@ class _Reader:
             n_shots=n_shots,
             repeats=required.n_samples,
             config=masked(dumped),
+            remedies=_remedies([one.name for one in scorer.core_metrics()]),
             warnings=lambda: (
                 *self._notes(),
                 *measured.warnings,

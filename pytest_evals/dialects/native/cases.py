@@ -130,7 +130,8 @@ def checked_first(cases: CaseSource, where: Any) -> CaseSource:
         TaskFileError: There are no cases, or the first one cannot be built.
     """
     if not len(cases):
-        raise TaskFileError([Problem("the eval has no cases", where)])
+        fix = 'yield pytest_evals.case("2 + 2 =", target="4")'
+        raise TaskFileError([Problem("the eval has no cases", where, fix)])
     try:
         cases.case(0)
     except DocumentError as error:

@@ -17,6 +17,7 @@ from pytest_evals.data.sources import Source, load, not_utf8
 from pytest_evals.dialects.gates_section.entries import own_gates
 from pytest_evals.dialects.native.cases import RowCases, checked_first
 from pytest_evals.dialects.native.labels import with_labels
+from pytest_evals.dialects.native.remedies import yaml_remedies
 from pytest_evals.dialects.native.task import (
     EvalParts,
     Scorer,
@@ -142,6 +143,7 @@ class _Reader:
                 **{key: _plain(top.values[key]) for key in top.values if key != "rows"},
                 "metadata": {**_plain(metadata), "version": version},
             },
+            remedies=yaml_remedies(scorers),
             warnings=(*top.file.warnings, *warnings),
         )
 
@@ -214,6 +216,11 @@ class _Reader:
             )
         if "dataset" in top and "rows" not in top:
             return self._dataset()
+        if isinstance(top.values.get("rows"), str):
+            file = top.text("rows")
+            what = f"rows must be a list, not {file!r}"
+            top.problem("rows", what, f"dataset: {file}")
+            return lambda: Table([])
         rows = top.take("rows", list, [])
         for number, row in enumerate(rows):
             if not isinstance(row, dict) or not all(isinstance(k, str) for k in row):
@@ -328,7 +335,7 @@ def _scorer(given: Any, file: YamlFile) -> Scorer:
     if name not in SCORERS:
         known = [*SCORERS, "not"]
         hint = suggestion(str(name), known)
-        raise EvalsError(f"score: no scorer {name!r}{hint}")
+        raise EvalsError(f"score: unknown scorer {name!r}{hint}")
     make, bare = SCORERS[name]
     arguments = _arguments(name, value, bare, make)
     if isinstance(arguments.get("schema"), str):

@@ -19,6 +19,7 @@ from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.gates_section.anchors import read_gates
 from pytest_evals.dialects.native.cases import ListedCases, checked_first
 from pytest_evals.dialects.native.labels import with_labels
+from pytest_evals.dialects.native.remedies import python_remedies
 from pytest_evals.dialects.native.scorers import scorers_of
 from pytest_evals.dialects.native.task import (
     EvalParts,
@@ -26,7 +27,14 @@ from pytest_evals.dialects.native.task import (
     eval_task,
     sampling_of,
 )
-from pytest_evals.errors import DocumentError, EvalsError, Place, Problem, TaskFileError
+from pytest_evals.errors import (
+    DocumentError,
+    EvalsError,
+    Place,
+    Problem,
+    TaskFileError,
+    unknown_name,
+)
 from pytest_evals.gates.read.text import with_unique_ids
 from pytest_evals.prompts.fields import Field, Reader, bind, text_itself
 from pytest_evals.scorers.functions import FunctionScorer, result_of
@@ -169,6 +177,7 @@ class Eval:
                 "model": shown,
                 "metadata": {"version": settings.version},
             },
+            remedies=python_remedies(scorers),
             warnings=sampling.warnings,
         )
 
@@ -305,8 +314,8 @@ def eval(function: Any = None, /, *, name: str = "", **settings: Any) -> Any:  #
     """
     unknown = [one for one in settings if one not in EvalSettings.__slots__]
     if unknown:
-        known = ", ".join(("name", *EvalSettings.__slots__))
-        raise TypeError(f"eval(): unknown argument {unknown[0]!r}; known: {known}")
+        known = ("name", *EvalSettings.__slots__)
+        raise TypeError(f"eval(): {unknown_name('argument', unknown[0], known)}")
     for key in ("score", "gates", "tags"):
         settings[key] = _tuple(settings.get(key, ()))
 

@@ -55,7 +55,7 @@ def _scorer(given: Any) -> Scorer:
 def _named(name: str) -> Scorer:
     if name not in SCORERS:
         hint = suggestion(name, [*SCORERS])
-        raise EvalsError(f"score: no scorer {name!r}{hint}")
+        raise EvalsError(f"score: unknown scorer {name!r}{hint}")
     try:
         return SCORERS[name][0]()
     except TypeError:

@@ -12,13 +12,14 @@ from pytest_evals.core.dialogue import Ask, Dialogue, ModelSource, replayed, tog
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.human_labels import LEAST_LABELS
-from pytest_evals.core.metric import Metric
+from pytest_evals.core.metric import ANYTHING, Metric, Span
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.request import Message, Prompt, Response
 from pytest_evals.core.task import Asked, Task, TaskOptions
 from pytest_evals.dialects.native.cases import CaseRows, CaseSource
 from pytest_evals.dialects.native.labels import check_ids
-from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError
+from pytest_evals.errors import DocumentError, EvalsError, Place, Problem, TaskFileError
+from pytest_evals.prompts.arguments import argument_errors
 from pytest_evals.prompts.generation import Sampling, SamplingResult, read_sampling
 from pytest_evals.scorers.aggregations import AGGREGATIONS, estimate
 from pytest_evals.scorers.answers import AnswerScorer
@@ -68,6 +69,7 @@ class EvalParts:
     tags: tuple[str, ...] = ()
     version: str | int | float | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
+    remedies: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
 
@@ -121,6 +123,7 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
             "score": [{one.name: one.settings} for one in parts.scorers],
             "repeats": parts.repeats,
         },
+        remedies=parts.remedies,
         warnings=lambda: (*parts.warnings, *_label_warnings(parts), *rows.warnings),
     )
 
@@ -151,6 +154,7 @@ def _metrics(scorers: Sequence[Scorer], options: TaskOptions) -> Iterator[Metric
             higher_is_better=True,
             is_mean=True,
             limits=scorer.limits,
+            span=Span(*scorer.limits) if scorer.limits else ANYTHING,
             closed=True,
             labels=scorer.labels if isinstance(scorer, RubricScorer) else None,
         )
@@ -238,6 +242,8 @@ def sampling_of(generation: Mapping[str, Any], options: TaskOptions) -> Sampling
     Raises:
         EvalsError: A parameter is invalid.
     """
+    for error in argument_errors(generation):
+        raise EvalsError(error.what)
     given = dict(generation)
     if "stop" in given:
         given["until"] = given.pop("stop")

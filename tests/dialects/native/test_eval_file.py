@@ -143,7 +143,7 @@ def test_near_misses_are_reported_with_their_lines(tmp_path: Path) -> None:
         "5: an eval has no key 'scores'; did you mean 'score'?"
     ]
     assert problems(tmp_path, SUMS + "score: exct\n") == [
-        "5: score: no scorer 'exct'; did you mean 'exact'?"
+        "5: score: unknown scorer 'exct'; did you mean 'exact'?"
     ]
     found = problems(tmp_path, SUMS + "score:\n  - contains: {txt: a}\n")
     assert found == ["6: score: contains has no argument 'txt'; did you mean 'text'?"]
