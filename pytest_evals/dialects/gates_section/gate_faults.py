@@ -61,7 +61,7 @@ def task_faults(
         warning = ""
         if gate.is_about_documents:
             lost = [] if limited else [i for i in gate.must_pass if i not in ids]
-            errors = [unknown_name("document", i, ids) for i in lost]
+            errors = [unknown_name("document", i, sorted(ids)) for i in lost]
             errors += _answer_faults(gate, task)
         elif gate.baseline and gate.margin is None:  # agreement, flips, kl
             errors = _cluster_faults(gate, task) if ids else []

@@ -121,14 +121,12 @@ _REMEDIES = {
     "stop": r'add "\n" to stop_sequence',
     "limit": "raise generation_size",
 }
-_STRIP = 'use Metrics.exact_match(sample_params={"strip_strings": True})'
 _NORMALIZE = (
     'use Metrics.exact_match(sample_params={"normalize_gold": helm_normalizer, '
     '"normalize_pred": helm_normalizer})'
 )
 _OF_EXACT_MATCH = {
-    "whitespace": _STRIP,
-    "target": _STRIP,
+    "whitespace": "",  # stripped already
     "case": _NORMALIZE,
     "punctuation": _NORMALIZE,
 }

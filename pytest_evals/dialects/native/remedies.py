@@ -27,7 +27,7 @@ def yaml_remedies(scorers: Sequence[Scorer]) -> Mapping[str, str]:
     """Return the change of an eval in YAML for each cause of wrong answers."""
     return _remedies(
         scorers,
-        lambda scorer, key: f"set score: {{{scorer}: {{{key}: true}}}}",
+        lambda scorer, key: f"set {key}: true on {scorer}",
         lambda pattern: f"set score: {{regex: {{pattern: '{pattern}', group: 1}}}}",
         {
             "target": "remove the whitespace from target",
@@ -41,7 +41,7 @@ def python_remedies(scorers: Sequence[Scorer]) -> Mapping[str, str]:
     """Return the change of an eval in Python for each cause of wrong answers."""
     return _remedies(
         scorers,
-        lambda scorer, key: f"use {scorer}({key}=True)",
+        lambda scorer, key: f"pass {key}=True to {scorer}()",
         lambda pattern: f"use regex(r'{pattern}', group=1)",
         {
             "target": "remove the whitespace from target=",
