@@ -159,9 +159,11 @@ def similar_file(path: Path) -> str:
     except OSError:
         return ""
     near = nearest(path.name, names)
-    # Short names with the same suffix are not similar: a.yaml, b.yaml.
-    is_near = near and nearest(path.stem, [Path(near).stem], 0.5)
-    return f"; did you mean {near!r}?" if is_near else ""
+    other = Path(near)
+    # Names are similar if both parts are, unlike a.yaml and b.yaml, a.json and a.yaml.
+    parts = ((path.stem, other.stem), (path.suffix, other.suffix))
+    alike = all(one == two or nearest(one, [two], 0.5) for one, two in parts)
+    return f"; did you mean {near!r}?" if near and alike else ""
 
 
 def nearest(word: str, words: Iterable[str], cutoff: float = 0.6) -> str:

@@ -110,7 +110,7 @@ def test_unrelated_yaml_files_are_not_parsed(suite):
     assert (result.ret, result.parseoutcomes()) == (0, {"passed": 10})
     named = suite.run("evals/ci.yml")
     assert named.ret == pytest.ExitCode.USAGE_ERROR
-    named.stderr.fnmatch_lines(["ERROR: not found: *ci.yml"])
+    named.stderr.fnmatch_lines(["ERROR: *ci.yml is not an eval file"])
 
 
 def test_a_repository_without_evals_imports_no_yaml_for_its_files(pytester):

@@ -157,7 +157,7 @@ def test_frames_of_documents_have_prompt_target_response_row_and_explanation(
         ({"tasks": [{"q": 1}]}, "row 0 has no prompt"),
         ({"tasks": [{"q": 1}], "prompt": "{{z}}"}, "'z'"),
         ({"tasks": ROWS, "prompt": "{{q}}", "score": "exct"}, "did you mean 'exact'"),
-        ({"tasks": ROWS, "prompt": "{{q}}", "gates": ["f1 >= 1"]}, "no metric"),
+        ({"tasks": ROWS, "prompt": "{{q}}", "gates": ["f1 >= 1"]}, "unknown metric"),
     ],
 )
 def test_invalid_rows_are_refused_with_the_line_of_the_call(
