@@ -138,7 +138,7 @@ def test_invalid_members_are_reported_for_every_group_that_contains_them(groups)
     for name in ("bad", "worse"):
         line = (
             f"evals/{name}.yaml:3: data file not found: evals/{name}.none or "
-            f"{name}.none"
+            f"{name}.none; did you mean '{name}.jsonl'?"
         )
         assert result.outlines.count(line) == 3
     groups.run("evals/inner.yaml", "--evals-validate").assert_outcomes(failed=1)
