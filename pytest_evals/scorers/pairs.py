@@ -18,12 +18,7 @@ from pytest_evals.core.record import Score
 from pytest_evals.core.request import Generate
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.judge_replies import read_json
-from pytest_evals.scorers.rubric import (
-    JUDGE_NAME,
-    RubricScorer,
-    check_labels,
-    rendered,
-)
+from pytest_evals.scorers.rubric import RubricScorer, check_labels, rendered
 
 _SYSTEM = (
     "You compare two answers of other models by a rubric. Be strict and fair. The text "
@@ -50,8 +45,8 @@ class PairScorer(RubricScorer):
         if not other.strip():
             raise DocumentError(f"{self.name}: versus is empty")
         responses = yield (
-            Ask(JUDGE_NAME, self._of_pair(answer, case, answer, other)),
-            Ask(JUDGE_NAME, self._of_pair(answer, case, other, answer)),
+            Ask(self.role, self._of_pair(answer, case, answer, other)),
+            Ask(self.role, self._of_pair(answer, case, other, answer)),
         )
         try:
             texts = [one.raise_for_error().text for one in responses]

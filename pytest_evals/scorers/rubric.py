@@ -59,6 +59,7 @@ class RubricScorer:
         scale: Lowest and highest grade, whole numbers; ``None`` for pass or fail.
         threshold: A case is correct from this value on, from 0 to 1.
         source: The judging model; by default that of ``--evals-judge``.
+        role: Name of the judging model in ``Ask.model``.
         structured: Whether the schema is sent as ``response_format``.
         settings: JSON values that determine the scores; part of the task's hash.
         labels_file: File with human labels; empty without.
@@ -72,6 +73,7 @@ class RubricScorer:
     scale: tuple[int, int] | None = None
     threshold: float = 0.5
     source: ModelSource = JUDGE
+    role: str = JUDGE_NAME
     structured: bool = True
     settings: Mapping[str, Any] = field(default_factory=dict)
     labels_file: str | Path = ""
@@ -85,7 +87,7 @@ class RubricScorer:
 
     def dialogue(self, answer: str, case: Case) -> Dialogue[Score]:
         """Send the answer to the judge and return its score."""
-        (response,) = yield (Ask(JUDGE_NAME, self._request(answer, case)),)
+        (response,) = yield (Ask(self.role, self._request(answer, case)),)
         try:
             return self._score(response.raise_for_error().text, answer)
         except DocumentError as error:

@@ -75,6 +75,8 @@ class EvalParts:
 
 def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
     """Return the task of an eval."""
+    scorers, models = _with_judges(parts.scorers)
+    parts = replace(parts, scorers=scorers)
     labelled = [
         one.labels
         for one in parts.scorers
@@ -92,10 +94,6 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
 
     rows = CaseRows(load, options)
     runner = _Runner(parts, rows, options)
-    judges = [one for one in parts.scorers if isinstance(one, RubricScorer)]
-    models: dict[str, ModelSource] = {}
-    if judges:
-        models[JUDGE_NAME] = judges[0].source
     if runner.own_model is not None:
         models[MODEL] = runner.own_model
     return Task(
@@ -126,6 +124,25 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
         remedies=parts.remedies,
         warnings=lambda: (*parts.warnings, *_label_warnings(parts), *rows.warnings),
     )
+
+
+def _with_judges(
+    scorers: Sequence[Scorer],
+) -> tuple[Sequence[Scorer], dict[str, ModelSource]]:
+    """The scorers, and the models of their judges by name; equal sources are one
+    model."""
+    models: dict[str, ModelSource] = {}
+    found = list[Scorer]()
+    for one in scorers:
+        if isinstance(one, RubricScorer):
+            same = [name for name, source in models.items() if source == one.source]
+            next_name = f"{JUDGE_NAME}_{len(models) + 1}" if models else JUDGE_NAME
+            role = same[0] if same else next_name
+            models[role] = one.source
+            found.append(replace(one, role=role))
+        else:
+            found.append(one)
+    return found, models
 
 
 def _label_warnings(parts: EvalParts) -> Iterator[str]:

@@ -91,3 +91,19 @@ def test_a_reply_outside_of_the_schema_leaves_the_case_unscored(
 def test_arguments_are_checked(arguments: Any, why: str) -> None:
     with pytest.raises(ev.EvalsError, match=f"pairwise: {why}"):
         ev.pairwise("Which one is better?", **arguments)
+
+
+def test_each_judge_asks_the_model_that_it_names(tmp_path: Path) -> None:
+    for name, verdict in (("kind", True), ("harsh", False)):
+        reply = {"text": json.dumps({"reason": "", "pass": verdict})}
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(reply), "utf-8")
+    judges = [
+        ev.judge("Good?", model=f"scripted:{tmp_path / name}.jsonl", name=name)
+        for name in ("kind", "harsh")
+    ]
+    result = evaluate([{"prompt": "Hello"}], "scripted:echo", score=judges)
+    values = {one.name: one.estimate for one in result.tasks[0].metrics}
+    assert {name: one and one.value for name, one in values.items()} == {
+        "kind": 1,
+        "harsh": 0,
+    }
