@@ -109,3 +109,24 @@ def test_plan_counts_the_calls_of_a_function(suite):
     done = suite.run("evals", "--evals-plan", model="python:app:respond,max_requests=3")
     words = " ".join(done.stdout.str().split())
     assert "10 requests max_requests=3: 7 requests remain for later runs" in words
+
+
+def test_plan_of_a_model_that_a_hook_opens_has_no_cost(suite):
+    suite.pytester.makeconftest("""
+        from pytest_evals import Model, Response
+
+        class Mine(Model):
+            name = "mine"
+
+            def answer(self, requests):
+                for i, _ in enumerate(requests):
+                    yield i, Response(text="a0")
+
+        def pytest_evals_open_model(spec, config):
+            return Mine() if spec.startswith(("mine:", "openai:")) else None
+    """)
+    for model in ("mine:any", "openai:any,price_in=1"):
+        done = suite.run("evals", "--evals-plan", model=model)
+        assert done.ret == 0
+        assert "the cost is" not in done.stdout.str()
+        assert "to send" not in done.stdout.str()

@@ -55,9 +55,10 @@ def merged(text: str, arrivals: Sequence[Arrival]) -> dict[str, Any]:
         if event.get("error"):
             return event
         reply |= {k: v for k, v in event.items() if k != "choices" and v is not None}
-        for part in event.get("choices") or ():
-            if not isinstance(part, dict):
-                raise _invalid(data)
+        parts = event.get("choices") or []
+        if not isinstance(parts, list) or not all(isinstance(p, dict) for p in parts):
+            raise _invalid(data)
+        for part in parts:
             index = part.get("index")
             index = index if type(index) is int else 0
             has_text = _merge(choices.setdefault(index, {}), part)

@@ -77,7 +77,8 @@ class PlanMode:
     def _spend(self, tasks: Sequence[TaskPlan]) -> SpendPlan | None:
         """Return requests, tokens and cost of a served model."""
         spec = self._session.run.config.full_spec
-        if not self._unsent or not spec:
+        answers = self._session.run.inference.answers
+        if not self._unsent or not spec or answers.is_hooked(spec):
             return None
         try:
             plan = spend_plan(parse_spec(spec), list(self._unsent))

@@ -82,6 +82,8 @@ def test_a_server_that_does_not_stream_is_understood(served, model_of, ask):
         (deltas("a", "b")[:-1], "the stream ended before the answer did"),
         ([*deltas("a"), "{nonsense"], "an event of the stream is invalid"),
         ([{"choices": [3]}], "an event of the stream is invalid"),
+        ([{"choices": 3}], "an event of the stream is invalid"),
+        ([[1], {}], "an event of the stream is invalid"),
         ([{"error": {"message": "boom", "code": 500}}], "the server returned 500"),
         ([], "the reply is not JSON"),
     ],
