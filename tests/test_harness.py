@@ -183,7 +183,15 @@ from lm_eval.utils import make_table
 from pytest_evals.harness import LM
 
 names = ["capitals", "addition", "reversal", "stories"]
-for chat in (False, True):
+for more in (
+    {},
+    {
+        "apply_chat_template": True,
+        "fewshot_as_multiturn": True,
+        "system_instruction": "Be brief.",
+    },
+    {"gen_kwargs": {"until": ["e", "."], "max_gen_toks": 20}},
+):
     tables = []
     for model in ("hf", "pytest-evals", LM(pretrained="../tiny")):
         given = {}
@@ -192,7 +200,7 @@ for chat in (False, True):
         found = lm_eval.simple_evaluate(
             model=model, tasks=names, limit=30, bootstrap_iters=50, num_fewshot=2,
             task_manager=TaskManager(include_path=".", include_defaults=False),
-            apply_chat_template=chat, fewshot_as_multiturn=chat, **given,
+            **more, **given,
         )
         tables.append(make_table(found))
     print(tables[0])
@@ -215,7 +223,8 @@ def run(*arguments: str, folder: Path = SUITE) -> subprocess.CompletedProcess[st
 
 @pytest.mark.slow
 def test_lm_evals_own_run_prints_the_numbers_of_its_hf_model():
-    """All types of requests, plain and as chats, by name and as an object."""
+    """All types of requests, plain, as chats and with other stop strings, by name and
+    as an object."""
     done = run("-c", SIDE_BY_SIDE)
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
 
