@@ -3,12 +3,13 @@ log-probabilities, and whether they belong to the right tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_evals.core.request import Loglikelihood
 from pytest_evals.errors import ModelError
+from pytest_evals.models.openai.candidates import TOLERANCE, Candidate
 from pytest_evals.models.openai.errors import RequestFailedError, shortened
 from pytest_evals.models.openai.prompt_logprobs import (
     LOGPROB_FORMATS,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 PROBE = "The quick brown fox jumps over the lazy dog"
 START = "The quick brown fox"
+TRIAL_RETRIES = 2
 N_WRITTEN = 8
 """Generated tokens of the probe: too many for all to be near ties."""
 
@@ -43,6 +45,12 @@ class ProbedServer(Protocol):
 
     async def read(self, sent: Sent, form: LogprobFormat, /) -> PromptLogprobs:
         """The tokens of a prompt."""
+        ...
+
+    async def ask_candidates(
+        self, ids: Sequence[int], tokens: Sequence[int], retries: int | None, /
+    ) -> Mapping[int, Candidate]:
+        """The log-probabilities of tokens after a context."""
         ...
 
     async def write(self, text: str, n_tokens: int, /) -> Sequence[str]:
@@ -146,6 +154,25 @@ async def _check_ids(
     words = "".join(token.text for token in reading.tokens[n_context + 1 :])
     if not words or not PROBE.endswith(words):
         raise _other_tokenizer(server, f"its ids of {PROBE!r} mean {words!r} there")
+
+
+async def gives_candidates(
+    server: ProbedServer, encoding: ServerTokenizer, form: LogprobFormat
+) -> bool:
+    """Whether a server returns the log-probabilities of selected tokens, and they are
+    those of its prompts. Servers that do not know the parameter reject or ignore it."""
+    ids = encoding.plain(PROBE)
+    context, tokens = ids[:-1], sorted({ids[-1], ids[0]})
+    try:
+        found = await server.ask_candidates(context, tokens, TRIAL_RETRIES)
+        for token in tokens:
+            reading = await server.read([*context, token], form)
+            expected = reading.tokens[-1].logprob
+            if expected is None or abs(found[token].logprob - expected) > TOLERANCE:
+                return False
+    except RequestFailedError:
+        return False
+    return True
 
 
 async def check_prompts(server: ProbedServer, encoding: ServerTokenizer) -> None:

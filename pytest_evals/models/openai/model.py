@@ -9,7 +9,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.model import Model
-from pytest_evals.core.request import UNSENT, Finish, Generate, Request, Response
+from pytest_evals.core.request import (
+    UNSENT,
+    Finish,
+    Generate,
+    Loglikelihood,
+    Request,
+    Response,
+    Rolling,
+)
 from pytest_evals.core.top_logprobs import without_top_logprobs
 from pytest_evals.errors import ModelError, SpendCapError
 from pytest_evals.models.openai.client import OpenAIClient
@@ -21,6 +29,7 @@ from pytest_evals.models.openai.retries import Backoff, RetryingClient
 from pytest_evals.models.openai.scoring import ServerScorer
 from pytest_evals.models.openai.settings import NO_CHAT, OpenAISettings
 from pytest_evals.models.openai.usage import METER, RequestMeter, Usage
+from pytest_evals.models.prefix_order import prefix_order
 from pytest_evals.models.spend_cap import SpendCap
 
 if TYPE_CHECKING:
@@ -61,6 +70,7 @@ class OpenAIModel(Model):
         )
         self._scorer = ServerScorer(self._client, settings, _encoding_of(settings))
         self._gives_top = True
+        self._n_shared = 1
         self._fitting = PromptTruncation(
             self._background, lister, settings, self._scorer
         )
@@ -84,8 +94,14 @@ class OpenAIModel(Model):
         self._fitting.prepare(requests)
         if self._fitting.window:
             self.info["max_length"] = self._fitting.window
-        work = [partial(self._one, i, request) for i, request in enumerate(requests)]
-        yield from self._background.stream(work, self._settings.concurrency)
+        order = prefix_order([_key(request) for request in requests])
+        work = [partial(self._one, i, requests[i]) for i in order]
+        # Choices that share a request wait for it together. The client limits the
+        # requests in flight.
+        candidates = self._scorer.candidates
+        self._n_shared = 1 if candidates is None else candidates.group_size
+        width = self._settings.concurrency * self._n_shared
+        yield from self._background.stream(work, width)
 
     def be_able_to_score(self) -> None:
         """Check once that the server returns log-probabilities of prompts.
@@ -98,7 +114,10 @@ class OpenAIModel(Model):
             raise ModelError(NO_CHAT)
         self._background.run(self._scorer.probe())
         form = self._scorer.form
-        self.info["loglikelihoods"] = form.name if form else ""
+        ways = [form.name] if form else []
+        if self._scorer.candidates is not None:
+            ways.append("logprob_token_ids")
+        self.info["loglikelihoods"] = " + ".join(ways)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -177,7 +196,19 @@ class OpenAIModel(Model):
 
     def _share(self, began: float) -> float:
         """Elapsed seconds, divided by the number of concurrent requests."""
-        return (time.perf_counter() - began) / self._client.concurrency.limit
+        n = self._client.concurrency.limit * self._n_shared
+        return (time.perf_counter() - began) / n
+
+
+def _key(request: Request) -> str:
+    """The beginning that a request may share with others."""
+    if isinstance(request, Loglikelihood):
+        prompt = request.context
+    else:
+        prompt = request.text if isinstance(request, Rolling) else request.prompt
+    if isinstance(prompt, str):
+        return prompt
+    return "".join(f"{message.role}\0{message.content}\0" for message in prompt)
 
 
 def _encoding_of(settings: OpenAISettings) -> ServerTokenizer | None:

@@ -121,7 +121,7 @@ def _read_echo(reply: Reply, sent: Sent, n_unlisted: int) -> PromptLogprobs:
     known = isinstance(offsets, list) and len(offsets) == len(texts)
     places: list[int] = offsets if known and _are_whole(offsets) else []
     n = _n_read(texts, reply, sent, n_unlisted)
-    pairs = zip(texts, map(_logprob, values), tops, strict=True)
+    pairs = zip(texts, map(logprob_of, values), tops, strict=True)
     tokens = [PromptToken(t, value, _is_top(t, value, top)) for t, value, top in pairs]
     return PromptLogprobs(
         tokens=tuple(tokens[:n]),
@@ -185,7 +185,7 @@ def _is_top(text: str, logprob: float | None, top: Any) -> bool | None:
         return None
     if BROKEN in text and list(top) == [text] and logprob <= HALF:
         return None
-    values = [value for value in map(_logprob, top.values()) if value is not None]
+    values = [value for value in map(logprob_of, top.values()) if value is not None]
     return logprob >= max(values) if values else None
 
 
@@ -227,7 +227,7 @@ def _entry(entry: Any, position: int) -> PromptToken:
     rank, word = one.get("rank"), one.get("decoded_token")
     greedy = rank == 1 if isinstance(rank, int) else None
     return PromptToken(
-        word if isinstance(word, str) else "", _logprob(one["logprob"]), greedy
+        word if isinstance(word, str) else "", logprob_of(one["logprob"]), greedy
     )
 
 
@@ -240,7 +240,7 @@ def _list(found: Mapping[str, Any], name: str) -> list[Any]:
     return value
 
 
-def _logprob(value: Any) -> float | None:
+def logprob_of(value: Any) -> float | None:
     """A log-probability; ``None`` if missing.
 
     Raises:

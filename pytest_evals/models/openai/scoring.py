@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.request import Loglikelihood, Request, Response, Rolling
-from pytest_evals.models.openai.capability_probe import probe_format
+from pytest_evals.models.openai.candidates import (
+    Candidate,
+    CandidateScorer,
+    candidates_body,
+    read_candidates,
+)
+from pytest_evals.models.openai.capability_probe import (
+    TRIAL_RETRIES,
+    gives_candidates,
+    probe_format,
+)
 from pytest_evals.models.openai.errors import RequestFailedError
 from pytest_evals.models.openai.prompt_logprobs import (
     LogprobFormat,
@@ -28,9 +38,9 @@ from pytest_evals.models.openai.token_boundaries import (
 )
 
 if TYPE_CHECKING:
+    from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan
     from pytest_evals.models.openai.tokenizer import ServerTokenizer, Spans
 
-TRIAL_RETRIES = 2
 _NO_SUM = "the tokens that the server gives do not make up the text"
 
 
@@ -43,6 +53,7 @@ class ServerScorer:
         settings: The model's settings.
         form: The server's log-probability format, once determined.
         encoding: Makes token ids of texts; ``None`` to send texts.
+        candidates: Scores choices of one token; ``None`` if the server cannot.
         contexts: Contexts whose tokens were requested separately.
         encoded: Requests as token ids, until they are sent.
     """
@@ -51,6 +62,7 @@ class ServerScorer:
     settings: OpenAISettings
     encoding: ServerTokenizer | None = None
     form: LogprobFormat | None = None
+    candidates: CandidateScorer | None = None
     contexts: dict[str, asyncio.Task[PromptLogprobs]] = field(default_factory=dict)
     encoded: dict[Request, Spans | str] = field(default_factory=dict)
 
@@ -62,6 +74,13 @@ class ServerScorer:
         """
         if self.form is None:
             self.form = await probe_format(self, self.encoding)
+            if await self._gives_candidates(self.form):
+                self.candidates = CandidateScorer(self.ask_candidates)
+
+    async def _gives_candidates(self, form: LogprobFormat) -> bool:
+        if self.encoding is None or self.settings.is_openai:
+            return False
+        return await gives_candidates(self, self.encoding, form)
 
     def prepare(self, requests: Sequence[Request], window: int) -> None:
         """Tokenize all requests that will be scored, if ids are sent.
@@ -72,6 +91,12 @@ class ServerScorer:
         """
         if self.encoding is not None:
             self.encoded = dict(self.encoding.scored(requests, window))
+        if self.candidates is not None:
+            self.candidates.prepare(
+                span
+                for request, lines in self.encoded.items()
+                if (span := _single(request, lines)) is not None
+            )
 
     async def score(self, request: Loglikelihood | Rolling) -> Response:
         """The response to a request.
@@ -103,6 +128,9 @@ class ServerScorer:
         lines = self.encoded.pop(request)
         if isinstance(lines, str):
             raise RequestFailedError(lines)
+        single = _single(request, lines)
+        if self.candidates is not None and single is not None:
+            return _with_cut(await self.candidates.score(single), single)
         scored = []
         for line in lines:
             reading = await self.read(line.tokens.tolist())
@@ -113,9 +141,7 @@ class ServerScorer:
                 logprob=math.fsum(one.logprob or 0.0 for one in scored),
                 n_tokens=sum(one.n_tokens for one in scored),
             )
-        n_cut = lines[0].n_truncated
-        n_context = scored[0].n_prompt_tokens + n_cut
-        return replace(scored[0], n_prompt_tokens=n_context, n_truncated=n_cut)
+        return _with_cut(scored[0], lines[0])
 
     async def _whole(self, text: str) -> Response:
         """Score all tokens of a text, after the prefix or the server's special
@@ -178,6 +204,19 @@ class ServerScorer:
             "completions", body, lambda reply: read(reply, sent, n), retries
         )
 
+    async def ask_candidates(
+        self, ids: Sequence[int], tokens: Sequence[int], retries: int | None = None
+    ) -> Mapping[int, Candidate]:
+        """The log-probabilities of tokens after a context.
+
+        Raises:
+            RequestFailedError: One is missing.
+        """
+        body = {**_greedy(ids, n_tokens=1), **candidates_body(tokens)}
+        return await self.client.ask(
+            "completions", body, lambda reply: read_candidates(reply, tokens), retries
+        )
+
     async def write(self, text: str, n_tokens: int) -> Sequence[str]:
         """The tokens of a greedy completion; empty if the server does not list them.
 
@@ -200,6 +239,20 @@ class ServerScorer:
             lambda reply: str(choice_of(reply).get("text")),
             TRIAL_RETRIES,
         )
+
+
+def _single(request: Request, lines: Spans | str) -> ScoredSpan | None:
+    """The span of a request that scores one token; ``None`` for others."""
+    if isinstance(lines, str) or not isinstance(request, Loglikelihood):
+        return None
+    return lines[0] if lines[0].n_scored == 1 else None
+
+
+def _with_cut(response: Response, span: ScoredSpan) -> Response:
+    """The response with the tokens that were truncated from its context."""
+    n_cut = span.n_truncated
+    n_context = response.n_prompt_tokens + n_cut
+    return replace(response, n_prompt_tokens=n_context, n_truncated=n_cut)
 
 
 def _greedy(sent: Sent, n_tokens: int) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from pytest_evals.models.hf.tokenization.request_encoder import (
     InvalidRequestError,
     RequestEncoder,
 )
+from pytest_evals.models.prefix_order import prefix_order
 from pytest_evals.models.vllm.engine import EngineOutput, EngineRequest, VllmEngine
-from pytest_evals.models.vllm.prefix_order import prefix_order
 from pytest_evals.models.vllm.sampling import SamplingInput, sampling_input
 
 _FAILED = ("abort", "error")
@@ -73,7 +73,7 @@ class VllmGeneration:
             else:
                 jobs[position] = job
         positions = [*jobs]
-        order = prefix_order([jobs[p].prompt for p in positions])
+        order = prefix_order([jobs[p].prompt.tobytes() for p in positions])
         asked = (
             EngineRequest(p, jobs[p].prompt.tolist(), jobs[p].sampling.params)
             for p in (positions[i] for i in order)

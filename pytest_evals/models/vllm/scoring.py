@@ -18,6 +18,7 @@ from pytest_evals.models.hf.scoring.scored_spans import (
 )
 from pytest_evals.models.hf.tokenization.encoder import Ids
 from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
+from pytest_evals.models.vllm.cache_stages import stages
 from pytest_evals.models.vllm.engine import (
     EngineOutput,
     EngineRequest,
@@ -25,7 +26,6 @@ from pytest_evals.models.vllm.engine import (
     rejections,
     sampling_params,
 )
-from pytest_evals.models.vllm.prefix_order import stages
 
 Scores = dict[int, SpanScore | InvalidRequestError]
 CANDIDATES = 128
@@ -205,7 +205,6 @@ class _Context:
         return sampling_params(
             temperature=0.0,
             max_tokens=1,
-            logprobs=len(tokens),
             logprob_token_ids=tokens,
             detokenize=False,
         )

@@ -65,7 +65,11 @@ def test_each_request_is_sent_once_and_as_ids(
     served.reply = tiny("gpt2")
     model = model_of(tokenizer=saved_model("gpt2"))
     ask(model, Loglikelihood("the c", "at sat"), Loglikelihood("the c", "at on"))
-    texts, _, _, ids, *asked = [body["prompt"] for _, body in served.bodies]
+    texts, _, _, ids, *asked = [
+        body["prompt"]
+        for _, body in served.bodies
+        if "logprob_token_ids" not in body  # a trial, which fails here
+    ]
     assert isinstance(texts, str)
     assert oracle("gpt2").tokenizer.decode(ids) == "<s>" + texts
     # What comes after as many tokens as the context has alone, as in lm-eval.

@@ -1,4 +1,4 @@
-"""Order in which sequences share their prefixes through vLLM's prefix cache.
+"""Stages in which sequences share their prefixes through vLLM's prefix cache.
 
 Sequences of one engine step do not see each other's blocks. A shared prefix is
 therefore computed by one sequence in an earlier stage, and the others follow.
@@ -11,14 +11,10 @@ from itertools import groupby
 
 from pytest_evals.models.hf.scoring.trie import shared_lengths
 from pytest_evals.models.hf.tokenization.encoder import Ids
+from pytest_evals.models.prefix_order import prefix_order
 
 SHARED_BLOCKS = 2
 """Minimum length of a shared prefix that justifies a stage, in blocks."""
-
-
-def prefix_order(sequences: Sequence[Ids]) -> list[int]:
-    """Positions of the sequences, with common prefixes adjacent."""
-    return sorted(range(len(sequences)), key=lambda i: sequences[i].tobytes())
 
 
 def stages(sequences: Sequence[Ids], block: int, capacity: int) -> Iterator[list[int]]:
@@ -31,7 +27,7 @@ def stages(sequences: Sequence[Ids], block: int, capacity: int) -> Iterator[list
         capacity: Tokens that the cache holds. Sequences whose stages do not fit
             together are run one after the other.
     """
-    order = prefix_order(sequences)
+    order = prefix_order([ids.tobytes() for ids in sequences])
     lengths = [len(sequences[i]) for i in order]
     shared = shared_lengths([sequences[i] for i in order]).tolist()
     start = n_tokens = 0

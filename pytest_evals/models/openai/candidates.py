@@ -1,0 +1,146 @@
+"""Choices of one token: one request returns the log-probabilities of all choices of a
+context (``logprob_token_ids`` of vLLM's completions).
+
+A server that scores prompts computes each of them from the start; such a request
+generates a token instead, and reads the server's prefix cache.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_evals.core.request import Response
+from pytest_evals.models.openai.client import Reply
+from pytest_evals.models.openai.errors import RequestFailedError
+from pytest_evals.models.openai.prompt_logprobs import logprob_of
+from pytest_evals.models.openai.request_bodies import choice_of
+
+if TYPE_CHECKING:
+    from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan
+
+MOST = 128
+"""Most token ids of a request (vLLM 0.32, ``MAX_LOGPROB_TOKEN_IDS``)."""
+TOLERANCE = 0.25
+"""Nats by which two log-probabilities of a token may differ: logits in half precision
+are multiples of 1/16 or 1/8."""
+
+
+class Candidate(NamedTuple):
+    """A token after a context.
+
+    Args:
+        logprob: In nats.
+        greedy: Whether it is the generated token.
+    """
+
+    logprob: float
+    greedy: bool
+
+
+Ask = Callable[[Sequence[int], Sequence[int]], Awaitable[Mapping[int, Candidate]]]
+"""A function from the ids of a context and of candidates to the candidates' values."""
+
+
+@dataclass(slots=True)
+class CandidateScorer:
+    """Scores spans of one token; belongs to the event loop of a server.
+
+    Args:
+        ask: Sends a request.
+        groups: Context and part → candidates, for the requests of a batch.
+        parts: Context and candidate → the part that contains it.
+        tasks: Requests that were sent, by context and part.
+    """
+
+    ask: Ask
+    groups: dict[tuple[bytes, int], list[int]] = field(default_factory=dict)
+    parts: dict[tuple[bytes, int], int] = field(default_factory=dict)
+    tasks: dict[tuple[bytes, int], asyncio.Task[Mapping[int, Candidate]]] = field(
+        default_factory=dict
+    )
+
+    @property
+    def group_size(self) -> int:
+        """The largest number of choices that share a request, at least 1."""
+        return max(map(len, self.groups.values()), default=1)
+
+    def prepare(self, spans: Iterable[ScoredSpan]) -> None:
+        """Group the spans of a batch by their contexts; others are ignored."""
+        self.groups, self.parts, self.tasks = {}, {}, {}
+        counts: dict[bytes, int] = {}
+        for span in spans:
+            if span.n_scored != 1:
+                continue
+            context, token = _split(span)
+            if (context, token) in self.parts:
+                continue
+            n = counts.get(context, 0)
+            counts[context] = n + 1
+            self.parts[context, token] = n // MOST
+            self.groups.setdefault((context, n // MOST), []).append(token)
+
+    async def score(self, span: ScoredSpan) -> Response:
+        """The response for a span of one token.
+
+        Raises:
+            RequestFailedError: The reply is missing or unusable.
+        """
+        context, token = _split(span)
+        key = context, self.parts[context, token]
+        task = self.tasks.get(key)
+        if task is None:
+            ids = span.tokens[:-1].tolist()
+            task = asyncio.ensure_future(self._asked(ids, self.groups[key]))
+            self.tasks[key] = task
+        found = (await asyncio.shield(task))[token]
+        return Response(
+            logprob=found.logprob,
+            greedy=found.greedy,
+            n_prompt_tokens=len(span.tokens) - 1,
+            n_tokens=1,
+        )
+
+    async def _asked(
+        self, ids: Sequence[int], tokens: Sequence[int]
+    ) -> Mapping[int, Candidate]:
+        return await self.ask(ids, tokens)
+
+
+def candidates_body(tokens: Sequence[int]) -> dict[str, Any]:
+    """Parameters of a request for the log-probabilities of tokens."""
+    return {
+        "logprobs": 1,
+        "logprob_token_ids": [*tokens],
+        "return_tokens_as_token_ids": True,
+    }
+
+
+def read_candidates(reply: Reply, tokens: Sequence[int]) -> Mapping[int, Candidate]:
+    """The candidates' values in a reply.
+
+    Raises:
+        RequestFailedError: One is missing.
+    """
+    found = choice_of(reply).get("logprobs")
+    rows = found.get("top_logprobs") if isinstance(found, dict) else None
+    row = rows[0] if isinstance(rows, list) and rows else None
+    words = found.get("tokens") if isinstance(found, dict) else None
+    if not isinstance(row, dict) or not isinstance(words, list) or not words:
+        raise RequestFailedError("it gives no log-probabilities of selected tokens")
+    values: dict[int, Candidate] = {}
+    for token in tokens:
+        name = f"token_id:{token}"
+        value = logprob_of(row.get(name))
+        if value is None:
+            raise RequestFailedError(
+                f"it gives no log-probability of the token {token}"
+            )
+        values[token] = Candidate(value, words[0] == name)
+    return values
+
+
+def _split(span: ScoredSpan) -> tuple[bytes, int]:
+    return span.tokens[:-1].tobytes(), int(span.tokens[-1])

@@ -1,0 +1,167 @@
+"""Choices of one token on a server that returns the log-probabilities of selected
+tokens, as vLLM 0.32 does. The oracle is a plain pass of torch."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_evals.core.request import Generate, Loglikelihood
+
+CONTEXTS = ["the cat sat on the", "hello", "Question? Answer:"]
+REQUESTS = [
+    *(Loglikelihood(c, end) for c in CONTEXTS for end in (" the", " and", "\n", " b")),
+    Loglikelihood("the cat", " sat on the mat"),
+    Loglikelihood("the cat sat on the ", "mat"),
+]
+
+
+class Selecting:
+    """A server whose completions take ``logprob_token_ids``.
+
+    Args:
+        plain: The server without.
+        shift: Added to the log-probabilities of selected tokens.
+        refused: Its reply to that parameter instead.
+    """
+
+    def __init__(self, plain, shift=0.0, refused=None):
+        self.plain, self.shift, self.refused = plain, shift, refused
+        self.asked = []
+
+    def __call__(self, path, body):
+        import torch
+
+        if "logprob_token_ids" not in body:
+            return self.plain(path, body)
+        if self.refused is not None:
+            return self.refused
+        self.asked.append(body)
+        assert body["max_tokens"] == 1
+        assert body["return_tokens_as_token_ids"]
+        with self.plain.lock, torch.no_grad():
+            logits = self.plain.model(torch.tensor([body["prompt"]])).logits[0, -1]
+        row = logits.double().log_softmax(-1)
+        best = int(row.argmax())
+        top = {
+            f"token_id:{i}": float(row[i]) + self.shift
+            for i in (best, *body["logprob_token_ids"])
+        }
+        found = {"tokens": [f"token_id:{best}"], "top_logprobs": [top]}
+        usage = {"prompt_tokens": len(body["prompt"]), "completion_tokens": 1}
+        return {"choices": [{"text": "", "logprobs": found}], "usage": usage}
+
+
+def check(found, oracle, requests=REQUESTS):
+    for request, response in zip(requests, found, strict=True):
+        expected, greedy = oracle("gpt2").loglikelihood(
+            request.context, request.continuation
+        )
+        assert response.error == ""
+        assert response.logprob == pytest.approx(expected, abs=1e-6)
+        assert response.greedy == greedy
+
+
+@pytest.fixture
+def model(model_of, saved_model):
+    """The model behind the server, which is sent token ids."""
+    return model_of(tokenizer=saved_model("gpt2"), max_retries=1)
+
+
+@pytest.fixture
+def plain(tiny):
+    """A server that scores prompts only."""
+    return tiny("gpt2", "vllm")
+
+
+def test_choices_of_a_context_are_one_request(served, model, plain, ask, oracle):
+    served.reply = server = Selecting(plain)
+    found = ask(model, *REQUESTS)
+    check(found, oracle)
+    assert model.info["loglikelihoods"] == "echo + logprob_token_ids"
+    _, *asked = [body["prompt"] for body in server.asked]
+    assert len({tuple(prompt) for prompt in asked}) == len(asked) < 6
+    # Four, and " mat" of the last request, whose context ends in a blank.
+    assert len(server.asked[1]["logprob_token_ids"]) == 5
+    assert found[0].n_tokens == 1
+    assert found[0].n_prompt_tokens == len(asked[0])
+
+
+def test_the_generated_token_is_the_greedy_one(served, model, plain, ask, oracle):
+    served.reply = Selecting(plain)
+    prompts = [f"{context}{i}" for context in CONTEXTS for i in range(8)]
+    texts = ask(model, *(Generate(prompt, max_tokens=1) for prompt in prompts))
+    requests = [
+        Loglikelihood(prompt, text.text)
+        for prompt, text in zip(prompts, texts, strict=True)
+        if text.text.strip() and "\ufffd" not in text.text
+    ]
+    found = ask(model, *requests)
+    assert any(response.greedy and response.n_tokens == 1 for response in found)
+    check(found, oracle, requests)
+
+
+@pytest.mark.parametrize("shift", [0.5, -3.0])
+def test_other_values_than_those_of_prompts_are_not_used(
+    served, model, plain, ask, oracle, shift
+):
+    served.reply = Selecting(plain, shift)
+    check(ask(model, *REQUESTS), oracle)
+    assert model.info["loglikelihoods"] == "echo"
+
+
+def test_a_server_that_refuses_the_parameter_scores_prompts(
+    served, model, plain, ask, oracle, fault
+):
+    served.reply = Selecting(plain, refused=fault(422, {"error": "unknown field"}))
+    check(ask(model, *REQUESTS), oracle)
+
+
+def test_a_server_that_ignores_the_parameter_scores_prompts(
+    served, model, plain, ask, oracle
+):
+    served.reply = plain
+    check(ask(model, *REQUESTS), oracle)
+    assert model.info["loglikelihoods"] == "echo"
+
+
+def test_a_failed_request_is_an_error_of_all_its_choices(
+    served, model, plain, ask, fault
+):
+    served.reply = Selecting(plain)
+    ask(model, REQUESTS[0])
+    served.fault = lambda body: (
+        fault(400, {"error": {"message": "no such token"}})
+        if "logprob_token_ids" in body
+        else None
+    )
+    found = ask(model, *REQUESTS[:4], REQUESTS[-2])
+    assert ["no such token" in one.error for one in found] == [True] * 4 + [False]
+
+
+def test_more_choices_than_a_request_takes_are_several(
+    served, model, plain, ask, oracle, monkeypatch
+):
+    monkeypatch.setattr("pytest_evals.models.openai.candidates.MOST", 3)
+    served.reply = server = Selecting(plain)
+    check(
+        ask(model, *REQUESTS[:4]),
+        oracle,
+        REQUESTS[:4],
+    )
+    assert [len(body["logprob_token_ids"]) for body in server.asked[1:]] == [3, 1]
+
+
+def test_prompts_with_a_common_prefix_are_sent_one_after_the_other(
+    served, model_of, ask
+):
+    one, two = "a passage " * 20, "another one " * 20
+    ask(
+        model_of(concurrency=1),
+        *(Generate(text) for text in (one + "1", two + "1", one + "2", two + "2")),
+    )
+    assert [body["prompt"] for _, body in served.bodies] == [
+        one + "1",
+        one + "2",
+        two + "1",
+        two + "2",
+    ]
