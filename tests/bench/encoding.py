@@ -3,8 +3,8 @@
 python tests/bench/encoding.py [--kind letters] [--docs 14042]
 
 ``letters`` and ``full`` have 5 few-shot examples that all documents of a task share, 57
-tasks; ``drawn`` has examples of each document's own. Prints a digest of all ids too:
-versions must agree in it.
+tasks; ``drawn`` has examples of each document's own. Garbage is collected as rarely as
+in a session. Prints a digest of all ids too: versions must agree in it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from pytest_evals.models.hf.loader import load_tokenizer
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.hf.tokenization.background_encoding import BackgroundEncoder
 from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
+from pytest_evals.plugin.execution.fast_path.garbage_collection import (
+    ReducedGarbageCollection,
+)
 
 N_TASKS = 57
 LETTERS = "ABCD"
@@ -66,6 +69,7 @@ def main() -> None:
         random_models._make_tokenizer(8_192, Path(folder))
         settings = HfSettings(target=folder)
         encoder = RequestEncoder(load_tokenizer(settings), settings, 8_192)
+    ReducedGarbageCollection()
     start = time.process_time()
     found = BackgroundEncoder(encoder).take(asked).encoded()
     took = time.process_time() - start

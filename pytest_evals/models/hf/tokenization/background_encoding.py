@@ -75,8 +75,9 @@ class PendingRequests:
             for part in self._coming.parts:
                 found.update(part)
             self._coming = None
-        distinct = dict.fromkeys(keys)
-        found.update(_encoded([k for k in distinct if k not in found], self._encoder))
+        distinct = list(dict.fromkeys(keys))
+        missing = [key for key in distinct if key not in found] if found else distinct
+        found.update(_encoded(missing, self._encoder))
         encoded = EncodedRequests({}, {}, {}, {})
         for position, key in enumerate(keys):
             ids = found[key]
