@@ -45,15 +45,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     a quarter of the quick tests' time. ``test_xdist.py`` has the quick tests of
     workers."""
     for item in items:
-        parameters = getattr(getattr(item, "callspec", None), "params", {})
-        listed = [
-            " ".join(map(str, v if isinstance(v, list | tuple) else [v]))
-            for v in parameters.values()
-        ]
-        if item.path.parent == Path(__file__).parent and any(
-            re.search(r"-n ?2", one) for one in listed
-        ):
+        if item.path.parent == Path(__file__).parent and _has_workers(item):
             item.add_marker(pytest.mark.slow)
+
+
+def _has_workers(item: pytest.Item) -> bool:
+    values = getattr(getattr(item, "callspec", None), "params", {}).values()
+    texts = [
+        one if isinstance(one, str) else " ".join(map(str, one))
+        for one in values
+        if isinstance(one, str | list | tuple)
+    ]
+    return any(re.search(r"-n ?2", text) for text in texts)
 
 
 class Suite:
