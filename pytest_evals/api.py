@@ -21,7 +21,8 @@ from pytest_evals.core.response_contract import as_model
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
-from pytest_evals.dialects.native.python import Eval, is_rows, rows_eval
+from pytest_evals.dialects.native.python import Eval
+from pytest_evals.dialects.native.rows import is_rows, rows_eval
 from pytest_evals.errors import OptionError, StoreError
 from pytest_evals.gates.read.entry import read_expression
 from pytest_evals.masking.logs import masking_logs

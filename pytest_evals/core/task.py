@@ -182,6 +182,8 @@ class Task:
             determines it.
         score: Answered record → scores. Raises ``DocumentError`` for a document that
             cannot be scored.
+        begin: Answered record → starts work in the background whose result ``score``
+            needs, such as async scorers; ``None`` if there is none.
         exclude: Scored record → why its scores are in no metric; empty if they are.
             Raises ``DocumentError`` if that cannot be determined: an error of the
             document, whose scores count.
@@ -214,6 +216,7 @@ class Task:
     metrics: tuple[Metric, ...]
     metric_for: Callable[[str, str], Metric | None] | None = None
     score_repeats: Callable[[Record], tuple[Score, ...]] | None = None
+    begin: Callable[[Record], None] | None = None
     exclude: Callable[[Record], str] | None = None
     follow_up: Callable[[Record], Dialogue[object]] | None = None
     models: Mapping[str, ModelSource] = field(default_factory=dict)

@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +21,7 @@ from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
 from pytest_evals.plugin.execution.start import start
 from pytest_evals.plugin.messages import users_traceback
 from pytest_evals.plugin.nodes import DocItem, TaskFile
+from pytest_evals.plugin.parameter_sets import parameter_sets
 from pytest_evals.plugin.session import session_of
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.suite.eval_files import is_test_file, matches
@@ -30,7 +32,6 @@ from pytest_evals.scorers.user_code import user_fault
 
 _CASE_SCOPES = ("session", "package", "module")
 """Scopes of fixtures that cases may request: collection has no test yet."""
-_OTHER_MARKS = ("parametrize", "usefixtures")
 _EVAL = re.compile(rb"\beval\b")
 
 
@@ -143,6 +144,8 @@ class EvalNode(TaskFile):
         self.keywords.update((mark.name, mark) for mark in self.own_markers)
         self.add_marker("evals")
         self._requested: Mapping[str, list[FunctionScorer]] = {}
+        self.parameters: Mapping[str, Any] = {}
+        """Parameters of the function of cases, which are not fixtures."""
         self.per_document = False
         """Whether scorers request fixtures with the scope function or class, so that
         each document is set up."""
@@ -157,9 +160,12 @@ class EvalNode(TaskFile):
         session, found = session_of(self.config), self.eval
         if not session.task_options.takes([found.name, *found.settings.tags]):
             return []
-        parts = found.parts(session.task_options, _CaseFixtures(self))
+        calls = parameter_sets(self)
+        self.parameters = calls[0].values
+        parts = found.parts(session.task_options, _CaseFixtures(self), calls)
         self._requested = fixtures_of_scorers(parts)
         self._check_scorer_fixtures(parts)
+        parts = replace(parts, begins_early=not self.per_document)
         task = eval_task(parts, session.task_options)
         nodes: list[pytest.Item | pytest.Collector] = []
         for run in session.suite.add([task], self.path, self.parent_id):
@@ -198,9 +204,9 @@ class EvalNode(TaskFile):
 
     def _check_marks(self) -> None:
         for mark in self.own_markers:
-            if mark.name in _OTHER_MARKS:
+            if mark.name == "usefixtures":
                 what = f"{self.eval.name}: the marker {mark.name!r} is not supported"
-                fix = "yield more cases, or request fixtures as arguments"
+                fix = "request fixtures as arguments"
                 raise TaskFileError([Problem(what, self.eval.place, fix)])
 
     def _check_scorer_fixtures(self, parts: EvalParts) -> None:
@@ -249,7 +255,7 @@ class _CaseFixtures(Mapping[str, Any]):
     def __init__(self, node: EvalNode) -> None:
         self._node = node
         self._values: dict[str, Any] = {}
-        names = node.eval.fixtures
+        names = [one for one in node.eval.fixtures if one not in node.parameters]
         if names:
             with _set_up(node, names) as request:
                 self._values = {one: self._value(request, one) for one in names}

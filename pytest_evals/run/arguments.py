@@ -16,7 +16,8 @@ from pytest_evals.core.response_contract import described
 from pytest_evals.core.surrogates import encoding_fault
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.data.user_files import path_error
-from pytest_evals.dialects.native.python import Eval, is_rows
+from pytest_evals.dialects.native.python import Eval
+from pytest_evals.dialects.native.rows import is_rows
 from pytest_evals.errors import OptionError, suggestion
 from pytest_evals.prompts.generation import check_overrides
 from pytest_evals.run.profile import PROFILES, conflict

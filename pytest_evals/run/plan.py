@@ -27,6 +27,8 @@ enough that their prompts fit into memory."""
 FIRST = 512
 """Documents in the first window, which is small so that the model starts early; each
 later one has twice as many. A model with replicas gets as many times more."""
+AHEAD = 32
+"""Answered documents whose background work runs before their turn."""
 WINDOW_CHARACTERS = 2**29
 """Characters of the contexts in a window, each request counted: models keep the tokens
 of all of them."""
@@ -182,7 +184,16 @@ class Plan:
                 tick()
             if not pulled and number < self._next:
                 self._open(self._render(range(number, number + 1)), model)
+        if job.task.begin is not None:
+            self._begin_ahead(model, tick)
         return self._ready.pop(number)
+
+    def _begin_ahead(self, model: Model, tick: Callable[[], None] | None) -> None:
+        """Take further responses of the window, so that the background work of several
+        documents runs at a time."""
+        while self._left and len(self._ready) <= AHEAD and self._pull(model):
+            if tick is not None:
+                tick()
 
     def _number(self, job: Job) -> int:
         """The number of a job. A plan has an index only if jobs are requested out of
@@ -219,6 +230,9 @@ class Plan:
             return self._open_next(model)
         number, record = pair
         self._ready[number] = record
+        begin = self._jobs[number].task.begin
+        if begin is not None and not record.error:
+            begin(record)
         self._left -= 1
         self.n_answered += 1
         self.n_tokens += record.n_tokens

@@ -7,9 +7,11 @@ of pytest.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -18,7 +20,7 @@ from pytest_evals.core.case import Case
 from pytest_evals.core.record import Score
 from pytest_evals.core.request import Response
 from pytest_evals.errors import DocumentError, EvalsError
-from pytest_evals.models.openai.event_loop import BackgroundLoop
+from pytest_evals.models.openai.event_loop import LOOK_S, BackgroundLoop
 from pytest_evals.scorers.answers import score_of_value
 from pytest_evals.scorers.user_code import UserCode
 
@@ -36,6 +38,10 @@ ARGUMENTS: Mapping[str, Callable[[str, Case, Response], Any]] = {
 }
 """Name of a scorer's argument → its value."""
 _BY_POSITION = ("answer", "case")
+CONCURRENT = 16
+"""Most async scorers that run at a time."""
+Started = Future[tuple[Any, Exception | None]]
+"""The result of an async function that runs in the background, or its exception."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,21 +69,55 @@ class FunctionScorer:
     settings: Mapping[str, Any] = field(default_factory=dict)
     limits: tuple[float, float] | None = None
 
-    def __call__(self, answer: str, case: Case, response: Response) -> Score:
+    @property
+    def is_async(self) -> bool:
+        """Whether the function is a coroutine function."""
+        call = getattr(self.function, "__call__", None)  # noqa: B004 - of an object
+        return any(map(inspect.iscoroutinefunction, (self.function, call)))
+
+    def start(self, answer: str, case: Case, response: Response) -> Started | None:
+        """Start an async function in the background; ``None`` if it is not async, or
+        values of its fixtures are missing."""
+        if not self.is_async or any(one not in self.values for one in self.fixtures):
+            return None
+        return _loop().start(_caught(self._limited(answer, case, response)))
+
+    async def _limited(self, answer: str, case: Case, response: Response) -> Any:
+        async with _limit():
+            return await self._call(answer, case, response)
+
+    def _call(self, answer: str, case: Case, response: Response) -> Any:
+        given = [ARGUMENTS[one](answer, case, response) for one in self.passed]
+        if not self.by_name:
+            return self.function(*given)
+        named = dict(zip(self.passed, given, strict=True))
+        return self.function(**named, **self._fixture_values())
+
+    def __call__(
+        self,
+        answer: str,
+        case: Case,
+        response: Response,
+        started: Started | None = None,
+    ) -> Score:
         """Return the score of an answer.
+
+        Args:
+            answer: The answer.
+            case: Its case.
+            response: The response with the answer.
+            started: The function's result, if :meth:`start` started it.
 
         Raises:
             DocumentError: The function raised an exception, with its file and line; or
                 it returned something else.
         """
         what = f"scorer {self.name!r}"
-        given = [ARGUMENTS[one](answer, case, response) for one in self.passed]
         with UserCode(what):
-            if self.by_name:
-                named = dict(zip(self.passed, given, strict=True))
-                value = self.function(**named, **self._fixture_values())
+            if started is not None:
+                value = _finished(started)
             else:
-                value = self.function(*given)
+                value = self._call(answer, case, response)
             if inspect.isawaitable(value):
                 value = result_of(value)
         try:
@@ -145,7 +185,21 @@ def result_of(awaitable: Awaitable[Any]) -> Any:
     Raises:
         Exception: That of the awaitable; its traceback begins in the user's code.
     """
-    value, error = _loop().run(_caught(awaitable))
+    return _finished(_loop().start(_caught(awaitable)))
+
+
+def _finished(started: Started) -> Any:
+    """The result of a started function; an interrupt cancels it."""
+    try:
+        while True:
+            try:
+                value, error = started.result(timeout=LOOK_S)
+                break
+            except TimeoutError:
+                continue
+    except BaseException:
+        started.cancel()
+        raise
     if error is not None:
         raise error
     return value
@@ -156,6 +210,12 @@ async def _caught(awaitable: Awaitable[Any]) -> tuple[Any, Exception | None]:
         return await awaitable, None
     except Exception as error:  # noqa: BLE001 - raised again by the caller
         return None, error
+
+
+@cache
+def _limit() -> asyncio.Semaphore:
+    """Limits the async functions that run at a time."""
+    return asyncio.Semaphore(CONCURRENT)
 
 
 @cache

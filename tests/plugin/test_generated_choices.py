@@ -138,7 +138,7 @@ def test_a_published_number_needs_the_same_way_of_answering(quiz, protocol):
 def test_a_gate_on_a_metric_that_is_left_out_is_an_error(quiz):
     run = quiz.evals("quiz.yaml", GENERATE, "--evals-gate=quiz/acc_norm >= 0.1")
     assert run.ret == pytest.ExitCode.USAGE_ERROR
-    run.stderr.fnmatch_lines(["*no metric called 'acc_norm'*acc, unparsable*"])
+    run.stderr.fnmatch_lines(["*unknown metric 'acc_norm'*acc, unparsable*"])
 
 
 def test_a_task_file_can_set_it_and_the_option_overrides_it(quiz):

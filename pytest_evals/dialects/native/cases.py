@@ -4,13 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 
 from pytest_evals.core.case import Case
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.data.rows import Ids, Table, document_ids, row_sizes
 from pytest_evals.data.selected_rows import SelectedRows
 from pytest_evals.errors import DocumentError, Problem, TaskFileError
+
+NO_VALUES: Mapping[str, Any] = MappingProxyType({})
+
+
+class ParameterSet(NamedTuple):
+    """Arguments of one call of the function that yields cases.
+
+    Args:
+        id: Start of the cases' ids; empty for none.
+        values: The arguments by name; rows of the cases have them too.
+    """
+
+    id: str
+    values: Mapping[str, Any]
+
+
+ONE_CALL = (ParameterSet("", NO_VALUES),)
 
 
 class CaseSource(Protocol):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeVar, overload
 
 from pytest_evals.core.case import Case
@@ -15,9 +14,14 @@ from pytest_evals.core.gate import Gate
 from pytest_evals.core.model import ModelLike
 from pytest_evals.core.response_contract import as_model
 from pytest_evals.core.task import MOST_REPEATS, Task, TaskOptions
-from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.gates_section.anchors import read_gates
-from pytest_evals.dialects.native.cases import ListedCases, checked_first
+from pytest_evals.dialects.native.cases import (
+    NO_VALUES,
+    ONE_CALL,
+    ListedCases,
+    ParameterSet,
+    checked_first,
+)
 from pytest_evals.dialects.native.labels import with_labels
 from pytest_evals.dialects.native.remedies import python_remedies
 from pytest_evals.dialects.native.scorers import scorers_of
@@ -36,14 +40,12 @@ from pytest_evals.errors import (
     unknown_name,
 )
 from pytest_evals.gates.read.text import with_unique_ids
-from pytest_evals.prompts.fields import Field, Reader, bind, text_itself
 from pytest_evals.scorers.functions import FunctionScorer, result_of
 from pytest_evals.scorers.rubric import RubricScorer
 from pytest_evals.scorers.user_code import user_fault
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 ModelGiven = str | ModelLike | Callable[..., Any] | None
-NO_VALUES: Mapping[str, Any] = MappingProxyType({})
 
 
 class Eval:
@@ -129,13 +131,17 @@ class Eval:
         )
 
     def parts(
-        self, options: TaskOptions, values: Mapping[str, Any] = NO_VALUES
+        self,
+        options: TaskOptions,
+        values: Mapping[str, Any] = NO_VALUES,
+        calls: Sequence[ParameterSet] = ONE_CALL,
     ) -> EvalParts:
         """The parts of the eval; the function is not called yet.
 
         Args:
             options: Options of the run.
             values: Values of the fixtures that the function requests.
+            calls: The function is called once for each, and all cases are the eval's.
 
         Raises:
             TaskFileError: With all problems of its arguments.
@@ -162,7 +168,7 @@ class Eval:
         return EvalParts(
             name=self.name,
             source=self.place,
-            load=lambda: self._cases(values),
+            load=lambda: self._cases(values, calls),
             scorers=scorers,
             sampling=sampling.sampling,
             repeats=settings.repeats,
@@ -202,7 +208,15 @@ class Eval:
             found += read_gates(entry, task=self.name, source=self.place)
         return with_unique_ids(found)
 
-    def _cases(self, values: Mapping[str, Any]) -> ListedCases:
+    def _cases(
+        self, values: Mapping[str, Any], calls: Sequence[ParameterSet]
+    ) -> ListedCases:
+        cases = [one for call in calls for one in self._call(values, call)]
+        return ListedCases(self._checked(cases))
+
+    def _call(self, values: Mapping[str, Any], call: ParameterSet) -> list[Case]:
+        """The cases of one call of the function."""
+        values = {**values, **call.values}
         missing = [one for one in self.fixtures if one not in values]
         if missing:
             what = (
@@ -222,7 +236,16 @@ class Eval:
             what = user_fault(f"the cases of {self.name}", error)
             raise TaskFileError([Problem(what, self.place)]) from None
         cases = [self._case(number, one) for number, one in enumerate(listed)]
-        return ListedCases(self._checked(cases))
+        if not call.id:
+            return cases
+        return [
+            replace(
+                one,
+                id=f"{call.id}-{one.id or number}",
+                row={**call.values, **one.row},
+            )
+            for number, one in enumerate(cases)
+        ]
 
     def _case(self, number: int, given: Any) -> Case:
         if isinstance(given, Case):
@@ -317,7 +340,7 @@ def eval(function: Any = None, /, *, name: str = "", **settings: Any) -> Any:  #
         known = ("name", *EvalSettings.__slots__)
         raise TypeError(f"eval(): {unknown_name('argument', unknown[0], known)}")
     for key in ("score", "gates", "tags"):
-        settings[key] = _tuple(settings.get(key, ()))
+        settings[key] = as_tuple(settings.get(key, ()))
 
     def decorated(cases: Callable[..., Any]) -> Eval:
         if not callable(cases):
@@ -332,81 +355,8 @@ def eval(function: Any = None, /, *, name: str = "", **settings: Any) -> Any:  #
     return decorated if function is None else decorated(function)
 
 
-def is_rows(given: object) -> bool:
-    """Whether a value is a list of rows or cases."""
-    listed = given if isinstance(given, list | tuple) else ()
-    return bool(listed) and all(isinstance(one, Mapping | Case) for one in listed)
-
-
-def rows_eval(
-    rows: Sequence[Mapping[str, Any] | Case],
-    *,
-    prompt: str = "",
-    target: Any = None,
-    score: Any = (),
-    gates: str | Sequence[Any] = (),
-    name: str = "rows",
-) -> Eval:
-    """Return an eval of rows.
-
-    Args:
-        rows: Cases, or mappings of names to values.
-        prompt: Template over a row's values; by default its value ``prompt``.
-        target: Template or column; by default the column ``target``.
-        score: Scorers, or names of scorers; ``exact`` by default.
-        gates: Gates, such as ``"exact >= 0.9"``.
-        name: Name of the eval.
-
-    Raises:
-        TaskFileError: A template is invalid, or does not fit a row.
-    """
-    place = _caller()
-
-    def reader(key: str, spec: Any) -> Reader:
-        try:
-            return bind(Field(key=key, spec=spec, place=place), None, text_itself)
-        except FieldError as error:
-            raise TaskFileError([error.problem]) from None
-
-    prompt_of = reader("prompt", prompt) if prompt else None
-    target_of = reader("target", target) if target is not None else None
-
-    def case_of(number: int, row: Any) -> Any:
-        if not isinstance(row, Mapping):
-            return row
-        if prompt_of is None and "prompt" not in row:
-            what = f"row {number} has no prompt"
-            fix = 'prompt="{{question}}"'
-            raise TaskFileError([Problem(what, place, fix)])
-        try:
-            text = row["prompt"] if prompt_of is None else prompt_of(row)
-            value = row.get("target") if target_of is None else target_of(row)
-        except FieldError as error:
-            raise TaskFileError([error.problem]) from None
-        try:
-            return Case(prompt=text, target=value, id=str(row.get("id", "")), row=row)
-        except DocumentError as error:
-            raise TaskFileError([Problem(f"row {number}: {error}", place)]) from None
-
-    cases = [case_of(number, row) for number, row in enumerate(rows)]
-    settings = EvalSettings(score=_tuple(score), gates=_tuple(gates))
-    return Eval(lambda: cases, name=name, place=place, settings=settings)
-
-
-_PACKAGE = str(Path(__file__).parents[2])
-
-
-def _caller() -> Place:
-    """The line outside of this package that called it."""
-    frame = inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back
-    if frame is None:
-        return Place(Path("rows"))
-    return Place(Path(frame.f_code.co_filename), frame.f_lineno)
-
-
-def _tuple(given: Any) -> tuple[Any, ...]:
+def as_tuple(given: Any) -> tuple[Any, ...]:
+    """A list as a tuple, any other value as a tuple with one element."""
     return tuple(given) if isinstance(given, list | tuple) else (given,)
 
 

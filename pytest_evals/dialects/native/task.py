@@ -23,7 +23,7 @@ from pytest_evals.prompts.arguments import argument_errors
 from pytest_evals.prompts.generation import Sampling, SamplingResult, read_sampling
 from pytest_evals.scorers.aggregations import AGGREGATIONS, estimate
 from pytest_evals.scorers.answers import AnswerScorer
-from pytest_evals.scorers.functions import FunctionScorer
+from pytest_evals.scorers.functions import FunctionScorer, Started
 from pytest_evals.scorers.rubric import JUDGE_NAME, RubricScorer
 
 FILTER = "none"
@@ -55,6 +55,7 @@ class EvalParts:
         version: Its version.
         config: JSON values for results files and the task's hash.
         warnings: Warnings about the eval.
+        begins_early: Whether async scorers may run before their case's turn.
     """
 
     name: str
@@ -71,6 +72,7 @@ class EvalParts:
     config: Mapping[str, Any] = field(default_factory=dict)
     remedies: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    begins_early: bool = True
 
 
 def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
@@ -105,6 +107,7 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
         models=models,
         asks_model=runner.own_model is None,
         score=runner.score,
+        begin=runner.begin if runner.begins_early else None,
         score_repeats=partial(runner.score, keeps_repeats=True)
         if parts.repeats > 1
         else None,
@@ -185,12 +188,24 @@ class _Answered(NamedTuple):
     judged: Sequence[Score]
 
 
+class _Begun(NamedTuple):
+    """Async scorers that were started for a case: name and number of the answer →
+    result."""
+
+    responses: Sequence[Response]
+    started: Mapping[tuple[str, int], Started | None]
+
+
 class _Runner:
     """Requests and scores of one eval."""
 
     def __init__(self, parts: EvalParts, rows: CaseRows, options: TaskOptions) -> None:
         self._parts, self._rows, self._options = parts, rows, options
         self.own_model = None if options.has_model else parts.model
+        self.begins_early = parts.begins_early and any(
+            isinstance(one, FunctionScorer) and one.is_async for one in parts.scorers
+        )
+        self._begun: dict[int, _Begun] = {}
 
     def ask(self, index: int) -> Asked:
         """The document of a case, and its requests.
@@ -217,6 +232,19 @@ class _Runner:
         judged = yield from together(dialogues)
         return _Answered(case, responses, judged)
 
+    def begin(self, record: Record) -> None:
+        """Start the async scorers of an answered case in the background."""
+        try:
+            found = replayed(self.follow_up(record), record.exchanges, by_order=True)
+        except DocumentError:
+            return  # raised again when the case is scored
+        started: dict[tuple[str, int], Started | None] = {}
+        for scorer in self._parts.scorers:
+            if isinstance(scorer, FunctionScorer):
+                for n, one in enumerate(found.responses):
+                    started[scorer.name, n] = scorer.start(one.text, found.case, one)
+        self._begun[record.index] = _Begun(found.responses, started)
+
     def score(
         self, record: Record, *, keeps_repeats: bool = False
     ) -> tuple[Score, ...]:
@@ -226,20 +254,27 @@ class _Runner:
             DocumentError: It cannot be scored.
         """
         found = replayed(self.follow_up(record), record.exchanges, by_order=True)
-        scores = self._scores(found)
+        begun = self._begun.pop(record.index, None)
+        if begun is None or begun.responses != found.responses:
+            begun = _Begun(found.responses, {})
+        scores = self._scores(found, begun.started)
         if keeps_repeats:
             return tuple(scores)
         return tuple(replace(one, repeats=(), repeat_answers=()) for one in scores)
 
-    def _scores(self, found: _Answered) -> Iterator[Score]:
+    def _scores(
+        self, found: _Answered, started: Mapping[tuple[str, int], Started | None]
+    ) -> Iterator[Score]:
         answers = [one.text for one in found.responses]
-        pairs = list(zip(answers, found.responses, strict=True))
         by_judge = iter(found.judged)
         for scorer in self._parts.scorers:
             if isinstance(scorer, RubricScorer):
                 values = [next(by_judge) for _ in answers]
             elif isinstance(scorer, FunctionScorer):
-                values = [scorer(text, found.case, one) for text, one in pairs]
+                values = [
+                    scorer(one.text, found.case, one, started.get((scorer.name, n)))
+                    for n, one in enumerate(found.responses)
+                ]
             else:
                 values = [scorer(text, found.case) for text in answers]
             score = _combined(values, answers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
@@ -28,6 +29,10 @@ class BackgroundLoop:
         """The result of a coroutine; an interrupt cancels it."""
         (found,) = self.stream([lambda: coroutine], 1)
         return found
+
+    def start(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start a coroutine, without waiting for its result."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def stream(
         self, work: Sequence[Callable[[], Awaitable[T]]], width: int

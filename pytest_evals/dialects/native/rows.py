@@ -1,0 +1,88 @@
+"""Evals of rows: for ``evaluate()`` and the fixture ``evals``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_evals.core.case import Case
+from pytest_evals.data.calls import FieldError
+from pytest_evals.dialects.native.python import Eval, EvalSettings, as_tuple
+from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError
+from pytest_evals.prompts.fields import Field, Reader, bind, text_itself
+
+
+def is_rows(given: object) -> bool:
+    """Whether a value is a list of rows or cases."""
+    listed = given if isinstance(given, list | tuple) else ()
+    return bool(listed) and all(isinstance(one, Mapping | Case) for one in listed)
+
+
+def rows_eval(
+    rows: Sequence[Mapping[str, Any] | Case],
+    *,
+    prompt: str = "",
+    target: Any = None,
+    score: Any = (),
+    gates: str | Sequence[Any] = (),
+    name: str = "rows",
+) -> Eval:
+    """Return an eval of rows.
+
+    Args:
+        rows: Cases, or mappings of names to values.
+        prompt: Template over a row's values; by default its value ``prompt``.
+        target: Template or column; by default the column ``target``.
+        score: Scorers, or names of scorers; ``exact`` by default.
+        gates: Gates, such as ``"exact >= 0.9"``.
+        name: Name of the eval.
+
+    Raises:
+        TaskFileError: A template is invalid, or does not fit a row.
+    """
+    place = _caller()
+
+    def reader(key: str, spec: Any) -> Reader:
+        try:
+            return bind(Field(key=key, spec=spec, place=place), None, text_itself)
+        except FieldError as error:
+            raise TaskFileError([error.problem]) from None
+
+    prompt_of = reader("prompt", prompt) if prompt else None
+    target_of = reader("target", target) if target is not None else None
+
+    def case_of(number: int, row: Any) -> Any:
+        if not isinstance(row, Mapping):
+            return row
+        if prompt_of is None and "prompt" not in row:
+            what = f"row {number} has no prompt"
+            fix = 'prompt="{{question}}"'
+            raise TaskFileError([Problem(what, place, fix)])
+        try:
+            text = row["prompt"] if prompt_of is None else prompt_of(row)
+            value = row.get("target") if target_of is None else target_of(row)
+        except FieldError as error:
+            raise TaskFileError([error.problem]) from None
+        try:
+            return Case(prompt=text, target=value, id=str(row.get("id", "")), row=row)
+        except DocumentError as error:
+            raise TaskFileError([Problem(f"row {number}: {error}", place)]) from None
+
+    cases = [case_of(number, row) for number, row in enumerate(rows)]
+    settings = EvalSettings(score=as_tuple(score), gates=as_tuple(gates))
+    return Eval(lambda: cases, name=name, place=place, settings=settings)
+
+
+_PACKAGE = str(Path(__file__).parents[2])
+
+
+def _caller() -> Place:
+    """The line outside of this package that called it."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    if frame is None:
+        return Place(Path("rows"))
+    return Place(Path(frame.f_code.co_filename), frame.f_lineno)

@@ -1,0 +1,68 @@
+"""``pytest.mark.parametrize`` on evals in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from _pytest.compat import NOTSET
+from _pytest.python import FunctionDefinition, Metafunc
+
+from pytest_evals.dialects.native.cases import ONE_CALL, ParameterSet
+
+if TYPE_CHECKING:
+    from pytest_evals.plugin.python_evals import EvalNode
+
+
+def parameter_sets(node: EvalNode) -> Sequence[ParameterSet]:
+    """The parameter sets of an eval, with pytest's ids; one without parameters if it
+    has no marker.
+
+    Raises:
+        TaskFileError: The marker is invalid, or uses what evals do not support.
+    """
+    marks = [mark for mark in node.own_markers if mark.name == "parametrize"]
+    if not marks:
+        return ONE_CALL
+    if any(mark.kwargs.get("indirect") for mark in marks):
+        node.refuse(
+            "parametrize with indirect=True is not supported",
+            "yield a case for each parameter",
+        )
+    sets = []
+    for call in _calls(node, marks):
+        if NOTSET in call.params.values():
+            node.refuse("parametrize has no values")
+        if call.marks:
+            node.refuse(
+                f"pytest.param(…, marks=…) is not supported (parameter set {call.id})",
+                "remove the marks, or mark the eval",
+            )
+        sets.append(ParameterSet(call.id, dict(call.params)))
+    return sets
+
+
+def _calls(node: EvalNode, marks: Sequence[pytest.Mark]) -> Sequence[Any]:
+    """pytest's calls of the function of cases.
+
+    There is no public way to get them without a test function.
+    """
+    module = cast("pytest.Module", node.parent)
+    function = node.eval.cases
+    try:
+        definition = FunctionDefinition.from_parent(
+            module, name=node.eval.name, callobj=function
+        )
+        found = Metafunc(
+            definition,
+            definition._fixtureinfo,
+            node.config,
+            module=module.obj,
+            _ispytest=True,
+        )
+        for mark in marks:
+            found.parametrize(*mark.args, **mark.kwargs, _param_mark=mark)
+    except (pytest.fail.Exception, pytest.Collector.CollectError, TypeError) as error:
+        node.refuse(str(error).partition("\n")[0])
+    return found._calls
