@@ -6,7 +6,7 @@ loop is running, the run uses its own thread.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,7 +17,6 @@ from typing import Any
 from pytest_evals.core.case import Case
 from pytest_evals.core.group import Group
 from pytest_evals.core.model import ModelLike
-from pytest_evals.core.response_contract import as_model
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
@@ -27,6 +26,7 @@ from pytest_evals.errors import OptionError, StoreError
 from pytest_evals.gates.read.entry import read_expression
 from pytest_evals.masking.logs import masking_logs
 from pytest_evals.masking.registry import remembering
+from pytest_evals.models.python.model import model_of
 from pytest_evals.models.registry import ModelHook
 from pytest_evals.models.spend_ledger import Ledger
 from pytest_evals.reports.files.model import model_arguments
@@ -56,7 +56,7 @@ NO_JUDGE = (
 @with_checked_arguments
 def evaluate(  # noqa: PLR0913 - what pytest has as options
     tasks: Source | Sequence[Source] | Sequence[Mapping[str, Any] | Case],
-    model: str | ModelLike,
+    model: str | ModelLike | Callable[..., Any],
     options: TaskOptions | None = None,
     *,
     prompt: str = "",
@@ -79,7 +79,8 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
         tasks: Files with tasks or groups, in any dialect, and folders of such files; or
             tasks and groups that were loaded; or evals in Python. A ``gates.yaml`` in
             their folders applies. Or rows: a list of mappings or cases.
-        model: A spec as for ``--model``, or an object with a name and ``answer``.
+        model: A spec as for ``--model``, an object with a name and ``answer``, or a
+            function or coroutine function of your application.
         options: Changes to every task.
         prompt: For rows: a template over their values; by default the value
             ``prompt``.
@@ -122,8 +123,8 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
         sources, gates = [rows_eval(sources, **own)], ()
     elif prompt or score or target is not None:
         raise OptionError("prompt, target and score are for rows, not for tasks")
-    tested = model if isinstance(model, str) else as_model(model, "model")
-    judged_by = judge if isinstance(judge, str) else as_model(judge, "judge")
+    tested = model if isinstance(model, str) else model_of(model, "model")
+    judged_by = judge if isinstance(judge, str) else model_of(judge, "judge")
     spec = tested if isinstance(tested, str) else ""
     config = RunConfig(
         dir=Path(folder or ".evals").absolute(),

@@ -162,7 +162,8 @@ def _is_model(value: object) -> bool:
     is_instance = not isinstance(value, type) and callable(
         getattr(value, "answer", None)
     )
-    return is_instance or (isinstance(value, str) and bool(value))
+    is_function = callable(value) and not isinstance(value, type)
+    return is_instance or is_function or (isinstance(value, str) and bool(value))
 
 
 def _is_number(value: object) -> bool:
@@ -209,7 +210,10 @@ _SHARE = (
     _or_none(_is_share),
     "a number of documents such as 200, a fraction such as 0.1, or None",
 )
-_MODEL = "a spec such as 'hf:gpt2', or an object with `name` and `answer(requests)`"
+_MODEL = (
+    "a spec such as 'hf:gpt2', a function of your application, or an object with "
+    "`name` and `answer(requests)`"
+)
 _ARGUMENTS: Mapping[str, Check] = {
     "tasks": (_is_tasks, f"{_SOURCE[1]}; or a list of them"),
     "model": (_is_model, _MODEL),

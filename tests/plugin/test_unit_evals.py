@@ -187,3 +187,29 @@ def test_notebooks_colour_failed_gates_and_show_progress(
     tick = progress(5, stream)
     tick(), tick()
     assert stream.getvalue() == "\r1 responses, 5 documents\r2 responses, 5 documents"
+
+
+APPLICATION = """
+import pytest_evals as ev
+
+def respond(prompt):
+    return "by card" if "pay" in prompt else "next to the window"
+
+def test_it(evals):
+    rows = [{"q": "How do I pay?", "target": "card"}]
+    evals(rows, prompt="{{q}}", score="contains", gates=["contains >= 1"],
+          model=respond)
+"""
+
+
+def test_a_function_of_the_application_is_a_model(pytester):
+    pytester.makepyfile(APPLICATION)
+    assert pytester.runpytest_inprocess().parseoutcomes() == {"passed": 1}
+
+    async def respond(prompt):
+        return "window" if "door" in prompt else "cash"
+
+    found = evaluate(ROWS, respond, prompt="{{q}}", target="answer", score=[exact()])
+    assert found.tasks[0].metrics[0].estimate.value == 0.5
+    with pytest.raises(OptionError, match="a function of your application"):
+        evaluate(ROWS, dict, prompt="{{q}}")

@@ -12,7 +12,6 @@ from pytest_evals.core.case import Case
 from pytest_evals.core.dialogue import ModelSource
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.model import ModelLike
-from pytest_evals.core.response_contract import as_model
 from pytest_evals.core.task import MOST_REPEATS, Task, TaskOptions
 from pytest_evals.dialects.gates_section.anchors import read_gates
 from pytest_evals.dialects.native.cases import (
@@ -387,11 +386,9 @@ class _OpenModel:
 def _model_source(given: ModelGiven) -> ModelSource | None:
     if given is None or isinstance(given, str):
         return given or None
-    if callable(given) and not hasattr(given, "answer"):
-        from pytest_evals.models.python.model import PythonModel
+    from pytest_evals.models.python.model import model_of
 
-        return _OpenModel(PythonModel(given))
-    return _OpenModel(as_model(given, "model"))
+    return _OpenModel(model_of(given, "model"))
 
 
 def fixtures_of_scorers(parts: EvalParts) -> Mapping[str, list[FunctionScorer]]:

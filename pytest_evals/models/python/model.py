@@ -15,7 +15,7 @@ from typing import Any
 from pytest_evals.core.latency import Timings
 from pytest_evals.core.model import Model
 from pytest_evals.core.request import GRAMMAR, UNSENT, Generate, Request, Response
-from pytest_evals.core.response_contract import described
+from pytest_evals.core.response_contract import as_model, described
 from pytest_evals.data.calls import error_text
 from pytest_evals.errors import SpendCapError
 from pytest_evals.models.openai.event_loop import BackgroundLoop
@@ -50,6 +50,22 @@ _BLOCKED_S = 1.0
 """Seconds after which a blocked event loop is worth a note."""
 _CLOSE_S = 2.0
 """Seconds that cancelled coroutines may take when the session ends."""
+
+
+def model_of(given: object, source: str) -> Model:
+    """A model object, or a function of the application as a model.
+
+    Args:
+        given: Any object.
+        source: Where it comes from, for messages.
+
+    Raises:
+        ModelError: It is neither.
+        OptionError: It is a function with other parameters.
+    """
+    is_class = isinstance(given, type)
+    is_function = callable(given) and not is_class and not hasattr(given, "answer")
+    return PythonModel(given) if is_function else as_model(given, source)  # type: ignore[arg-type]
 
 
 class PythonModel(Model):
