@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import pytest
 from _pytest.compat import NOTSET
 from _pytest.python import FunctionDefinition, Metafunc
 
 from pytest_evals.dialects.native.cases import ONE_CALL, ParameterSet
+from pytest_evals.dialects.native.python import Eval
 
-if TYPE_CHECKING:
-    from pytest_evals.plugin.python_evals import EvalNode
+Refuse = Callable[..., None]
+"""Raises a problem of the eval: what, and the fix."""
 
 
-def parameter_sets(node: EvalNode) -> Sequence[ParameterSet]:
+def parameter_sets(
+    node: pytest.Collector, found: Eval, refuse: Refuse
+) -> Sequence[ParameterSet]:
     """The parameter sets of an eval, with pytest's ids; one without parameters if it
     has no marker.
 
@@ -26,16 +29,16 @@ def parameter_sets(node: EvalNode) -> Sequence[ParameterSet]:
     if not marks:
         return ONE_CALL
     if any(mark.kwargs.get("indirect") for mark in marks):
-        node.refuse(
+        refuse(
             "parametrize with indirect=True is not supported",
             "yield a case for each parameter",
         )
     sets = []
-    for call in _calls(node, marks):
+    for call in _calls(node, found, refuse, marks):
         if NOTSET in call.params.values():
-            node.refuse("parametrize has no values")
+            refuse("parametrize has no values")
         if call.marks:
-            node.refuse(
+            refuse(
                 f"pytest.param(…, marks=…) is not supported (parameter set {call.id})",
                 "remove the marks, or mark the eval",
             )
@@ -43,18 +46,20 @@ def parameter_sets(node: EvalNode) -> Sequence[ParameterSet]:
     return sets
 
 
-def _calls(node: EvalNode, marks: Sequence[pytest.Mark]) -> Sequence[Any]:
+def _calls(
+    node: pytest.Collector, found: Eval, refuse: Refuse, marks: Sequence[pytest.Mark]
+) -> Sequence[Any]:
     """pytest's calls of the function of cases.
 
     There is no public way to get them without a test function.
     """
     module = cast("pytest.Module", node.parent)
-    function = node.eval.cases
+    function = found.cases
     try:
         definition = FunctionDefinition.from_parent(
-            module, name=node.eval.name, callobj=function
+            module, name=found.name, callobj=function
         )
-        found = Metafunc(
+        metafunc = Metafunc(
             definition,
             definition._fixtureinfo,
             node.config,
@@ -62,7 +67,7 @@ def _calls(node: EvalNode, marks: Sequence[pytest.Mark]) -> Sequence[Any]:
             _ispytest=True,
         )
         for mark in marks:
-            found.parametrize(*mark.args, **mark.kwargs, _param_mark=mark)
+            metafunc.parametrize(*mark.args, **mark.kwargs, _param_mark=mark)
     except (pytest.fail.Exception, pytest.Collector.CollectError, TypeError) as error:
-        node.refuse(str(error).partition("\n")[0])
-    return found._calls
+        refuse(str(error).partition("\n")[0])
+    return metafunc._calls

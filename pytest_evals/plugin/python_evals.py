@@ -160,7 +160,7 @@ class EvalNode(TaskFile):
         session, found = session_of(self.config), self.eval
         if not session.task_options.takes([found.name, *found.settings.tags]):
             return []
-        calls = parameter_sets(self)
+        calls = parameter_sets(self, found, self.refuse)
         self.parameters = calls[0].values
         parts = found.parts(session.task_options, _CaseFixtures(self), calls)
         self._requested = fixtures_of_scorers(parts)
