@@ -183,7 +183,7 @@ class Task:
         score: Answered record → scores. Raises ``DocumentError`` for a document that
             cannot be scored.
         begin: Answered record → starts work in the background whose result ``score``
-            needs, such as async scorers; ``None`` if there is none.
+            needs, such as async scorers.
         exclude: Scored record → why its scores are in no metric; empty if they are.
             Raises ``DocumentError`` if that cannot be determined: an error of the
             document, whose scores count.
