@@ -200,7 +200,11 @@ def _served(reply: Mapping[str, Any]) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             """Print nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, *_: object) -> None:
+            """Print nothing when a client closes its connection early."""
+
+    server = Server(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}/v1"
