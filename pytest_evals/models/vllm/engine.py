@@ -11,10 +11,11 @@ import argparse
 import os
 import random
 import re
+import threading
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from itertools import count, islice
 from typing import Any, NamedTuple
@@ -237,8 +238,11 @@ def _load(target: str, arguments: Mapping[str, Any]) -> Any:
 
 
 def _step(engine: Any) -> list[Any]:
+    # The filters belong to all threads, so only the main thread may change them.
+    is_main = threading.current_thread() is threading.main_thread()
     try:
-        outputs: list[Any] = engine.step()
+        with _quiet() if is_main else nullcontext():
+            outputs: list[Any] = engine.step()
     except Exception as error:
         raise ModelError(f"vLLM's engine failed: {_first_line(error)}") from error
     return outputs
