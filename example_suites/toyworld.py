@@ -1,11 +1,11 @@
-"""A made-up world, small enough for a tiny model: its facts, sums and sentences.
+"""A synthetic world for a tiny model: facts, sums and sentences.
 
-It gives the documents of the example suites and the texts that the bundled model is
-trained on. Standard library only; the same seed gives the same world on every machine.
-It writes no file.
+It generates the documents of the example suites and the training texts of the bundled
+model. Standard library only; the same seed gives the same world on every machine. It
+writes no files.
 
-Half of the capitals are in no training text, nor is any product: a score near chance
-on those says that nothing leaks.
+Half of the capitals and all products are missing from the training texts: a score near
+chance on those shows that nothing leaks.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MAX_ADDEND = 19
 
 
 class Country(NamedTuple):
-    """A country, its capital, and whether training texts tell of it."""
+    """A country, its capital, and whether training texts contain it."""
 
     name: str
     capital: str
@@ -46,7 +46,7 @@ class Country(NamedTuple):
 
 
 def countries(n: int = 200) -> tuple[Country, ...]:
-    """All countries; those in even places are known."""
+    """All countries; those at even positions are in the training texts."""
     random = Random(DATA_SEED)
     names = _names(random, n, _COUNTRY_ENDINGS)
     capitals = _names(random, n, _CAPITAL_ENDINGS)
@@ -55,7 +55,7 @@ def countries(n: int = 200) -> tuple[Country, ...]:
 
 
 def data_files() -> dict[str, list[Row]]:
-    """Name of the file → its rows, for all tasks."""
+    """File name → rows, for all tasks."""
     random = Random(DATA_SEED + 1)
     sums = [(a, b) for a in range(_MAX_ADDEND + 1) for b in range(_MAX_ADDEND + 1)]
     random.shuffle(sums)
@@ -74,7 +74,7 @@ def data_files() -> dict[str, list[Row]]:
 
 
 def pages(random: Random) -> Iterator[str]:
-    """Training texts without end: a few questions of one kind, or a story."""
+    """Generate training texts endlessly: a few questions of one kind, or a story."""
     known = [country for country in countries() if country.known]
     writers: tuple[Callable[[Random], str], ...] = (
         _any_sum_text,
@@ -121,8 +121,8 @@ def _any_sum_text(random: Random) -> str:
 
 
 def _capital_rows(random: Random) -> list[Row]:
-    """Four capitals a country. Wrong ones are as well known as the right one, so that
-    having been seen is no hint."""
+    """Four capitals per country. Wrong choices are as frequent in training as the
+    correct one, so frequency is no hint."""
     rows = []
     world = countries()
     for country in world:
@@ -155,7 +155,7 @@ def _compare_text(random: Random) -> str:
 
 
 def _letters_row(random: Random) -> Row:
-    """Letters to reverse; six of them are more than training texts ever have."""
+    """Letters to reverse; training texts have fewer than six of them."""
     letters = random.choices(_LETTERS, k=random.randint(3, 6))
     return {"letters": " ".join(letters)}
 
@@ -180,8 +180,8 @@ def _product_row(random: Random) -> Row:
 
 
 def _sentence(random: Random, plural: bool, verb_plural: bool) -> str:
-    """A sentence whose subject and verb are each singular or plural; they agree when
-    both flags are equal."""
+    """A sentence whose subject and verb are each singular or plural; they agree if both
+    flags are equal."""
     noun, place = random.choice(_ANIMALS), random.choice(_PLACES)
     verb = random.choice(_VERBS)[verb_plural]
     places = place + random.choice(("", "s"))
@@ -190,7 +190,7 @@ def _sentence(random: Random, plural: bool, verb_plural: bool) -> str:
 
 
 def _grammar_row(random: Random) -> Row:
-    """A sentence that agrees and one that does not, in either order."""
+    """A grammatical and an ungrammatical sentence, in either order."""
     plural = random.random() < 0.5
     state = random.getstate()
     good = _sentence(random, plural, plural)
@@ -210,7 +210,7 @@ def _story(random: Random) -> str:
 
 
 def _belongings(random: Random) -> list[str]:
-    """Who has what, told twice; the second telling has another order."""
+    """Who has which thing, listed twice in different orders."""
     people = random.sample(_PEOPLE, 3)
     colours = random.sample(_COLOURS, 3)
     things = random.sample(_THINGS, 3)
@@ -226,7 +226,7 @@ def _belongings_text(random: Random) -> str:
 
 
 def _last_word_row(random: Random) -> Row:
-    """A text whose last word is known from what stands before it."""
+    """A text whose last word follows from the words before it."""
     told = _belongings(random)[:4]
     texts = (
         _any_sum_text(random),

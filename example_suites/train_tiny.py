@@ -1,4 +1,4 @@
-"""Makes the bundled model, and the data files of the example suites.
+"""Create the bundled model and the data files of the example suites.
 
     python example_suites/train_tiny.py               # both, minutes on two CPU cores
     python example_suites/train_tiny.py --data-only   # only the data files
@@ -6,7 +6,7 @@
 The model is a Llama of about 0.7 million parameters with a byte-level BPE tokenizer of
 512 tokens, trained on texts of ``toyworld.py``. It needs torch, transformers and
 tokenizers. Data files are the same on every machine; weights are the same only on the
-same machine with the same versions, so the gates of the suites leave some room.
+same machine with the same versions, so the thresholds of the suites have a margin.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def write_data(folder: Path) -> None:
 
 
 def train_tokenizer(seed: int) -> PreTrainedTokenizerFast:
-    """A byte-level BPE tokenizer that keeps digits apart and adds no special token."""
+    """A byte-level BPE tokenizer that splits digits and adds no special tokens."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -107,8 +107,8 @@ def new_model(tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
 def batches(
     tokenizer: PreTrainedTokenizerFast, seed: int, n_rows: int
 ) -> Iterator[torch.Tensor]:
-    """Batches without end, (n_rows, LENGTH) int64: pages with an end token between
-    them. Every row begins with the begin of a page, as a prompt does."""
+    """Generate batches endlessly, (n_rows, LENGTH) int64: pages separated by an end
+    token. Every row starts at the beginning of a page, as a prompt does."""
     import torch
 
     pages = toyworld.pages(Random(seed))
@@ -125,7 +125,7 @@ def batches(
 def train(
     model: LlamaForCausalLM, source: Iterator[torch.Tensor], n_steps: int
 ) -> None:
-    """Train in place: AdamW, short warm-up, then a linear way down to zero."""
+    """Train in place: AdamW, short warm-up, then linear decay to zero."""
     import torch
 
     peak, n_warm = 3e-3, 100
@@ -160,12 +160,12 @@ def save(
     path = folder / "tokenizer_config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
     config.pop("backend", None)
-    config["tokenizer_class"] = "PreTrainedTokenizerFast"  # transformers 4 knows it too
+    config["tokenizer_class"] = "PreTrainedTokenizerFast"  # transformers 4 has it too
     path.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
 def main() -> None:
-    """Read the options, write the files."""
+    """Parse the options and write the files."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--data-only", action="store_true", help="train no model")
     parser.add_argument("--data", type=Path, default=HERE / "lm_eval" / "data")

@@ -1,5 +1,5 @@
-"""Three tasks of a made-up world, as a module of lighteval's: choices, few-shot answers
-and whole texts. Its data is that of the suite beside it."""
+"""Three tasks of a synthetic world as a lighteval module: multiple choice, few-shot
+generation and perplexity. Its data is that of the neighbouring suite."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ DATA = Path(__file__).parent.parent / "lm_eval" / "data"
 
 
 def capital(line, task_name: str = ""):
-    """Capitals, half of which no text has told."""
+    """Capitals, half of which occur in no training text."""
     return Doc(
         task_name=task_name,
         query=f"Question: What is the capital of {line['country']}?\nAnswer:",
@@ -33,7 +33,7 @@ def addition(line, task_name: str = ""):
 
 
 def story(line, task_name: str = ""):
-    """How likely whole texts are."""
+    """Perplexity of texts."""
     return Doc(task_name=task_name, query=line["text"], choices=[], gold_index=[])
 
 

@@ -1,4 +1,4 @@
-"""Documents of the task ``reversal``, made from rows of letters."""
+"""Documents of the task ``reversal``, built from rows of letters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["without_repeats"]
 
 
 def without_repeats(rows: Dataset) -> Dataset:
-    """Rows whose letters all differ, with their ``reversed`` order added."""
+    """Return the rows without repeated letters, with their ``reversed`` order added."""
     return rows.filter(_all_differ).map(_add_reversed)
 
 

@@ -1,10 +1,10 @@
-"""How far an answer is from the sum."""
+"""Score the distance of an answer from the sum."""
 
 from typing import Any
 
 
 def compute_scores(sample: dict[str, Any], solver_output: Any) -> dict[str, Any]:
-    """Whether there is a number, and its distance."""
+    """Return whether the answer contains a number, and its distance."""
     said = solver_output.trace.get_last_assistant_text().strip()
     if not said.isdigit():
         return {"is_number": False}
