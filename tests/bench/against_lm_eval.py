@@ -1,13 +1,13 @@
-"""What the same tasks cost here and in lm-eval 0.4.13, on one machine.
+"""Compare the cost of the same tasks in this package and in lm-eval 0.4.13.
 
     python tests/bench/against_lm_eval.py [--model 60m] [--docs 100]
         [--tasks letters,generation] [--lm-eval-python PATH] [--device cuda:0]
         [--dtype bfloat16] [--params 1b]
 
-Makes a model with random weights and synthetic tasks, runs each kind of task through
-both harnesses in fresh processes, one after the other, and prints what each has cost
-and whether their numbers agree. Both write their results and samples to disk. On a
-machine that others use at the same time, take --clock cpu and OMP_NUM_THREADS=1.
+Creates a model with random weights and synthetic tasks, runs each kind of task through
+both harnesses in new processes, one after the other, and prints their costs and whether
+their numbers agree. Both write their results and samples to disk. On a shared machine,
+use --clock cpu and OMP_NUM_THREADS=1.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ MIB = 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What one process has cost.
+    """The cost of one process.
 
     Args:
-        all_s: From its start to its end, by the clock or of the processor.
-        start_s: From its start until the model is open.
-        inference_s: Inside the model: from texts to answers.
-        n_read: Tokens that went through the network, padding included.
-        n_padding: Those of them that were padding.
-        peak_mib: Most memory of the process.
-        gpu_mib: Most memory that torch took on the device.
+        all_s: From its start to its end: wall time or CPU time.
+        start_s: From its start until the model is loaded.
+        inference_s: Inside the model: from prompts to responses.
+        n_read: Tokens processed by the network, padding included.
+        n_padding: Padding tokens among them.
+        peak_mib: Peak memory of the process.
+        gpu_mib: Peak memory that torch allocated on the device.
     """
 
     all_s: float
@@ -60,12 +60,12 @@ class Cost:
 
     @property
     def rest_s(self) -> float:
-        """All that is neither start nor model: prompts, scores, results, files."""
+        """Time outside start-up and model: prompts, scores, results, files."""
         return self.all_s - self.start_s - self.inference_s
 
 
 def run(command: list[str], folder: Path, path: str, clock: str) -> Cost:
-    """Run a harness in a process of its own.
+    """Run a harness in a separate process.
 
     Raises:
         SystemExit: It failed.
@@ -78,7 +78,7 @@ def run(command: list[str], folder: Path, path: str, clock: str) -> Cost:
         "HF_HUB_OFFLINE": "1",
         "HF_HOME": str(folder.parent / "hf"),
         "TOKENIZERS_PARALLELISM": os.environ.get("TOKENIZERS_PARALLELISM", "true"),
-        # Other plugins of a developer's environment are no part of ours.
+        # Disable other plugins of a developer's environment.
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     }
     with (folder / "output.txt").open("w") as output:
@@ -142,7 +142,7 @@ def run_theirs(
 
 
 def main() -> None:
-    """Print a table, a line a harness and kind of task."""
+    """Print a table with one line per harness and kind of task."""
     given = _arguments()
     kinds = given.tasks.split(",") if given.tasks else list(KINDS)
     with tempfile.TemporaryDirectory() as name:
@@ -153,7 +153,7 @@ def main() -> None:
         rate = _matrix_rate(given)
         print(f"matrices are multiplied at {rate / 1e12:.2f} TFLOP/s in {given.dtype}")
         print(HEAD, flush=True)
-        # Theirs was compiled when it was installed.
+        # lm-eval's modules were compiled when it was installed.
         compileall.compile_dir(ROOT / "pytest_evals", quiet=1)
         for kind in kinds:
             pairs = [_compare(kind, place, model, given) for _ in range(given.pairs)]
@@ -168,7 +168,7 @@ def main() -> None:
 def _compare(
     kind: str, place: Path, model: Path, given: argparse.Namespace
 ) -> tuple[Cost, Cost | None]:
-    """Costs of ours and of lm-eval, in a pair of runs."""
+    """Costs of this package and of lm-eval, in one pair of runs."""
     folder = place / f"run-{time.time_ns()}-{kind}"
     tasks = folder / "tasks"
     names = make_tasks(kind, tasks, given.docs)
@@ -193,7 +193,7 @@ def _compare(
 
 
 def _medians(pairs: list[tuple[Cost, Cost]]) -> str:
-    """Medians of the columns over all pairs, and of the ratios of each pair."""
+    """Medians of the columns over all pairs, and of the ratios within pairs."""
     names = ("all_s", "start_s", "inference_s", "rest_s")
 
     def row(who: str, values: Callable[[Cost, Cost, str], float], digits: int) -> str:
@@ -209,7 +209,7 @@ def _medians(pairs: list[tuple[Cost, Cost]]) -> str:
 
 
 def _same_results(ours: Path, theirs: Path) -> str:
-    """Whether lm-eval's results files hold the same metrics, to four digits."""
+    """Whether lm-eval's results files contain the same metrics, to four digits."""
 
     def metrics(folder: Path) -> str:
         (path,) = folder.glob("results/**/results_*.json")
@@ -268,7 +268,7 @@ def _machine(given: argparse.Namespace) -> str:
 
 
 def _matrix_rate(given: argparse.Namespace) -> float:
-    """Operations a second of large products of matrices, the best of ten."""
+    """FLOP/s of large matrix products, the best of ten."""
     import torch
 
     device, n = given.device or "cpu", 8192 if given.device else 2048
@@ -282,8 +282,9 @@ def _matrix_rate(given: argparse.Namespace) -> float:
 
 
 def _n_parameters(model: Path) -> int:
-    """Weights of the model that take part in products: all but the first lookup. Those
-    of the last layer do so at scored tokens only, so that it is a little too many."""
+    """Number of weights that take part in matrix products: all except the input
+    embedding. The output layer runs at scored tokens only, so this is a slight
+    overestimate."""
     from safetensors import safe_open
 
     with safe_open(model / "model.safetensors", framework="pt") as weights:

@@ -1,4 +1,4 @@
-"""Whether two harnesses have found the same: metrics, and answers one by one."""
+"""Compare the results of two harnesses: metrics, and responses one by one."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ __all__ = ["compare"]
 
 
 def compare(ours: Path, theirs: Path, names: Sequence[str]) -> str:
-    """A line about the numbers of both. Metrics are equal if they are when printed with
-    four digits, or differ by a millionth.
+    """Return one line about the agreement of both. Metrics are equal if they print the
+    same with four digits, or differ by at most a millionth.
 
     Args:
         ours: Folder of our run, with ``results.json`` and ``.evals``.
@@ -38,7 +38,7 @@ def compare(ours: Path, theirs: Path, names: Sequence[str]) -> str:
 
 
 def _answers(ours: Path, theirs: Path, names: Sequence[str]) -> str:
-    """How far log-probabilities differ, and how many texts are the same."""
+    """The difference of log-probabilities, and the number of equal generations."""
     widest, n_numbers, n_texts, n_equal = 0.0, 0, 0, 0
     for name in names:
         mine = _samples(next(ours.glob(f".evals/runs/*/samples_{name}.jsonl")))
@@ -65,8 +65,8 @@ def _samples(path: Path) -> dict[int, list[Any]]:
 
 
 def _flat(value: Any) -> Iterator[Any]:
-    """Texts and log-probabilities, in order; both harnesses write numbers as texts
-    beside greedy flags."""
+    """Generations and log-probabilities, in order; both harnesses write numbers as
+    strings next to the greedy flags."""
     if isinstance(value, list):
         if len(value) == 2 and str(value[1]) in ("True", "False"):
             yield float(value[0])

@@ -1,16 +1,16 @@
-"""How long a metric of many documents takes, with its standard error.
+"""Time the aggregation of a metric over many documents, with its standard error.
 
     python tests/bench/bootstrap.py [--docs 10000] [--only median ter] [--contrast 100]
     python tests/bench/bootstrap.py --gates
 
-Each metric is added up with lm-eval's default of 100,000 replicates (100 for metrics of
-a corpus, as there). With ``--contrast N`` and lm-eval installed, the same is timed with
-its own functions over N documents and a thousandth of the replicates, and told as what
-all of them would take.
+Each metric is aggregated with lm-eval's default of 100,000 replicates (100 for corpus
+metrics, as in lm-eval). With ``--contrast N`` and lm-eval installed, lm-eval's
+functions are timed over N documents with a thousandth of the replicates, and the time
+is extrapolated.
 
 ``--gates`` times the resampling of gates instead: wall and processor time of the
 confidence limits of BLEU over 100,000 documents, of 500 times F1 over 150 (BCa), and of
-the median of 10,000. The n-gram counts of BLEU are made up.
+the median of 10,000. The n-gram counts of BLEU are synthetic.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def seconds(call: Callable[[], Any]) -> float:
 
 
 def lm_evals(aggregation: str, values: list[Any]) -> str:
-    """What lm-eval would take, from a thousandth of its replicates on one core."""
+    """Time that lm-eval would take, extrapolated from a thousandth of its replicates on
+    one core."""
     os.environ["DISABLE_MULTIPROC"] = "1"
     from lm_eval.api.metrics import stderr_for_metric
     from lm_eval.api.registry import get_aggregation
@@ -110,7 +111,7 @@ def limits() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def gates() -> None:
-    """Print a line a calculation."""
+    """Print one line per calculation."""
     for label, call in limits():
         wall, processor = time.perf_counter(), time.process_time()
         call()
@@ -121,7 +122,7 @@ def gates() -> None:
 
 
 def main() -> None:
-    """Print a line a metric."""
+    """Print one line per metric."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--docs", type=int, default=10_000)
     parser.add_argument("--only", nargs="*", default=())

@@ -1,9 +1,9 @@
-"""How long it takes to collect a task file with many documents, from a cold start.
+"""Time the collection of a task file with many documents, from a cold start.
 
     python tests/bench/collection.py [--docs 14000]
 
-A four-choice task over a JSONL file is collected by pytest in a fresh process, first
-with an empty cache of ``datasets`` and then with a filled one.
+A four-choice task over a JSONL file is collected by pytest in a new process, first with
+an empty cache of ``datasets`` and then with a filled one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def row(i: int) -> str:
 
 
 def main() -> None:
-    """Print seconds from start to end of the process."""
+    """Print the seconds from start to end of the process."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--docs", type=int, default=14_000)
     n_docs = parser.parse_args().docs

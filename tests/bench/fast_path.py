@@ -1,12 +1,12 @@
-"""What each part of the plugin's fast path saves, in seconds of the processor.
+"""Measure the CPU time that each part of the plugin's fast path saves.
 
     python tests/bench/fast_path.py [--docs 20000] [--rounds 5] [--workers 2] [PART …]
 
 The suite of ``plugin_overhead.py`` runs with the fast path, and with one part of it
-replaced by pytest's own way, in turn. A row is a part: the median over all rounds of
-the difference to the run of the same round with all parts. ``off`` is
-``--evals-fast-path=off``. Other plugins are not loaded. With ``--workers`` the time of
-all processes is added up.
+replaced by pytest's own implementation, in turn. A row is a part: the median over all
+rounds of the difference to the run of the same round with all parts. ``off`` is
+``--evals-fast-path=off``. Other plugins are not loaded. With ``--workers`` the time is
+the sum over all processes.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ REPLACED = {
 
 
 def main() -> None:
-    """Print a table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--docs", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=5)
@@ -118,7 +118,7 @@ def main() -> None:
 
 
 def _cpu_s(folder: Path, part: str, n_docs: int, workers: list[str]) -> float:
-    """Seconds of the processor of all processes of a run."""
+    """CPU time of all processes of a run."""
     code = REPLACED.get(part, "").replace("{FAST}", FAST)
     lines = [line.removeprefix(" " * 8) for line in code.splitlines()]
     text = "\n".join([plugin_overhead.CONFTEST, *lines, ""])

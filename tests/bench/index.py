@@ -1,11 +1,11 @@
-"""How long it takes to find one name in a tree of many task files.
+"""Time the lookup of one name in a tree of many task files.
 
     python tests/bench/index.py [--files 14000] [--tree DIR]
 
-A tree is made, or one is given such as lm-eval's own ``lm_eval/tasks``. Its index is
-built with nothing on disk, and then with what the first time has left there; first by
-itself, then as the whole of a pytest that names one task and asks its one document.
-That task lies in a folder of its own, since lm-eval's have their data on a hub.
+The tree is generated, or an existing one such as lm-eval's ``lm_eval/tasks``. Its index
+is built without and with a cached index on disk; first alone, then within a pytest run
+of one task with one document. That task is in a separate folder, since the data of
+lm-eval's tasks is on the Hub.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ metric_list: [{metric: exact_match}]
 
 
 def main() -> None:
-    """Print the seconds of three builds, and of four runs."""
+    """Print the seconds of three builds and of four runs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=14_000)
     parser.add_argument("--tree", type=Path)
@@ -52,7 +52,7 @@ def main() -> None:
         place = Path(name)
         tree = given.tree or _made(place / "tree", given.files)
         if given.tree is None:
-            time.sleep(3)  # what has just been written is not kept
+            time.sleep(3)  # recently written files are not cached
         for label in ("cold", "warm", "warm again"):
             start = time.perf_counter()
             index = Scanner(cache=place / "kept").index(tree, everything=True)
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def _named(place: Path, tree: Path, alone: Path) -> None:
-    """Name the one task in both folders, with no plugin but ours."""
+    """Select the one task in both folders, with only this plugin loaded."""
     only_ours = {
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         "PYTEST_PLUGINS": "pytest_evals.plugin.hooks",

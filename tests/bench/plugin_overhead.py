@@ -1,14 +1,13 @@
-"""What the plugin itself costs for each document, collection and report included.
+"""Measure the overhead of the plugin per document, including collection and report.
 
     python tests/bench/plugin_overhead.py [--docs 100000] [--workers 2]
 
 A suite of one task with documents that cost nothing to render, answer or score runs
-through pytest in fresh processes; the time of an empty session is taken off. What is
-left is collection, planning, protocol, counting, samples and report. The yardstick is a
-test that does nothing, through pytest's own protocol: it tells how fast the machine is
-at this moment. With ``--workers N`` only the run with so many workers of pytest-xdist
-is measured, each of its processes for itself, in seconds of the processor.
-Turn off other plugins for both:
+through pytest in new processes; the time of an empty session is subtracted. The rest is
+collection, planning, protocol, aggregation, samples and report. The reference is an
+empty test run through pytest's own protocol, which shows the current speed of the
+machine. With ``--workers N`` only a run with N workers of pytest-xdist is measured: the
+CPU time of each process. Turn off other plugins for both:
 
     PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 PYTEST_PLUGINS=pytest_evals.plugin.hooks python …
 
@@ -134,7 +133,7 @@ def pytest_collect_file(file_path, parent):
 
 
 class Run(NamedTuple):
-    """One process: seconds on the clock and of the processor, and peak memory."""
+    """One process: wall time, CPU time and peak memory."""
 
     wall_s: float
     cpu_s: float
@@ -168,7 +167,7 @@ def run(folder: Path, n_docs: int, arguments: list[str]) -> Run:
 
 
 def main() -> None:
-    """Print a table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--docs", type=int, default=100_000)
     parser.add_argument("--workers", type=int, default=0)
@@ -185,7 +184,7 @@ def main() -> None:
 
 
 def _distribute(n_docs: int, n_workers: int) -> None:
-    """Print a row for each process of a run with workers."""
+    """Print one row per process of a run with workers."""
     print(f"{'':14}{'CPU s':>8}{'peak MiB':>10}{'µs/document of the run':>24}")
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)

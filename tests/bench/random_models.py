@@ -1,7 +1,7 @@
-"""Llama models with random weights and a trained tokenizer, made on the spot.
+"""Create Llama models with random weights and a trained tokenizer.
 
-What a model costs does not hang on what it knows. They need torch, transformers and
-tokenizers, and no network.
+The cost of a model does not depend on the values of its weights. Needs torch,
+transformers and tokenizers, and no network.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ tokens, and all of them run to their limit."""
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The measures of a network."""
+    """The dimensions of a network."""
 
     vocabulary: int
     hidden: int
@@ -42,7 +42,7 @@ SIZES = {
 
 
 def make_model(size: str, folder: Path) -> None:
-    """Write a model and its tokenizer into ``folder``, unless they are there."""
+    """Write a model and its tokenizer into ``folder``, unless they exist."""
     if (folder / "config.json").exists():
         return
     import torch

@@ -72,8 +72,8 @@ def _run(folder: Path, url: str, n_workers: int) -> str:
 
 
 def main() -> None:
-    """Print one line for each number of workers, and one for two documents, which is
-    the start."""
+    """Print one line for each number of workers, and one for two documents, which
+    measures the start-up."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--docs", type=int, default=1000)
     parser.add_argument("--workers", type=int, nargs="*", default=[0])

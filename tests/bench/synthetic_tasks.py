@@ -1,4 +1,4 @@
-"""Task files of lm-eval over synthetic texts: one folder a kind of task."""
+"""Write lm-eval task files over synthetic texts: one folder per kind of task."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ metric_list:
 
 
 def make_tasks(kind: str, folder: Path, n_docs: int) -> list[str]:
-    """Write the files of a kind of task into ``folder``.
+    """Write the files of one kind of task into ``folder``.
 
     Returns:
         The names of the tasks.
@@ -91,7 +91,7 @@ def _write(folder: Path, name: str, text: str, splits: Mapping[str, Rows]) -> st
 
 
 def _choices(seed: int, n: int, n_words: int, words: Sequence[int]) -> Rows:
-    """Questions with four choices, each of a number of words out of ``words``."""
+    """Questions with four choices; ``words`` is the range of their lengths in words."""
     writer = Writer(seed)
     return [
         {
@@ -151,7 +151,7 @@ def _written(name: str, n: int, seed: int) -> Task:
 
 
 def _suite(n: int) -> Iterator[Task]:
-    """Small tasks together, as a model is tried on in one run."""
+    """Several small tasks, as in a first evaluation of a model."""
     n = max(1, n // 5)
     for i in range(N_SUITE):
         make = (_letters, _letters, _letters, _full_text, _drawn_shots)[i % 5]

@@ -1,8 +1,5 @@
-"""Texts of made-up words, the same on every machine: for models with random weights.
-
-Words come from syllables and are drawn as words of real languages are: few of them
-often, most of them seldom.
-"""
+"""Deterministic texts of synthetic words, for models with random weights. Words consist
+of syllables and have a skewed frequency distribution, as in real languages."""
 
 from __future__ import annotations
 
@@ -19,13 +16,13 @@ WORDS = 30_000
 
 
 class Writer:
-    """A source of texts; each has a stream of random numbers of its own."""
+    """A source of texts with its own random stream."""
 
     _words: tuple[str, ...] = ()
     _weights: tuple[float, ...] = ()
 
     def __init__(self, seed: int) -> None:
-        """``seed`` tells texts apart, not words."""
+        """Different seeds give different texts with the same words."""
         if not Writer._words:
             Writer._words = tuple(_vocabulary())
             weights = (1 / (rank + 3) for rank in range(WORDS))
@@ -33,16 +30,15 @@ class Writer:
         self.random = Random(seed)
 
     def words(self, n: int) -> list[str]:
-        """Words, drawn."""
+        """Draw words."""
         return self.random.choices(self._words, cum_weights=self._weights, k=n)
 
     def phrase(self, n: int) -> str:
-        """Words in a row."""
+        """Draw words and join them."""
         return " ".join(self.words(n))
 
     def text(self, n: int) -> str:
-        """Sentences of ``n`` words altogether, with numbers and names here and
-        there."""
+        """Sentences with ``n`` words in total, including some numbers and names."""
         out: list[str] = []
         left = n
         while left > 0:

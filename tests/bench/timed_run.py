@@ -1,12 +1,12 @@
-"""What a run of either harness costs, seen from inside its process.
+"""Measure the cost of a run of either harness from inside its process.
 
-As a pytest plugin (``-p timed_run``) it watches ours; as a script it runs lm-eval's own
-command line and watches that:
+As a pytest plugin (``-p timed_run``) it measures this package; as a script it runs
+lm-eval's command line and measures that:
 
     python timed_run.py --model hf --model_args pretrained=… --tasks …
 
-Both times of the clock and counts go to the file that ``TIMED_RUN`` names. Tokens are
-counted where they enter the network, padding included.
+Times and counts are written to the file that ``TIMED_RUN`` names. Tokens are counted at
+the input of the network, padding included.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from typing import Any
 
 
 def _clocks() -> tuple[float, float]:
-    """Seconds of the clock, and of the processor for this process."""
+    """Wall time, and CPU time of this process."""
     return time.time(), time.process_time()
 
 
 class Watch:
-    """Counts of a process; written when it ends. Times are pairs, as of ``_clocks``."""
+    """Counts of a process, written at its end. Times are pairs, as in ``_clocks``."""
 
     def __init__(self) -> None:
         self.opened = (0.0, 0.0)
@@ -38,18 +38,18 @@ class Watch:
         atexit.register(self.write)
 
     def open(self) -> None:
-        """The model is there; what it has read in trials does not count."""
+        """Note that the model is loaded; tokens of its self-tests do not count."""
         self.opened = _clocks()
         self.n_read = 0
         self.padding = []
 
     def add(self, start: tuple[float, float]) -> None:
-        """The model has worked since then."""
+        """Note that the model has worked since then."""
         for i, now in enumerate(_clocks()):
             self.inference[i] += now - start[i]
 
     def see(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """A forward pass begins. Nothing waits here for the device."""
+        """Count a forward pass, without waiting for the device."""
         ids = kwargs.get("input_ids", args[0] if args else None)
         if ids is None:
             return
@@ -58,11 +58,11 @@ class Watch:
         if mask is not None and mask.dim() == 2 and mask.shape == ids.shape:
             self.padding.append((mask == 0).sum())
         elif mask is None and ids.dim() == 2:
-            # Both pad with token 0 at the right; here it ends no real text.
+            # both pad with token 0 on the right, and no real text ends with it here
             self.padding.append((ids.flip(1) != 0).cumsum(1).eq(0).sum())
 
     def write(self) -> None:
-        """Leave what was seen."""
+        """Write the measurements."""
         peak = 0
         torch = sys.modules.get("torch")
         if torch is not None and torch.cuda.is_available():
@@ -79,7 +79,7 @@ class Watch:
 
 
 def _watch_weights(watch: Watch) -> None:
-    """Look at each forward pass of whatever model is loaded from now on."""
+    """Count each forward pass of any model that is loaded from now on."""
     from transformers import AutoModelForCausalLM
 
     load = AutoModelForCausalLM.from_pretrained
@@ -94,18 +94,18 @@ def _watch_weights(watch: Watch) -> None:
 
 
 def pytest_configure(config: Any) -> None:
-    """Watch this process, if it is the one that runs."""
+    """Measure this process, if it is the one that runs tests."""
     config.pluginmanager.register(_Ours(Watch()), "timed-run-ours")
 
 
 class _Ours:
-    """Watches our harness."""
+    """Measures this package."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
 
     def pytest_evals_open_model(self, spec: str, config: Any) -> Any:
-        """Open the model as the plugin would, and time each of its answers."""
+        """Open the model as the plugin does, and time each of its responses."""
         from pytest_evals.models.registry import open_model, parse_spec
 
         _watch_weights(self._watch)
