@@ -1,14 +1,14 @@
-"""What all tests share: modules that are imported before any run inside this process.
+"""Shared set-up of all tests: modules that are imported before any in-process run.
 
-pytester forgets the modules that such a run has imported. Libraries with compiled parts
-cannot be imported twice, and of our own classes there must be one each, whichever test
-is the first. The controller of workers runs no test: it imports none of them, so that
-its workers start at once.
+pytester removes the modules that such a run has imported. Libraries with compiled
+extensions cannot be imported twice, and each class of the package must exist once,
+whichever test runs first. The controller of workers runs no test: it imports none of
+them, so that its workers start at once.
 
-And what a CI server sets, by which pytest prints other lines than on a desk, is unset.
-Runs inside tests look for no plugins in the whole environment, which takes longer than
-most of them: they get ours and pytest-xdist. That ours is found by its entry point is
-seen by the README's command for the example suites.
+Environment variables of CI servers, which change pytest's output, are unset. Runs
+inside tests do not load plugins by entry points, which takes longer than most of the
+tests: they load this package and pytest-xdist only. The README's command for the
+example suites tests the entry point.
 """
 
 import os
@@ -32,7 +32,7 @@ LIBRARIES = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Import what is to be imported once."""
+    """Import the modules that must be imported once only."""
     if getattr(config.option, "tx", None) and not hasattr(config, "workerinput"):
         return
     for name in LIBRARIES:
@@ -53,11 +53,11 @@ sys.meta_path.insert(0, Without())
 
 @pytest.fixture(scope="session")
 def without_lm_eval() -> str:
-    """Code after which Python says of lm-eval what an environment without it says."""
+    """Code after which importing lm-eval fails as if it were not installed."""
     return WITHOUT_LM_EVAL
 
 
-# Hundreds of processes are started that import this package: they keep its bytecode.
+# Hundreds of processes import this package: they reuse its bytecode.
 SET_OUTSIDE = (
     "CI",
     "BUILD_NUMBER",
@@ -70,17 +70,17 @@ SET_OUTSIDE = (
 for name in (*SET_OUTSIDE, "PYTHONDONTWRITEBYTECODE"):
     os.environ.pop(name, None)
 
-# The models here are tiny: a second thread costs more than it gives, all the more where
-# each worker has a core.
+# The models here are tiny: a second thread costs more than it saves, especially if
+# each worker has one core.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# A shell that starts a run in the background lets it and its children ignore Ctrl-C,
-# for which some tests would wait for ever.
+# A shell that starts a run in the background makes it and its children ignore
+# Ctrl-C, and some tests would wait for it forever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
 os.environ["PYTEST_PLUGINS"] = "pytest_evals.plugin.hooks,xdist.plugin"
 
-# How long an example takes says something of the machine and nothing of the code.
+# The duration of an example depends on the machine, not on the code.
 settings.register_profile(
     "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
