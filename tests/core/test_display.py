@@ -1,4 +1,4 @@
-"""A run as people see it at a prompt, in a notebook, as a data frame."""
+"""Display of a run at a prompt, in a notebook and as a data frame."""
 
 import sys
 from dataclasses import replace
@@ -20,7 +20,7 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 @pytest.fixture
 def run():
-    """Two documents, one of them without a score; a failed gate."""
+    """A result with two documents, one of them without a score, and a failed gate."""
     score = Score(metric="acc", value=1.0, correct=True, answer=HOSTILE)
     records = (
         Record(task="quiz", index=0, doc=Doc("1+1", ["2"], 0, id="a"), scores=(score,)),

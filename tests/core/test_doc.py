@@ -1,5 +1,5 @@
-"""The document is lighteval's: the examples of its documentation (``Doc``) run as they
-stand there."""
+"""``Doc`` is compatible with lighteval's: the examples of its documentation run
+unchanged."""
 
 import dataclasses
 
@@ -56,7 +56,7 @@ def test_few_shot_learning():
 
 
 def test_fields_and_defaults_are_those_of_the_documentation_in_its_order():
-    """Ours come behind them."""
+    """Fields of this package come after lighteval's."""
     empty = dataclasses.MISSING
     documented = {
         "query": empty,

@@ -1,4 +1,4 @@
-"""What identifies a request."""
+"""The key that identifies a request."""
 
 import dataclasses
 import json
@@ -54,7 +54,7 @@ def test_any_difference_between_two_requests_changes_the_key():
 
 @pytest.mark.parametrize("kind", [Loglikelihood, Rolling, Generate])
 def test_every_field_of_a_request_is_in_its_key(kind):
-    """Also one that somebody adds: it is found here by its name."""
+    """Fields that are added later are covered too: the test lists them by name."""
     values = {
         "str": ("one", "two"),
         "Prompt": ("one", "two"),
@@ -75,7 +75,7 @@ def test_the_model_is_part_of_the_key():
 
 
 def test_keys_are_the_same_in_every_process():
-    """Python's own hashes differ between processes; these must not."""
+    """Python's own hashes differ between processes; keys must not."""
     code = (
         "from pytest_evals.core.key import request_keys\n"
         "from pytest_evals.core.request import Generate\n"
@@ -96,8 +96,8 @@ def test_keys_are_the_same_in_every_process():
 
 
 def test_a_key_follows_its_definition():
-    """Worked out by hand from the definition, so that a change of it is noticed: the
-    stores of all users would be lost."""
+    """The key is computed by hand from the definition, so that a change is noticed: it
+    would invalidate all stored responses."""
     prompt = blake2b(b'"a"', digest_size=16).digest()
     settings = b'["generate_until",["\\n"],8,0.0,[],0]'
     wanted = blake2b(MODEL + prompt + settings, digest_size=32).digest()

@@ -1,4 +1,4 @@
-"""Which responses are valid, whatever the kind of model."""
+"""Validity of responses, for every kind of model."""
 
 from __future__ import annotations
 

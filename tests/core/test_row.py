@@ -1,4 +1,4 @@
-"""Which reads of a row are seen, by whatever way Python code reads a dict."""
+"""Reads of a row are recorded, whichever dict method Python code uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kinds of columns as task files write them."""
+"""Column types as task files write them."""
 
 import datasets
 import pytest

@@ -1,4 +1,4 @@
-"""What is done about a Hub that cannot be reached."""
+"""Behaviour when the Hub cannot be reached."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_evals.data import hub
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Seconds that have passed, as a list of one number."""
+    """Elapsed seconds, as a list of one number."""
     seconds = [1000.0]
     monkeypatch.setattr(hub.time, "monotonic", lambda: seconds[0])
     monkeypatch.setattr(hub._HubStatus, "failed_at", float("-inf"))

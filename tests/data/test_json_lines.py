@@ -1,5 +1,5 @@
-"""JSON lines are read without the ``datasets`` library only where it would give the
-same rows; it is the oracle."""
+"""JSON lines are read without the ``datasets`` library only if the rows are the same;
+the library is the oracle."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SCALARS = {
 
 @st.composite
 def tables(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Rows whose columns have a kind each, mostly."""
+    """Rows whose columns mostly have one type each."""
     names = draw(st.lists(st.sampled_from("abcd"), unique=True, min_size=1))
     cells = {}
     for name in names:
@@ -75,7 +75,7 @@ def test_what_is_read_equals_what_the_library_gives(
 
 
 def test_plain_rows_are_read(tmp_path: Path) -> None:
-    """Else the test above could say nothing."""
+    """Otherwise the test above would be vacuous."""
     rows = [
         {"q": "é ?", "choices": ["a", "b"], "n": 3, "x": 0.5, "ok": True, "no": None},
         {"q": "2 + 2", "choices": [], "n": -1, "x": 1.0, "ok": None, "no": 1},
@@ -119,7 +119,7 @@ def test_what_readers_may_see_differently_is_left_to_the_library(
 def test_files_with_other_columns_or_kinds_are_left_to_the_library(
     tmp_path: Path,
 ) -> None:
-    """The types of the first split are those of all."""
+    """The column types of the first split apply to all splits."""
     first = written(tmp_path / "a.jsonl", '{"a": 1}')
     other = written(tmp_path / "b.jsonl", '{"a": "x"}')
     assert read_json_lines({"test": [first], "dev": [other]}) is None

@@ -1,4 +1,5 @@
-"""Rows of JSON files are objects, or the file is refused before a library sees it."""
+"""Rows of JSON files must be objects; other files are rejected before a library reads
+them."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def refused(folder: Path, path: str = "json", **arguments: Any) -> str:
-    """What is said of the dataset, without the place in the task file."""
+    """The error message about the dataset, without the place in the task file."""
     here = Place(folder / "toy.yaml", 3)
     with pytest.raises(TaskFileError) as error:
         load(made(folder, path, **arguments))
@@ -53,7 +54,7 @@ def made(folder: Path, path: str = "json", **arguments: Any) -> Source:
 def test_a_row_that_is_not_an_object_is_refused_with_its_line(
     folder: Path, odd: str, shown: str, before: int
 ) -> None:
-    """pyarrow ends the process on a first row null, and makes an empty row of any
+    """pyarrow ends the process if the first row is null, and makes an empty row of any
     later one."""
     lines = [GOOD] * before + [odd, GOOD]
     (folder / "data.jsonl").write_text("\n".join(lines))
@@ -74,8 +75,8 @@ def test_values_without_end_of_nesting_are_refused(folder: Path, line: str) -> N
 
 
 def test_no_row_reaches_pyarrow_however_large_the_file_is(folder: Path) -> None:
-    """Files of more than a few megabytes are read by the library alone. In a process of
-    its own, since the fault is a signal."""
+    """Files of more than a few megabytes are read by the library alone. Runs in a
+    separate process, since the fault is a signal."""
     lines = [GOOD] * (LARGEST // len(GOOD)) + [DEEP]
     (folder / "data.jsonl").write_text("\n".join(lines))
     code = (
@@ -162,8 +163,8 @@ def test_the_rows_of_a_field_are_objects_too(folder: Path) -> None:
 
 
 def test_what_the_library_reads_in_its_own_way_it_still_reads(folder: Path) -> None:
-    """An object on several lines, several on one line, numbers that JSON has not, and
-    arrays of texts, of which the library makes the column ``text``."""
+    """An object on several lines, several on one line, numbers that are not JSON, and
+    arrays of strings, which the library stores in the column ``text``."""
     readable = {
         '{"q":\n"x"}\n{"q": "y"}': [{"q": "x"}, {"q": "y"}],
         '{"q": "x"}{"q": "y"}\n\n': [{"q": "x"}, {"q": "y"}],

@@ -1,4 +1,4 @@
-"""Nulls in the values of a template that become text, in both kinds of templates."""
+"""Nulls in template values that become text, in both kinds of templates."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How much text a row holds is the same however the rows are stored."""
+"""The text size of a row does not depend on how the rows are stored."""
 
 import datasets
 import pyarrow as pa
