@@ -1,4 +1,4 @@
-"""An entry with an anchor is read as two gates."""
+"""A gate with an anchor is read as two gates."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Where lm-eval 0.4.13 gives a number that one would not expect, or ends without one:
-what a task file gives here, and what is said. The other decisions have their tests in
-the rooms that they are about."""
+"""Cases in which lm-eval 0.4.13 returns an unexpected number or crashes: the result
+here, and the message. Other decisions are tested with the code that they concern."""
 
 from __future__ import annotations
 
@@ -44,8 +43,8 @@ def again(folder: Path, **options: object) -> Task:
 
 
 def scored(task: Task, texts: list[str]) -> list[Record]:
-    """All documents, each answered with a text or with log-probabilities that make the
-    first choice the likeliest."""
+    """All documents, each with a text response or with log-probabilities that make the
+    first choice the most likely."""
     task.rows.ids()
     records = []
     for index, text in enumerate(texts):
@@ -76,7 +75,7 @@ def scored(task: Task, texts: list[str]) -> list[Record]:
 def test_an_unknown_metric_without_aggregation_is_averaged_with_a_warning(
     keys, tmp_path
 ):
-    """lm-eval crashes when it makes the task."""
+    """lm-eval crashes when it creates the task."""
     (tmp_path / "f.py").write_text(
         "def judge(doc, results):\n    return {'mine': len(results[0])}\n"
         "def mine(references, predictions):\n    return len(predictions[0])\n"
@@ -135,7 +134,7 @@ def test_a_right_answer_outside_the_choices_is_wrong_with_a_warning(tmp_path):
 
 
 def test_shots_of_metadata_are_shown_and_change_no_prompt(tmp_path):
-    """lm-eval's own docs say that they are shown; in 0.4.13 they have no effect."""
+    """lm-eval's docs state that they are shown; in 0.4.13 they have no effect."""
     rows = [{"q": f"Q{i}", "a": "y"} for i in range(4)]
     task = task_of(tmp_path, rows, metadata={"num_fewshot": 3})
     assert task.n_shots == 0
@@ -167,14 +166,14 @@ def test_exact_match_ignores_what_lm_eval_ignores(text, reference, arguments, tm
     ("targets", "text", "value"),
     [
         ([1, 2], "1", 0.0),
-        ([1, "x"], "1", 1.0),  # NumPy makes texts of all if one is a text
+        ([1, "x"], "1", 1.0),  # NumPy converts all to strings if one is a string
         (["1", "x"], "1", 1.0),
         ([1.5, True], "True", 0.0),
     ],
 )
 def test_no_number_among_several_targets_equals_a_text(targets, text, value, tmp_path):
-    """Values measured on lm-eval 0.4.13, which compares NumPy arrays; it says
-    nothing."""
+    """Values measured on lm-eval 0.4.13, which compares NumPy arrays without a
+    warning."""
     (tmp_path / "f.py").write_text("def target(row):\n    return eval(row['a'])\n")
     task_of(tmp_path, [{"q": "x", "a": repr(targets)}])
     with (tmp_path / "t.yaml").open("a") as file:
@@ -188,7 +187,7 @@ def test_no_number_among_several_targets_equals_a_text(targets, text, value, tmp
 
 @pytest.mark.parametrize("target", [-1, [], [0, -1]])
 def test_a_target_below_the_choices_or_none_at_all_is_flagged(target, tmp_path):
-    """lm-eval says nothing of -1, which test sets without answers have."""
+    """lm-eval does not warn about -1, which test sets without answers contain."""
     rows = [{"q": "x", "a": target, "c": ["y", "z"]}]
     task = task_of(tmp_path, rows, output_type="multiple_choice", doc_to_choice="c")
     (record,) = scored(task, [""])
@@ -207,8 +206,8 @@ def test_a_target_below_the_choices_or_none_at_all_is_flagged(target, tmp_path):
 def test_a_later_target_of_another_shape_counts_like_the_first_with_a_warning(
     first, later, said, tmp_path
 ):
-    """In lm-eval the first document decides for all: a later list is a text then, and a
-    later text a list of its characters (0.4.13, measured)."""
+    """In lm-eval the first document decides for all: a later list becomes a string, and
+    a later string a list of its characters (0.4.13, measured)."""
     rows = [{"q": "x", "a": first}, {"q": "x", "a": later}]
     task = task_of(tmp_path, rows, doc_to_target="{{a}}")
     records = scored(task, ["y", later])
@@ -218,7 +217,7 @@ def test_a_later_target_of_another_shape_counts_like_the_first_with_a_warning(
 
 
 def test_a_sampled_document_keeps_its_index_and_its_shots(tmp_path):
-    """lm-eval's --samples permutes the ids and draws other shots."""
+    """lm-eval's --samples permutes the ids and draws different few-shot examples."""
     rows = [{"q": f"Q{i}", "a": str(i)} for i in range(30)]
     everything = task_of(tmp_path, rows, num_fewshot=2)
     some = again(tmp_path, sample=4)

@@ -1,4 +1,4 @@
-"""Which YAML files are task files."""
+"""Detection of YAML task files."""
 
 import pytest
 

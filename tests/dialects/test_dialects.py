@@ -1,4 +1,4 @@
-"""Which files of a folder are eval files, without pytest."""
+"""Detection of eval files in a folder, without pytest."""
 
 from pathlib import Path
 

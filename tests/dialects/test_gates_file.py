@@ -1,4 +1,4 @@
-"""``gates.yaml`` beside a suite."""
+"""``gates.yaml`` next to a suite."""
 
 from decimal import Decimal
 

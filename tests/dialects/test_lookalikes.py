@@ -1,4 +1,4 @@
-"""YAML files that look like eval files and are not read as such."""
+"""YAML files that resemble eval files and are not read as such."""
 
 import pytest
 
@@ -17,7 +17,7 @@ INDENTED = "".join(f"  {line}\n" for line in f"task: x\n{REST}".splitlines())
 
 @pytest.fixture
 def told(tmp_path, monkeypatch):
-    """A function from a text to what is said of a file with it."""
+    """A function from a text to the messages about a file with it."""
     monkeypatch.chdir(tmp_path)
 
     def look(text, name="quiz.yaml"):
@@ -147,7 +147,7 @@ def test_a_file_that_others_include_needs_no_name(told, tmp_path):
 
 
 def test_what_is_an_eval_file_looks_like_nothing_else(told):
-    """A file is read or looked at, never both."""
+    """Each file is either read or checked for resemblance, never both."""
     for text in (f"task: quiz\n{REST}", "group: g\ntask: [a]\n"):
         assert dialect(text.encode()) == "lm_eval"
         assert told(text) == ""

@@ -1,4 +1,4 @@
-"""Keys under ``metadata`` that were meant for ours."""
+"""Keys of this package misplaced under ``metadata``."""
 
 import pytest
 
@@ -30,7 +30,7 @@ CLAIM = ["acc >= 0.5"]
         "quality_gates",
         "release-gate",
         "evalGates",
-        "thresholds",  # its value says it
+        "thresholds",  # its value shows it
     ],
 )
 def test_a_key_near_one_of_ours_is_found(key):

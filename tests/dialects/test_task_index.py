@@ -1,4 +1,4 @@
-"""Names of a tree of files: scanned, resolved, kept on disk."""
+"""The index of task names of a directory tree: scanned, resolved, cached on disk."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ description: it's~list: [a,~task: z]~task: null~? x~"task": q~doc: 'b~x: 'c' # d
 
 @given(st.lists(st.sampled_from(LINES.split("~")), max_size=8).map("\n".join))
 def test_patterns_say_what_the_yaml_reader_says_or_nothing(text):
-    """Whatever is not plain is left to the reader."""
+    """Files that are not plain YAML are left to the full reader."""
     try:
         told = task_scan._scan_text(text)
     except task_scan._UnusualError:
@@ -41,7 +41,7 @@ _KEYS = ("task", "group", "tag", "include", "class")
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML with our tag."""
+    """YAML with the ``!function`` tag."""
 
 
 _Loader.add_constructor("!function", lambda loader, node: len)
@@ -82,7 +82,7 @@ def test_a_diamond_of_includes_is_fine_and_a_circle_is_left_out(tmp_path):
 
 @pytest.fixture
 def large(tmp_path):
-    """A tree that is worth to be kept, of files that were written long ago."""
+    """A tree large enough to be cached, of files that were written long ago."""
     root = tmp_path / "tasks"
     write(root, **{f"t{i}": f"task: t{i}\ntag: all\n" for i in range(LEAST)})
     return root
@@ -103,7 +103,7 @@ def test_a_kept_index_is_used_and_followed_when_a_file_changes(
     (file,) = (kept / "cache").iterdir()
     again = Scanner(cache=kept)
     assert sorted(again.index(large)) == first
-    assert again.known == {}  # nothing was read
+    assert again.known == {}  # no file was read
     (large / "t7.yaml").write_text("task: other\n")
     (large / "t8.yaml").unlink()
     found = Scanner(cache=kept).index(large)
@@ -126,7 +126,7 @@ def test_a_file_of_the_same_size_and_time_is_read_again_if_it_is_another(
 
 
 def test_what_has_just_been_written_is_not_kept(large, tmp_path):
-    """Two changes within one tick of the clock look the same."""
+    """Two changes within one clock tick cannot be distinguished."""
     Scanner(cache=tmp_path / "kept").index(large)
     (file,) = (tmp_path / "kept" / "cache").iterdir()
     kept = json.loads(file.read_text())

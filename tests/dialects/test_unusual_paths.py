@@ -1,4 +1,4 @@
-"""Paths in task files that no file system takes."""
+"""Paths in task files that no file system accepts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CHANGES = {
 
 @pytest.fixture
 def load(tmp_path, monkeypatch):
-    """A function that reads ``toy.yaml`` with this text, its rows too."""
+    """A function that reads ``toy.yaml`` with this text, and its rows."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     (tmp_path / "toy.jsonl").write_text(json.dumps({"q": "x", "a": "y"}) + "\n")

@@ -231,7 +231,7 @@ def test_the_encodings_of_yaml_are_read(encoding, tmp_path):
 
 
 def test_task_list_of_an_included_file_stays_there(tmp_path):
-    """As in lm-eval 0.4.13, ``tasks/_yaml_loader.py``; nothing reads it."""
+    """As in lm-eval 0.4.13, ``tasks/_yaml_loader.py``; no key uses it."""
     path = write(tmp_path, a="include: b.yaml\nx: 1\n", b="task_list: [t]\ny: 2\n")
     assert read_with_includes(path).values == {"x": 1, "y": 2}
 

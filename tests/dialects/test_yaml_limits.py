@@ -1,4 +1,4 @@
-"""Files that would take exponential time, or overflow the stack: one problem with its
+"""Files that would take exponential time or overflow the stack: one problem with its
 line, within seconds."""
 
 import re
@@ -75,7 +75,7 @@ def test_merge_keys_and_anchors_of_usual_size_mean_what_they_mean_in_yaml(tmp_pa
 
 
 def test_files_that_are_included_twice_at_each_level_are_read_once(tmp_path):
-    """Two to the power of 40 ways lead to the last file."""
+    """2^40 paths lead to the last file."""
     for i in range(40):
         text = f"include: [u{i + 1}.yaml, u{i + 1}.yaml]\nk{i}: {i}\n"
         (tmp_path / f"u{i}.yaml").write_text(text)

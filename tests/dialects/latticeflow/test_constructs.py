@@ -1,7 +1,7 @@
-"""Every construct of LatticeFlow's files, with a file that is right and one that is
-wrong, in ``tests/task_files/latticeflow``.
+"""Every construct of LatticeFlow's files, with a valid and an invalid file each in
+``tests/task_files/latticeflow``.
 
-What is expected stands in the files. At the beginning of one that is right::
+The files contain the expectations. At the beginning of a valid file::
 
     # model: {"text": "Paris"}      a rule of the tested model, as in scripted:….jsonl
     # judge: {"text": "RIGHT"}      a rule of all other models
@@ -14,13 +14,13 @@ What is expected stands in the files. At the beginning of one that is right::
     # gates: p.rule passed          gates by their ids
     # warns: it is called           how a warning of the task begins, after its place
 
-In one that is wrong, on the line that the message must name::
+In an invalid file, on the line that the message must name::
 
     type: single_turn  # wrong: all messages of this line; and another one
     template: '…'      # fails q1: how the error of a document begins
     user_prompt: '…'   # unscored q1: the same of a document without a score
 
-Numbers are worked out by hand.
+Numbers are computed by hand.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ def name_of(path: Path) -> str:
 
 @pytest.fixture(scope="module")
 def entities():
-    """What all files share; each is read once."""
+    """Data shared by all files; each is read once."""
     options = TaskOptions(root=str(FOLDER), base=str(FOLDER))
     return entities_of(FOLDER / "any.yaml", options)
 
 
 @pytest.fixture
 def said(monkeypatch, tmp_path):
-    """A file → what its comments say: words in front of the colon, and after it."""
+    """Return file → its comments: the words before the colon, and the text after it."""
     monkeypatch.chdir(FOLDER)
     rows = FOLDER / "data" / "rows.jsonl"
     monkeypatch.setenv("ROWS_URL", rows.as_uri())
@@ -116,7 +116,7 @@ def run(path, facts, entities, folder):
 
 
 def lacking(record) -> str:
-    """Why a document has no score."""
+    """The reason why a document has no score."""
     return record.error or next(
         (score.unscored for score in record.scores if score.unscored), ""
     )
@@ -200,7 +200,7 @@ def test_a_file_that_is_wrong_says_where_and_why(path, entities, said, tmp_path)
 
 
 def test_each_construct_has_a_file_that_is_right_and_one_that_is_wrong():
-    """The tables that the front end goes by name all that there is."""
+    """The reader's dispatch tables list all constructs."""
     tables = {
         "solvers": [*solvers._READERS, "chat_completion", "generic", "postprocessor"],
         "builders": [*multi._READERS],

@@ -1,4 +1,4 @@
-"""Datasets of all kinds, and which samples are taken."""
+"""Datasets of all kinds, and the selection of samples."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def lines(tmp_path: Path) -> Path:
 
 
 def test_rows_of_json_lines_stay_what_they_are(lines: Path) -> None:
-    """Keys may differ; without ids the position is one."""
+    """Keys may differ; without ids the position is the id."""
     assert rows(lines.parent, "source: {type: local, file_path: rows.jsonl}") == [
         {"n": 1, "word": "a", "sample_id": "0"},
         {"n": 2, "sample_id": "1"},
@@ -78,7 +78,7 @@ def test_a_folder_of_texts(tmp_path: Path) -> None:
 
 
 def test_combinations_use_every_row_alike_often_from_the_start() -> None:
-    """Worked by hand: side by side, then the shorter one shifted."""
+    """By hand: side by side, then the shorter one shifted."""
     left = [{"l": i, "both": "left"} for i in range(3)]
     right = [{"r": i, "both": "right"} for i in range(2)]
     found = list(_balanced_product([left, right]))

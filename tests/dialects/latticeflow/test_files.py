@@ -1,5 +1,5 @@
-"""LatticeFlow's files → tasks. ``tests/task_files/invalid/latticeflow`` holds a file a
-case, with all that is wrong in it; ``valid/latticeflow`` is a whole project."""
+"""LatticeFlow's files → tasks. ``tests/task_files/invalid/latticeflow`` contains one
+file per case, with all its errors; ``valid/latticeflow`` is a whole project."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VALID = FILES / "valid" / "latticeflow"
 
 
 def faults(path: Path) -> str:
-    """All that is said of a file, its tasks and its datasets."""
+    """All problems of a file, its tasks and its datasets."""
     options = TaskOptions(base=str(path.parent))
     entities = entities_of(path, options)
     problems = []
@@ -106,7 +106,7 @@ def test_policies_become_gates_of_the_tasks_that_have_such_a_number() -> None:
 
 @pytest.mark.parametrize("path", sorted((VALID / "tasks").glob("*.yaml")), ids=str)
 def test_each_task_of_the_project_can_be_read_by_itself(path: Path) -> None:
-    """Parameters of models are the session's judge; datasets come from the option."""
+    """The judge is the session's; datasets come from the option."""
     given = {"ds": "letters", "left": "letters", "right": "letters"}
     if path.stem == "pass_through_tools":
         given = {}

@@ -38,7 +38,7 @@ def filter_of(**values: Any) -> SampleFilter:
         ("{{ sample.word }}", "equals", "test", True),
         ("{{ word }}", "not_equals", "test", False),
         ("{{ sample['Departure Date'] }}", "equals", "2025-07-04", True),
-        # A digit string equals the number, and the number the string.
+        # a digit string equals the number, and the number the string
         ("{{ sample.text }}", "equals", 3, True),
         ("{{ sample.text }}", "equals", "3", True),
         ("{{ sample.n }}", "equals", "3", True),
@@ -50,7 +50,7 @@ def filter_of(**values: Any) -> SampleFilter:
         ("{{ sample.n }}", "greater_or_equal", 3, True),
         ("{{ sample.text }}", "less_than", 4, True),
         ("{{ sample.n + 1 }}", "less_or_equal", 4, True),
-        # Without braces it is an expression all the same.
+        # without braces it is still an expression
         ("sample.word", "equals", "test", True),
         ("{{ sample.word }}-{{ sample.n }}", "equals", "test-3", True),
         ("{{ sample.word == 'test' }}", "equals", True, True),

@@ -1,4 +1,4 @@
-"""Model and adapter files: what they are opened as, and what is wrong with them."""
+"""Model and adapter files: the models that they define, and errors in them."""
 
 import json
 from pathlib import Path
@@ -75,7 +75,7 @@ def _no_adapter(key, section):
 
 
 def ask(file, text, sample=None):
-    """The model's output for what a user says."""
+    """The model's output for a user message."""
     line = ModelClient(native=True, takes_sample=file.takes_sample)
     chat = {"messages": [{"role": "user", "content": text}]}
     request = line.ask(chat, sample or {}).request
@@ -94,7 +94,7 @@ def test_a_function_answers(model_of):
 
 
 def test_what_a_chat_is_asked_can_be_read_in_reports(model_of):
-    """Unless the input is more than a chat."""
+    """Except if the input is more than a chat."""
     line = ModelClient(native=True)
     chat = {"messages": [{"role": "user", "content": "a"}]}
     assert line.ask(chat, {}).request.prompt == (Message("user", "a"),)
@@ -155,7 +155,7 @@ def test_an_adapter_is_two_templates(entity):
 
 
 def test_the_built_in_adapters_speak_their_apis():
-    """Bodies as OpenAI's reference of each API has them."""
+    """Request bodies as in OpenAI's reference of each API."""
     info = ModelInfo("m", "gpt-x")
     chat = {"messages": [{"role": "user", "content": "a"}], "temperature": 0.5}
     responses = BUILT_IN["latticeflow$openai_responses"]
@@ -204,7 +204,7 @@ def test_a_placeholder_says_nothing(model_of):
 
 
 def test_an_address_is_asked_as_its_file_says(entity):
-    """By the adapter of a file, with a key, against a server in this process."""
+    """With the adapter of a file and a key, against a server in this process."""
     from http.server import BaseHTTPRequestHandler, HTTPServer
     from threading import Thread
 
@@ -221,7 +221,7 @@ def test_an_address_is_asked_as_its_file_says(entity):
             self.wfile.write(reply)
 
         def log_message(self, *_args):
-            """Not to standard error."""
+            """Log nothing to standard error."""
 
     adapter = read_adapter(entity(ADAPTER))
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
@@ -252,7 +252,7 @@ def test_models_with_equal_files_are_one(model_of):
 
 
 def test_secrets_are_in_no_fingerprint(entity):
-    """It is made of the file before they were put in."""
+    """The id is computed from the file before secrets are substituted."""
     url = "\nconfig: {url: http://h/, api_key: "
     filled, raw = entity(f"{HEAD}{url}s3cret}}"), {"api_key": "<< secrets.K >>"}
     file = read_model(filled, raw, _no_adapter)

@@ -1,4 +1,4 @@
-"""Values of parameters, and where they come from."""
+"""Values of parameters, and their sources."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def parameters(*specs: dict[str, Any]) -> tuple[Parameter, ...]:
 
 
 def value(spec: dict[str, Any], *given: Any) -> Any:
-    """The value of a parameter; or what is wrong with what is given."""
+    """The value of a parameter, or the error in the given value."""
     problems: list[Problem] = []
     told = {"p": ParameterValue(given[0], HERE)} if given else {}
     values = resolve_values(parameters(spec), told, problems, lambda _one: None)

@@ -13,7 +13,7 @@ from pytest_evals.errors import Place, TaskFileError
 
 
 def read(folder: Path, **files: str) -> YamlFile:
-    """The file ``main``, among others."""
+    """Write the file ``main`` and others."""
     for name, text in files.items():
         path = folder / name.replace("__", "/").replace("_py", ".py")
         path = path if path.suffix else path.with_suffix(".yaml")
@@ -23,7 +23,7 @@ def read(folder: Path, **files: str) -> YamlFile:
 
 
 def test_include_is_text_without_white_space_around(tmp_path: Path) -> None:
-    """It is never parsed, and lies beside the file that has the tag."""
+    """The included file is never parsed; it is next to the file with the tag."""
     file = read(
         tmp_path,
         main="a: {$ref: sub/part.yaml}\n",

@@ -1,4 +1,4 @@
-"""What becomes of a sample: rounds, trials, rows of a postprocessor, actions."""
+"""Processing of a sample: rounds, trials, rows of a postprocessor, actions."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ SOLVER = """
 
 
 class Canned:
-    """Says what it knows for the end of a prompt, one text after the other where the
-    same is asked several times."""
+    """A model with canned replies by the end of the prompt; repeated prompts get the
+    next reply."""
 
     name = "canned"
 
@@ -76,7 +76,8 @@ def test_answers_are_held_against_the_truth(tmp_path: Path) -> None:
 
 
 def test_no_file_stays_open_while_a_python_solver_waits(tmp_path: Path) -> None:
-    """Thousands of samples wait at once, and an event loop holds three files."""
+    """Thousands of samples wait at once, and an event loop holds three file
+    descriptors."""
 
     open_files: list[int] = []
 
@@ -108,7 +109,7 @@ def test_no_file_stays_open_while_a_python_solver_waits(tmp_path: Path) -> None:
 def test_trials_ask_several_times_and_are_added_up_for_each_sample(
     tmp_path: Path,
 ) -> None:
-    """Worked by hand: 1, 1 and 0 of 2 goes are right; pass@2 is 1 - (1 - p)^2."""
+    """By hand: 1, 1 and 0 of 2 trials are correct; pass@2 is 1 - (1 - p)^2."""
     model = Canned({"One?": ["1"], "Two?": ["2"], "Six?": ["6", "six"]})
     definition = f"""{SOLVER}
   scorers:
@@ -134,7 +135,7 @@ def test_trials_ask_several_times_and_are_added_up_for_each_sample(
 
 
 def test_a_postprocessor_makes_rows_that_each_count(tmp_path: Path) -> None:
-    """Sample a gives two rows, b one, c none: 2 of 3 rows are right."""
+    """Sample a has two rows, b one, c none: 2 of 3 rows are correct."""
     definition = f"""{SOLVER}    postprocessor:
       type: python
       postprocess_snippet: |

@@ -1,5 +1,5 @@
-"""``<< config.x >>``: what is put into texts (the spellings are Python's, which Jinja
-reads too)."""
+"""``<< config.x >>``: substitution into strings, in Python's spelling, which Jinja also
+reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Task modules with data beside them."""
+"""Task modules with data files next to them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ N_LINES = HEAD.count("\n")
 
 @pytest.fixture
 def module(tmp_path: Path):
-    """Writes a module with two splits beside it, and gives its tasks."""
+    """Return a function that writes a module with two splits and loads its tasks."""
     rows = {"train": [100, 101, 102, 103], "test": [10, 11, 12, 13]}
     for split, numbers in rows.items():
         lines = "".join(json.dumps({"n": n, "kind": split}) + "\n" for n in numbers)
@@ -76,7 +76,7 @@ def module(tmp_path: Path):
 
 @pytest.fixture
 def problems():
-    """What is wrong with a module, as it is told."""
+    """The error message about a module."""
 
     def told(load, table: str, **options) -> str:
         with pytest.raises(TaskFileError) as caught:

@@ -1,4 +1,4 @@
-"""Documents of a module's tasks: shots, requests, images."""
+"""Documents of a module's tasks: few-shot examples, requests, images."""
 
 from __future__ import annotations
 
@@ -209,8 +209,8 @@ def see(line, name):
 
 
 def test_images_travel_behind_the_text_of_a_chat(module, problems):
-    """The multimodal example of lighteval's page on Doc, with a picture that has what
-    PIL's have."""
+    """The multimodal example of lighteval's page on Doc, with an object that has the
+    attributes of PIL's images."""
     table = f"{PICTURES}TASKS_TABLE = [task(prompt_function=see)]"
     (task,) = module(table, "parity|2", metadata={"identical_prompts": True})
     (request,) = task.ask(0).requests

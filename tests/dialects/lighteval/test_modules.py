@@ -1,4 +1,4 @@
-"""Modules as users of lighteval write them, read without lighteval."""
+"""Modules as users of lighteval write them, loaded without lighteval."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_torch_is_not_loaded_when_a_module_is_collected(module, tmp_path):
 
 
 def test_a_module_of_lightevals_own_tree_finds_the_rest_of_it(tmp_path):
-    """Files without a stand-in are loaded one by one, and see the stand-ins, too."""
+    """Files without a shim are loaded one by one, and use the shims too."""
     tree = tmp_path / "lighteval"
     for name, text in {
         "tasks/tasks/other/main.py": "from lighteval.metrics.metrics import Metrics\n"
@@ -113,7 +113,7 @@ def test_metrics_that_are_no_list_are_one_problem_with_its_line(module, value, n
 
 
 def test_metrics_that_execute_answers_want_to_be_allowed(tmp_path):
-    """LiveCodeBench's of lighteval, in a task of one's own."""
+    """lighteval's LiveCodeBench metric, in a custom task."""
     tree = tmp_path / "lighteval"
     helper = tree / "tasks/tasks/lcb/codegen_metrics.py"
     helper.parent.mkdir(parents=True)
@@ -224,12 +224,12 @@ TASKS_TABLE = [task(metrics=[old, f1, mcc])]
 
 
 def test_metrics_of_earlier_releases_are_made_and_add_up(module):
-    """Their fourth field is ``use_case``, and their functions are bound methods."""
+    """The fourth field is ``use_case``, and the functions are bound methods."""
     (task,) = module(ORDER)
     old, f1, mcc = task.metrics
     assert old.aggregate([0, 1, 0]).value == 1
     pairs = [([1], 1), ([1], 0), ([0], 0), ([0], 0)]
-    # F1 of label 0 is 4/5 and of label 1 is 2/3; one wrong of four in the correlation.
+    # F1 of label 0 is 4/5 and of label 1 is 2/3; one wrong of four in the correlation
     assert f1.aggregate(pairs).value == pytest.approx((4 / 5 + 2 / 3) / 2)
     assert mcc.aggregate(pairs).value == pytest.approx(1 / 3**0.5)
     assert f1.aggregate(pairs).method == mcc.aggregate(pairs).method == "bootstrap"
@@ -253,7 +253,7 @@ TASKS_TABLE = [task(metrics=[share])]
 
 
 def test_what_a_preparator_keeps_has_its_names_when_all_documents_are_there(module):
-    """Also after it came from a worker, as a list of lists."""
+    """This holds after a transfer from a worker too, as a list of lists."""
     (task,) = module(KEEPING)
     (share,) = task.metrics
     kept = [[["odd"], ["odd"]], [["even"], ["odd"]], [["odd"], ["odd"]]]
@@ -316,7 +316,7 @@ def test_a_library_that_is_not_there_is_named(module, problems):
 
 
 def test_languages_have_the_second_names_that_lighteval_gives_them(module):
-    """Its enumeration (0.13.0) has 222 names of 218 languages."""
+    """lighteval's enumeration (0.13.0) has 222 names of 218 languages."""
     table = (
         "from lighteval.utils.language import Language\n"
         "assert Language.PUNJABI is Language.EASTERN_PANJABI\n"

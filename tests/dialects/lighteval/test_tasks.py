@@ -1,4 +1,4 @@
-"""The tasks of a module: which there are, and what their metrics and faults say."""
+"""The tasks of a module, and the messages about their metrics and errors."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_metrics_of_all_kinds_ask_in_one_task(module):
     ],
 )
 def test_tasks_are_asked_for_as_in_lighteval(module, asked, names):
-    if asked == "one|1|0":  # suite, name, shots: nothing is called 1
+    if asked == "one|1|0":  # suite, name, few-shot examples: no task is called 1
         names = []
     found = module("TASKS_TABLE = [task(n) for n in ('one', 'fam:a', 'fam:b')]", asked)
     assert [one.name for one in found] == names
@@ -87,7 +87,7 @@ def test_all_problems_of_a_module_are_reported_with_their_lines(
 
 
 def test_of_two_tasks_with_one_name_the_later_counts_as_in_lighteval(module):
-    """There a table fills a mapping; here a note says so."""
+    """lighteval's table is a mapping; here a note reports the duplicate."""
     table = "TASKS_TABLE = [\n    task('a', 1), task('b'),\n    task('a', version=2)]"
     found = module(table.replace("'a', 1", "'a', version=1"))
     assert [(task.name, task.version) for task in found] == [("a", 2), ("b", 0)]

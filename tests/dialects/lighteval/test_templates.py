@@ -1,4 +1,4 @@
-"""lighteval's templates beyond what is recorded (``tests/parity/vectors``)."""
+"""lighteval's templates beyond the recorded cases (``tests/parity/vectors``)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def same(row):
     ids=["copa", "hellaswag", "nli", "translation"],
 )
 def test_an_instruction_precedes_every_template(function, row, query):
-    """lighteval drops it in these four."""
+    """lighteval drops it in these four templates."""
     doc = function({**row, "instruction": "Do it."}, "t")
     assert doc.query == query and doc.query.startswith(doc.instruction)
 
@@ -106,7 +106,8 @@ def test_a_row_without_a_column_of_the_adapter_is_reported():
     ids=["mcq", "copa", "nli", "qa"],
 )
 def test_a_null_that_a_template_needs_is_reported(prompt, name):
-    """Without its check some of them leave the part out, or take null for false."""
+    """Without lighteval's check some templates would omit the part or treat null as
+    false."""
     row = {
         "question": "who?",
         "choices": ["a"],

@@ -1,4 +1,4 @@
-"""``!function module.name``: which object it is, and what its errors say."""
+"""``!function module.name``: the object that it resolves to, and its error messages."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Group files: members, overrides, and what is wrong with them."""
+"""Group files: members, overrides, and errors in them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_what_a_group_changes_is_defined_at_the_member(folder):
 
 
 def test_keys_of_a_group_or_tag_go_to_all_its_tasks_with_a_warning(folder):
-    """lm-eval 0.4.13 forces one name onto all of them (lm_eval.md, 11.2)."""
+    """lm-eval 0.4.13 gives all of them the same name (lm_eval.md, 11.2)."""
     group = read(folder, "group: g\ntask: [{task: letters, description: D}]\n")
     assert [task.name for task in group.children] == ["a", "b"]
     assert {task.config["description"] for task in group.children} == {"D"}

@@ -1,7 +1,7 @@
-"""Modules of tasks that import lm-eval, where it is not installed.
+"""Modules of tasks that import lm-eval, without lm-eval installed.
 
-The tests have lm-eval installed; so each of these runs in a fresh Python in which a
-finder says of ``lm_eval`` what an environment without it says.
+lm-eval is installed in the test environment, so each test runs in a new Python process
+in which an import finder hides ``lm_eval``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ doc_to_target: a
 
 @pytest.fixture
 def without(tmp_path, without_lm_eval) -> Callable[[str], object]:
-    """Runs code beside the files of ``tmp_path``; gives what it prints as JSON."""
+    """Run code next to the files of ``tmp_path``; return its output as JSON."""
     (tmp_path / "rows.jsonl").write_text('{"q": "x", "a": "y"}\n')
 
     def run(code: str) -> object:
@@ -94,7 +94,7 @@ def test_an_import_inside_a_function_works_as_well(tmp_path, without):
     write(tmp_path, utils=f"{late}    return d(x)\n")
     text = 'is n\'t it ( so ) " said " he , she .'
     found = without(f"print(json.dumps(function('utils.f')({text!r})))")
-    # By hand, from the reference: no blank before n't ) ' . , after ( and around ".
+    # by hand, from the reference: no space before n't ) ' . , after ( and around "
     assert found == 'isn\'t it (so)"said"he, she.'
 
 
@@ -178,7 +178,7 @@ class Mine(ConfigurableTask):
 
 
 def test_a_task_class_needs_no_lm_eval(tmp_path, without):
-    """That such classes give lm-eval's numbers is shown by ``tests/parity``."""
+    """``tests/parity`` shows that such classes give lm-eval's numbers."""
     write(tmp_path, task=CLASS)
     (tmp_path / "t.yaml").write_text("task: t\nclass: !function task.Mine\n")
     found = without(
@@ -235,7 +235,7 @@ NEWER = """
 
 
 def test_a_class_may_use_what_later_releases_have(tmp_path, without):
-    """Names and meanings as in the seed's page on the class ``Task``."""
+    """Names and meanings as on the seed's page about the class ``Task``."""
     write(tmp_path, task=f"import json\n{CLASS}{NEWER}")
     (tmp_path / "t.yaml").write_text("task: t\nclass: !function task.Mine\n")
     found = without("print(task().ask(0).requests[0].context)")

@@ -1,5 +1,6 @@
-"""Prompts of collections. What they become is lm-eval 0.4.13's ``prompts/__init__.py``
-and ``ConfigurableTask.doc_to_text``, ``doc_to_target`` and ``doc_to_choice``."""
+"""Prompts of collections. The expected prompts follow lm-eval 0.4.13's
+``prompts/__init__.py`` and ``ConfigurableTask.doc_to_text``, ``doc_to_target`` and
+``doc_to_choice``."""
 
 import sys
 from pathlib import Path
@@ -55,7 +56,7 @@ class DatasetTemplates:
 
 @pytest.fixture
 def toy(tmp_path, monkeypatch):
-    """A function that loads a task which adds some lines."""
+    """A function that loads a task with additional lines."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "made.py").write_text(ROWS)
 
@@ -69,7 +70,7 @@ def toy(tmp_path, monkeypatch):
 
 @pytest.fixture
 def promptsource(tmp_path, monkeypatch):
-    """A library with promptsource's interface, as far as lm-eval uses it."""
+    """A library with the part of promptsource's interface that lm-eval uses."""
     package = tmp_path / "library" / "promptsource"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")
@@ -96,7 +97,7 @@ def test_a_built_in_prompt_is_question_and_target(toy):
 def test_a_file_of_prompts_gives_templates_and_beats_the_task_and_its_shots(
     toy, tmp_path
 ):
-    """``answer`` is a column, and yet used as it stands: prompts are templates."""
+    """``answer`` is a column, but is used literally: prompts are templates."""
     (tmp_path / "ours.yaml").write_text(
         "prompts:\n  short:\n    doc_to_text: '{{question}} A:'\n"
         "    doc_to_target: answer\n"

@@ -1,7 +1,5 @@
-"""Task classes of lm-eval: what goes wrong, and what must not depend on the order.
-
-That they give lm-eval's numbers is shown by ``tests/parity``.
-"""
+"""Task classes of lm-eval: errors, and independence of the order of documents.
+``tests/parity`` shows that they give lm-eval's numbers."""
 
 from __future__ import annotations
 
@@ -112,7 +110,7 @@ def test_a_document_is_made_alone_unless_the_class_draws_shots_in_its_own_way(
 
 
 def test_what_a_class_does_to_a_row_is_seen_by_no_other_document(tmp_path):
-    """lm-eval hands out the rows of a list themselves, to all that ask."""
+    """lm-eval passes the same row objects of a list to all callers."""
     more = "\nclass Rows(list):\n    features = {'q': None, 'id': None}\n"
     more += "def download(self, *args, **kwargs):\n"
     more += "    self.dataset = {'test': Rows({'q': [f'Q{i}'], 'id': str(i)}"
@@ -125,13 +123,13 @@ def test_what_a_class_does_to_a_row_is_seen_by_no_other_document(tmp_path):
     for index in (5, 0, 5):
         prompt = task.ask(index).requests[0].prompt
         for text in prompt.split("\n\n"):
-            # The first document was looked at when the object was made.
+            # the first document was read when the object was created
             assert text.count("again") == (2 if "Q0" in text else 1)
 
 
 def test_documents_of_a_class_are_kept_out_of_their_own_shots_on_request(tmp_path):
-    """Its pool is the split that is asked, which lm-eval does not notice: the class
-    names no split."""
+    """The pool is the requested split, which lm-eval does not notice: the class names
+    no split."""
     keys = "\nKEYS = {'validation_split': None, 'test_split': 'test'}\n"
 
     def own(**options: object) -> list[bool]:
@@ -178,7 +176,7 @@ def test_a_method_that_nobody_would_call_is_an_error_of_the_file(name, tmp_path)
 
 
 def test_values_of_functions_that_return_several_have_their_aggregations(tmp_path):
-    """As lm-eval 0.4.13 lends them (``api/task.py``, ``process_results``)."""
+    """As lm-eval 0.4.13 provides them (``api/task.py``, ``process_results``)."""
     more = "\ndef several(references, predictions):\n"
     more += "    return {'a': 1, 'b': len(predictions[0])}\n"
     more += "def further(references, predictions):\n"
@@ -310,6 +308,6 @@ def test_a_metric_that_a_class_cannot_measure_is_reported_with_its_line(tmp_path
 
 
 def test_a_class_with_images_warns_before_any_of_them_is_read(tmp_path):
-    """So that models of texts are refused before one is loaded."""
+    """So text-only models are rejected before one is loaded."""
     shown = 'KEYS = {"doc_to_image": ["photo"]}\n'
     assert load(tmp_path, shown).shows_images

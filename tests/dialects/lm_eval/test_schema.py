@@ -1,5 +1,5 @@
-"""The JSON Schema for editors: it takes what the front end takes, and refuses what an
-editor can know to be wrong."""
+"""The JSON Schema for editors: it accepts all files that the reader accepts, and
+rejects errors that an editor can detect."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ BEYOND = {
 
 
 class Loader(yaml.SafeLoader):
-    """YAML as editors see it: a tag they do not know is passed over."""
+    """YAML as editors read it: unknown tags are ignored."""
 
 
 Loader.add_constructor("!function", lambda loader, node: f"!function {node.value}")

@@ -21,7 +21,7 @@ CHOICE = TEXT.replace("generate_until", "multiple_choice") + "doc_to_choice: [a,
 
 @pytest.fixture
 def load(tmp_path, monkeypatch):
-    """A function that loads a task file of this text."""
+    """A function that loads a task file with this text."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HOME", str(tmp_path))
 
@@ -45,7 +45,7 @@ def metrics(*entries):
 
 
 def result_of(task, answer):
-    """The metrics of the task when the model gives ``answer(document)``."""
+    """The metrics of the task if the model replies ``answer(document)``."""
     records = []
     for index in task.rows.indices():
         record = ask(task, index)
@@ -163,7 +163,7 @@ def test_a_pipeline_without_filters_leaves_all_answers(load):
 
 
 def test_arguments_of_a_metric_that_takes_none_do_nothing(load):
-    """lm-eval calls bleu once with them, and without them when that fails."""
+    """lm-eval calls bleu with them once, and without them if that fails."""
     task = load(TEXT + metrics("{metric: bleu, ignore_case: true}"))
     assert task.warnings() == ()
     task = load(TEXT + metrics("{metric: bleu, agregation: mean}"))
@@ -254,8 +254,8 @@ def test_a_task_that_runs_the_models_code_is_refused_unless_it_is_allowed(load):
 
 
 def test_an_entry_that_occurs_twice_counts_once(load):
-    """As in lm-eval, which keeps metrics by their names; of two entries that differ it
-    keeps the later."""
+    """As in lm-eval, which stores metrics by name; of two different entries it keeps
+    the later one."""
     entries = ["{metric: exact_match, ignore_case: true}"] * 2
     assert list(result_of(load(TEXT + metrics(*entries)), str)) == ["exact_match,none"]
     other = "{metric: exact_match, ignore_case: false}"
@@ -270,8 +270,8 @@ def test_an_entry_that_occurs_twice_counts_once(load):
 
 
 def test_a_metric_of_evaluate_is_never_called_where_choices_are_scored(load):
-    """755 entries of lm-eval's own tasks say so; a name that nobody says to be of that
-    library is taken for a slip."""
+    """755 entries of lm-eval's own tasks have this key; an unknown name without it is
+    treated as a typo."""
     task = load(CHOICE + metrics("{metric: wer, hf_evaluate: true}", "metric: acc"))
     assert [metric.name for metric in task.metrics] == ["acc"]
     assert "metric 'wer' has no value" in task.warnings()[0]

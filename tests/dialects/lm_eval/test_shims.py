@@ -1,4 +1,4 @@
-"""Our names for lm-eval's, against lm-eval 0.4.13 itself."""
+"""The shims for lm-eval's names, compared with lm-eval 0.4.13 itself."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_weighted_f1_is_lm_evals(pairs):
     from lm_eval.utils import weighted_f1_score
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # labels that were never answered
+        warnings.simplefilter("ignore")  # labels that were never predicted
         assert UTILS["weighted_f1_score"](pairs) == weighted_f1_score(pairs)
 
 

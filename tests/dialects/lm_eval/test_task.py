@@ -1,5 +1,5 @@
-"""Task files of lm-eval's dialect → tasks. ``tests/task_files`` holds a file a case:
-valid ones load, invalid ones fail with the message that stands beside them."""
+"""lm-eval task files → tasks. ``tests/task_files`` contains one file per case: valid
+files load, invalid ones fail with the message in the file next to them."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ def valid(name, **options):
 
 @pytest.fixture
 def toy(tmp_path, monkeypatch):
-    """A function that loads a task which adds some lines to the base."""
+    """A function that loads a task with lines added to the base."""
     monkeypatch.chdir(tmp_path)
 
     def load(text, **options):
@@ -400,7 +400,7 @@ def test_choices_may_be_a_list_in_python(toy):
 
 
 def test_documents_with_sound_are_collected_and_refused_one_by_one(toy):
-    """So that other tasks of the run go on."""
+    """So other tasks of the run continue."""
     loaded = toy("doc_to_audio: [q]\n")
 
     assert len(loaded.rows.ids()) == 8

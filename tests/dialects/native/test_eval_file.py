@@ -37,7 +37,7 @@ def values(result: RunResult, task: str = "eval") -> dict[str, float]:
 
 
 def problems(folder: Path, text: str) -> list[str]:
-    """The problems of an eval file, as ``line: what``."""
+    """The problems of an eval file, as ``line: message``."""
     path = folder / "eval.yaml"
     path.write_text(text, "utf-8")
     with pytest.raises(TaskFileError) as error:

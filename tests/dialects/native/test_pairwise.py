@@ -21,7 +21,8 @@ gates: [wins >= 0.5]
 
 
 def run(folder: Path, verdicts: list[tuple[Any, Any]]) -> RunResult:
-    """A run whose judge gives these verdicts: with the new answer first, and second."""
+    """A run whose judge returns these verdicts: with the new answer first, and
+    second."""
     rows = ", ".join(f"{{q: q{i}., old: old {i}.}}" for i in range(len(verdicts)))
     (folder / "bot.yaml").write_text(EVAL % rows, "utf-8")
     answers = [{"prompt": f"q{i}.", "text": f"new {i}."} for i in range(len(verdicts))]

@@ -1,4 +1,4 @@
-"""The output of a chat model is its text, and has its fields too."""
+"""The output of a chat model is its text, and has its fields as well."""
 
 import json
 import pickle
@@ -27,7 +27,7 @@ def replied(content, **more):
 
 
 def outputs(text):
-    """The same answer, in each form in which snippets and templates find it."""
+    """The same response, in each form in which snippets and templates can read it."""
     whole = SolverOutput(raw_outputs=[replied(text)])
     parts = [{"type": "text", "text": text}]
     said = [{"role": "assistant", "content": text}]
@@ -140,7 +140,8 @@ CALL = {"type": "function", "id": "c", "function": {"name": "f", "arguments": "{
     ],
 )
 def test_an_output_without_text_is_never_an_empty_answer(output, use):
-    """Neither a wrong one, as every target differs from it, nor a right one."""
+    """Such an output is neither wrong, since every target differs from it, nor
+    correct."""
     assert not output.output
     assert set(output.output.keys()) == {"choices", "usage"}
     with pytest.raises(DocumentError, match="no answer"):
@@ -171,7 +172,7 @@ OUTPUT = SolverOutput(
     ids=lambda one: type(one).__name__,
 )
 def test_what_only_holds_a_text_is_never_silently_unequal_to_it(structured):
-    """A comparison that is always false would score right answers as wrong."""
+    """A comparison that is always false would score correct answers as wrong."""
     told = f"{type(structured).__name__} was compared with .*'Paris', .*compare one of"
     for compare in (
         lambda: structured == "Paris",

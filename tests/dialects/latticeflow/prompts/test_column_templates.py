@@ -1,4 +1,4 @@
-"""The short way to a text gives what Jinja gives, or leaves it to Jinja."""
+"""The fast path of templates renders what Jinja renders, or falls back to Jinja."""
 
 from pathlib import Path
 

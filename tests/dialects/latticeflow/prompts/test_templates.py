@@ -1,4 +1,4 @@
-"""Templates and expressions. OBS: measured on ``latticeflow-core`` 3.17.0. DOC: said by
+"""Templates and expressions. OBS: measured on ``latticeflow-core`` 3.17.0. DOC: from
 LatticeFlow's documentation. The rest is our own decision."""
 
 from pathlib import Path
@@ -34,7 +34,7 @@ def exists(source, **variables):
 
 
 def test_exactly_one_newline_at_the_end_is_dropped():
-    """OBS: ``ground_truth: >`` ends in one and compares equal to ``Paris``."""
+    """OBS: ``ground_truth: >`` ends in a newline and compares equal to ``Paris``."""
     assert text("Paris\n") == "Paris"
     assert text("Paris\n\n") == "Paris\n"
 
@@ -84,7 +84,7 @@ def test_filters_beyond_jinjas_own():
 
 
 def test_tojson_is_jinjas_own_with_sorted_keys():
-    """OBS: signs of HTML are escaped, also where nothing else is."""
+    """OBS: HTML characters are escaped, even where nothing else is."""
     assert text("{{ x | tojson }}", x={"b": "<a>", "a": 1}) == (
         r'{"a": 1, "b": "\u003ca\u003e"}'
     )
@@ -149,7 +149,7 @@ def test_text_around_an_expression_makes_it_a_text():
 
 
 def test_an_expression_without_braces_is_an_expression():
-    """DOC: a shipped example has ``scores.judge.label``."""
+    """DOC: a published example has ``scores.judge.label``."""
     assert value("scores.judge.label", scores={"judge": {"label": "A"}}) == "A"
 
 

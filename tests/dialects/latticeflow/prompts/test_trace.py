@@ -1,5 +1,5 @@
-"""Traces, items and solver outputs. DOC, CORE and OBS stand for LatticeFlow's
-documentation, its code, and what was measured on it (3.17.0)."""
+"""Traces, items and solver outputs. DOC, CORE and OBS mean LatticeFlow's documentation,
+its code, and measurements of it (3.17.0)."""
 
 import json
 from copy import deepcopy
@@ -41,7 +41,7 @@ def reply(text, **more):
 
 
 def test_items_before_the_first_message_of_the_user_are_the_preamble():
-    """CORE: all but system messages leave the preamble out."""
+    """CORE: all items except system messages omit the preamble."""
     trace = Trace(CHAT)
     assert [item.role for item in trace.preamble] == ["system", "assistant"]
     assert [m.content[0].text for m in trace.assistant_messages] == [
@@ -103,7 +103,7 @@ def test_a_trace_without_the_user_has_only_system_messages_as_preamble():
     ids=["messages", "OpenAI", "items", "events", "JSON", "JSON of items", "trace"],
 )
 def test_a_recorded_trace_may_have_any_of_these_forms(form):
-    """OBS: upstream takes a plain message for a custom item without a word."""
+    """OBS: upstream accepts a plain message as a custom item without a warning."""
     assert trace_of(form) == Trace(CHAT)
 
 

@@ -1,4 +1,4 @@
-"""Scorers out of YAML, and samples scored by them."""
+"""Scorers from YAML, and samples scored by them."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from pytest_evals.dialects.yaml_reader.section import Section
 
 @pytest.fixture
 def section(tmp_path: Path):
-    """YAML → a section and its problems."""
+    """Return a function from YAML to a section and its problems."""
 
     def of(text):
         path = tmp_path / "t.yaml"
@@ -30,7 +30,8 @@ def section(tmp_path: Path):
 
 @pytest.fixture
 def read(section, tmp_path):
-    """Entries of ``scorers`` → scorers, warnings, problems as text."""
+    """Return a function from entries of ``scorers`` to scorers, warnings and problems
+    as text."""
 
     def read_text(text, has_solver=True):
         top, problems = section(f"scorers:\n{text}")
@@ -48,7 +49,7 @@ def read(section, tmp_path):
 @pytest.fixture
 def scored(read):
     """Score a sample with the only scorer; ``replies`` are those of the judge, each a
-    text or made of the prompt."""
+    string or a function of the prompt."""
 
     def score(text, sample, answer=None, reply=None, trace=None):
         has_solver = answer is not None or trace is not None
@@ -78,8 +79,8 @@ def scored(read):
 
 @pytest.fixture
 def added_up(read):
-    """Names → estimates (or the fault) of the only scorer over values of samples; a
-    list of values is several rows."""
+    """Return names → estimates (or the error) of the only scorer over values of
+    samples; a list of values is several rows."""
 
     def add_up(text, samples):
         (scorer,), _, problems = read(text)
@@ -109,7 +110,7 @@ def added_up(read):
 
 @pytest.fixture
 def trials(section, tmp_path):
-    """``trials`` → what was read, and the problems."""
+    """Return the parsed ``trials`` and the problems."""
 
     def read_text(text):
         top, problems = section(text)

@@ -1,7 +1,6 @@
-"""Which of the functions that should be called were.
-
-OBS and CORE were measured on LatticeFlow's own code
-(3.17.0), DOC stands in its documentation; all else is a decision of ours."""
+"""Comparison of expected and actual function calls. OBS and CORE were measured on
+LatticeFlow's own code (3.17.0), DOC is from its documentation; the rest is our own
+decision."""
 
 import json
 
@@ -32,7 +31,8 @@ TRACES = {
 def test_calls_of_functions_are_covered(
     scored, name, complete, coverage, made, unrequired
 ):
-    """CORE: values by hand of the algorithm, as LatticeFlow's own code gives them."""
+    """CORE: values of the algorithm computed by hand, equal to those of LatticeFlow's
+    code."""
     expected, calls = TRACES[name]
     trace = [{"role": "user", "content": "a"}] + [
         {"type": "function_call", "name": n, "arguments": json.dumps(arguments)}
@@ -57,7 +57,7 @@ def test_calls_of_functions_are_covered(
 
 
 def test_calls_with_arguments_are_matched_first(scored):
-    """CORE: else the call without arguments would take the only fitting one."""
+    """CORE: otherwise the call without arguments would match the only fitting call."""
     calls = ["f", {"name": "f", "arguments": {"a": 1}}]
     trace = [
         {"role": "user", "content": "a"},

@@ -1,7 +1,5 @@
-"""Scorers that ask a model.
-
-OBS and CORE were measured on LatticeFlow's own code
-(3.17.0), DOC stands in its documentation; all else is a decision of ours."""
+"""Scorers that use a model as judge. OBS and CORE were measured on LatticeFlow's own
+code (3.17.0), DOC is from its documentation; the rest is our own decision."""
 
 import json
 
@@ -48,7 +46,7 @@ def test_a_judge_is_asked_with_the_answer(scored, read):
     ],
 )
 def test_a_reply_may_be_json_or_a_bare_label(scored, reply, is_correct):
-    """SEED: the documentation's own example asks for one bare word."""
+    """SEED: the documentation's example requires one bare word."""
     assert (
         scored(CLASSIFIER, {"gt": "a"}, "b", reply).values["is_correct"] is is_correct
     )

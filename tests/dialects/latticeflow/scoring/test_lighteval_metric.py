@@ -8,7 +8,7 @@ ROUGE = '- {type: lighteval, metric: rouge1, ground_truth: "{{ sample.target }}"
 
 
 def test_a_metric_of_lightevals_scores_the_answer(scored):
-    """ROUGE-1 of two words of three is 4/5, by its definition."""
+    """ROUGE-1 with two of three words is 4/5, by its definition."""
     score = scored(ROUGE, {"target": "the cat"}, "the cat sat")
     assert score.values == {"rouge1": pytest.approx(0.8)}
     assert score.metadata == {"answer_gt": "the cat", "answer_pred": "the cat sat"}
@@ -27,7 +27,7 @@ def test_grouped_metrics_and_their_arguments(scored, read):
 
 
 def test_a_metric_of_the_corpus_adds_up_over_all_samples(scored, added_up):
-    """sacrebleu's: equal texts have chrF 100, texts without common letters 0."""
+    """sacrebleu: equal texts have chrF 100, texts without common letters 0."""
     yaml = "- {type: lighteval, metric: chrf, ground_truth: '{{ sample.target }}'}"
     same = scored(yaml, {"target": "abcd"}, "abcd")
     other = scored(yaml, {"target": "abcd"}, "xyzw")
@@ -38,7 +38,7 @@ def test_a_metric_of_the_corpus_adds_up_over_all_samples(scored, added_up):
 
 
 def test_means_have_their_standard_error(scored, added_up):
-    """Of 1 and 0: half of their distance."""
+    """The standard error of 1 and 0 is half of their difference."""
     yaml = "- {type: lighteval, metric: exact_match, ground_truth: a}"
     found = added_up(yaml, [scored(yaml, {}, "a"), scored(yaml, {}, "b")])
     assert found == {"em": Estimate(0.5, 0.5, "analytic")}

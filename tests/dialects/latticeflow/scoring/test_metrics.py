@@ -1,6 +1,5 @@
-"""Metrics and trials: what values of samples add up to. DOC marks values of
-LatticeFlow's documentation; standard errors are held against statsmodels' and the
-textbook's."""
+"""Metrics and trials: aggregates of sample values. DOC marks values of LatticeFlow's
+documentation; standard errors are compared with statsmodels' and textbook formulas."""
 
 import math
 
@@ -23,7 +22,7 @@ def metrics(*entries):
 
 
 def values(**columns):
-    """Samples of columns."""
+    """Samples from columns."""
     names = list(columns)
     rows = zip(*columns.values(), strict=True)
     return [SampleScore(dict(zip(names, row, strict=True))) for row in rows]
@@ -51,7 +50,7 @@ def test_means_and_ends(added_up):
             "x_std_dev": math.sqrt(7),
         }
     )
-    # Standard deviation of 1, 0, 1 over the root of 3.
+    # standard deviation of 1, 0, 1 over the root of 3
     assert found["rate"].stderr == pytest.approx(1 / 3)
     assert found["x_max"].stderr is None
 
@@ -92,7 +91,7 @@ def test_frequencies_add_up_to_1(added_up):
         "valid_3": 0.25,
         "valid_True": 0.5,
     }
-    # Of four samples, three with the label: root of p (1 - p) / (n - 1).
+    # of four samples, three with the label: root of p (1 - p) / (n - 1)
     assert found["label_A"].stderr == pytest.approx(0.25)
     same = added_up(yaml, values(label=["A", "A"], valid=[1, 1]))
     assert (same["label_A"].value, same["label_A"].stderr) == (1, 0)
@@ -117,7 +116,7 @@ COUNTS = (
 
 
 def test_counts_add_up_before_a_ratio_is_made(added_up):
-    """By hand: 3 hits, 1 miss, 2 false alarms in all."""
+    """By hand: 3 true positives, 1 false negative, 2 false positives in total."""
     samples = values(tp=[2, 1, 0], fn=[0, 1, 0], fp=[1, 0, 1])
     found = added_up(metrics(*COUNTS), samples)
     assert metric_values(found) == pytest.approx(
@@ -130,8 +129,8 @@ def test_counts_add_up_before_a_ratio_is_made(added_up):
 
 
 def test_a_ratio_has_the_standard_error_of_a_ratio(added_up):
-    """The textbook's: root of the summed squares of hits - ratio * size, over the sum
-    of sizes, times root of n / (n - 1)."""
+    """The textbook formula: root of the summed squares of hits - ratio * size, over the
+    sum of sizes, times root of n / (n - 1)."""
     hits, misses = [2, 1, 0, 3, 2], [0, 1, 2, 1, 0]
     found = added_up(metrics(COUNTS[0]), values(tp=hits, fn=misses))
     sizes = [h + m for h, m in zip(hits, misses, strict=True)]
@@ -165,7 +164,7 @@ def test_two_answers_are_compared_as_texts_and_others_left_out(added_up):
 
 
 def test_classes_are_those_that_are_named(added_up):
-    """As scikit-learn has it, with 0 where nothing can be divided."""
+    """As in scikit-learn, with 0 for a division by zero."""
     sklearn = pytest.importorskip("sklearn.metrics")
     gold, said = list("aabbc"), list("abbdb")
     yaml = metrics("{type: multiclass-classification, field_gt: g, field_pred: p}")
@@ -204,7 +203,7 @@ def test_python_sees_all_scores(added_up):
 
 
 def test_several_rows_of_a_sample_weigh_as_rows(added_up):
-    """A sample of two rows and one of a single row: the mean of three."""
+    """A sample with two rows and one with a single row: the mean of three."""
     samples = [
         [SampleScore({"x": 1, "l": "a"}), SampleScore({"x": 0, "l": "b"})],
         [SampleScore({"x": 1, "l": "a"})],
@@ -217,7 +216,7 @@ def test_several_rows_of_a_sample_weigh_as_rows(added_up):
     assert metric_values(found) == pytest.approx(
         {"x_mean": 2 / 3, "l_a": 2 / 3, "l_b": 1 / 3, "x_max": 1}
     )
-    # The textbook's ratio of sums 1, 1 over sizes 2, 1.
+    # the textbook's ratio of sums 1, 1 over sizes 2, 1
     assert found["x_mean"].stderr == pytest.approx(math.sqrt(2 * 2 / 9) / 3, rel=1e-6)
 
 
@@ -400,7 +399,7 @@ def test_what_trials_cannot_be_is_told_with_its_line(trials, yaml, told):
 
 
 def test_a_mean_can_be_held_against_a_bar_and_a_baseline(added_up):
-    """Gates need to know that it is a plain mean, and what it is the sum of."""
+    """Gates need to know that it is a plain mean, and of which values."""
     how = mean_field("is_correct", "accuracy").how("accuracy")
     assert (how.is_mean, how.higher_is_better) == (True, True)
     assert how.number([1, 0, 1, 1]) == 0.75

@@ -1,4 +1,4 @@
-"""Retrieved answers, claim by claim."""
+"""Evaluation of retrieved answers, claim by claim."""
 
 import json
 
@@ -13,7 +13,7 @@ RAG = """
 
 
 def rag_reply(prompt):
-    """A judge that takes each word for a claim, and looks for it in the text."""
+    """A judge that treats each word as a claim and searches for it in the text."""
     text = prompt[-1].content
     about = text.split("Text:\n")[1].split("\n\nReply")[0]
     if "apart" in text:

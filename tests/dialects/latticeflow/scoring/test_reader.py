@@ -1,4 +1,4 @@
-"""Sections of scorers, and what is wrong with them."""
+"""Sections of scorers, and the errors in them."""
 
 import pytest
 

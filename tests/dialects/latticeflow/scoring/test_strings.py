@@ -1,7 +1,5 @@
-"""Scorers that compare texts.
-
-OBS and CORE were measured on LatticeFlow's own code
-(3.17.0), DOC stands in its documentation; all else is a decision of ours."""
+"""Scorers that compare strings. OBS and CORE were measured on LatticeFlow's own code
+(3.17.0), DOC is from its documentation; the rest is our own decision."""
 
 import pytest
 
@@ -27,7 +25,7 @@ def test_texts_are_compared_exactly(scored, target, answer, is_correct):
 
 
 def test_one_newline_at_the_end_of_a_truth_does_not_count(scored):
-    """OBS: of a folded text."""
+    """OBS: of a case-folded string."""
     yaml = "- type: string_equals\n  ground_truth: >\n    Paris\n"
     assert scored(yaml, {}, "Paris").values["is_correct"]
 
@@ -82,7 +80,7 @@ MCQA = (
     ],
 )
 def test_the_first_character_is_the_choice(scored, answer, is_correct, validity):
-    """OBS, also "Answer: A", whose first character happens to be right."""
+    """OBS, including "Answer: A", whose first character happens to be correct."""
     score = scored(MCQA, {"right": "A", "choices": ["A", "B"]}, answer)
     assert score.values == {"is_correct": is_correct}
     assert score.metadata == {

@@ -1,4 +1,4 @@
-"""Python of task files where an event loop runs already, as in a notebook."""
+"""Python of task files while an event loop is running, as in a notebook."""
 
 import asyncio
 

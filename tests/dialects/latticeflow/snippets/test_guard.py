@@ -1,4 +1,4 @@
-"""What somebody else's code may try; each time it is one fault of one document."""
+"""Hostile or broken user code: each case is one error of one document."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_ctrl_c_while_it_runs_ends_the_session() -> None:
 
 
 def test_outside_of_it_a_process_ends_as_it_likes() -> None:
-    """A child of a snippet, and whoever calls it afterwards."""
+    """Both a child of a snippet and later callers are guarded."""
     body = """
     child = os.fork()
     if not child:

@@ -1,4 +1,4 @@
-"""What snippets return, on its way to something that lasts."""
+"""Conversion of snippets' return values to serializable values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Colour(StrEnum):
 
 
 class Word(str, Enum):  # noqa: UP042 - which are still around
-    """As enumerations of texts were written before 3.11."""
+    """String enumerations as written before Python 3.11."""
 
     YES = "yes"
 

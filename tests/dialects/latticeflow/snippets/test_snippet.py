@@ -1,4 +1,4 @@
-"""Python in task files: what runs when, and how its faults are told."""
+"""Python in task files: when code runs, and how its errors are reported."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_nothing_runs_before_the_first_call() -> None:
         return 1
     """
     function = snippet(source).function("run")
-    for _ in range(2):  # the second time it is told again, and not run again
+    for _ in range(2):  # the second time it is reported again, and not run again
         with pytest.raises(DocumentError) as caught:
             function()
         assert str(caught.value) == (
@@ -102,7 +102,7 @@ def run():
 
 
 def test_an_endless_loop_is_ended_and_told_with_its_line() -> None:
-    """It may catch all exceptions, but not this one."""
+    """A snippet may catch all exceptions except this one."""
     function = snippet(ENDLESS, 0.1).function("run")
     with pytest.raises(DocumentError) as caught:
         function()
@@ -125,7 +125,7 @@ def test_an_async_function_that_never_ends_is_ended() -> None:
 
 
 def test_a_time_limit_leaves_nothing_behind() -> None:
-    """Neither a timer nor a thread; and the limit of somebody else goes on."""
+    """Neither a timer nor a thread remains, and an outer limit stays active."""
     import signal
     import time
 

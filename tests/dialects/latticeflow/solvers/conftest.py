@@ -1,4 +1,4 @@
-"""Solvers out of YAML, and conversations with a model that a function stands for."""
+"""Solvers from YAML, and dialogues with a model that is a function."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from pytest_evals.dialects.yaml_reader.section import Section
 
 @pytest.fixture
 def read(tmp_path: Path):
-    """YAML of a ``solver`` → its parts and the problems."""
+    """Return a function from the YAML of a ``solver`` to its parts and the problems."""
 
     def read_text(text, lines=lambda key: ModelClient(name=key)):
         path = tmp_path / "t.yaml"
@@ -29,8 +29,8 @@ def read(tmp_path: Path):
 
 @pytest.fixture
 def solve(read):
-    """Run a solver to its end with ``reply(model, prompt)``; gives its output, and
-    what was asked in each round."""
+    """Run a solver to its end with ``reply(model, prompt)``; return its output and the
+    requests of each round."""
 
     def run(text, sample, reply, *, trial=0, lines=lambda key: ModelClient(name=key)):
         parts, problems = read(text, lines)
@@ -41,7 +41,7 @@ def solve(read):
             try:
                 asks = dialogue.send(responses)
             except StopIteration:
-                # Scoring runs it again with what was answered.
+                # scoring runs it again with the responses
                 again = parts.solver.dialogue(sample, trial)
                 return replayed(again, exchanges), rounds
             rounds.append([(one.model, one.request.prompt) for one in asks])

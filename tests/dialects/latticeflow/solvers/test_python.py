@@ -1,4 +1,4 @@
-"""Python in solvers: rounds of a coroutine, and what it may return."""
+"""Python in solvers: rounds of a coroutine, and valid return values."""
 
 import gc
 import random

@@ -1,5 +1,5 @@
-"""Solvers: what they ask, round by round, and what they leave. SEED, DOC and GUIDE are
-LatticeFlow's public pages; all else is a decision of ours."""
+"""Solvers: their requests, round by round, and their outputs. SEED, DOC and GUIDE are
+LatticeFlow's public pages; the rest is our own decision."""
 
 import json
 
@@ -55,7 +55,7 @@ def test_a_generic_input_says_how_it_is_answered(read):
 
 @pytest.mark.parametrize("asked", [{}, {"max_new_tokens": 5}])
 def test_a_length_that_nobody_has_said_is_a_bound_only(read, asked):
-    """Said in the input, or on the command line, it is meant."""
+    """A value in the input or on the command line overrides the default."""
     parts, _ = read(CHAT, lambda key: ModelClient(name=key, gen_kwargs=asked))
     (found,) = next(parts.solver.dialogue({"word": "hi"}, 0))
     length, fits = found.request.max_tokens, (FITTING, True)
@@ -72,7 +72,7 @@ def test_the_command_line_says_how_long_answers_are_by_any_name(read):
 
 
 def test_a_template_that_gives_no_json_shows_what_it_gave(solve):
-    """Match of an upstream quirk: quotes in the data break quotes in the template."""
+    """Matches an upstream quirk: quotes in the data break quotes in the template."""
     with pytest.raises(DocumentError) as caught:
         solve(GENERIC, {"word": 'say "hi"'}, upper)
     text = str(caught.value)
@@ -183,7 +183,7 @@ HISTORY = [{"role": "system", "content": "s"}]
 
 
 def talk(ends_at):
-    """The simulated user ends in that go of the loop."""
+    """The simulated user ends the dialogue in that iteration of the loop."""
 
     def reply(model, prompt):
         if not model:
@@ -235,7 +235,7 @@ def test_a_loop_that_must_end_and_does_not_is_a_fault(solve):
 
 
 def test_a_loop_without_an_ending_goes_round_as_often_as_it_may(solve):
-    """DOC: reaching the maximum is normal where nothing could end it."""
+    """DOC: reaching the maximum is normal if no end condition is set."""
     yaml = """
     type: multi_turn_solver
     message_builders:
@@ -250,7 +250,7 @@ def test_a_loop_without_an_ending_goes_round_as_often_as_it_may(solve):
 
 
 def test_an_ending_outside_of_loops_ends_the_conversation(solve):
-    """GUIDE: a model that has answered must not be asked again."""
+    """GUIDE: a model that has responded must not be prompted again."""
     yaml = """
     type: multi_turn_solver
     message_builders:

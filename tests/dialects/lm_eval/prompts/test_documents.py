@@ -1,5 +1,5 @@
-"""Golden vectors: prompts, continuations and shots measured with lm-eval 0.4.13 on toy
-data of 8 documents a split (texts ``Q0?…Q7?``, ``T0?…``, ``V0?…``)."""
+"""Golden vectors: prompts, continuations and few-shot examples measured with lm-eval
+0.4.13 on toy data of 8 documents per split (texts ``Q0?…Q7?``, ``T0?…``, ``V0?…``)."""
 
 from pathlib import Path
 
@@ -59,7 +59,7 @@ DEFAULTS = {
 
 
 def toy(**changes):
-    """The documents of a toy task; what is no setting of it is an option."""
+    """The documents of a toy task; keywords that are not settings of it are options."""
     its = DEFAULTS | {k: v for k, v in changes.items() if k in DEFAULTS}
     options = {k: v for k, v in changes.items() if k not in DEFAULTS}
     fields = Fields(
@@ -415,8 +415,8 @@ def test_a_pool_that_holds_the_documents_themselves_is_flagged():
 
 
 def test_a_document_is_kept_out_of_its_own_shots_on_request():
-    """The stream is that of lm-eval's own exclusion, over the same pool: row two of
-    STREAMS."""
+    """The random stream is that of lm-eval's own exclusion, over the same pool: row two
+    of STREAMS."""
     documents = toy(n=3, splits={"test": "test"}, exclude_own_shots=True)
     drawn = [" ".join(shots_of(documents, i)) for i in range(6)]
 

@@ -1,4 +1,4 @@
-"""Samplers of the user's own, called as lm-eval 0.4.13 calls a ``ContextSampler``."""
+"""Custom samplers, called as lm-eval 0.4.13 calls a ``ContextSampler``."""
 
 from random import Random
 
@@ -12,7 +12,7 @@ POOL = [{"n": i} for i in range(8)]
 
 
 class Drawing:
-    """What lm-eval's default sampler does, in its own form."""
+    """The behaviour of lm-eval's default sampler, in the form of a custom one."""
 
     def __init__(self, df, *, rnd=None):
         self.rows, self.random = df, Random(rnd)

@@ -234,8 +234,8 @@ def shuffled(docs):
 
 class TestProcessing:
     def test_a_random_process_docs_gives_the_rows_of_lm_evals_first_calls(self):
-        """lm-eval seeds Python's generator with 0, and processes the pool of shots
-        before the documents, whether there are shots or not."""
+        """lm-eval seeds Python's generator with 0, and processes the few-shot pool
+        before the documents, even without few-shot examples."""
         random.seed(0)
         shuffled(DATA["train"])
         expected = shuffled(DATA["test"])

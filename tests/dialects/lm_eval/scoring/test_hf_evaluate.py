@@ -1,4 +1,4 @@
-"""Metrics of the evaluate library: scripts on this disk, and nothing else."""
+"""Metrics of the evaluate library: local scripts only."""
 
 import subprocess
 import sys
@@ -54,8 +54,7 @@ for _ in range(2):
 
 @pytest.mark.slow
 def test_scripts_next_to_the_task_and_in_the_cache_are_run(tmp_path):
-    """In a process of its own: the library reads the place of its cache when it is
-    imported."""
+    """Runs in a separate process: the library reads its cache directory at import."""
     cache = tmp_path / "home/modules/evaluate_modules/metrics"
     for script in (
         tmp_path / "overlap/overlap.py",

@@ -1,7 +1,7 @@
 """Scores of whole documents, against lm-eval's and by hand.
 
-``lm_eval_scores.json`` holds what lm-eval 0.4.13 says of fixed and random documents, as
-its ``source`` tells. Nothing in it comes from this package.
+``lm_eval_scores.json`` contains lm-eval 0.4.13's scores of fixed and random documents;
+its ``source`` describes how they were recorded. Nothing in it comes from this package.
 """
 
 import json
@@ -62,7 +62,7 @@ def scored(case):
     ]
     results, keep = case["results"], ()
     if case["kind"] == "generate_until" and isinstance(results[0], list):
-        # A list of responses that no filter has made into one.
+        # a list of responses that no filter has reduced to one
         same = FilterStep(function="custom", arguments={"filter_fn": lambda r, d: r})
         keep = (pipeline("none", [same]),)
         results = results[0]
@@ -419,7 +419,7 @@ def test_responses_that_do_not_fit_are_an_error_never_a_wrong_answer(
 
 
 def test_a_metric_that_is_measured_nowhere_gives_no_score():
-    """lm-eval 0.4.13: process_results returns nothing of that name."""
+    """lm-eval 0.4.13: process_results returns no value of that name."""
     choice = scorer("multiple_choice", "bleu", "acc", "bypass")
     assert [s.metric for s in choice(record(doc("ab"), *lls(-1.0, -2.0)))] == ["acc"]
 
@@ -450,7 +450,7 @@ def test_names_are_checked_when_the_scorer_is_made():
 
 
 class Longest:
-    """Leaves of each text whether it is the longest of all that it sees."""
+    """A filter that replaces each text by whether it is the longest of all texts."""
 
     def apply(self, responses, rows):
         texts = [group[0] for group in responses]
@@ -458,7 +458,7 @@ class Longest:
 
 
 class Quoted:
-    """Looks at its own document only."""
+    """A filter that reads its own document only."""
 
     def apply(self, responses, rows):
         return [[f"{row['q']}: {g[0]}"] for g, row in zip(responses, rows, strict=True)]
@@ -466,7 +466,7 @@ class Quoted:
 
 @pytest.mark.parametrize(("own", "n"), [(Longest, 1), (Quoted, 0)])
 def test_a_filter_that_looks_beyond_its_document_is_found_and_reported(own, n):
-    """lm-eval 0.4.13 shows it all documents at once (``api/filter.py``)."""
+    """lm-eval 0.4.13 passes all documents at once (``api/filter.py``)."""
     steps = [FilterStep(function=own), FilterStep(function="take_first")]
     scorer = Scorer(
         output_type="generate_until",
