@@ -1,4 +1,4 @@
-"""What a gate may say of a baseline, of its sample and of its family."""
+"""Keys of a gate about its baseline, its sample and its family."""
 
 from decimal import Decimal
 from pathlib import Path

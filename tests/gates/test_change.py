@@ -1,5 +1,5 @@
-"""Baseline gates of a task. Intervals come from scipy and statsmodels, from counting
-by hand, or from the definition of Tango's interval (see
+"""Baseline gates of a task. Expected intervals come from scipy and statsmodels, from
+counting by hand, or from the definition of Tango's interval (see
 tests/stats/test_paired_proportions.py)."""
 
 import math
@@ -29,7 +29,7 @@ TYPES = {"word_perplexity": "loglikelihood_rolling", "perplexity": "loglikelihoo
 
 
 def result(name, values, errors=(), labels=None, lower=False):
-    """A task whose documents have these values, but for those of ``errors``."""
+    """A task whose documents have these values, except those in ``errors``."""
     spec = MetricSpec(name=name, higher_is_better=False if lower else None)
     how = metric(spec, "none", TYPES.get(name, "multiple_choice"), declared=lower)
     records = [
@@ -54,7 +54,8 @@ def result(name, values, errors=(), labels=None, lower=False):
 
 
 def verdict(old, new, name="acc", *, reference=None, **more):
-    """A verdict; what :func:`result` takes goes there, all else is the gate's."""
+    """A verdict; keywords of :func:`result` are passed to it, all others to the
+    gate."""
     facts = {k: more.pop(k) for k in ("errors", "labels", "lower") if k in more}
     return judged(old, result(name, new, **facts), name, reference, more)
 
@@ -69,7 +70,7 @@ def judged(old, found, name, reference, keys):
 
 
 def flips(n, gained, lost, right=0.8):
-    """Values of two runs with so many documents gained and lost."""
+    """Values of two runs with these numbers of gained and lost documents."""
     rest = n - gained - lost
     both = [1] * round(rest * right) + [0] * (rest - round(rest * right))
     return [0] * gained + [1] * lost + both, [1] * gained + [0] * lost + both
@@ -128,14 +129,14 @@ def test_over_run_compares_the_difference_exactly():
     assert verdict(old, new, max_drop=0.02, over="run").outcome is PASSED
     assert verdict(old, new, max_drop=0.0199, over="run").outcome is FAILED
     found = verdict(*flips(1000, 0, 100), max_drop="10%", over="run")
-    # 820 of 1000 were right: 82 may be lost, and 100 are.
+    # 820 of 1000 were correct: 82 may be lost, and 100 are
     assert found.outcome is FAILED
     assert found.p_value is None
 
 
 def test_a_point_rule_within_noise_has_the_probability_of_a_reversal():
     found = verdict(*flips(200, 10, 10), max_drop=0.02, over="run")
-    # The next change varies as much as this one.
+    # the next change varies as much as this one
     chance = stats.norm.cdf(-0.02 / math.sqrt(2 * 0.1 / 200))
     assert found.outcome is PASSED
     assert f"predicted to fail on {round(100 * chance)}% of new" in found.notes[0]
@@ -153,7 +154,7 @@ def test_over_benchmark_uses_the_flip_rate_between_two_runs():
 
 
 def test_other_scores_between_0_and_1_have_the_limits_of_bounded_changes():
-    """Changes lie between -1 and 1. Simulated: the values and one pseudo-value at the
+    """Changes are between -1 and 1. Simulated: the values and one pseudo-value at the
     end of the range weigh as much as exponential draws."""
     generator = np.random.default_rng(4)
     old = generator.uniform(0, 1, 120)
@@ -168,7 +169,7 @@ def test_other_scores_between_0_and_1_have_the_limits_of_bounded_changes():
 
 
 def test_unbounded_changes_have_studentized_bootstrap_limits():
-    """Against resamples drawn by hand."""
+    """Compared with resamples drawn by hand."""
     generator = np.random.default_rng(6)
     old = generator.uniform(0, 1, 40)
     new = old + generator.exponential(0.4, 40) * generator.choice([0, 1], 40)
@@ -183,8 +184,8 @@ def test_unbounded_changes_have_studentized_bootstrap_limits():
 
 
 def test_unchanged_scores_prove_no_more_than_their_number_allows():
-    """The chance that none of 60 documents shows a change of which a share d has the
-    largest: (1 - d)^60, which is 0.05 at 4.87%."""
+    """The probability that none of 60 documents shows a change of which a share d has
+    the largest: (1 - d)^60, which is 0.05 at 4.87%."""
     old = np.random.default_rng(1).uniform(0, 1, 60).tolist()
     found = verdict(old, old, name="exact_match", max_drop=0.049)
     assert found.outcome is PASSED
@@ -205,8 +206,8 @@ def rolling(n, seed, rise=0.0):
 
 
 def test_perplexity_is_compared_on_the_log_scale():
-    """The bar of 1 % is log(1.01); the ratio of sums has its textbook error (Cochran
-    1977, 6.13), of paired differences since the lengths are the same."""
+    """The threshold of 1% is log(1.01); the ratio of sums has its textbook error
+    (Cochran 1977, 6.13), of paired differences since the lengths are the same."""
     old, new = rolling(80, seed=2, rise=0.02)
     found = verdict(old, new, name="word_perplexity", max_rise="1%")
     words = np.array([w for _, w in old])
@@ -247,7 +248,7 @@ def labelled(n, seed, shift):
     ("n", "method"), [(400, "paired delta method"), (80, "paired BCa")]
 )
 def test_corpus_metrics_are_compared_document_by_document(n, method):
-    """F1 of the same documents, as scikit-learn has it: near scipy's paired bootstrap
+    """F1 of the same documents, as in scikit-learn: close to scipy's paired bootstrap
     of its difference."""
     from scipy.stats import bootstrap
     from sklearn.metrics import f1_score
@@ -320,7 +321,7 @@ def test_clusters_of_one_document_change_nothing_for_the_better():
     ids=["all lost", "none lost"],
 )
 def test_clusters_that_move_alike_are_worth_a_document_each(new, low, high):
-    """The closed form of values that are all alike, for 80 of them."""
+    """The closed form for values that are all alike, for 80 of them."""
     labels = np.repeat(np.arange(80), 2)
     found = verdict([1] * 160, new * 80, labels=labels, max_drop=0.1, cluster="passage")
     assert found.interval.low == pytest.approx(low, abs=1e-6)
@@ -341,8 +342,8 @@ def test_changes_that_cancel_out_in_each_cluster_are_no_change():
     [
         ("acc", [0.5], [0.4], -0.1),
         ("acc", [0.5] * 40, [0.4] * 40, -0.1),
-        # Both documents are found now, and one is named in vain: F1 is 2 / 3, and 0.5
-        # before.
+        # Both documents are predicted now, and one is a false positive: F1 is 2 / 3;
+        # it was 0.5 before.
         ("f1", [(0, 1), (1, 1), (1, 0)], [(1, 1), (1, 1), (0, 1)], None),
     ],
 )
@@ -370,7 +371,7 @@ def test_a_baseline_value_that_is_not_a_number_is_an_error():
 
 
 def test_rounding_is_no_difference_between_documents():
-    """0.45 - 0.5 and the like are not the same to the last digit."""
+    """0.45 - 0.5 and similar differences are not equal to the last digit."""
     old = [0.1 * (i % 7) for i in range(40)]
     found = verdict(old, [one - 0.05 for one in old], max_drop=0.2)
     assert found.outcome is INVALID
@@ -435,7 +436,7 @@ def test_a_document_without_a_score_in_the_baseline_is_refused():
 
 
 def test_a_mistake_rate_gains_where_it_falls():
-    """Ones that are mistakes: a document gains that turns to 0."""
+    """Ones are mistakes: a document that flips to 0 is gained."""
     old, new = flips(400, 3, 30)
     found = verdict(old, new, name="mistakes", lower=True, max_rise=0.01)
     assert (found.change.gained, found.change.lost) == (30, 3)
@@ -451,8 +452,8 @@ def test_a_flip_rate_does_not_apply_to_other_values():
 
 
 def test_the_measured_mean_square_of_changes_is_the_variance_of_other_values():
-    """Each mean has a variance of half the mean square over n; their difference, of
-    the whole."""
+    """Each mean has a variance of half the mean square over n; their difference, of the
+    whole."""
     old = [0.3 + i / 1000 for i in range(80)]
     new = [value - 0.01 for value in old]
     keys = {"metric": "acc", "baseline": "main", "max_drop": 0.02, "over": "benchmark"}
@@ -466,7 +467,8 @@ def test_the_measured_mean_square_of_changes_is_the_variance_of_other_values():
 
 
 def test_documents_that_count_in_neither_run_are_no_lack():
-    """As LatticeFlow's rules exclude them: from metrics, from gates, on both sides."""
+    """As LatticeFlow's rules exclude them: from metrics and from gates, in both
+    runs."""
     old, new = flips(400, 2, 2)
     run = excluding(result("acc", new), {7, 8})
     known = {i: value for i, value in enumerate(old) if i not in (7, 8)}
@@ -491,8 +493,8 @@ def judged_by(run, values):
 
 
 def test_a_perplexity_far_beyond_a_double_has_an_open_bound():
-    """Two documents leave Student's t with one degree of freedom: at 0.999 the bound of
-    the logarithm lies 318 standard errors away."""
+    """Two documents leave Student's t with one degree of freedom: at 0.999 the
+    confidence limit of the logarithm is 318 standard errors away."""
     old = [(-10.0, 1), (-12.0, 1)]
     new = [(-10.0, 1), (-20.0, 1)]
     found = verdict(old, new, "word_perplexity", max_rise="1%", confidence=0.9999)

@@ -1,5 +1,5 @@
-"""Where a metric lies among other documents: against scipy, scikit-learn and sacrebleu,
-and, by simulation, against what the intervals promise."""
+"""Confidence intervals of a metric over other documents: compared with scipy,
+scikit-learn and sacrebleu and, by simulation, with their nominal coverage."""
 
 import math
 from dataclasses import astuple
@@ -130,7 +130,7 @@ def test_a_metric_with_unknown_variance_is_invalid(name, values, told):
 
 
 def test_clusters_of_any_metric_count():
-    """Each document four times: as much doubt as a quarter of them leaves."""
+    """Each document four times: the standard error is that of a quarter of them."""
     generator = np.random.default_rng(4)
     once = labels_and_answers(300, generator)
     labels = [*range(300)] * 4
@@ -143,7 +143,7 @@ def test_clusters_of_any_metric_count():
 
 
 def coverage(name, truth, draw, n_samples):
-    """How many of the intervals of both bounds hold the truth; 90 % are promised."""
+    """The percentage of intervals that contain the true value; 90% is nominal."""
     held = 0
     for seed in range(n_samples):
         values, labels = draw(np.random.default_rng(seed))
@@ -153,7 +153,7 @@ def coverage(name, truth, draw, n_samples):
 
 
 def _f1(n):
-    # Of 0.4 right positives, 0.1 and 0.1 wrong: 2 * 0.4 / (0.8 + 0.2).
+    # 0.4 true positives, 0.1 false negatives and positives: 2 * 0.4 / (0.8 + 0.2)
     return lambda generator: (labels_and_answers(n, generator), None)
 
 
@@ -165,7 +165,7 @@ def _perplexity(generator):
 
 
 def _clusters(generator):
-    """Fifty passages of ten questions, with intra-class correlation of 0.3."""
+    """Fifty passages of ten questions, with an intra-cluster correlation of 0.3."""
     skill = generator.beta(0.7 * 7 / 3, 0.3 * 7 / 3, 50)
     answers = generator.random((50, 10)) < skill[:, None]
     return answers.ravel().astype(int).tolist(), np.repeat(np.arange(50), 10).tolist()
@@ -187,7 +187,8 @@ def test_intervals_keep_their_promise(name, truth, draw, n_samples):
 
 
 def test_documents_taken_for_independent_would_not_keep_it():
-    """The same clusters without their labels: the promise of 90 is kept in about 60."""
+    """The same clusters without their labels: the coverage is about 60% instead of
+    90%."""
 
     def draw(generator):
         return _clusters(generator)[0], None

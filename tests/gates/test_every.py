@@ -1,4 +1,4 @@
-"""``every`` and shares of answers: documents that were sent several times."""
+"""``every`` and proportions of responses: documents that were sent several times."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ HERE = Place(Path("arc.yaml"), 7)
 
 
 def verdict(entry, *answers):
-    """Of documents ``d0``, ``d1`` …, with so many correct answers of so many."""
+    """Records of documents ``d0``, ``d1`` …, each with (correct, total) responses."""
     records = tuple(
         Record(
             task="arc",

@@ -1,4 +1,4 @@
-"""Red verdicts of many gates. Adjusted values are Holm's, worked out by hand."""
+"""Failed verdicts of many gates. Adjusted values are Holm's, computed by hand."""
 
 from pathlib import Path
 
@@ -67,8 +67,8 @@ def test_a_family_is_a_task_unless_the_gate_names_one():
     [("", "warn", True), ("warn", "warn", False), ("fail", "warn", True)],
 )
 def test_passing_gates_never_change_a_failure_to_exit_0(own, session, red):
-    """Four gates that surely pass make the fifth inconclusive; it still fails the
-    session unless it says ``inconclusive: warn`` itself."""
+    """Four gates that certainly pass make the fifth inconclusive; it still fails the
+    session unless it sets ``inconclusive: warn`` itself."""
     gate = Gate(id="a", task="t", inconclusive=own, source=Place(Path("g.yaml"), 1))
     failing = Verdict(
         gate=gate, outcome=RED, p_fails=0.03, reason="worse", policy=own or session

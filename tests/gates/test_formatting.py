@@ -1,4 +1,4 @@
-"""How numbers are shown."""
+"""Formatting of numbers."""
 
 from decimal import Decimal
 

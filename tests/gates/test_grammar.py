@@ -1,5 +1,5 @@
-"""The grammar of gates. Expected texts are the rules of the documentation written out
-by hand; percentages are checked with Python's own fractions."""
+"""The grammar of gates. Expected texts are the rules of the documentation, written by
+hand; percentages are checked with Python's fractions."""
 
 from decimal import Decimal
 from fractions import Fraction

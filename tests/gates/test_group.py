@@ -1,5 +1,5 @@
-"""Gates of groups. Combined errors are worked out from their definition: the variances
-of independent tasks, by the squares of their weights."""
+"""Gates of groups. Combined errors are computed from their definition: the variances of
+independent tasks, weighted by the squares of their weights."""
 
 import math
 from functools import partial
@@ -49,7 +49,7 @@ def done(name, values, errors=()):
 
 
 def verdict(tasks, old=(), *, weighted=True, errors=(), lost="", **keys):
-    """A gate of a group of tasks: name to values now, and in the baseline."""
+    """A gate of a group of tasks: name → values now, and in the baseline."""
     gate = read_gate({"metric": "acc", **keys}, task="mmlu", source=HERE)
     results = {
         name: done(name, values, range(len(values)) if name == lost else errors)
@@ -94,7 +94,7 @@ def test_weighted_mean_and_its_error_over_other_documents(keys, weights):
     found = verdict(TWO, min=0.7, over="population", **keys)
     value = weights[0] * 0.8 + weights[1] * 0.6
     reach = stderr(weights, [(0.8, 200), (0.6, 50)])
-    # Welch's and Satterthwaite's degrees of freedom, of n - 1 each.
+    # degrees of freedom by Welch and Satterthwaite, of n - 1 each
     terms = [
         (w * w * p * (1 - p) / n, n - 1)
         for w, (p, n) in zip(weights, [(0.8, 200), (0.6, 50)], strict=True)
@@ -112,7 +112,7 @@ def test_weights_change_the_number_of_a_bare_bound_too():
 
 
 def test_a_task_with_all_answers_right_still_leaves_doubt():
-    """Its score interval stands in for an error of zero."""
+    """Its score interval replaces a standard error of zero."""
     found = verdict(
         {"easy": counted(12, 12), "logic": counted(30, 50)},
         min=0.5, over="population", weights="equal",
@@ -135,7 +135,8 @@ def pairs(*names, gained, lost, right, n):
 
 
 def test_tasks_that_are_inconclusive_alone_are_decided_as_a_group():
-    """Twenty tasks of 250 documents, 8 % of answers turned, nothing changed."""
+    """Twenty tasks of 250 documents: 8% of answers flip, without a change of the
+    mean."""
     names = [f"t{i}" for i in range(20)]
     new, old = pairs(*names, gained=10, lost=10, right=180, n=250)
     found = verdict(new, old, baseline="main", max_drop=0.01)
@@ -162,7 +163,7 @@ def test_one_broken_task_is_an_alarm_though_the_group_is_fine():
 
 
 def test_alarms_are_corrected_for_the_number_of_tasks():
-    """p of the worst task lies between 0.05 / 20 and 0.05."""
+    """p of the worst task is between 0.05 / 20 and 0.05."""
     names = [f"t{i}" for i in range(20)]
     new, old = pairs(*names, gained=5, lost=5, right=190, n=250)
     old["t7"], new["t7"] = moved(2, 25, 200, 250)
@@ -205,7 +206,7 @@ def test_means_of_other_numbers_are_combined_too():
 
 
 def test_a_task_without_a_score_makes_the_group_invalid():
-    """Else the group's number would be that of the other tasks."""
+    """Otherwise the group's number would be that of the other tasks."""
     tasks = {"algebra": counted(190, 200), "logic": [1]}
     for keys in ({"over": "population"}, {"weights": "equal"}):
         rows = verdict(tasks, min=0.5, **keys, lost="logic")
@@ -218,7 +219,7 @@ def test_a_task_without_a_score_makes_the_group_invalid():
 
 def test_weights_apply_to_the_variance_between_runs_too():
     """The change is -10 points in one of two tasks of equal weight: -5, with a variance
-    of a quarter of each task's share of turned answers over its documents."""
+    of a quarter of each task's flip rate over its documents."""
     same, (old, new) = moved(0, 0, 720, 900), moved(0, 10, 70, 100)
     found = verdict(
         {"a": same[1], "b": new}, {"a": same[0], "b": old},
@@ -238,7 +239,7 @@ def test_lost_documents_that_could_stop_an_alarm_make_it_invalid():
     tasks, before = {"a": calm, "b": new}, {"a": calm, "b": old}
     alarm = verdict(tasks, before, **keys)
     assert alarm.outcome is FAILED
-    # The last of both tasks were wrong: right now, they would make up for it.
+    # The last of both tasks were wrong: if correct now, they would compensate.
     assert verdict(tasks, before, errors={99}, **keys).outcome is FAILED
     hangs = verdict(tasks, before, errors=set(range(85, 100)), **keys)
     assert hangs.outcome is Outcome.INVALID

@@ -1,5 +1,5 @@
-"""Gates that count noise. Bounds come from scipy, chances from summing over all that
-other documents may show."""
+"""Gates that take sampling error into account. Expected limits come from scipy,
+probabilities from summing over all outcomes of other documents."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,7 @@ HERE = Place(Path("arc.yaml"), 1)
 
 
 def counted(right, n, **counts):
-    """The mean of so many right answers."""
+    """The mean of this many correct answers."""
     return MetricResult(
         name="acc",
         filter="none",
@@ -34,7 +34,7 @@ def counted(right, n, **counts):
 
 
 def measured(value, stderr=None, n=200, method=""):
-    """A number that counts no answers."""
+    """A number that is not a count of answers."""
     estimate = Estimate(value, stderr, method)
     return MetricResult(name="f1", filter="none", estimate=estimate, n_scored=n)
 
@@ -56,7 +56,7 @@ def verdict(metric, *, policy="warn", **keys):
     ("right", "outcome"), [(255, PASSED), (235, OPEN), (225, OPEN), (195, FAILED)]
 )
 def test_share_of_right_answers_over_other_documents(right, outcome):
-    """The limits of Clopper and Pearson, as scipy gives them at twice the tail."""
+    """Clopper-Pearson limits, as scipy computes them at twice the tail."""
     found = verdict(counted(right, 300), min=0.75, over="population")
     known = stats.binomtest(right, 300).proportion_ci(0.9, "exact")
     assert found.outcome is outcome
@@ -68,7 +68,7 @@ def test_share_of_right_answers_over_other_documents(right, outcome):
 
 @given(st.integers(0, 200), st.integers(1, 199), st.sampled_from([0.9, 0.95, 0.99]))
 def test_bound_from_above_mirrors_the_bound_from_below(right, percent, confidence):
-    """At most x wrong is at least 1 - x right."""
+    """At most x wrong means at least 1 - x correct."""
     bar = percent / 200
     keys = {"over": "population", "confidence": confidence}
     below = verdict(counted(right, 200), min=round(bar, 6), **keys)
@@ -77,8 +77,8 @@ def test_bound_from_above_mirrors_the_bound_from_below(right, percent, confidenc
 
 
 def test_an_unchanged_model_at_the_threshold_rarely_fails():
-    """The chance that 200 other documents call a model with 75 % worse than 75 %, by
-    the binomial distribution over all that they may show."""
+    """The probability that a model with 75% fails ``min: 75%`` on 200 other documents,
+    by the binomial distribution over all outcomes."""
     red = sum(
         stats.binom.pmf(right, 200, 0.75)
         for right in range(201)
@@ -111,14 +111,14 @@ def test_number_without_standard_error_cannot_be_judged(stderr):
 
 
 def test_another_run_is_judged_by_the_flip_rate():
-    """The variance of a mean of N answers, of which a share s turns between two runs,
-    is s / 2N: each answer differs from its own mean half as often as from another
-    run."""
+    """The variance of a mean of N answers, of which a share s flips between two runs,
+    is s / 2N: each answer differs from its own mean half as often as from another run.
+    """
     found = verdict(counted(870, 1000), min=0.86, noise=0.035)
     reach = stats.norm.ppf(0.95) * (0.035 / 2000) ** 0.5
     assert found.interval.low == pytest.approx(0.87 - reach)
     assert found.outcome is PASSED
-    # The noise of other documents is much wider.
+    # the sampling error of other documents is much larger
     assert verdict(counted(870, 1000), min=0.86, over="population").outcome is OPEN
 
 
@@ -184,7 +184,7 @@ def test_message_has_value_limits_threshold_and_the_documents_needed():
     low, high = stats.binomtest(225, 300).proportion_ci(0.9, "exact")
 
     def settles(n):
-        """By the exact lower limit, for the same share of more documents."""
+        """By the exact lower limit, for the same proportion of more documents."""
         return stats.beta.ppf(0.05, 0.75 * n, 0.25 * n + 1) >= 0.72
 
     n = next(n for n in range(301, 5000) if settles(n))
@@ -203,9 +203,9 @@ def test_a_value_at_the_threshold_is_decided_by_no_number_of_documents():
 
 
 def test_two_bounds_that_break_at_either_end_decide_nothing_between():
-    """Of 100 documents 45 of 55 are right, and 45 have no score. With all of these
-    wrong 0.45 is sure to be below 0.55, with all right 0.90 is above 0.8: both ends
-    fail, each by another bound, and 67 of 100 would fail by neither."""
+    """Of 100 documents 45 of 55 are correct, and 45 have no score. With all of these
+    wrong 0.45 is certainly below 0.55, with all correct 0.90 is above 0.8: both
+    extremes fail, each by another limit, and 67 of 100 would fail by neither."""
     found = verdict(counted(45, 55, n_errored=45), min=0.55, max=0.8, over="population")
     assert found.outcome is Outcome.INVALID
     whole = verdict(counted(67, 100), min=0.55, max=0.8, over="population")
@@ -223,8 +223,8 @@ def test_two_bounds_hold_wherever_the_documents_without_a_score_fall():
 
 @pytest.mark.parametrize(("right", "n"), [(2, 9), (0, 3)])
 def test_documents_that_would_settle_it_where_all_are_alike(right, n):
-    """The first number of documents whose exact limit by scipy, with all right or
-    none, keeps to 0.7 or breaks it; never fewer than were read."""
+    """The first number of documents whose exact limit by scipy, with all correct or
+    none, meets 0.7 or misses it; never fewer than were run."""
     found = verdict(counted(right, 2), min=0.7, over="population")
     assert f"about {n} documents would decide it" in found.reason
 

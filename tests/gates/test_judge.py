@@ -28,7 +28,7 @@ HERE = Place(Path("arc.yaml"), 1)
 
 @dataclass(frozen=True)
 class Names:
-    """Rows that have nothing but ids."""
+    """Rows with ids only."""
 
     names: tuple[str, ...]
     n_total: int
@@ -62,7 +62,7 @@ def result(*metrics, n=200, n_total=None, names=(), records=()):
 
 
 def counted(right, n, name="acc", pipeline="none", **counts):
-    """A 0/1 metric under its mean, with the standard error of lm-eval."""
+    """A 0/1 metric with its mean and lm-eval's standard error."""
     share = right / n if n else 0
     stderr = (share * (1 - share) / (n - 1)) ** 0.5 if n > 1 else None
     return MetricResult(
@@ -218,7 +218,8 @@ def test_both_sides_of_a_range_count_where_values_are_normal():
 
 
 def test_a_verdict_that_cannot_reverse_is_not_within_noise():
-    """No share of right answers is below 0, though the bound is near."""
+    """A proportion of correct answers cannot be below 0, although the limit is
+    close."""
     assert verdict("acc >= 0", counted(1, 200)).reason == "0.005 >= 0 (1 of 200)"
 
 
@@ -265,9 +266,9 @@ def test_errors_that_could_reverse_the_verdict_make_it_invalid_with_limits():
 @pytest.mark.parametrize(
     ("claim", "outcome"),
     [
-        ("acc >= 0.975", Outcome.PASSED),  # holds even with the three wrong
+        ("acc >= 0.975", Outcome.PASSED),  # passes even with the three wrong
         ("acc > 0.975", Outcome.INVALID),
-        ("acc > 0.99", Outcome.FAILED),  # fails even with the three right
+        ("acc > 0.99", Outcome.FAILED),  # fails even with the three correct
         ("acc >= 0.99", Outcome.INVALID),
         ("acc <= 0.99", Outcome.PASSED),
         ("acc < 0.975", Outcome.FAILED),

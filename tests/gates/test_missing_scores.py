@@ -1,5 +1,5 @@
-"""Documents without a score. Whatever stands although they are lost must be what
-becomes of the gate however they would have been answered: every way is tried."""
+"""Documents without a score. A verdict that is reported despite them must be the
+verdict for every possible response: all combinations are tried."""
 
 import itertools
 import math
@@ -82,7 +82,7 @@ def of_group(tasks, keys, *, labels=None, old=()):
 
 
 def ways(values):
-    """The values with the lost ones wrong or right, in every way."""
+    """The values with the lost ones wrong or correct, in every combination."""
     lost = [i for i, value in enumerate(values) if value is LOST]
     for answers in itertools.product((0, 1), repeat=len(lost)):
         whole = list(values)
@@ -184,8 +184,9 @@ def test_a_clustered_change_decided_without_documents_has_the_same_verdict_with_
     [(0.5, Outcome.PASSED), (0.1, Outcome.FAILED), (0.3, Outcome.INCONCLUSIVE)],
 )
 def test_so_does_one_with_more_ways_than_are_tried(margin, expected):
-    """A lost document in each of seven clusters of 49: 128 ways, of which some are seen
-    here. Of 140 other documents, all right before, about three in ten are wrong now."""
+    """A lost document in each of seven clusters of 49: 128 combinations, some of which
+    are tried here. Of 140 other documents, all correct before, about three in ten are
+    wrong now."""
     random = Random(1)
     values = [int(random.random() < 0.7) for _ in range(140)] + [LOST] * 7
     labels = [str(i % 49) for i in range(147)]
@@ -215,7 +216,7 @@ def test_a_clustered_change_is_decided_if_a_lost_document_cannot_reverse_it():
     ],
 )
 def test_a_lost_document_of_an_unknown_cluster_makes_a_gate_invalid(keys):
-    """It could not be rendered, say, so that nothing is known of it."""
+    """For example it could not be rendered, so nothing is known about it."""
     labels = [str(i // 2) for i in range(100)]
     known = {"old": [1] * 100, "labels": labels}
     assert verdict([1] * 99 + [LOST], keys, **known).outcome is Outcome.PASSED
@@ -271,8 +272,8 @@ def test_a_change_of_a_group_decided_without_documents_has_the_same_verdict_with
 @settings(max_examples=60, deadline=None)
 @given(documents(), FLOORS)
 def test_early_stopping_treats_lost_documents_like_the_full_run(values, keys):
-    """All documents read, curtailed: a verdict is the full run's, and where none is
-    certain the full run's is invalid."""
+    """With early stopping over all documents a verdict is that of the full run; if none
+    is certain, the full run's is invalid."""
     gate = read_gate({"metric": "acc", **keys}, task="arc", source=HERE)
     run = result("arc", values)
     watch = Watch(gate, steps_of(gate, run.task.metrics[0], len(values)), len(values),

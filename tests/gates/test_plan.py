@@ -1,5 +1,5 @@
-"""What gates can see, against simulation and the tables of the reference page of gates
-(§3.1, §3.5, §6), which were simulated with numpy."""
+"""Power of gates, compared with simulation and the tables of the reference page of
+gates (§3.1, §3.5, §6), which were simulated with numpy."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -34,8 +34,8 @@ def no_worse(over, drop="0.02"):
     [(200, 0.10, 15.7, 0.6), (500, 0.05, 1.8, 0.0), (1000, 0.05, 0.2, 0.0)],
 )
 def test_an_unchanged_model_fails_as_often_as_in_the_table(n, flips, point, proven):
-    """§3.5, drop 0. With half a document of 200 counted to either side, the normal
-    approximation of the point rule is a few points above the lattice."""
+    """§3.5, drop 0. With a continuity correction of half a document of 200, the normal
+    approximation of the point rule is a few points above the exact value."""
     found = forecast(no_worse("run"), n, None, flips)
     assert 100 * found.false_positive_rate == pytest.approx(point, abs=3)
     found = forecast(no_worse("population"), n, None, flips)
@@ -46,7 +46,7 @@ def test_an_unchanged_model_fails_as_often_as_in_the_table(n, flips, point, prov
     ("n", "flips", "points"), [(200, 0.10, 5.6), (1000, 0.05, 1.8), (2000, 0.02, 0.8)]
 )
 def test_smallest_drop_is_that_of_the_table_beyond_the_margin(n, flips, points):
-    """§6, where the margin is 0 and the flips do not grow with the drop."""
+    """§6, where the margin is 0 and the flip rate does not grow with the drop."""
     found = forecast(no_worse("population"), n, None, flips)
     assert 100 * found.detects == pytest.approx(2 + points, abs=0.6)
 
@@ -55,7 +55,8 @@ PUBLISHED = {"metric": "acc", "reference": 0.742, "max_drop": 0.03}
 
 
 def published_outcomes(gate, n, share, runs):
-    """Shares of simulated runs that fail and that pass: the verdicts themselves."""
+    """Proportions of simulated runs that fail and that pass, by the verdicts
+    themselves."""
     rng = np.random.default_rng(n)
     scores = (rng.random((runs, n)) < share).tolist()
     found = [judge_gate(gate, one).outcome for one in scores]
@@ -96,7 +97,7 @@ def test_a_gate_without_numbers_has_a_reason(entry, why):
 
 
 def fails(gate, n, drop, flips, runs=400):
-    """Share of simulated comparisons that fail: the verdicts themselves."""
+    """Proportion of simulated comparisons that fail, by the verdicts themselves."""
     rng = np.random.default_rng(n)
     changed = max(flips, drop)
     shares = [(changed - drop) / 2, (changed + drop) / 2, 1 - changed]
@@ -132,7 +133,7 @@ def test_needed_documents_prove_an_unchanged_model_in_80_of_100_simulated_runs()
     [({"min": 0.7}, 0.76, 400), ({"max": 0.3}, 0.25, 300), ({"min": 0.97}, 0.99, 100)],
 )
 def test_thresholds_count_the_distance_from_the_last_number(keys, last, n):
-    """Exactly, by the binomial distribution and the limits of statsmodels."""
+    """Exact, by the binomial distribution and the limits of statsmodels."""
     gate = floor(**keys, over="population")
     found = forecast(gate, n, last)
     sign = 1 if "min" in keys else -1
@@ -165,7 +166,7 @@ def test_gate_that_misses_three_times_its_margin_is_decoration(n, warns):
 
 
 def test_floor_fails_by_chance_as_often_as_another_run_does():
-    """Simulated: 5 % of 400 answers turn, half of them each way."""
+    """Simulated: 5% of 400 answers flip, half of them each way."""
     rng = np.random.default_rng(0)
     gate = floor(min=0.83)
     found = forecast(gate, 400, 0.85, 0.05)
@@ -208,7 +209,7 @@ def test_a_floor_without_an_earlier_run_has_a_detectable_effect():
 @pytest.mark.parametrize("bar", ["0.02", "0.5", "0.9", "0.98"])
 @pytest.mark.parametrize("key", ["min", "max"])
 def test_a_gate_that_can_never_pass_or_fail_names_the_documents_needed(key, bar):
-    """Against statsmodels' exact interval, two one-sided 5%."""
+    """Compared with statsmodels' exact interval, two one-sided 5%."""
 
     def decides(n):
         low = proportion_confint(n, n, alpha=0.1, method="beta")[0]

@@ -1,4 +1,4 @@
-"""Reducers of several answers, against counting all draws."""
+"""Reducers of several responses, compared with enumerating all draws."""
 
 from itertools import combinations
 

@@ -1,5 +1,5 @@
-"""Tasks that ask several times. Variances are worked out from their definition; what
-counting answers as documents would promise is known from simulation."""
+"""Tasks that send each document several times. Variances are computed from their
+definition; the coverage of treating responses as documents is known from simulation."""
 
 import math
 from pathlib import Path
@@ -26,8 +26,8 @@ HERE = Place(Path("gsm8k.yaml"), 1)
 
 
 def task_result(answers, copied=False, lost=(), name="gsm8k"):
-    """Documents with these values of their answers; the task's own value is that of the
-    first."""
+    """Documents with these values of their responses; the task's own value is that of
+    the first."""
     how = metric(MetricSpec(name="exact_match"), "none", "generate_until", False)
     records = [
         Record(
@@ -113,7 +113,7 @@ def test_over_other_documents_counts_documents_and_not_answers():
 
 def limits_of_reruns(answers):
     """By the variances within documents, one pseudo-document with the largest variance
-    that values between 0 and 1 can have, and Satterthwaite's degrees of freedom."""
+    of values between 0 and 1, and Satterthwaite's degrees of freedom."""
     n, k = np.shape(answers)
     variances = np.append(np.var(answers, axis=1, ddof=1), 0.25)
     df = (k - 1) * variances.sum() ** 2 / (variances**2).sum()
@@ -145,8 +145,8 @@ def test_a_task_without_repeated_answers_is_an_error():
 @pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 8])
 def test_intervals_keep_their_promise_over_documents_with_repeats(k):
-    """One-sided bounds at 0.95 on both sides hold the true mean, 2/3, in about 90 of
-    100 samples; answers counted as documents would in 72 to 85."""
+    """Two one-sided limits at 0.95 contain the true mean, 2/3, in about 90% of samples;
+    treating responses as documents has a coverage of 72% to 85%."""
     held = 0
     for seed in range(400):
         found = verdict(drawn(100, k, seed), min=0, reducer="mean", over="population")
@@ -155,7 +155,7 @@ def test_intervals_keep_their_promise_over_documents_with_repeats(k):
 
 
 def test_a_lost_answer_keeps_the_variance_between_repeats():
-    """Most documents are right each time, one has no score: 980 of 1001 at least."""
+    """Most documents are correct each time, one has no score: at least 980 of 1001."""
     answers = [(1, 1)] * 981 + [(0, 0)] * 20
     found = verdict(answers, lost={3}, min=0.5, reducer="mean", over="benchmark")
     assert found.outcome is Outcome.PASSED
@@ -167,8 +167,8 @@ AGAINST = {"baseline": "main", "max_drop": 0.05}
 
 
 def test_means_of_answers_are_paired_document_by_document():
-    """Near Student's t of the differences of the documents' means, by scipy, and never
-    narrower."""
+    """Close to Student's t of the differences of the documents' means, by scipy, and
+    never narrower."""
     old, new = drawn(120, 4, seed=1), drawn(120, 4, seed=2)
     found = verdict(new, old=old, reducer="mean", **AGAINST)
     pairs = stats.ttest_rel(np.mean(new, axis=1), np.mean(old, axis=1))

@@ -91,7 +91,7 @@ def test_a_missing_score_is_neither_right_nor_wrong():
     assert judge_gate("acc >= 0.6", [1, None] * 10).outcome == "invalid"
     found = judge_gate(FLOOR, [1] * 99 + [None])
     assert found.outcome == "passed"
-    # The worst that one missing score could be: 99 of 100.
+    # the worst case of one missing score: 99 of 100
     assert judge_gate(
         {"min": 0.96, "over": "population"}, [1] * 99 + [None]
     ).outcome == ("invalid")

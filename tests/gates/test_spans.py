@@ -1,4 +1,4 @@
-"""Gates that can never fail or never pass, whatever the model answers."""
+"""Gates that can never fail or never pass, whatever the model replies."""
 
 import math
 from fractions import Fraction
@@ -114,8 +114,8 @@ def test_a_gate_that_can_fail_and_pass_has_no_fault(entry, span):
     st.sampled_from([SHARE, CORRELATION, Span(0.0, 2.0), Span(1.0)]),
 )
 def test_it_is_a_fault_exactly_if_all_values_have_the_same_outcome(op, limit, span):
-    """Told from values all over the span, its ends and the limit's neighbours among
-    them."""
+    """Expected from values over the whole span, including its ends and the limit's
+    neighbours."""
     gate = read_gate(f"acc {op} {limit}", task="t", source=SOURCE)
     (bound,) = gate.bounds
     near = float(bound.value)

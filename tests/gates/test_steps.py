@@ -1,5 +1,5 @@
-"""A verdict as a function of a sum is the verdict that judging gives. The oracle is
-:func:`pytest_evals.gates.judge.judge` itself, over all documents."""
+"""The verdict as a function of a sum equals the verdict of judging. The oracle is
+:func:`pytest_evals.gates.judge.judge`, over all documents."""
 
 import math
 from dataclasses import replace
@@ -29,7 +29,7 @@ BINARY = {one.name: one for one in binary("gold", "said", positive="1", negative
 
 
 def value_in(name):
-    """A pair of labels to the value of LatticeFlow's metric of that name."""
+    """A pair of labels → the value of LatticeFlow's metric of that name."""
     read = BINARY[name].read
     return lambda pair: read({"gold": pair[0], "said": pair[1]})
 
@@ -51,7 +51,7 @@ def gate_of(name="acc", **keys):
 
 
 def no_worse(**changes):
-    """A gate on the drop since a baseline, of at most 2 points."""
+    """A gate on a drop of at most 2 points since a baseline."""
     margin = Margin(key="max_drop", value=Decimal("0.02"))
     changes = {"baseline": "main", "margin": margin, **changes}
     return replace(gate_of(min=0), bounds=(), **changes)
@@ -118,7 +118,7 @@ def test_steps_agree_with_the_verdict_for_each_number_of_correct_answers(
 def test_a_ratio_meets_the_threshold_exactly_if_the_sum_is_at_least_zero(
     labels, percent, name
 ):
-    """Against sklearn's F1, precision and recall."""
+    """Compared with sklearn's F1, precision and recall."""
     score, metric_, value_of = RATIOS[name]
     golds, said = zip(*labels, strict=True)
     value = score(golds, said, zero_division=math.nan)
@@ -172,7 +172,7 @@ def test_gates_on_documents_have_no_sum():
 
 
 def test_a_drop_since_a_baseline_is_a_threshold_below_its_value():
-    """150 of 200 right before, and at most 2 points fewer: 146 or more."""
+    """150 of 200 correct before, and at most 2 points fewer: 146 or more."""
     gate = no_worse()
     old = {i: float(i < 150) for i in range(200)}
     steps = steps_of(gate, ACC, 200, old)

@@ -1,4 +1,4 @@
-"""Gates on the answers of two runs: agreement, flips and divergence."""
+"""Gates on the responses of two runs: agreement, flips and divergence."""
 
 import json
 import math
@@ -24,7 +24,7 @@ HERE = Place(Path("arc.yaml"), 7)
 
 
 def run(answers, logprobs=None, correct=None, lost=(), tops=None):
-    """A run in which documents have these answers."""
+    """A run in which documents have these responses."""
     n = len(answers)
     right = correct or [True] * n
     records = tuple(
@@ -47,7 +47,7 @@ def run(answers, logprobs=None, correct=None, lost=(), tops=None):
 
 
 def baseline(result):
-    """The reference that the run would be."""
+    """The baseline that a run would be."""
     known = {one.index: one for one in result.records}
     return Reference(
         baseline="main",
@@ -120,12 +120,12 @@ def test_documents_without_an_answer_count_as_both():
 
 
 def token(name, **p):
-    """One generated token with the probabilities of the likeliest ones."""
+    """One generated token with the probabilities of the most likely ones."""
     return [name, {one: math.log(value) for one, value in p.items()}]
 
 
 def test_generated_answers_diverge_up_to_the_first_token_that_differs():
-    """By hand, of whole distributions: the third token comes after other texts."""
+    """By hand, of full distributions: the third token follows different texts."""
     old = [token("a", a=0.8, b=0.2), token("b", a=0.3, b=0.7), token("x", x=1)]
     new = [token("a", a=0.7, b=0.3), token("a", a=0.6, b=0.4), token("y", y=1)]
     first = 0.8 * math.log(0.8 / 0.7) + 0.2 * math.log(0.2 / 0.3)
@@ -134,7 +134,7 @@ def test_generated_answers_diverge_up_to_the_first_token_that_differs():
     found = verdict(before, now, metric="kl", max=0.5)
     assert found.value == pytest.approx((first + second) / 2, abs=1e-5)
     assert found.outcome == "passed"
-    assert found.low < found.value < found.high  # though all documents are alike
+    assert found.low < found.value < found.high  # although all documents are alike
     assert found.notes[0].startswith("a lower bound of kl: the top 5 tokens")
     point = verdict(before, now, metric="kl", max=0.5, over="run")
     assert point.notes == found.notes

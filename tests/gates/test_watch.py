@@ -1,4 +1,4 @@
-"""Gates that are decided early say what the full run says."""
+"""Gates that are decided early have the verdict of the full run."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def watch_of(n, *, error=0.01, old=None, **keys):
 
 
 def read_all(watch, records, wave=20):
-    """Waves until the gate is decided; how many documents that took."""
+    """Batches until the gate is decided; returns the number of documents that took."""
     for start in range(0, len(records), wave):
         watch.read("acc,none", records[start : start + wave])
         if watch.is_settled:
@@ -56,7 +56,7 @@ def read_all(watch, records, wave=20):
 def test_a_certain_verdict_holds_for_any_remaining_documents(
     values, side, percent, noise
 ):
-    """Curtailed: the steps at both ends of what documents without score may be."""
+    """Early stopping: the steps at both bounds of documents without a score."""
     n = len(values)
     watch, steps = watch_of(n, error=0, **{side: percent / 100}, **noise)
     records = [
@@ -92,7 +92,7 @@ def test_far_from_the_threshold_few_documents_run():
 
 
 def test_documents_that_cannot_settle_it_leave_it_open_early():
-    """Over other documents, 70 of 100 right say nothing of a bar of .70."""
+    """Over other documents, 70 of 100 correct is inconclusive at a threshold of .70."""
     rng = np.random.default_rng(0)
     values = rng.permutation(np.repeat([1, 0], [7000, 3000]))
     watch, _ = watch_of(10_000, error=0.05, min=0.7, over="population")
@@ -129,7 +129,7 @@ def test_order_is_drawn_for_a_commit_and_a_task_or_by_a_seed():
     ]
     assert all(other != drawn for other in others)
     assert reading_order(500, "", "arc", 1) == others[2]
-    # Nothing is left of the order of the data.
+    # the order of the data is shuffled
     assert abs(np.corrcoef(drawn, range(500))[0, 1]) < 0.15
 
 
