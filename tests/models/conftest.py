@@ -1,4 +1,5 @@
-"""Tiny random models, made in the session: no weights are shipped for these tests."""
+"""Tiny random models, created in the session: no weights are shipped for these
+tests."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ def make_tokenizer(*, bos: bool, chat: str = "") -> object:
 def large_makers(
     shape: dict[str, int], ours: dict[str, int]
 ) -> dict[str, Callable[[], object]]:
-    """Families of large models, with experts, compressed keys and values, layers of
+    """Families of large models: with experts, compressed keys and values, layers of
     several kinds, or sizes that differ between layers."""
     import transformers as hf
 
@@ -147,7 +148,7 @@ def large_makers(
                 intermediate_size=64,
                 max_position_embeddings=64,
                 attention_types=[[["global", "local"], 1]],
-                # Longer than what is tried out when the model is opened.
+                # longer than the self-test at load time
                 window_size=40,
             )
         ),
@@ -210,7 +211,7 @@ def large_makers(
 
 
 def make_model(kind: str) -> object:
-    """A random model whose answers are far from even."""
+    """A random model whose answers are far from uniform."""
     import numpy as np
     import torch
     import transformers as hf
@@ -300,7 +301,7 @@ def make_model(kind: str) -> object:
         **large_makers(shape, ours),
     }
     with torch.random.fork_rng():
-        # Biases and attention sinks keep what the class draws. With others, rounding
+        # Biases and attention sinks keep the class's own values. With others, rounding
         # may choose another expert, which moves a log-probability by 0.7 in bfloat16.
         torch.manual_seed(10)
         model = makers[kind]()
@@ -308,7 +309,7 @@ def make_model(kind: str) -> object:
     with torch.no_grad():
         for name, parameter in sorted(model.named_parameters()):
             if parameter.dim() > 1:
-                # Uniform numbers are the same everywhere; torch's own need not be.
+                # uniform numbers are the same on all machines; torch's need not be
                 numbers = draw.random(tuple(parameter.shape), dtype=np.float32) - 0.5
                 scale = 1.5 if "emb" in name or "wte" in name else 1.0
                 parameter.copy_(torch.from_numpy(numbers * scale))
@@ -338,8 +339,8 @@ def saved_model(tmp_path_factory) -> Callable[[str], Path]:
 
 @pytest.fixture(scope="session")
 def opened(saved_model) -> Callable[..., object]:
-    """A function from a kind of model and arguments to the opened model, which other
-    tests have asked too unless it is opened anew."""
+    """A function from a kind of model and arguments to the loaded model, which other
+    tests share unless it is loaded again."""
     known: dict[str, object] = {}
 
     def model(kind: str, *, anew: bool = False, **arguments: object) -> object:
@@ -356,8 +357,8 @@ def opened(saved_model) -> Callable[..., object]:
 
 
 class Oracle:
-    """The definitions, written down for one request at a time: no batch, no padding, no
-    cache, every logit computed. Independent of the package."""
+    """The definitions, one request at a time: no batch, no padding, no cache, every
+    logit computed. Independent of the package."""
 
     def __init__(self, path: Path) -> None:
         import transformers

@@ -1,4 +1,4 @@
-"""Peak of the bytes that live tensors take, measured at each operation of PyTorch."""
+"""Peak bytes of live tensors, measured at each operation of PyTorch."""
 
 from __future__ import annotations
 

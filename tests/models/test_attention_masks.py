@@ -1,4 +1,4 @@
-"""Additive masks of packed rows: what they hide, and the memory that they take."""
+"""Additive masks of packed rows: the positions that they mask, and their memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KINDS = {"full_attention": 0, "sliding_attention": 5, "chunked_attention": 4}
 
 
 def test_a_token_sees_its_ancestors_within_its_window_or_chunk():
-    """A tree after a prefix of 3 tokens, written down by parents."""
+    """A tree after a prefix of 3 tokens, given by parents."""
     parents = [-1, 0, 1, 0, 3, 4, -1]
     positions = [3, 4, 5, 4, 5, 6, 3]
     ends = [6, 3, 3, 6, 6, 6, 7]

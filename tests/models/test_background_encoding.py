@@ -1,5 +1,5 @@
-"""What is expected is encoded before it is asked, and has the same ids; the oracle is
-the encoder asked for one request at a time."""
+"""Expected requests are encoded in advance, with the same ids; the oracle is the
+encoder with one request at a time."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def threads():
 
 
 class Encoder:
-    """Tells in which thread what is encoded."""
+    """Records the thread that encodes each text."""
 
     def __init__(self):
         self.log = []

@@ -1,4 +1,4 @@
-"""Batches that fit, and what happens when they do not."""
+"""Batch sizes, and handling of out-of-memory errors."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory():
 def test_a_model_that_runs_out_of_memory_still_answers_what_fits(
     saved_model, opened, ask, monkeypatch
 ):
-    """The body of the torch model refuses more than 40 tokens at a time, past and
-    padding included."""
+    """The torch model rejects more than 40 tokens at a time, past and padding
+    included."""
     requests = [
         *(Loglikelihood("the cat sat " * n, "on the mat") for n in range(1, 12)),
         Rolling("q" * 100),

@@ -1,4 +1,4 @@
-"""Templates of chats come with a model: what they do is a fault of the chat."""
+"""Chat templates come with a model: their errors are errors of the chat."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_chat_is_what_the_library_makes_of_it() -> None:
     ],
 )
 def test_a_template_of_a_model_takes_neither_memory_nor_time(template: str) -> None:
-    """Not when it is compiled either, which renders what is constant."""
+    """This holds at compile time too, when constants are rendered."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     begun = time.process_time()
     assert refused(template).startswith("the chat template: the template ")

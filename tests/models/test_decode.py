@@ -1,4 +1,5 @@
-"""Rows that come, grow and go: with keys and values as without."""
+"""Rows that are added, grow and are removed: the same results with and without a KV
+cache."""
 
 from __future__ import annotations
 
@@ -117,7 +118,7 @@ def test_padding_is_counted(model):
 
 
 def test_what_is_no_number_in_one_row_does_not_reach_the_next_one_in_its_place(model):
-    """A mask does not hide it: nothing times NaN is NaN."""
+    """A mask does not hide it: zero times NaN is NaN."""
     _, forward = model("llama")
     steps, plain = (
         CachedDecoder(forward, TokenCounts()),

@@ -1,4 +1,4 @@
-"""Device memory: which errors mean that it ran out, and how much is free."""
+"""Device memory: detection of out-of-memory errors, and free memory."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_the_model_thread_uses_the_models_device_and_switches_quickly(monkeypatc
         yield sys.getswitchinterval()
 
     device = torch.device("cuda:1")
-    with inference_thread(device):  # of another model that is at work
+    with inference_thread(device):  # of another model that is running
         (within,) = Prefetch(stream(), lambda: inference_thread(device))
         assert within == pytest.approx(SWITCH_INTERVAL_S)
         assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL_S)
@@ -192,7 +192,7 @@ def test_weights_are_loaded_to_the_device_without_a_copy_on_the_host(monkeypatch
     ],
 )
 def test_memory_segments_may_grow_unless_the_user_says_otherwise(given, expected):
-    """Set before torch is imported, since that reads it once."""
+    """Set before torch is imported, since torch reads it once."""
     names = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
     code = (
         "import os, sys, pytest_evals.models.hf.kind as kind;"

@@ -1,5 +1,5 @@
-"""Texts are encoded in parts, and their ids are those of the whole, for tokenizers of
-all kinds; the oracle is the tokenizer's own answer for the whole text."""
+"""Texts are encoded in parts with the ids of the whole, for tokenizers of all kinds;
+the oracle is the tokenizer's encoding of the whole text."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def phi3() -> Any:
 
 
 def words_first(normalizer: Any) -> Any:
-    """Trained on words, then run over whole texts, as SentencePiece does it."""
+    """Trained on words, then applied to whole texts, as SentencePiece does."""
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
     inner = Tokenizer(models.BPE(byte_fallback=True, fuse_unk=True, unk_token="<unk>"))
@@ -267,7 +267,7 @@ KINDS: dict[str, Callable[[], Any]] = {
 
 
 def across_words() -> Any:
-    """Tokens reach over spaces."""
+    """Tokens span spaces."""
     from tokenizers import pre_tokenizers
 
     splitter = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
@@ -275,7 +275,7 @@ def across_words() -> Any:
 
 
 def with_end() -> Any:
-    """A token comes behind each text."""
+    """A token is added after each text."""
     from tokenizers import processors
 
     tokenizer = gpt2()
@@ -286,7 +286,7 @@ def with_end() -> Any:
 
 
 def by_pairs() -> Any:
-    """Words are taken two at a time: what comes later hangs on what came before."""
+    """Words are merged in pairs: later tokens depend on earlier ones."""
     return wrapped(by_regex(r"\p{L}+ \p{L}+|\s+|\S+"))
 
 
@@ -303,7 +303,7 @@ def stripped() -> Any:
 
 
 def spaces_gone() -> Any:
-    """What splits at spaces finds none, and tokens reach over what they have become."""
+    """The pre-tokenizer finds no spaces, and tokens span their replacement."""
     from tokenizers import normalizers, pre_tokenizers
 
     splitter = pre_tokenizers.WhitespaceSplit()
@@ -311,7 +311,7 @@ def spaces_gone() -> Any:
 
 
 def marks_with_spaces() -> Any:
-    """A letter comes apart, and its mark is one token with the space behind it."""
+    """A letter is decomposed, and its accent is one token with the following space."""
     from tokenizers import Tokenizer, models, normalizers
 
     words = ["e", "\u0301", " ", "\u0301 ", *"abcdfghijklmnopqrstuvwxyz"]
@@ -322,24 +322,24 @@ def marks_with_spaces() -> Any:
 
 
 def split_by(pattern: str) -> Any:
-    """Trained with another pattern, so that no token spans a space."""
+    """Trained with another pattern, so no token spans a space."""
     inner = by_regex(GPT2)
     inner.pre_tokenizer = by_regex(pattern).pre_tokenizer
     return wrapped(inner)
 
 
 def space_after_punctuation() -> Any:
-    """Punctuation is taken with the space behind it."""
+    """Punctuation is merged with the following space."""
     return split_by(r"'s| ?\p{L}+| ?\p{N}+|[^\s\p{L}\p{N}]+ ?|\s+(?!\S)|\s+")
 
 
 def spaces_in_runs() -> Any:
-    """What is neither a letter nor a digit is taken together."""
+    """Characters that are neither letters nor digits are merged."""
     return split_by(r" ?\p{L}+| ?\p{N}+|[^\p{L}\p{N}]+")
 
 
 def token_of_stop_and_space() -> Any:
-    """A token spans a full stop and the space behind it; there is no pre-tokenizer."""
+    """A token spans a full stop and the following space; there is no pre-tokenizer."""
     from tokenizers import Tokenizer, models, normalizers
 
     words = ["<unk>", "▁", ".", ".▁", *"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOP"]
@@ -351,7 +351,7 @@ def token_of_stop_and_space() -> Any:
 
 
 def stops_replaced() -> Any:
-    """A normalizer replaces a full stop with the space behind it."""
+    """A normalizer replaces a full stop and the following space."""
     from tokenizers import normalizers
 
     return wrapped(by_regex(GPT2, normalizers.Replace(". ", " ; ")))
@@ -381,7 +381,7 @@ def tokenizer(request: pytest.FixtureRequest) -> Any:
 
 
 def texts(longest: int) -> st.SearchStrategy[str]:
-    """Words and what stands between them, with odd things here and there."""
+    """Words and separators, with unusual characters in some places."""
     piece = st.one_of(
         st.sampled_from(WORDS),
         st.sampled_from(WORDS),
@@ -400,7 +400,7 @@ MANY = settings(
 
 
 def test_kinds_that_are_understood_are_encoded_in_parts(tokenizer: Any) -> None:
-    """Else the tests below would compare a thing with itself."""
+    """Otherwise the tests below would compare an object with itself."""
     text = " ".join(["which of the words is it"] * 5)
     coder = TextEncoder(tokenizer, span=6)
     assert coder.has_seams
@@ -424,7 +424,7 @@ def test_parts_give_the_ids_of_the_whole(
 def test_what_a_continuation_adds_is_that_of_both_texts_as_one(
     tokenizer: Any, head: str, tails: list[str]
 ) -> None:
-    """The rule of lm-eval 0.4.13, ``_encode_pair``: the joint text, beyond as many
+    """The rule of lm-eval 0.4.13, ``_encode_pair``: the joint text, after as many
     tokens as the context alone has."""
     coder = TextEncoder(tokenizer, span=4)
     heads = coder.ids([head], None)
@@ -469,7 +469,7 @@ def test_a_word_is_encoded_once_for_all_sentences_that_it_ends(tokenizer: Any) -
 
 
 def test_shared_beginnings_are_encoded_once() -> None:
-    """Counted where texts enter the tokenizer."""
+    """Counted at the input of the tokenizer."""
     tokenizer = gpt2()
     coder = TextEncoder(tokenizer)
     n_seen = 0

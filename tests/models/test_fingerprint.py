@@ -1,5 +1,5 @@
-"""What identifies a Hugging Face model: whatever can change its answers, read from
-files, without torch."""
+"""The fingerprint of a Hugging Face model: everything that can change its responses,
+read from files, without torch."""
 
 import json
 import shutil
@@ -136,7 +136,7 @@ COMMITS = {"main": "a" * 40, "v1": "b" * 40}
 
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
-    """A cache of the Hub as huggingface_hub lays it out, and no network."""
+    """A cache of the Hub as huggingface_hub lays it out, without network."""
     from huggingface_hub import constants
 
     refs = tmp_path / "models--acme--llm" / "refs"

@@ -1,4 +1,5 @@
-"""Texts of the hf model against the definition: greedy, one prompt at a time."""
+"""Generations of the hf model, compared with the definition: greedy, one prompt at a
+time."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ CACHED = [
 
 
 def generated(plain, request):
-    """What ``generate`` of transformers writes, greedily, after one prompt."""
+    """The output of transformers' ``generate``, greedily, after one prompt."""
     import torch
 
     ids = torch.tensor([plain.tokenizer.encode(request.prompt)])
@@ -57,8 +58,8 @@ def generated(plain, request):
 def test_every_architecture_writes_what_transformers_writes_for_one_prompt(
     kind, opened, oracle, ask
 ):
-    """``generate`` of transformers, one prompt at a time. Prompts with the shots are
-    longer than the windows of models which have some, 8 tokens."""
+    """transformers' ``generate``, one prompt at a time. Prompts with few-shot examples
+    are longer than the sliding windows, 8 tokens."""
     prompts = [*PROMPTS, *(SHOTS + p for p in PROMPTS), SHOTS]
     limits = [12, 20, 1, 12, 7, 9, 2, 14, 14, 5, 16]
     requests = [Generate(p, max_tokens=n) for p, n in zip(prompts, limits, strict=True)]
@@ -72,15 +73,15 @@ def test_every_architecture_writes_what_transformers_writes_for_one_prompt(
 def test_positions_that_are_scaled_in_long_texts_are_those_of_the_text_alone(
     kind, opened, oracle, ask
 ):
-    """``generate`` of transformers, one prompt at a time. Beyond 24 tokens the scale is
-    another: some prompts are longer, some texts grow beyond."""
+    """transformers' ``generate``, one prompt at a time. Beyond 24 tokens the scale
+    changes: some prompts are longer, some generations grow beyond."""
     plain, long = oracle(kind), "the cat sat on the mat and the dog " * 3
     limits = {"hello": 30, SHOTS + "a": 12, "the cat and the dog": 14, "is it": 3}
     limits |= {SHOTS + "b": 9, "on": 25, "hello the the": 30, long: 20}
     requests = [Generate(prompt, max_tokens=n) for prompt, n in limits.items()]
     expected = []
     for request in requests:
-        plain.loglikelihood("a", "b")  # the scale goes back
+        plain.loglikelihood("a", "b")  # the scale is reset
         expected.append(generated(plain, request))
     lengths = [len(plain.tokenizer.encode(r.prompt)) + r.max_tokens for r in requests]
     assert min(lengths) <= 24 < max(lengths)
@@ -92,8 +93,8 @@ def test_positions_that_are_scaled_in_long_texts_are_those_of_the_text_alone(
 def test_texts_of_sparse_attention_do_not_depend_on_their_neighbours(
     opened, oracle, ask
 ):
-    """Which of two equal words such a model looks at, it decides by the width of a
-    batch; here it looks at 8 tokens."""
+    """Which of two equal words such a model attends to depends on the width of a batch;
+    here it attends to 8 tokens."""
     base = "the cat sat on the mat and the dog sat on the big world "
     prompts = [base, base + "hello", "the", base * 2, base + "dog", base * 2 + "is"]
     found = ask(opened("deepseek_v32"), *(Generate(p, max_tokens=16) for p in prompts))
@@ -120,7 +121,8 @@ def test_models_with_another_memory_than_keys_and_values_are_noticed(opened):
 def test_any_set_of_prompts_limits_and_stops_gives_the_texts_of_one_at_a_time(
     kind, data, opened, oracle, ask
 ):
-    """Stop strings are cut from texts that the model writes, so that they are met."""
+    """Stop strings are taken from texts that the model generates, so that they
+    occur."""
     requests = []
     for prompt in data.draw(st.lists(st.sampled_from(PROMPTS), max_size=6)):
         n = data.draw(st.integers(1, 16))
@@ -142,8 +144,8 @@ def test_any_set_of_prompts_limits_and_stops_gives_the_texts_of_one_at_a_time(
 
 @pytest.fixture(scope="session")
 def written(oracle):
-    """A prompt, what the model writes after it, and a piece of whole letters from the
-    midst of that."""
+    """A prompt, the model's generation, and a substring of whole letters from its
+    middle."""
     for prompt in (p + q for p in PROMPTS for q in ("", "?", " the", " world")):
         text = oracle("llama").generate(prompt, (), 30)
         for piece in (text[i : i + 2] for i in range(2, len(text) - 3)):
@@ -166,7 +168,7 @@ def test_a_text_ends_where_its_stop_string_does(opened, written, ask):
 
 
 def test_the_limit_and_the_end_token_are_told_apart(saved_model, oracle, ask):
-    """The end token is made to be what the model says third."""
+    """The end token is set to the model's third token."""
     text = oracle("llama")
     ids = text.tokenizer.encode("the cat")
     import torch
@@ -209,7 +211,7 @@ def test_an_answer_that_leaves_no_room_is_an_error_of_its_request(opened, ask):
 
 
 def test_a_length_that_nobody_asked_for_is_as_much_as_fits(opened, oracle, ask):
-    """Where somebody did, the prompt is cut instead."""
+    """If one is set, the prompt is truncated instead."""
     prompt = "q" * 40
     fitting, asked = ask(
         opened("gpt2"),
@@ -229,7 +231,7 @@ def test_a_length_that_nobody_asked_for_is_as_much_as_fits(opened, oracle, ask):
 
 
 def test_bos_is_decided_for_each_prompt_by_itself(opened, oracle, ask):
-    """lm-eval 0.4.13 looks at the first prompt of a batch only."""
+    """lm-eval 0.4.13 considers only the first prompt of a batch."""
     found = ask(
         opened("llama"),
         Generate("<s>the cat", max_tokens=8),
@@ -265,7 +267,7 @@ def test_what_comes_before_the_end_of_thinking_is_no_part_of_the_answer(
 
 
 def test_a_stop_string_inside_the_thinking_is_noted(opened, written, ask):
-    """HF models of lm-eval are stopped there as well (reference: flag)."""
+    """HF models of lm-eval stop there as well (reference: flag)."""
     prompt, text, stop = written
     model = opened("llama", think_end_token="</never>")
     ask(model, Generate(prompt, max_tokens=30))
@@ -277,7 +279,7 @@ def test_a_stop_string_inside_the_thinking_is_noted(opened, written, ask):
 
 
 def test_the_end_of_thinking_may_be_the_id_of_a_token(opened, oracle, ask):
-    """lm-eval 0.4.13, ``HFLM.generate_until``: what follows its last occurrence."""
+    """lm-eval 0.4.13, ``HFLM.generate_until``: the text after its last occurrence."""
     prompt, n = "the cat", 30
     (whole,) = ask(opened("llama"), Generate(prompt, max_tokens=n))
     plain = oracle("llama")
@@ -311,7 +313,7 @@ def test_enable_thinking_reaches_the_chat_template(saved_model, tmp_path, ask):
 
 
 def test_samples_depend_on_the_request_alone(opened, ask):
-    """Neither on the batch, nor on the order, nor on torch's own generator."""
+    """It depends neither on the batch, nor on the order, nor on torch's generator."""
     import torch
 
     warm = [
@@ -364,7 +366,7 @@ def test_do_sample_false_is_greedy_whatever_the_temperature(opened, ask):
 def test_options_mean_what_they_mean_in_transformers(
     kind, options, opened, oracle, ask
 ):
-    """Against ``generate`` of transformers, one prompt at a time."""
+    """Compared with transformers' ``generate``, one prompt at a time."""
     import torch
 
     requests = [Generate(p, max_tokens=20, options=options) for p in PROMPTS]
@@ -444,7 +446,7 @@ def test_a_bad_value_is_an_error_of_its_request_only(
     "options", [(("num_beams", 3),), (("suppress_tokens", (3, 4)),)], ids=str
 )
 def test_texts_of_generate_are_drawn_from_numbers_of_their_own(options, opened, ask):
-    """The same whatever is asked beside them; and nobody else's numbers are used up."""
+    """The draws do not depend on other requests, and global generators are not used."""
     import torch
 
     model = opened("gpt2")
@@ -568,7 +570,8 @@ TOP = ((TOP_LOGPROBS, 5),)
 def test_top_log_probabilities_are_those_of_a_plain_pass_over_the_text(
     kind, opened, oracle, ask
 ):
-    """Of the logits before penalties, and the text is that of the request without."""
+    """Log-probabilities of the logits before penalties; the text is that of the request
+    without."""
     import torch
 
     penalty = (("repetition_penalty", 1.5),)

@@ -1,4 +1,4 @@
-"""The measurements for a GPU run anywhere with small shapes, and write each step."""
+"""The GPU measurements run on any device with small shapes, and write each step."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The hf model against what lm-eval 0.4.13 was recorded to answer on the same weights
-(recorded/record.py says how)."""
+"""The hf model, compared with recorded responses of lm-eval 0.4.13 on the same weights
+(see recorded/record.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Log-probabilities of the hf model against the definitions, one request at a time."""
+"""Log-probabilities of the hf model, compared with the definitions, one request at a
+time."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ continuations = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map("".
 def test_every_architecture_gives_the_numbers_of_one_request_at_a_time(
     kind, opened, oracle, ask
 ):
-    """Both ways to the logits are among them, with sliding windows, ALiBi, soft caps
-    and no attention at all."""
+    """Both paths to the logits are covered, with sliding windows, ALiBi, soft caps and
+    no attention at all."""
     pairs = [
         ("the cat sat on the mat", " and"),
         ("the cat sat on the mat", " and the dog"),
@@ -70,8 +71,8 @@ def test_a_soft_cap_after_the_head_is_noticed_and_hidden_states_are_picked_elsew
 def test_any_set_of_requests_gives_the_numbers_of_one_at_a_time(
     kind, pairs, wholes, opened, oracle, ask
 ):
-    """Whatever shares a batch or a row, however small the batches are, and also when
-    contexts and texts are longer than the model's window."""
+    """Independent of the other requests in a batch or row and of the batch size, even
+    if contexts and texts are longer than the model's window."""
     pairs = [(context * times, continuation) for context, times, continuation in pairs]
     wholes = [text * times for text, times in wholes]
     requests = [*(Loglikelihood(*pair) for pair in pairs), *map(Rolling, wholes)]
@@ -119,8 +120,8 @@ def test_the_most_likely_continuation_is_greedy(opened, oracle, ask):
 def test_lines_that_differ_in_the_last_token_share_a_row_and_keep_their_own_numbers(
     opened, oracle, ask
 ):
-    """Lines with the same tokens, split at different places, share one too: lm-eval
-    0.4.13 scores the shorter continuation at the wrong positions there."""
+    """Requests with the same tokens, split at different positions, share one too:
+    lm-eval 0.4.13 scores the shorter continuation at the wrong positions there."""
     pairs = [
         ("the cat sat", " on the mat"),
         ("the cat sat on", " the mat"),
@@ -176,7 +177,7 @@ def test_a_continuation_as_long_as_the_window_fits_and_a_longer_one_is_an_error(
 
 
 def test_a_continuation_without_tokens_is_an_error(opened, ask):
-    """The tokenizer has a token for two span breaks, and none for what is left."""
+    """The tokenizer has a token for two span breaks, and none for the rest."""
     merged, empty, blank, fine = ask(
         opened("gpt2"),
         Loglikelihood("c", "a"),
@@ -243,7 +244,7 @@ def test_lightevals_tokenization_is_that_of_its_transformers_backend(
     context, head, tail, opened, oracle, ask
 ):
     """lighteval 0.13.0, tok_encode_pair with pairwise=True, and prepare_batch_logprob,
-    which keeps the last tokens of both, as many as the window has."""
+    which keeps the last tokens of both, up to the window."""
     model = opened("llama", tokenization="lighteval")
     (response,) = ask(model, Loglikelihood(context, "e"))
     encode = oracle("llama").tokenizer.encode

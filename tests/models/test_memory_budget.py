@@ -1,4 +1,4 @@
-"""How much room texts get, and what it learns from."""
+"""The memory budget of generations, and how it adapts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_one_row_may_always_be_tried():
 
 
 def test_the_room_follows_what_a_token_takes_and_what_is_free():
-    """Of 1000 bytes, 400 of them held, for tokens of 10 bytes."""
+    """Of 1000 bytes, 400 in use, for tokens of 10 bytes."""
     room = MemoryBudget(
         7, measure=lambda per_token, n_bytes: (600 + n_bytes) // per_token
     )
@@ -52,7 +52,7 @@ def test_rows_overflow_what_may_ever_be_held_and_not_what_did_not_fit_once():
 
 
 def test_the_memory_of_the_host_is_known_and_is_no_more_than_it_has():
-    """Linux says it; elsewhere nobody is asked."""
+    """Linux reports it; on other systems there is no source."""
     device = torch.device("cpu")
     free = free_bytes([device])
     measure = free_tokens([device], most=100)

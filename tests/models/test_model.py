@@ -1,4 +1,4 @@
-"""Opening hf models: what they say of themselves, and what is said about bad ones."""
+"""Loading hf models: their descriptions, and the messages about invalid ones."""
 
 from __future__ import annotations
 
@@ -136,8 +136,8 @@ def test_a_broken_folder_is_one_clear_message(tmp_path):
 
 @pytest.mark.slow
 def test_a_hub_that_cannot_be_reached_is_one_message_with_its_reason(tmp_path):
-    """In a process of its own, for the Hub's address is read at import; nothing listens
-    at port 9 of this machine. The pauses between attempts are left out."""
+    """Runs in a separate process, since the Hub's address is read at import; port 9 of
+    this machine is closed. The pauses between attempts are skipped."""
     code = (
         "import time\n"
         "time.sleep = lambda seconds: None\n"
@@ -202,7 +202,8 @@ def test_a_closed_model_still_has_its_notes(saved_model, ask):
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_half_precision_gives_log_probabilities_in_float32(dtype, opened, oracle, ask):
-    """lm-eval takes them in the model's type, and so gets multiples of 1/16 or so."""
+    """lm-eval computes them in the model's dtype, which gives multiples of about
+    1/16."""
     half = opened("llama", dtype=dtype)
     (response,) = ask(half, Loglikelihood("the cat", " sat on the mat"))
     expected, _ = oracle("llama").loglikelihood("the cat", " sat on the mat")
@@ -212,7 +213,7 @@ def test_half_precision_gives_log_probabilities_in_float32(dtype, opened, oracle
 
 
 def test_working_ahead_changes_no_answer(opened):
-    """As on a device; the processor stands in for one here."""
+    """As on a device; the CPU replaces one here."""
     model = opened("llama")
     requests = [
         *(Loglikelihood("the cat sat on", f" the {c}") for c in ("mat", "dog", "cat")),

@@ -1,4 +1,4 @@
-"""A stream that is worked off ahead gives what it would give without."""
+"""A prefetched stream yields the same as without prefetching."""
 
 from __future__ import annotations
 

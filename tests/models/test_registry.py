@@ -1,4 +1,4 @@
-"""The registry of model kinds, the hook in front of it, and models of users."""
+"""The registry of model kinds, the hook in front of it, and user models."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CHAT = (Message("user", "Hello"),)
 
 
 class Plain:
-    """A model with nothing but what is required."""
+    """A model with the required methods only."""
 
     def __init__(self, name="plain"):
         self.name = name
@@ -44,7 +44,7 @@ class Plain:
 
 
 class Full(Plain):
-    """A model with all that is optional."""
+    """A model with all optional methods."""
 
     works_ahead = True
     notes = ("a note",)

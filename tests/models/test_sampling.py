@@ -1,4 +1,4 @@
-"""How tokens are drawn."""
+"""Sampling of tokens."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def drawn(recipe, n=4000):
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
 def test_tokens_come_as_often_as_the_softmax_says(temperature):
-    """Within four standard errors of the exact share."""
+    """Within four standard errors of the exact probability."""
     exact = (LOGITS[0] / temperature).softmax(-1).tolist()
     found = drawn(SamplingParams(temperature=temperature))
     for token, share in enumerate(exact):
@@ -40,7 +40,7 @@ def test_tokens_come_as_often_as_the_softmax_says(temperature):
     ("recipe", "kept"),
     [
         (SamplingParams(temperature=1.0, top_k=2), {2, 3}),
-        # Shares are 0.03, 0.09, 0.24, 0.64.
+        # Probabilities are 0.03, 0.09, 0.24, 0.64.
         (SamplingParams(temperature=1.0, top_p=0.8), {2, 3}),
         (SamplingParams(temperature=1.0, min_p=0.1), {1, 2, 3}),
         (SamplingParams(temperature=1.0, top_k=0), {0, 1, 2, 3}),
@@ -58,7 +58,7 @@ def test_each_repeat_has_a_seed_of_its_own_that_no_process_changes():
 
 
 def test_a_form_for_the_answer_changes_no_draw():
-    """It is a wish, which this model does not know; others do."""
+    """It is optional: this model does not support it; others do."""
     plain, wishing = (
         Generate("a", temperature=1.0, options=options)
         for options in ((), (("response_format", "{}"),))
@@ -76,7 +76,8 @@ def test_a_form_for_the_answer_changes_no_draw():
     ],
 )
 def test_top_k_before_the_others_draws_what_the_whole_vocabulary_would(params):
-    """Against transformers' warpers over all logits, in bfloat16 with many ties."""
+    """Compared with transformers' warpers over all logits, in bfloat16 with many
+    ties."""
     import transformers as hf
 
     torch.manual_seed(3)
@@ -101,7 +102,7 @@ def test_top_k_before_the_others_draws_what_the_whole_vocabulary_would(params):
 
 
 def test_top_p_after_top_k_does_not_sort_the_vocabulary():
-    """A sort would add its values, its ids and a mask to the shares in float64."""
+    """A sort would add its values, its ids and a mask to the float64 probabilities."""
     logits = torch.randn(64, 32_768)
     params = SamplingParams(temperature=1.0, top_k=50, top_p=0.9)
     with torch.inference_mode(), LiveMemory() as memory:

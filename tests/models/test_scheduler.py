@@ -1,4 +1,4 @@
-"""Texts that are written side by side, with little memory and with enough."""
+"""Concurrent generations, with little memory and with enough."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ REQUESTS = [
 
 
 class Memory:
-    """A hook on the model itself: a pass that is told to, or is too large with all that
-    it looks back on, runs out of memory."""
+    """A hook on the model itself: a selected pass, or one that is too large together
+    with its past, runs out of memory."""
 
     def __init__(self, most_tokens=10**9, fails=lambda number: False):
         self.most_tokens = most_tokens
@@ -61,8 +61,8 @@ class Memory:
 
 @pytest.fixture
 def fresh(saved_model):
-    """A function from a kind to a newly opened model, with budgets of its own, which
-    has tried out how it may write."""
+    """A function from a kind to a newly loaded model with custom budgets, after its
+    self-test."""
 
     def model(kind, **arguments):
         parts = [f"hf:{saved_model(kind)}", "device=cpu"]
@@ -110,7 +110,7 @@ def test_texts_are_those_of_one_request_at_a_time(kind, arguments, opened, alone
 def test_a_prompt_that_is_longer_than_a_pass_may_be_is_read_in_parts(
     kind, fresh, opened, ask, monkeypatch
 ):
-    """The prompts have 25 to 50 tokens, with a beginning in common."""
+    """The prompts have 25 to 50 tokens, with a common prefix."""
     monkeypatch.setattr(
         "pytest_evals.models.hf.generation.memory_budget.SMALLEST_PART", 1
     )
@@ -159,7 +159,7 @@ def test_texts_do_not_depend_on_the_order(kind, opened, alone, ask):
 def test_rows_that_outgrow_the_budget_wait_and_go_on_where_they_were(
     fresh, opened, ask, monkeypatch
 ):
-    """Rows are let in for 64 new tokens at first; here for one."""
+    """Rows reserve memory for 64 new tokens at first; here for one."""
     monkeypatch.setattr(
         "pytest_evals.models.hf.generation.memory_budget.FIRST_GROWTH", 1
     )
@@ -208,7 +208,8 @@ def test_texts_are_the_same_with_less_memory(kind, most_tokens, fresh, alone, as
 def test_texts_are_the_same_when_any_pass_runs_out_of_memory(
     kind, passes, picks, fresh, alone, ask
 ):
-    """Not three times in a row: who is alone and fails again has no memory at all."""
+    """Not three times in a row: a single sequence that fails again has no memory at
+    all."""
     passes = {n for n in passes if not {n - 1, n - 2} & passes}
     chosen = picks.draw(st.permutations(range(len(REQUESTS))))
     model = fresh(kind)
@@ -219,7 +220,7 @@ def test_texts_are_the_same_when_any_pass_runs_out_of_memory(
 
 @pytest.mark.parametrize("kind", ["phi3", "llama4_sharp"])
 def test_long_texts_are_the_same_whichever_pass_runs_out_of_memory(kind, fresh, ask):
-    """The passes that let the model forget its scale are among them."""
+    """The passes that reset the model's scale are among them."""
     model, requests = fresh(kind), [Generate(SHOTS + q, max_tokens=3) for q in "ab"]
     with Memory().around(body_of(model)) as memory:
         expected = shown(ask(model, *requests))
@@ -229,8 +230,8 @@ def test_long_texts_are_the_same_whichever_pass_runs_out_of_memory(kind, fresh, 
 
 
 def test_what_was_written_before_memory_ran_out_is_not_written_again(fresh, ask):
-    """The tenth pass fails: half of the rows wait, and read their prompts and what they
-    have written at once when they come back."""
+    """The tenth pass fails: half of the rows wait, and prefill their prompts and
+    generated tokens at once when they are resumed."""
     requests = [Generate(f"{q} it is", max_tokens=20) for q in QUESTIONS[:4]]
     model = fresh("llama")
     expected = ask(model, *requests)
@@ -269,7 +270,7 @@ def test_a_text_that_does_not_even_fit_alone_is_an_error_of_its_request(fresh, a
 def test_memory_that_runs_out_while_a_token_is_chosen_does_no_harm(
     fresh, alone, ask, monkeypatch
 ):
-    """The softmax of the sampled rows fails now and then."""
+    """The softmax of the sampled rows fails sometimes."""
     real, calls = torch.Tensor.softmax, []
 
     def softmax(self, *args, **kwargs):
@@ -285,7 +286,7 @@ def test_memory_that_runs_out_while_a_token_is_chosen_does_no_harm(
 
 
 def test_a_row_leaves_as_soon_as_it_has_ended(opened):
-    """Its response is there while the others are still written."""
+    """Its response is available while the others are still generated."""
     model = opened("llama")
     requests = [Generate("the cat", max_tokens=n) for n in (40, 2, 30)]
     order = [position for position, _ in model.answer(requests)]

@@ -1,4 +1,4 @@
-"""Which beginnings are read once, and in what order prompts are read."""
+"""Prefixes that are prefilled once, and the order of prompts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def arrays(rows):
 
 
 def n_read(found, prompts):
-    """Tokens that are read in all: each branch once, and the rest of each leaf."""
+    """Tokens prefilled in total: each branch once, and the rest of each leaf."""
     branches = {
         step: None for leaf in found if leaf.branch for step in leaf.branch.path
     }
@@ -57,7 +57,7 @@ def test_each_branch_saves_what_it_must(rows, pays):
 
 @given(rows=prompts_of_few_letters)
 def test_branches_come_one_after_the_other_and_longer_ones_after_shorter(rows):
-    """So that only one path of them need be held."""
+    """So that only one path of them must be kept."""
     prompts = arrays(rows)
     held = ()
     done = set()

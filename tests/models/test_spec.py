@@ -1,4 +1,4 @@
-"""Model specs: what they mean, and what is said about wrong ones."""
+"""Model specs: their meaning, and the messages about invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where texts end at stop strings, found without decoding at every token."""
+"""Where generations end at stop strings, found without decoding at every token."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def of_bytes(saved_model):
 
 
 def of_blanks(saved_model):
-    """As Llama-2's: words with their blanks, bytes for what is unknown, and the first
-    blank of a text is swallowed."""
+    """As Llama-2's: words with their spaces, bytes for unknown characters, and the
+    first space of a text is dropped."""
     from tokenizers import Tokenizer, decoders, models
     from transformers import PreTrainedTokenizerFast
 
@@ -58,7 +58,7 @@ def of_blanks(saved_model):
 
 
 def of_pieces(saved_model):
-    """As BERT's: blanks between words are made up, and some are tidied away."""
+    """As BERT's: spaces between words are inserted, and some are removed."""
     from tokenizers import Tokenizer, decoders, models
     from transformers import PreTrainedTokenizerFast
 
@@ -80,9 +80,10 @@ def tokenizer(request, saved_model):
 )
 @given(data=st.data())
 def test_a_text_ends_with_the_token_that_completes_a_stop_string(data, tokenizer):
-    """The definition: the first token after which the decoded text holds one.
+    """The definition: the first token after which the decoded text contains one.
 
-    Stop strings are cut out of the text, so that they are met, also within tokens."""
+    Stop strings are substrings of the text, so that they occur, even within tokens.
+    """
     encoder = RequestEncoder(tokenizer, HfSettings(target="x"), len(tokenizer))
     ids = st.integers(0, len(tokenizer) - 1)
     tokens = data.draw(st.lists(ids, min_size=1, max_size=20))
@@ -104,7 +105,7 @@ def test_a_text_ends_with_the_token_that_completes_a_stop_string(data, tokenizer
 
 
 def test_special_tokens_without_text_within_a_stop_string_do_not_hide_it(saved_model):
-    """A token of nothing but a mark, which the decoder drops."""
+    """A token that consists of a mark only, which the decoder drops."""
     from tokenizers import Tokenizer, decoders, models
     from transformers import PreTrainedTokenizerFast
 

@@ -1,8 +1,8 @@
-"""The fast paths to log-probabilities against the plain one, and which a model takes.
+"""The fast paths to log-probabilities compared with the plain one, and their selection.
 
-Which models take which path was measured before the engine was built, with transformers
-5.23: packed rows with an attention function or masks of our own, kept prefixes with
-the model's own masks, or neither.
+The expected paths were measured before the engine was built, with transformers 5.23:
+packed rows with a custom attention function or masks, cached prefixes with the model's
+own masks, or neither.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ PAIRS = [
 def test_every_architecture_takes_its_path_and_gives_the_numbers_of_one_at_a_time(
     kind, opened, oracle, ask
 ):
-    """Sequences are longer than the sliding windows, of 8 tokens, and have words twice,
-    of which sparse attention takes either."""
+    """Sequences are longer than the sliding windows, of 8 tokens, and contain words
+    twice, of which sparse attention selects either."""
     for budget in ({}, {"batch_tokens": 32}):
         model = opened(kind, **budget)
         assert model.info["scoring_path"] == PATHS[kind]
@@ -89,7 +89,7 @@ def test_every_architecture_takes_its_path_and_gives_the_numbers_of_one_at_a_tim
 def test_a_context_that_is_longer_than_a_batch_may_be_is_read_in_parts(
     kind, saved_model, oracle, ask, monkeypatch
 ):
-    """More than 40 tokens, which 300 continuations share; at most 20 are read at a
+    """More than 40 tokens, which 300 continuations share; at most 20 are processed at a
     time."""
     from pytest_evals.models.hf.scoring import prefix_strategy as grouped
     from pytest_evals.models.registry import open_model, parse_spec
@@ -121,14 +121,14 @@ def test_a_context_that_is_longer_than_a_batch_may_be_is_read_in_parts(
 def test_positions_that_are_scaled_in_long_sequences_are_those_of_the_sequence_alone(
     kind, opened, oracle, ask
 ):
-    """Above 24 tokens the scale is another; transformers takes it from the longest
+    """Above 24 tokens the scale changes; transformers takes it from the longest
     sequence of a batch."""
     pairs = [("the " * n + "cat", end) for n in (3, 22, 23, 24, 40, 60) for end in "ab"]
     model = opened(kind, max_length=64)
     assert model.info["scoring_path"] == "cascade"
     alone = []
     for pair in pairs:
-        oracle(kind).loglikelihood("a", "b")  # the scale goes back
+        oracle(kind).loglikelihood("a", "b")  # the scale is reset
         alone.append(oracle(kind).loglikelihood(*pair))
     for budget in ({}, {"batch_tokens": 32}):
         model = opened(kind, max_length=64, **budget)
@@ -166,7 +166,7 @@ def test_an_attention_that_grows_sharper_by_columns_gives_the_numbers_of_one_at_
     shape = RowShape(width=512, gain=1)
     unaware = answers(path_of(plain, "packed", shape), spans, 1000)
     apart = [abs(a.logprob - b.logprob) for a, b in zip(found, unaware, strict=True)]
-    assert max(apart) > 0.01  # the case tells the two apart
+    assert max(apart) > 0.01  # the case distinguishes the two
 
 
 @pytest.mark.parametrize("attention", ["flash_attention_2", "flash_attention_3"])
@@ -259,7 +259,7 @@ def alone(model, span):
 
 @st.composite
 def line_sets(draw):
-    """Sequences of few different tokens, many of which go on from one another."""
+    """Sequences of few different tokens, many of which extend one another."""
     tokens = st.integers(5, 7)
     sequences = draw(
         st.lists(st.lists(tokens, min_size=2, max_size=12), min_size=1, max_size=5)
@@ -307,7 +307,7 @@ def test_fast_is_plain_is_one_at_a_time(kind, name, spans, shape, budget, models
     plain = models(kind)
     fast = path_of(plain, name, shape)
     first = answers(fast, spans, budget)
-    again = answers(fast, spans[::-1], budget)[::-1]  # over what the first has kept
+    again = answers(fast, spans[::-1], budget)[::-1]  # over the first one's cache
     slow = answers(plain, spans, budget)
     assert fast.n_alone == 0
     for span, *found in zip(spans, first, again, slow, strict=True):
@@ -323,8 +323,8 @@ def test_fast_is_plain_is_one_at_a_time(kind, name, spans, shape, budget, models
 def test_half_precision_is_as_far_from_plain_as_plain_is_from_float32(
     kind, dtype, saved_model
 ):
-    """The rounding of the type, and nothing more: a wrong mask moves these numbers by
-    half a nat and more."""
+    """The rounding error of the dtype only: a wrong mask changes these numbers by half
+    a nat or more."""
     import transformers
 
     found = {}
@@ -366,8 +366,9 @@ def test_choosing_a_path_leaves_all_random_numbers_as_they_were(models):
 
 
 def test_a_mask_that_a_model_takes_for_something_else_is_noticed(models, monkeypatch):
-    """Boolean masks are numbers to eager attention, which then sees everything nearly
-    alike; a window forgotten, siblings seen: each is another number, not an error."""
+    """Boolean masks are numbers to eager attention, which then attends to everything
+    nearly equally; a forgotten window or visible siblings: each gives another number,
+    not an error."""
     from pytest_evals.models.hf.scoring import cascade_attention
     from pytest_evals.models.hf.scoring import strategies as paths
 
@@ -446,7 +447,7 @@ def test_a_prefix_is_kept_for_the_next_window_and_given_back_when_told(models):
 
 
 def test_a_line_whose_logits_are_no_numbers_spoils_no_other(saved_model):
-    """In a packed row its keys are everybody's: the plain path decides."""
+    """In a packed row its keys are visible to all: the plain path decides."""
     import transformers
 
     model = transformers.AutoModelForCausalLM.from_pretrained(saved_model("gpt2"))
@@ -466,8 +467,8 @@ def test_a_line_whose_logits_are_no_numbers_spoils_no_other(saved_model):
 
 
 def test_a_lack_of_memory_leaves_the_rest_as_it_was(models, monkeypatch):
-    """The model refuses more than some tokens at a time, the prefix included: rows get
-    shorter, then the prefix is given up, then sequences are an error one by one."""
+    """The model rejects more than some tokens at a time, the prefix included: rows get
+    shorter, then the prefix is given up, then sequences fail one by one."""
     plain = models("llama")
     draw = np.random.default_rng(9)
     prefix = draw.integers(2, 330, 20)
@@ -505,8 +506,8 @@ def test_memory_of_a_batch_does_not_grow_with_the_prefix(
     kind, saved_model, monkeypatch
 ):
     """Eight rows of 128 tokens after prefixes of 512 and 4,096 tokens. Keys and values
-    of a token take 256 bytes in two layers, once as they are cached and once while a
-    part is added; masks over both would take 14 MB more."""
+    of a token take 256 bytes in two layers, once in the cache and once while a part is
+    added; masks over both would take 14 MB more."""
     import transformers
 
     from pytest_evals.models.hf.scoring import cascade_attention
@@ -533,8 +534,9 @@ def test_memory_of_a_batch_does_not_grow_with_the_prefix(
 
 @pytest.mark.slow
 def test_a_prefix_of_32_thousand_tokens_is_scored_in_little_memory():
-    """Against the definition, in float64, for the one choice that is checked; masks
-    over the prefix alone would take 32,768 x 8,192 cells in the reading of a part."""
+    """Compared with the definition, in float64, for the one choice that is checked;
+    masks over the prefix alone would take 32,768 x 8,192 cells in the prefill of a
+    part."""
     import transformers
 
     config = transformers.LlamaConfig(

@@ -1,4 +1,4 @@
-"""The tokenizer alone cuts requests as the model reads them."""
+"""The tokenizer alone truncates requests as the model does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def tokenizer(tiny_model_path):
 
 
 def test_context_and_continuation_are_cut_where_lm_eval_cuts_them(cutter, tokenizer):
-    """White space at the end of the context goes over (lm-eval 0.4.13,
+    """White space at the end of the context moves to the continuation (lm-eval 0.4.13,
     ``api/model.py``, ``_encode_pair``)."""
     cut = cutter.token_strings(Loglikelihood("Question: 1+1=?\nAnswer: ", "14"))
     head = "Question: 1+1=?\nAnswer:"

@@ -1,4 +1,4 @@
-"""Sequences as a tree, its groups and its rows, against sets of tuples."""
+"""Sequences as a tree, its groups and its rows, compared with sets of tuples."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def line_sets(draw):
 
 
 def make(*texts, n_scored=1):
-    """Lines with the letters of texts as tokens, and one more that is not read."""
+    """Spans with the letters of texts as tokens, and one more that is not read."""
     return [
         ScoredSpan(np.array([ord(c) for c in text + "?"], dtype=np.int32), n_scored)
         for text in texts
@@ -57,7 +57,7 @@ def test_neighbours_share_most_and_a_sequence_comes_before_what_goes_on_from_it(
 @settings(deadline=None)
 @given(spans=line_sets())
 def test_the_tree_has_each_token_once(spans):
-    """As many as there are different beginnings of what is read."""
+    """The number of different prefixes of the tokens that are read."""
     trie = trie_of(spans)
     beginnings = {
         tuple(span.tokens[:k].tolist())
@@ -112,7 +112,8 @@ def test_a_prefix_that_saves_less_than_a_pass_costs_is_not_kept():
 
 
 def test_one_that_scores_the_prefix_itself_does_not_keep_the_others_from_it():
-    """A text that is scored whole and begins like the shots of a task."""
+    """A text that is scored as a whole and starts like the few-shot examples of a
+    task."""
     block = "b" * 300
     spans = make(*(block + chr(300 + i) * 60 for i in range(20)))
     (whole,) = make(block + "whole", n_scored=305)
@@ -128,7 +129,8 @@ def test_one_that_scores_the_prefix_itself_does_not_keep_the_others_from_it():
 def test_rows_hold_their_sequences_and_each_token_sees_its_own_beginning_only(
     spans, shape
 ):
-    """The mask of a row, read back: what a token sees, in order, is its sequence."""
+    """The mask of a row, read back: the tokens that a token attends to, in order, are
+    its sequence."""
     trie = trie_of(spans)
     scored = []
     for group in groups_of(trie, shape):

@@ -1,4 +1,4 @@
-"""Weights in other forms: with an adapter, quantised, over several devices."""
+"""Other forms of weights: with an adapter, quantised, over several devices."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_missing_library_is_named_with_its_extra(
 def test_a_quantised_model_answers_and_reports_its_quantisation(
     argument, saved_model, ask
 ):
-    """On the CPU too, where bitsandbytes is installed."""
+    """This holds on the CPU too, if bitsandbytes is installed."""
     pytest.importorskip("bitsandbytes")
     model = open_model(parse_spec(f"hf:{saved_model('llama')},{argument},device=cpu"))
     found = ask(model, *REQUESTS)

@@ -1,4 +1,4 @@
-"""Models behind an address of their own, against a server in this process."""
+"""HTTP models with custom addresses, against a server in this process."""
 
 import json
 import threading
@@ -20,7 +20,8 @@ QUICK = Backoff(first_s=0.001, most_s=0.001)
 
 
 class Served:
-    """What the server was asked, and what it says: statuses, one after the other."""
+    """The requests that the server received, and its replies: statuses, one after the
+    other."""
 
     def __init__(self):
         self.bodies, self.headers, self.times = [], [], []
@@ -52,7 +53,7 @@ def served():
             self.wfile.write(data)
 
         def log_message(self, *_args):
-            """Not to standard error."""
+            """Log nothing to standard error."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)

@@ -1,4 +1,5 @@
-"""Python functions as models: how they are called, and what becomes of their errors."""
+"""Python functions as models: how they are called, and how their errors are
+reported."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Replicas on a Ray cluster of several nodes, all on this machine: the answers of one
-model, whatever happens to a node."""
+"""Replicas on a Ray cluster of several nodes, all on this machine: the responses equal
+those of one model, even if nodes fail."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def open_replicas(nodes, model, n=2):
 
 @pytest.fixture
 def slow_rules(tmp_path):
-    """A model that needs a millisecond for an answer: it tries many rules first. (The
-    module ``re`` keeps 512 of them.)"""
+    """A model that needs a millisecond per response: it tries many rules first. (The
+    module ``re`` caches 512 of them.)"""
     rules = [{"regex": f"never {i}", "text": "x"} for i in range(500)]
     rules.append({"regex": "7", "text": "seven"})
     rules.append({"text": "other"})
@@ -56,7 +56,7 @@ def slow_rules(tmp_path):
 def test_a_run_on_a_cluster_finds_what_a_run_without_one_finds(
     nodes, pytester, example_suites, tiny_model_path
 ):
-    """The same rows, in the same order; numbers as near as batches let them be."""
+    """The same rows, in the same order; numbers as close as batching allows."""
     found = {}
     suite = example_suites / "lm_eval"
     for name, more in {
@@ -95,7 +95,8 @@ def test_a_run_on_a_cluster_finds_what_a_run_without_one_finds(
 
 
 def test_every_request_is_answered_once_when_a_node_dies_in_mid_run(nodes, slow_rules):
-    """Its replica's requests are asked elsewhere; and a node that comes later helps."""
+    """Its replica's requests are sent to others; and a node that joins later is
+    used."""
     requests = [
         Generate(f"question {i}", max_tokens=4)
         if i % 3
@@ -107,7 +108,7 @@ def test_every_request_is_answered_once_when_a_node_dies_in_mid_run(nodes, slow_
     model = open_replicas(nodes, slow_rules)
     try:
         dict(model.answer(requests[:50]))
-        while model.notes:  # a replica is not open yet, and could be lost unnoticed
+        while model.notes:  # a replica is not open yet, and its loss could go unnoticed
             dict(model.answer(requests[:50]))
         found = []
         for n, pair in enumerate(model.answer(requests)):

@@ -1,4 +1,4 @@
-"""A cluster that is not there."""
+"""Joining a cluster that does not exist."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytest.importorskip("ray", reason="ray is not installed")
 
 @pytest.mark.parametrize("scheme", ["", "ray://"])
 def test_an_address_without_a_cluster_is_one_error_at_once(scheme):
-    with socket.socket() as taken:  # bound, and nobody listens
+    with socket.socket() as taken:  # bound, but not listening
         taken.bind(("127.0.0.1", 0))
         address = f"{scheme}127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(ModelError) as caught:

@@ -1,5 +1,5 @@
-"""Requests dealt to replicas that may die: each is answered once, and only what kills
-every replica is given up. No Ray is needed for that."""
+"""Requests assigned to replicas that may die: each gets one response, and only requests
+that kill every replica are given up. Does not need Ray."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_evals.models.ray.scheduler import BLAMED_AT, FIXED, LEAST, WorkQueue
 
 
 def choices(n, each=4):
-    """``n`` choices of questions with so many choices each."""
+    """``n`` questions with this many choices each."""
     return [Loglikelihood(f"question {i // each}", f" {i % each}") for i in range(n)]
 
 
@@ -29,7 +29,7 @@ def test_shares_are_neighbours_and_get_smaller():
 
 
 def test_requests_about_one_prompt_stay_together():
-    """Its prompt is read once then."""
+    """Its prompt is prefilled once then."""
     deck = WorkQueue(choices(3000, each=7), 3)
     edges = [share.positions[0] for share in iter(deck.deal, None)]
     assert [edge % 7 for edge in edges] == [0] * len(edges)
@@ -40,11 +40,14 @@ def test_long_requests_make_shares_of_fewer():
     short = [Generate(f"{i}", max_tokens=8) for i in range(500)]
     share = WorkQueue(long + short, 1).deal()
     assert share is not None
-    assert 220 < len(share.positions) < 280  # half of all text is in so many
+    assert (
+        220 < len(share.positions) < 280
+    )  # this many requests contain half of all text
 
 
 def test_the_smallest_share_depends_on_tokens_and_not_on_requests():
-    """The last shares of long answers are short, so that all replicas end together."""
+    """The last assignments of long generations are short, so that all replicas end
+    together."""
     answers = [Generate(f"{i}", max_tokens=4096) for i in range(64)]
     sizes = [len(share.positions) for share in iter(WorkQueue(answers, 4).deal, None)]
     assert sizes[0] == 8
@@ -71,8 +74,8 @@ def test_responses_from_before_a_replica_died_are_not_requested_again():
     random=st.randoms(use_true_random=False),
 )
 def test_every_request_is_answered_once_if_replicas_die(n, n_replicas, deadly, random):
-    """Replicas with two shares each, which die at deadly requests and now and then by
-    chance."""
+    """Replicas with two assignments each, which die at deadly requests and sometimes at
+    random."""
     deck, found = WorkQueue(choices(n), n_replicas), Counter()
     given_up: list[int] = []
     hands = [deque() for _ in range(n_replicas)]

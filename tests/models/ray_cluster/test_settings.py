@@ -73,7 +73,7 @@ def test_replicas_without_a_cluster_report_the_missing_part(name, tiny_model_pat
 
 
 def test_stored_responses_are_those_of_one_replica(tiny_model_path):
-    """So that a run on a cluster completes one that was begun without."""
+    """So a run on a cluster completes a run that was started without one."""
     alone = f"hf:{tiny_model_path},dtype=float32"
     spread = f"ray:{alone},replicas=3,address=local"
 

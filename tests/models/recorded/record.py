@@ -1,10 +1,10 @@
-"""Records what lm-eval answers on the tiny models of these tests.
+"""Record lm-eval's responses on the tiny models of these tests.
 
     python tests/models/recorded/record.py save FOLDER     # with this project installed
     python tests/models/recorded/record.py record FOLDER   # with lm-eval 0.4.13
 
-The first command makes the models, the second asks lm-eval (batch size 1, float32, CPU)
-and rewrites ``lm_eval.json`` beside this file.
+The first command creates the models, the second runs lm-eval (batch size 1, float32,
+CPU) and rewrites ``lm_eval.json`` next to this file.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ PROMPTS += [
 
 
 def save(folder: Path) -> None:
-    """Make the models."""
+    """Create the models."""
     place = HERE.parent / "conftest.py"
     found = importlib.util.spec_from_file_location("tiny_models", place)
     made = importlib.util.module_from_spec(found)
@@ -79,7 +79,7 @@ def save(folder: Path) -> None:
 
 
 def record(folder: Path) -> None:
-    """Ask lm-eval."""
+    """Run lm-eval."""
     from lm_eval.api.instance import Instance
     from lm_eval.models.huggingface import HFLM
 

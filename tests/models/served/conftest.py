@@ -1,5 +1,5 @@
-"""A server of our own with faults on demand, in the formats of OpenAI's completions and
-of vLLM. Its texts are canned, or come from a tiny model by way of plain torch."""
+"""A test server with faults on demand, in the formats of OpenAI's completions and of
+vLLM. Its texts are canned, or come from a tiny model run by plain torch."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ KEY = "sk-of-a-test-never-shown"
 
 
 class Fault:
-    """What goes wrong with one request.
+    """The fault of one request.
 
     Args:
         status: The reply's status.
         body: The reply, as text, as bytes or as JSON.
         chunks: The reply in parts, each sent as soon as it is made; instead of a body.
         headers: Further headers.
-        slow_s: How long it takes.
-        cut: Whether the connection ends within the reply.
+        slow_s: Delay of the reply.
+        cut: Whether the connection is closed within the reply.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Fault:
 
 
 class Served:
-    """The server's state: what it was asked, and what it shall do."""
+    """The server's state: the requests that it received, and its configuration."""
 
     def __init__(self) -> None:
         self.bodies: list[tuple[str, dict[str, Any]]] = []
@@ -163,7 +163,7 @@ class _Server(ThreadingHTTPServer):
 
 @pytest.fixture
 def served() -> Iterator[Served]:
-    """The state of a server that runs."""
+    """The state of a running server."""
     state = Served()
     handler = type("Handler", (_Handler,), {"served": state})
     server = _Server(("127.0.0.1", 0), handler)
@@ -197,7 +197,7 @@ def model_of(served: Served) -> Iterator[Callable[..., OpenAIModel]]:
 
 @pytest.fixture
 def fault() -> type[Fault]:
-    """What a server can be told to do wrong."""
+    """The class of the server's faults."""
     return Fault
 
 
@@ -212,7 +212,7 @@ def text_of() -> Callable[..., Generate]:
 
 
 class Tiny:
-    """A tiny model behind the server's door: each token's log-probability by one plain
+    """A tiny model behind the server: each token's log-probability by one plain forward
     pass of torch, in the formats of other servers.
 
     Args:
@@ -273,7 +273,7 @@ class Tiny:
         return {"choices": [choice], "usage": usage}
 
     def written(self, ids: list[int], n_tokens: int) -> dict[str, Any]:
-        """What the model holds for most likely, token by token."""
+        """The model's most likely tokens, one per position."""
         import torch
 
         new: list[int] = []
@@ -319,7 +319,7 @@ class Tiny:
 
 @pytest.fixture
 def tiny(oracle: Callable[[str], Any]) -> Callable[..., Tiny]:
-    """A function from a kind of model and a format to what the server replies."""
+    """A function from a kind of model and a format to the server's replies."""
 
     def reply(kind: str = "gpt2", form: str = "openai") -> Tiny:
         return Tiny(oracle(kind), form)
@@ -328,9 +328,9 @@ def tiny(oracle: Callable[[str], Any]) -> Callable[..., Tiny]:
 
 
 class Windowed(Tiny):
-    """As vLLM 0.32, whose window has ``window`` tokens: it needs room for a new token
-    whatever is asked, and writes fewer than asked where there is less room. It refuses
-    longer requests in its own words."""
+    """As vLLM 0.32, whose window has ``window`` tokens: it needs room for one new token
+    in any case, and generates fewer than requested if there is less room. It rejects
+    longer requests with its own message."""
 
     def __init__(self, oracle: Any, form: str, window: int) -> None:
         super().__init__(oracle, form)

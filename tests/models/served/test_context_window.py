@@ -1,6 +1,6 @@
 """Requests that are longer than a server's window: with the model's tokenizer they are
-cut, or scored in windows, as a plain pass of torch does it with what is left of the
-window; without, the refusal is explained. The server behaves as vLLM 0.32 did."""
+truncated, or scored in windows, as plain torch does with the remaining window; without
+it, the rejection is explained. The server behaves as vLLM 0.32 does."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def kind(request):
 
 @pytest.fixture(params=FORMS)
 def model(request, kind, served, model_of, windowed, saved_model):
-    """A model with a window of 64 tokens behind a server that says so."""
+    """A model with a window of 64 tokens behind a server that reports it."""
     served.reply, served.models = windowed(kind, request.param, WINDOW), LISTED
     return model_of(tokenizer=saved_model(kind))
 
@@ -53,8 +53,8 @@ def behind(served, model_of, windowed, saved_model):
 
 @pytest.fixture
 def narrow(oracle, kind):
-    """The oracle with the window that a server leaves: one token less than it has is
-    read, and the last one of these is scored."""
+    """The oracle with the window that a server leaves: one token less is read, and the
+    last one of these is scored."""
     found = copy.copy(oracle(kind))
     found.max_length = WINDOW - 2
     return found
@@ -319,7 +319,7 @@ def test_a_server_that_takes_no_ids_writes_what_fits(behind, served, ask, fault)
 def test_prompts_are_not_cut_by_another_models_tokenizer(
     behind, saved_model, tmp_path, ask
 ):
-    """Its ids would be another prompt, and nobody would see it."""
+    """Its ids would be another prompt, and nobody would notice."""
     folder = shutil.copytree(saved_model("gpt2"), tmp_path / "other")
     path = folder / "tokenizer.json"
     text = path.read_text("utf-8")
@@ -370,7 +370,7 @@ def test_responses_under_another_window_are_stored_apart(saved_model):
 def test_a_server_that_lists_its_models_and_takes_no_key_is_one_error(
     behind, fault, served
 ):
-    """As one that guards only what costs something."""
+    """As a server that requires a key for paid endpoints only."""
     served.fault = lambda body: fault(401, {"error": {"message": "who?"}})
     with pytest.raises(ModelError, match="the server returned 401: 'who\\?'"):
         list(behind("gpt2").answer([Generate("the")] * 9))

@@ -1,5 +1,5 @@
-"""What becomes of requests when the server is busy, broken, slow or wrong: an error of
-the document, never an answer; and no request is lost or asked without end."""
+"""Handling of busy, broken, slow or incorrect servers: an error of the document, never
+a score; no request is lost or repeated endlessly."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_what_a_filter_stopped_is_no_answer(served, model_of, ask, fault, ended)
 
 
 def test_a_prompt_that_a_filter_stopped_is_refused(served, model_of, ask, fault):
-    """As Azure says it."""
+    """As Azure words it."""
     error = {"code": "content_filter", "message": "The prompt was filtered."}
     served.fault = lambda body: fault(400, {"error": error})
     (found,) = ask(model_of(), Generate("Q:"))
@@ -143,8 +143,8 @@ def test_a_fault_that_goes_away_costs_no_answer(served, model_of, ask, fault, st
         ),
         ({"body": "[" * 100_000}, "the reply is not JSON: '[[["),
         ({"status": 500, "body": "[" * 100_000}, "the server returned 500: '[[["),
-        # OpenRouter's words for a provider that broke down, vLLM's and SGLang's for a
-        # request that was cancelled: no answer, though there may be some text.
+        # OpenRouter's message for a provider that failed, vLLM's and SGLang's for a
+        # request that was cancelled: not a response, though there may be some text.
         (
             {"body": body(text="", finish_reason="error")},
             "the server broke the answer off: \"finish_reason 'error'\"",

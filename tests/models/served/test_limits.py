@@ -1,6 +1,6 @@
 """Replies without end, in size or in time, compressed or not, and redirects: each is an
 error of its document, costs little memory, and nothing is sent to another origin. The
-same for ``openai:`` models and for those of LatticeFlow's files."""
+same holds for ``openai:`` models and for those of LatticeFlow's files."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def chat(text, **fields):
 
 
 def asked_for_bad(fault, **wrong):
-    """A fault for the chats that say "bad"."""
+    """A fault for the chats that contain "bad"."""
     return lambda body: (
         fault(**wrong) if "bad" in body["messages"][-1]["content"] else None
     )
@@ -102,7 +102,7 @@ def test_a_reply_without_end_is_left_early(served, model, ask, fault, status, wh
     assert TOO_LARGE in bad.error
     assert f"returned {status}" in bad.error or status == 200
     assert good.error == ""
-    # A server that is overloaded is asked again, whatever it sends along.
+    # An overloaded server gets a retry, whatever its reply contains.
     n = 3 if status == 503 else 1
     assert sum("bad" in str(body) for _, body in served.bodies) == n
     assert whole or sum(sent) < n * 32 * MB
@@ -145,7 +145,7 @@ def test_a_compressed_reply_is_read_and_one_that_grows_without_end_is_not(
 
 @pytest.mark.parametrize("kind", ["nothing inside", "garbage behind"])
 def test_compressed_data_without_end_is_left_early(served, model, ask, fault, kind):
-    """A megabyte is 200,000 blocks of nothing, or follows after the end."""
+    """A megabyte that is 200,000 empty blocks, or follows after the end."""
 
     def endless():
         if kind == "garbage behind":
@@ -244,7 +244,7 @@ def test_the_limit_of_a_reply_is_never_beyond_all_memory():
 
 @pytest.fixture
 def elsewhere():
-    """The address of another server, and all that it was asked."""
+    """The address of another server, and the list of its requests."""
     asked = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -258,7 +258,7 @@ def elsewhere():
             self.wfile.write(data)
 
         def log_message(self, *_args):
-            """Not to standard error."""
+            """Log nothing to standard error."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()

@@ -1,4 +1,4 @@
-"""What a server is sent for a text, and what is made of its reply."""
+"""The bodies that a server is sent, and the interpretation of its replies."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_images_are_shown_in_a_chat_only(served, model_of, ask):
 
 
 def test_leading_images_stand_before_what_the_user_says_last(served, model_of, ask):
-    """An answer that has begun stays a text."""
+    """A started assistant message stays a text."""
     url = "data:image/png;base64,AAAA"
     begun = (*CHAT, Message("assistant", "It is"))
     request = Generate(begun, options=((LEADING_IMAGES, (url,)),))
@@ -196,7 +196,7 @@ def test_options_are_sent_as_they_are(served, model_of, ask):
 
 
 def test_a_form_for_the_answer_is_sent_as_the_object_that_it_is(served, model_of, ask):
-    """Requests are hashed, so that it comes as text."""
+    """Requests are hashed, so it is passed as text."""
     options = (("response_format", '{"type": "json_object"}'),)
     _, body, _ = sent(served, model_of(), ask, Generate("Q:", options=options))
     assert body["response_format"] == {"type": "json_object"}
@@ -294,7 +294,7 @@ def test_a_count_of_tokens_that_cannot_be_one_is_not_added_up(
 
 def test_each_answer_has_its_own_latency_and_cost(served, model_of, ask, fault):
     """Other requests that are sent at the same time, pauses and failed attempts are not
-    part of its latency; its cost is 7 and 3 tokens at 2 and 10 a million."""
+    part of its latency; its cost is 7 and 3 tokens at 2 and 10 per million."""
     served.faults.append(fault(503))
     served.fault = lambda body: fault(
         body=served.reply("completions", body), slow_s=0.2

@@ -1,4 +1,4 @@
-"""What a server asks for in ``Retry-After``."""
+"""Interpretation of a server's ``Retry-After``."""
 
 import pytest
 

@@ -1,6 +1,5 @@
-"""Log-likelihoods from a server, beside those of a plain pass of torch (the oracle of
-these tests, which knows nothing of the package) and those of the same model in this
-process."""
+"""Log-likelihoods from a server, compared with plain torch (the oracle of these tests,
+which is independent of the package) and with the same model in this process."""
 
 from __future__ import annotations
 
@@ -72,8 +71,8 @@ def test_a_context_is_asked_for_only_where_a_token_reaches_over_its_end(
 def test_a_continuation_that_begins_within_a_token_is_an_error(
     served, model_of, tiny, ask, form
 ):
-    """lm-eval has the model read ``the``, `` c``, `` sat``, which no text is encoded
-    to; `` sat`` after `` cat`` is another number."""
+    """lm-eval sends ``the``, `` c``, `` sat`` to the model, which is no encoding of any
+    text; `` sat`` after `` cat`` has another log-probability."""
     served.reply = tiny("gpt2", form)
     (found,) = ask(model_of(), Loglikelihood("the c", "at sat"))
     assert "'at sat' begins within a token" in found.error
@@ -135,7 +134,7 @@ def test_a_whole_text_is_scored_after_the_token_that_the_server_puts_first(
 ):
     served.reply = tiny("llama", form)
     (found,) = ask(model_of(), Rolling("the cat sat é"))
-    # P(BOS | BOS) is not part of it: the tokens after BOS are scored, and no other.
+    # P(BOS | BOS) is not part of it: only the tokens after BOS are scored.
     ids = oracle("llama").tokenizer.encode("the cat sat é")
     expected, _ = oracle("llama").tokens(ids[:1], ids[1:])
     assert found.error or found.logprob == pytest.approx(expected, abs=1e-6)
@@ -144,7 +143,7 @@ def test_a_whole_text_is_scored_after_the_token_that_the_server_puts_first(
 def test_a_server_that_repeats_nothing_is_one_error_before_the_batch(
     served, model_of, text_of
 ):
-    """As ``transformers serve``, which leaves out what it does not know."""
+    """As ``transformers serve``, which ignores unknown keys."""
     requests = [Loglikelihood("a", " b")] * 100 + [text_of()]
     with pytest.raises(ModelError) as caught:
         list(model_of().answer(requests))
@@ -170,8 +169,8 @@ def test_a_server_that_refuses_echo_is_asked_for_prompt_logprobs(
 def test_a_server_whose_log_probabilities_belong_to_other_tokens_is_one_error(
     served, model_of, tiny
 ):
-    """As llama-cpp-python 0.3 for models without BOS: its numbers look sound, and are
-    those of the next place."""
+    """As llama-cpp-python 0.3 for models without BOS: its numbers look valid, but
+    belong to the next position."""
     served.reply = tiny("trained", "late")
     with pytest.raises(ModelError) as caught:
         list(model_of().answer([Loglikelihood("the cat", " sat")] * 20))

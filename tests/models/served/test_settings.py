@@ -1,4 +1,4 @@
-"""What an ``openai:`` spec may say, and that nothing secret is shown."""
+"""Settings of an ``openai:`` spec, and masking of its secrets."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Spend caps: how many requests a server gets, whatever fails and however many are sent
-at once. The server counts them itself."""
+"""Spend caps: the number of requests that a server receives, with failures and
+concurrency. The server counts them itself."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_later_batches_send_nothing_once_the_cap_is_reached(served, model_of, as
 def test_the_cost_of_all_replies_stays_below_the_cap(
     served, model_of, ask, fault, concurrency, max_tokens
 ):
-    """Also with a limit of tokens far above the length of the answers."""
+    """This holds with a token limit far above the length of the responses too."""
     served.fault = lambda body: fault(
         body=served.reply("completions", body), slow_s=0.01
     )
@@ -93,7 +93,7 @@ def test_the_cost_of_all_replies_stays_below_the_cap(
 def test_a_server_that_reports_more_tokens_than_were_sent_stays_below_the_cap(
     served, model_of, ask, fault
 ):
-    """One with a long prompt of its own in front."""
+    """One with a long prompt in front."""
     usage = {"prompt_tokens": 5000, "completion_tokens": 0}
     choice = {"text": "a", "finish_reason": "stop"}
     reply = fault(body={"choices": [choice], "usage": usage}, slow_s=0.01)
@@ -107,7 +107,7 @@ def test_lost_replies_and_those_without_counts_count_at_their_highest_cost(
 ):
     choice = {"text": "a", "finish_reason": "stop"}
     served.reply = lambda path, body: {"choices": [choice]}
-    highest = 100 * 1000 / 1e6  # of the answer alone
+    highest = 100 * 1000 / 1e6  # of the generation only
     ask(model_of(max_cost=4 * highest, **PRICES), *many(40, max_tokens=100))
     assert len(served.bodies) == 3
 

@@ -1,4 +1,4 @@
-"""Streamed answers, and the latencies of requests. The server's pauses are known."""
+"""Streamed responses, and the latencies of requests. The server's pauses are known."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Log-likelihoods from a server that is sent token ids: those of one encoding of both
-texts, wherever the continuation begins. The oracle is a plain pass of torch."""
+"""Log-likelihoods from a server that is sent token ids: those of one joint encoding,
+wherever the continuation begins. The oracle is plain torch."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ PAIRS = [
 
 
 def spelled_alike(pair):
-    """Whether parts of characters are spelled alike by some servers, so that nobody can
-    say which of them is the most likely one."""
+    """Whether some servers spell parts of characters alike, so that the most likely
+    token is ambiguous."""
     return "é" in pair[1]
 
 
@@ -51,7 +51,7 @@ def test_boundaries_are_exact_wherever_a_continuation_begins(model, oracle, ask,
 
 
 def test_a_whole_text_is_scored_as_in_this_process(model, opened, oracle, ask, kind):
-    """P(BOS | BOS) included, as lm-eval has it."""
+    """P(BOS | BOS) is included, as in lm-eval."""
     texts = [Rolling("the cat sat on the mat"), Rolling("hello world")]
     found = ask(model, *texts)
     for text, ours, local in zip(texts, found, ask(opened(kind), *texts), strict=True):
@@ -72,7 +72,7 @@ def test_each_request_is_sent_once_and_as_ids(
     ]
     assert isinstance(texts, str)
     assert oracle("gpt2").tokenizer.decode(ids) == "<s>" + texts
-    # What comes after as many tokens as the context has alone, as in lm-eval.
+    # the tokens after as many as the context alone has, as in lm-eval
     assert sorted(oracle("gpt2").tokenizer.decode(one) for one in asked) == [
         "the c on",
         "the c sat",
@@ -97,7 +97,7 @@ def test_texts_are_written_as_before(served, model_of, ask, saved_model):
 def test_another_models_tokenizer_is_one_error(
     served, model_of, tiny, saved_model, tmp_path
 ):
-    """Its ids would give numbers of other texts, and nobody would see it."""
+    """Its ids would give numbers of other texts, and nobody would notice."""
     folder = shutil.copytree(saved_model("gpt2"), tmp_path / "other")
     path = folder / "tokenizer.json"
     text = path.read_text(encoding="utf-8")
@@ -111,7 +111,7 @@ def test_another_models_tokenizer_is_one_error(
 def test_a_server_that_reads_other_tokens_than_were_sent_is_an_error(
     served, model_of, tiny, ask, saved_model
 ):
-    """As one that puts BOS in front of ids."""
+    """As a server that puts BOS in front of ids."""
     good = tiny("llama", "prompt_logprobs")
 
     def doubled(path, body):

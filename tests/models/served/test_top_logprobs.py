@@ -1,5 +1,4 @@
-"""Top log-probabilities of generated tokens, in the forms in which servers return
-them."""
+"""Top log-probabilities of generated tokens, in the formats of different servers."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ def chat_logprobs():
 
 
 def completion_logprobs():
-    """OpenAI's and vLLM's completions; vLLM adds the token that was drawn."""
+    """OpenAI's and vLLM's completions; vLLM adds the sampled token."""
     return {
         "tokens": ["4", "9"],
         "token_logprobs": [-0.1, -5.0],
@@ -61,7 +60,7 @@ def test_completions_ask_for_them_by_number(logprobs, served, model_of, ask):
     body = served.bodies[-1][1]
     assert body["logprobs"] == 2 and "top_logprobs" not in body
     assert response.top_logprobs[0] == ("4", (("4", -0.1), ("5", -3.0)))
-    # The token that was drawn is not among the two likeliest.
+    # The sampled token is not among the two most likely ones.
     assert response.top_logprobs[1:] in ((), (("9", (("1", -0.2), ("2", -2.0))),))
 
 

@@ -1,5 +1,5 @@
-"""Arguments of ``vllm:`` models, without vLLM: a package of that name takes its place,
-with the source of a class ``EngineArgs``."""
+"""Arguments of ``vllm:`` models, without vLLM: a package of that name replaces it, with
+the source of a class ``EngineArgs``."""
 
 from __future__ import annotations
 
