@@ -1,8 +1,8 @@
-"""The recordings once more: each task file is given to a class that adds nothing.
+"""The recorded tasks as classes: each task file is passed to a class that adds nothing.
 
 In lm-eval a task file and ``class ...(ConfigurableTask): pass`` with the same keys are
-the same task. ``test_without_lm_eval.py`` runs this where lm-eval is not installed, so
-that the class is what stands in for lm-eval's.
+the same task. ``test_without_lm_eval.py`` runs this without lm-eval, so that the class
+is the shim of lm-eval's.
 """
 
 from __future__ import annotations

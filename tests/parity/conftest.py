@@ -1,4 +1,4 @@
-"""The task files here are data of the tests, not suites to run."""
+"""The task files here are test data, not suites to run."""
 
 from __future__ import annotations
 

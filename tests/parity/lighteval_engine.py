@@ -1,12 +1,13 @@
-"""Runs lighteval 0.13.0 with its own transformers models and with ours, and compares
-tables, log-probabilities and generated texts; then the tests that need lighteval.
+"""Run lighteval 0.13.0 with its own transformers models and with this package's, and
+compare tables, log-probabilities and generated texts; then run the tests that need
+lighteval.
 
     python tests/parity/lighteval_engine.py FOLDER
 
-Makes an environment in FOLDER/venv if there is none, with lighteval and without this
-package's other dependencies; needs a package index, and nothing else of the network.
-The tasks are those of ``example_suites/lighteval`` with local data. lighteval's own
-backend fails for rolling log-likelihoods, so those run with ours only.
+Creates an environment in FOLDER/venv if it does not exist, with lighteval and without
+this package's other dependencies; the only network access is to a package index. The
+tasks are those of ``example_suites/lighteval`` with local data. lighteval's own backend
+fails for rolling log-likelihoods, so those run with this package only.
 """
 
 from __future__ import annotations
@@ -116,7 +117,8 @@ NAMES = "toyworld:capitals|0,toyworld:spaced|0,toyworld:addition|2,toyworld:reve
 
 
 def environment(folder: Path) -> Path:
-    """The scripts of an environment with lighteval; made if there is none."""
+    """Return the scripts folder of an environment with lighteval; create it if
+    missing."""
     binaries = folder / "venv" / "bin"
     if not (binaries / "lighteval").exists():
         subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
@@ -125,13 +127,14 @@ def environment(folder: Path) -> Path:
     shown = subprocess.run(
         [binaries / "python", "-c", code], check=True, capture_output=True, text=True
     )
-    # A file that one of its task modules downloads when it is imported.
+    # a file that one of its task modules downloads at import
     Path(shown.stdout.strip().splitlines()[-1], "tasks", "tinyBenchmarks.pkl").touch()
     return binaries
 
 
 def with_bos(folder: Path) -> Path:
-    """The tiny model with a tokenizer that adds BOS, and a template that does too."""
+    """The tiny model with a tokenizer that adds BOS, and a template that adds it
+    too."""
     target = folder / "bos"
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(TINY, target)
@@ -154,7 +157,7 @@ def with_bos(folder: Path) -> Path:
 
 
 def write_data(folder: Path) -> None:
-    """The data of the example suite, in a folder for each task."""
+    """Copy the data of the example suite to one folder per task."""
     data = ROOT / "example_suites" / "lm_eval" / "data"
     for name in ("addition", "capitals", "reversal", "stories"):
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -183,7 +186,7 @@ def run(binaries: Path, folder: Path, name: str, command: list[str]) -> str:
             **os.environ,
             "PYTHONPATH": str(ROOT),
             "HF_HUB_OFFLINE": "1",
-            # lighteval's cache of samples is there too.
+            # lighteval's cache of samples is there too
             "HOME": str(folder / name),
         },
     )
@@ -196,7 +199,8 @@ def run(binaries: Path, folder: Path, name: str, command: list[str]) -> str:
 
 
 def _named(lines: list[str]) -> list[str]:
-    """Rows with their task, which lighteval writes in the first row of each only."""
+    """Rows with their task, which lighteval writes in the first row of each task
+    only."""
     rows, task = [], ""
     for line in lines:
         first, rest = line[1:].split("|", 1)

@@ -1,5 +1,5 @@
-"""How recorded values of lighteval's metrics are computed here: the name in the record
-→ a function of its parameters and input."""
+"""Compute recorded values of lighteval's metrics with this package: the name in the
+record → a function of its parameters and input."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def doc_of(given: Mapping[str, Any]) -> Doc:
 
 
 def pair_of(given: Mapping[str, Any]) -> tuple[Doc, ModelResponse]:
-    """Document and answers, in whichever of its two forms the record has them."""
+    """Document and responses, in either of the two forms of the record."""
     if "doc" in given:
         return doc_of(given["doc"]), ModelResponse(**given["model_response"])
     golds = given.get("golds", [given.get("gold")])
@@ -211,13 +211,13 @@ def extract_letters(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
 
 
 def inspect_maths(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
-    """inspect-ai's scorer of lighteval: numbers, and formulas, boxed ones first."""
+    """lighteval's scorer for inspect-ai: numbers, and formulas, boxed ones first."""
     metric = PUBLISHED["expr_gold_metric"]()
     return _verdict(metric, [given["target"]], given["completion"])
 
 
 def inspect_letters(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
-    """inspect-ai's scorer of lighteval: the letter of a choice."""
+    """lighteval's scorer for inspect-ai: the letter of a choice."""
     at = ascii_uppercase.index(given["target"])
     metric = PUBLISHED["gpqa_instruct_metric"]()
     return _verdict(metric, ascii_uppercase[:4], given["completion"], at)
@@ -250,13 +250,14 @@ def estimates(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
 
 
 def reply(read: Callable[[str], float | None]) -> Handler:
-    """A judge's reply; one without score is 0 in lighteval, and no score here."""
+    """A judge's reply; one without score is 0 in lighteval, and a missing score
+    here."""
     return lambda params, given: read(given["response"] or "") or 0
 
 
 def bootstrap(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
-    """Replicates of the statistic, drawn as lighteval and lm-eval draw. lighteval
-    divides their deviation by the root of their number, which ours does not."""
+    """Replicates of the statistic, drawn as in lighteval and lm-eval. lighteval divides
+    their deviation by the root of their number; this package does not."""
     function = {"max": max, "median": statistics.median, "min": min}[params["metric"]]
     values = given["values"]
     n = params["number_experiments"]
@@ -370,7 +371,7 @@ EXACT: dict[str, Handler] = {
 
 
 def handler_of(record: Mapping[str, Any]) -> Handler | None:
-    """What computes a record; ``None`` if nothing here does."""
+    """Return the function that computes a record, or ``None``."""
     kind = record["metric"]
     if kind in EXACT:
         return EXACT[kind]

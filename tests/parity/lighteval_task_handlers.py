@@ -1,5 +1,5 @@
-"""How recorded values of lighteval's tasks are computed here: prompts, shots,
-templates, and the strings that ask for tasks."""
+"""Compute recorded values of lighteval's tasks with this package: prompts, few-shot
+examples, templates, and task strings."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ FOLDER = tempfile.TemporaryDirectory()
 
 
 def toy_tasks(table: list[LightevalTaskConfig], rows: Any, options: TaskOptions):
-    """The tasks of a table, as if it stood in a module and its data in files."""
+    """The tasks of a table, as if it were in a module and its data in files."""
     folder = Path(tempfile.mkdtemp(dir=FOLDER.name))
     for split, listed in rows.items():
         text = "".join(json.dumps(row) + "\n" for row in listed)
@@ -109,7 +109,7 @@ def documents(params: Mapping[str, Any], given: Mapping[str, Any]) -> list[Doc]:
     }
     metrics = {"toy": [PUBLISHED["loglikelihood_acc"]()]}
     shots = params.get("num_fewshots", 0)
-    limit = params.get("max_samples") or None  # 0 means all, there
+    limit = params.get("max_samples") or None  # 0 means all in lighteval
     options = TaskOptions(limit=limit, num_fewshot=shots)
     (task,) = toy_tasks(toy_table(metrics, rows, **chosen), rows, options)
     return [task.ask(i).doc for i in range(len(task.rows.ids()))]
@@ -127,7 +127,7 @@ def shots(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
 
 
 def sampled(params: Mapping[str, Any], given: Mapping[str, Any]) -> list[Any]:
-    """Shots with another seed than 0, which lighteval itself never gives."""
+    """Few-shot examples with another seed than 0, which lighteval never uses itself."""
     rows = given.get("dataset", given)["train"]
     pool = Pool([toy(row, "") for row in rows], {})
     n, seed = params["num_fewshot"], params["variance_seed"]
@@ -204,7 +204,7 @@ def end_to_end(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
         "bootstrap_iters": params.get("bootstrap_iters", 1000),
         "reasoning_tags": tags if params.get("remove_reasoning_tags", True) else (),
     }
-    # A family has its average if it is asked for by its name.
+    # a family has its average if it is requested by its name
     names = params["tasks"].replace("zz:a|0,zz:b|0", "zz|0")
     asked = zz_tasks(names, {"test": given["test"]}, **options)
     results = {one.name: result(one) for one in asked if isinstance(one, Task)}
@@ -219,7 +219,7 @@ def end_to_end(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
 
 
 def result(task: Task) -> TaskResult:
-    """The task, as the recorder's model answers it."""
+    """The task, with the responses of the recorder's model."""
     jobs = [Job(task, i) for i in task.rows.indices()]
     plan, model = Plan(jobs), Knowing()
     records = [score(plan.take(job, model), task) for job in jobs]
@@ -227,7 +227,7 @@ def result(task: Task) -> TaskResult:
 
 
 def numbers(found: TaskResult | GroupResult) -> dict[str, float]:
-    """The numbers and standard errors by the names that lighteval gives them."""
+    """The numbers and standard errors by lighteval's names."""
     given = {metric.name: metric.estimate for metric in found.metrics}
     values = {name: one.value for name, one in given.items()}
     stderrs = {f"{name}_stderr": one.stderr for name, one in given.items()}
@@ -262,7 +262,7 @@ DOC_FIELDS = (
 
 
 def template(name: str) -> Handler:
-    """A template; the recorder's adapter gives the input as it is, if no other is
+    """A template; the recorder's adapter returns the input unchanged unless another is
     named."""
     kind = re.match(r"templates\.(\w+)", name)[1]
 
@@ -305,6 +305,6 @@ EXACT: dict[str, Handler] = {
 
 
 def handler_of(record: Mapping[str, Any]) -> Handler | None:
-    """What computes a record; ``None`` if nothing here does."""
+    """Return the function that computes a record, or ``None``."""
     kind = record["metric"]
     return template(kind) if kind.startswith("templates.") else EXACT.get(kind)

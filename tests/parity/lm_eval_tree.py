@@ -1,21 +1,21 @@
-"""Loads every YAML file of the installed lm-eval's task tree with our loader, and
-prints as JSON what lm-eval's own says otherwise.
+"""Load every YAML file of the installed lm-eval's task tree with this package's loader,
+and print as JSON where lm-eval's loader differs.
 
     python tests/parity/lm_eval_tree.py          # all files
     python tests/parity/lm_eval_tree.py 0 2      # the first of two halves
-    python tests/parity/lm_eval_tree.py record   # what lm-eval 0.4.13 says, anew
+    python tests/parity/lm_eval_tree.py record   # record lm-eval 0.4.13 again
 
-A program of its own, since the helper modules of the tasks do as they like when they
-are imported: they warn, look for servers and end the process. It opens no connection.
+A separate program, since the helper modules of the tasks have side effects at import:
+they warn, look for servers and end the process. It opens no connection.
 
-For a task it compares the configuration as results files have it, with all defaults
-and functions as their source. Of what lm-eval's loader makes of each task a digest is
-recorded in ``lm_eval_tree.json.gz``. Where there is none, or we say otherwise, and for
-a sample of the tasks anyway, lm-eval's loader is asked now, and has the last word.
+For a task it compares the configuration as in results files, with all defaults and
+functions as their source. ``lm_eval_tree.json.gz`` contains a digest of lm-eval's
+configuration of each task. If it is missing or differs, and for a sample of the tasks
+in any case, lm-eval's loader is run and its result decides.
 
 Group files, tasks that are Python classes, and tasks whose functions lm-eval cannot
-import (mostly for want of a library) are compared as mappings with all includes, where
-a function is the path that lm-eval makes of its tag.
+import (mostly because a library is missing) are compared as mappings with all includes,
+where a function is the path that lm-eval makes of its tag.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def source(function: Any) -> str:
 
 
 def paths(value: Any) -> Any:
-    """A value in which a function tag is the path that lm-eval makes of it."""
+    """A value in which each function tag is replaced by lm-eval's path of it."""
     if isinstance(value, FunctionRef):
         folder = value.place.path.parent.resolve()
         return f"{folder}/{value.dotted}"
@@ -103,19 +103,20 @@ def their_task(file: Path) -> dict[str, Any] | None:
     """lm-eval's configuration of a task; ``None`` for a file of another kind.
 
     Raises:
-        BaseException: Whatever the task's own modules raise, ``SystemExit`` too.
+        BaseException: Any exception of the task's modules, including ``SystemExit``.
     """
     values = load_yaml(file)
     if "class" in values or "group" in values or "task" not in values:
         return None
     values.pop("task_list", None)
     config = plain(TaskConfig(**values).to_dict())
-    config.setdefault("num_fewshot", 0)  # by evaluator.py, before anything is asked
+    config.setdefault("num_fewshot", 0)  # by evaluator.py, before any request
     return config
 
 
 def digest(config: dict[str, Any]) -> str:
-    """What stands for a configuration in the recording, wherever the tree is."""
+    """The digest of a configuration in the recording, independent of the tree's
+    location."""
     text = json.dumps(config, sort_keys=True).replace(str(TREE), "")
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -147,7 +148,8 @@ class Report:
             self.ask(name, file)
 
     def is_as_recorded(self, name: str, file: Path) -> bool:
-        """Whether we say what lm-eval said; never of the tasks of the sample."""
+        """Whether the result equals the recorded digest; never for the tasks of the
+        sample."""
         known = self._recorded.get(name)
         if known is None or int(digest({"file": name}), 16) % SAMPLE == 0:
             return False
@@ -155,7 +157,7 @@ class Report:
         return task is not None and digest(plain(task.config)) == known
 
     def ask(self, name: str, file: Path) -> None:
-        """Compare one file with what lm-eval's loader says of it now."""
+        """Compare one file with the current result of lm-eval's loader."""
         self.n_asked += 1
         try:
             theirs = their_task(file)
@@ -179,7 +181,7 @@ class Report:
             self.n_same += 1
 
     def load(self, name: str, file: Path, faults: dict[str, str]) -> Any:
-        """Our task of a file, or the text of our error among the faults."""
+        """Our task of a file, or the text of our error in the list of errors."""
         try:
             (task,) = load_tasks(file, TaskOptions(allow_unsafe_code=True))
         except TaskFileError as error:
@@ -197,15 +199,15 @@ class Report:
 
 
 def files(part: int = 0, parts: int = 1) -> Iterator[Path]:
-    """The files of one of so many parts; a folder is never divided, since its files
-    share their includes and modules."""
+    """The files of one of several parts; a folder is never split, since its files share
+    their includes and modules."""
     folders = sorted(folder for folder in TREE.iterdir() if folder.is_dir())
     for folder in folders[part::parts]:
         yield from sorted(folder.rglob("*.yaml"))
 
 
 def main(part: int = 0, parts: int = 1) -> dict[str, Any]:
-    """What is to be said of one of so many parts."""
+    """The report of one of several parts."""
     report = Report(json.loads(gzip.decompress(RECORDED.read_bytes())))
     for file in files(part, parts):
         report.look_at(file)
@@ -213,7 +215,7 @@ def main(part: int = 0, parts: int = 1) -> dict[str, Any]:
 
 
 def record() -> None:
-    """Write down what lm-eval's own loader makes of each task."""
+    """Record the result of lm-eval's loader for each task."""
     found = {}
     for file in files():
         with suppress(Exception, SystemExit):  # a library that is not installed

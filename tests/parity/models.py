@@ -1,5 +1,5 @@
-"""The two models of the recordings: the bundled one, and one made of it whose tokenizer
-puts a token of its own before each text, in its chat template too."""
+"""The two models of the recordings: the bundled one, and a copy of it whose tokenizer
+puts a BOS token before each text, including chats."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHAT = (
 
 
 def model_folder(name: str, place: Path) -> Path:
-    """The folder of a model: ``tiny``, or ``bos``, which is made in ``place``."""
+    """The folder of a model: ``tiny``, or ``bos``, which is created in ``place``."""
     if name == "tiny":
         return TINY
     shutil.copytree(TINY, place, dirs_exist_ok=True)

@@ -1,17 +1,17 @@
-"""Records what lm-eval 0.4.13 makes of the task files here and of the example suites.
+"""Record lm-eval 0.4.13's results for the task files here and the example suites.
 
     python tests/parity/record.py            # all, takes minutes
     python tests/parity/record.py gen_votes mc_dict@bos-chat  # some
 
 Each is run with both models of ``models.py``. Run it by hand, in an environment with
 ``lm_eval[hf]==0.4.13`` and on a CPU, when a task file or a model has changed. It writes
-``recorded/<task>.json``, or ``recorded/<task>@<variant>.json`` for a task that is run
-in another way as well; ``@bos`` and ``@bos-<variant>`` are with the second model. The
+``recorded/<task>.json``, or ``recorded/<task>@<variant>.json`` for a task that is also
+run with other options; ``@bos`` and ``@bos-<variant>`` are with the second model. The
 tests read these files and never import lm-eval.
 
 One file: the versions, the options of the run, lm-eval's results of the task, the
 number of documents and, for the first of them, the requests as lm-eval sent them, the
-answers that came back, and for each filter the filtered answers and metrics.
+responses, and for each filter the filtered responses and metrics.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MOST_DOCUMENTS = 20
 
 
 class Variant(NamedTuple):
-    """One more way to run a task: the name of the way, and what it changes."""
+    """A variant of a task's run: its name, and the changed options."""
 
     task: str
     name: str
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def _name(way: Variant, model: str) -> str:
-    """What a recording is called."""
+    """The name of a recording."""
     marks = [mark for mark in (model.replace("tiny", ""), way.name) if mark]
     return "@".join([way.task, *(["-".join(marks)] if marks else [])])
 
@@ -131,7 +131,7 @@ def _run(
 
 
 def _documents(samples: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One entry a document; the samples have one for each filter."""
+    """One entry per document; the samples have one per filter."""
     documents: dict[int, dict[str, Any]] = {}
     for sample in samples:
         if sample["doc_id"] not in documents and len(documents) == MOST_DOCUMENTS:

@@ -1,14 +1,13 @@
-"""Records the results files that lm-eval 0.4.13 writes for some of the tasks here.
+"""Record the results files that lm-eval 0.4.13 writes for some of the tasks here.
 
     python tests/parity/record_files.py         # all, takes a minute or two
     python tests/parity/record_files.py chat    # some
 
 Run it by hand, in an environment with ``lm_eval[hf]==0.4.13`` and on a CPU. It runs
-lm-eval's command line as a user does, and writes what that leaves on disk to
-``files/<run>/``: ``results.json``, and ``samples_<task>.jsonl`` for each task. What is
-of the machine only is taken out: ``pretty_env_info`` keeps its first line, and
-``git_hash`` becomes ``recorded``. ``options.json`` says how the run was asked for in
-our own words.
+lm-eval's command line as a user does, and copies its output files to ``files/<run>/``:
+``results.json``, and ``samples_<task>.jsonl`` for each task. Values of the machine are
+removed: ``pretty_env_info`` keeps its first line, and ``git_hash`` becomes
+``recorded``. ``options.json`` contains the equivalent options of this package.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ MODEL = "../../../example_suites/tiny"
 
 
 class Run(NamedTuple):
-    """A run: its name, its tasks, and what else is asked for in lm-eval's words and in
-    ours."""
+    """A run: its name, its tasks, and the further options of lm-eval and of this
+    package."""
 
     name: str
     tasks: tuple[str, ...]
@@ -96,8 +95,8 @@ def _record(run: Run) -> None:
 
 
 def _ask(run: Run, folder: str) -> None:
-    """One run of lm-eval's command line, from the folder of the tasks, since it looks
-    for data files from the working directory."""
+    """One run of lm-eval's command line, in the folder of the tasks, since it looks for
+    data files in the working directory."""
     command = [
         *(sys.executable, "-m", "lm_eval", "run", "--model", "hf", "--model_args"),
         *(f"pretrained={MODEL},dtype=float32", "--include_path", "."),

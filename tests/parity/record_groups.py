@@ -1,5 +1,5 @@
-"""Records what lm-eval 0.4.13 makes of the groups in ``tasks/groups`` and of those of
-the example suites.
+"""Record lm-eval 0.4.13's results for the groups in ``tasks/groups`` and in the example
+suites.
 
     python tests/parity/record_groups.py               # all
     python tests/parity/record_groups.py group_forms   # some
@@ -8,8 +8,8 @@ Run it by hand, in an environment with ``lm_eval[hf]==0.4.13`` and on a CPU, whe
 group or a task of one has changed. It writes ``groups/<group>.json``. lm-eval reaches
 groups by name only, so all files of a tree are given as its include path.
 
-One file: the versions, the group's file, the tree, and of lm-eval's results whatever
-has to do with groups.
+One file: the versions, the group's file, the tree, and the parts of lm-eval's results
+that concern groups.
 """
 
 from __future__ import annotations

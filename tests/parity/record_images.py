@@ -1,12 +1,12 @@
-"""Records what lm-eval 0.4.13 sends to a server about images.
+"""Record the messages with images that lm-eval 0.4.13 sends to a server.
 
     python tests/parity/record_images.py
 
 Run it by hand, in an environment with ``lm_eval[api]==0.4.13`` and Pillow. It runs each
-task of ``images/`` with lm-eval's ``local-chat-completions`` against a server of its
-own that says ``a``, and writes the messages that came in to ``images/<task>.json``, in
-the order of their coming. A picture is written as its mode, its size and its pixels,
-since versions of Pillow pack one otherwise.
+task of ``images/`` with lm-eval's ``local-chat-completions`` against a local server
+that replies ``a``, and writes the received messages to ``images/<task>.json``, in order
+of arrival. An image is written as its mode, size and pixels, since versions of Pillow
+compress differently.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _asked(task: str) -> list[Any]:
 
 
 class _Server:
-    """Says ``a`` to everything, and keeps what it was asked."""
+    """Replies ``a`` to every request, and stores the requests."""
 
     def __init__(self) -> None:
         self.bodies: list[dict[str, Any]] = []
@@ -84,7 +84,7 @@ class _Server:
                 self.wfile.write(json.dumps(reply).encode())
 
             def log_message(self, *_: object) -> None:
-                """Quiet."""
+                """Log nothing."""
 
         return Handler
 

@@ -1,4 +1,4 @@
-"""Records lighteval 0.13.0: what it says to the inputs of ``lighteval_inputs``.
+"""Record the outputs of lighteval 0.13.0 for the inputs of ``lighteval_inputs``.
 
 Run by hand, with a Python that has lighteval and its extras, NLTK 3.9.1, spaCy 3.8 and
 syllapy 0.8 among them, and none of this project's libraries::
@@ -7,10 +7,9 @@ syllapy 0.8 among them, and none of this project's libraries::
     python tests/parity/record_lighteval.py fixed \
         tests/parity/vectors/lighteval_fixed.json
 
-``N`` is how many inputs are drawn for each kind; ``fixed`` are those that are written
-down. The records have the form of
-``vectors/lighteval.json``. NLTK's Punkt is the one without learnt abbreviations, and
-spaCy's pipelines are the blank ones of their languages: nothing is downloaded.
+``N`` is the number of random inputs of each kind; ``fixed`` are the fixed ones. The
+records have the form of ``vectors/lighteval.json``. NLTK's Punkt is untrained, and
+spaCy's pipelines are blank: nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ os.environ |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
 
 
 def _without_downloads() -> None:
-    """Empty data of Punkt, blank pipelines of spaCy, no check for extras, of which some
-    are named otherwise than they are installed, and judges that the Hub knows."""
+    """Untrained Punkt, blank spaCy pipelines, no check for extras, some of whose names
+    differ from the installed packages, and judges that the Hub knows."""
     import huggingface_hub
     import nltk
     import spacy
@@ -270,8 +269,7 @@ TABLE = {
 
 
 class Knowing:
-    """A model that thinks aloud, and knows the answer to every other pair of
-    questions."""
+    """A reasoning model that answers every other pair of questions correctly."""
 
     is_async = False
 
@@ -386,7 +384,7 @@ def prompt(manager: Callable[[Mapping[str, Any]], Any], name: str) -> Handler:
 
 
 class Templated:
-    """As much of a tokenizer as a prompt needs."""
+    """The part of a tokenizer that a prompt needs."""
 
     def __init__(self, template: str) -> None:
         import jinja2
@@ -623,7 +621,7 @@ def handler_of(kind: str) -> Handler:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON has it."""
+    """Return the value as JSON represents it."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -657,7 +655,7 @@ def _number(value: Any) -> Any:
 
 
 def _inputs() -> Any:
-    """The package beside this file, whatever else is called like it."""
+    """Import the package next to this file, even if another has the same name."""
     name, folder = "lighteval_inputs", HERE / "lighteval_inputs"
     spec = importlib.util.spec_from_file_location(
         name, folder / "__init__.py", submodule_search_locations=[str(folder)]

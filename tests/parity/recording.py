@@ -1,5 +1,5 @@
-"""What the scripts that record lm-eval share: a quiet environment, one way to run it,
-and how a recording is written."""
+"""Shared code of the scripts that record lm-eval: a quiet environment, one way to run
+it, and the format of a recording."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ os.environ |= {
 
 
 def versions() -> dict[str, str]:
-    """What the numbers depend on."""
+    """The versions that the numbers depend on."""
     return {name: version(name) for name in ("lm_eval", "transformers", "torch")}
 
 
@@ -29,7 +29,7 @@ def evaluated(name: str, folder: Path, model: Path, **options: Any) -> dict[str,
 
     Args:
         name: The task or group.
-        folder: Where its files are; lm-eval reaches them by name only.
+        folder: The folder of its files; lm-eval finds them by name only.
         model: The model's folder.
         options: Further arguments of lm-eval's ``simple_evaluate``.
     """
@@ -56,7 +56,7 @@ def write(path: Path, recording: dict[str, Any]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON has it: numpy's numbers as numbers, no NaN."""
+    """Return the value as JSON represents it: numpy's numbers as numbers, no NaN."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -37,7 +37,7 @@ def toyworld(example_suites):
 
 
 class Constant:
-    """A broken engine: it gives every request the same answer."""
+    """A broken engine: every request gets the same response."""
 
     name = "constant"
 
@@ -106,7 +106,7 @@ def test_the_module_of_lighteval_gives_the_numbers_of_the_suite_beside_it(
     example_suites, tiny_model_path
 ):
     """The same questions in another dialect; the numbers are lm-eval 0.4.13's, which
-    are recorded in ``recorded``."""
+    are in ``recorded``."""
     pytest.importorskip("transformers")
     spec = parse_spec(f"hf:{tiny_model_path},dtype=float32,device=cpu")
     found = _of_lighteval(example_suites, open_model(spec))
@@ -155,7 +155,7 @@ def _group_files(folder: Path) -> list[Path]:
 
 
 def _verdicts(folder: Path, model: Model) -> list[Verdict]:
-    """Of the gates in the files of tasks and groups, and of those beside them."""
+    """Of the gates in the files of tasks and groups, and in gates files."""
     files = [*_task_files(folder), *_group_files(folder)]
     found = evaluate(files, model, TaskOptions(library=TaskLookup(folder)))
     results = {result.task.name: result for result in found.tasks}

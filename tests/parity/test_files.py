@@ -1,7 +1,7 @@
-"""The files of a run have what those of lm-eval 0.4.13 have: keys, types and values.
+"""The files of a run have the keys, types and values of lm-eval 0.4.13's files.
 
-``record_files.py`` ran lm-eval's command line and kept what it wrote; here the same
-runs are made by ``pytest``.
+``record_files.py`` ran lm-eval's command line and stored its files; here the same runs
+are made by ``pytest``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.slow
 
 @dataclass(frozen=True)
 class Files:
-    """What lm-eval wrote, and what we wrote."""
+    """The files of lm-eval, and those of this package."""
 
     theirs: dict[str, Any]
     ours: dict[str, Any]
@@ -44,7 +44,7 @@ class Files:
 
 @pytest.fixture(scope="module")
 def made() -> dict[Path, Files]:
-    """What was read so far; each run is made once."""
+    """A cache: each run is made once."""
     return {}
 
 
@@ -60,7 +60,7 @@ def files(request, made, pytester, monkeypatch) -> Files:
 
 
 def _made(recorded: Path, pytester: pytest.Pytester) -> Files:
-    """The same run by ``pytest``, beside the recorded one."""
+    """The same run by ``pytest``, next to the recorded one."""
     folder = pytester.path / "evals"
     given = json.loads((recorded / "options.json").read_text())
     done = pytester.runpytest(f"--evals-dir={folder}", *given)
@@ -138,13 +138,13 @@ def _same(theirs: Any, ours: Any, where: tuple[str, ...]) -> None:
 
 
 def _is_address(value: Any) -> bool:
-    """lm-eval writes functions inside ``fewshot_config`` by their address, we by their
-    source."""
+    """lm-eval writes functions inside ``fewshot_config`` by their address, this package
+    by their source."""
     return isinstance(value, str) and " at 0x" in value
 
 
 def _prompts(row: dict[str, Any]) -> list[Any]:
-    """What was asked; settings of generated texts are spelt out by us only."""
+    """The requests; only this package writes out all generation settings."""
     return [
         (request["arg_0"], second if isinstance(second, str) else None)
         for request in row["arguments"].values()
@@ -157,7 +157,8 @@ def _by_key(rows: list[dict[str, Any]]) -> dict[tuple[int, str], dict[str, Any]]
 
 
 def _typed(value: Any) -> Any:
-    """lm-eval writes the numbers of responses and arrays as text; ours are numbers."""
+    """lm-eval writes the numbers of responses and arrays as strings; this package as
+    numbers."""
     if isinstance(value, list):
         return [_typed(item) for item in value]
     if not isinstance(value, str):
@@ -188,8 +189,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 def test_lm_evals_weights_and_biases_logger_reads_our_results_like_its_own(files):
     """The part of it that needs neither the library nor a network. Its tables of
-    samples take what is in lm-eval's memory, and no samples file, lm-eval's or ours.
-    """
+    samples read lm-eval's memory, not a samples file."""
     from lm_eval.loggers.wandb_logger import WandbLogger
 
     def read(results: dict[str, Any]) -> tuple[Any, ...]:

@@ -27,7 +27,7 @@ OF_LOGPROBS = ("brier_score", "gap", "perplexity")
 
 @dataclass(frozen=True)
 class Run:
-    """What lm-eval has found, and what we find."""
+    """The results of lm-eval, and of this package."""
 
     theirs: dict[str, Any]
     ours: dict[str, Any]

@@ -1,6 +1,6 @@
 """Images of lm-eval's tasks are sent to servers as lm-eval 0.4.13 sends them.
 
-``record_images.py`` kept what lm-eval's ``local-chat-completions`` sent.
+``record_images.py`` stored the messages of lm-eval's ``local-chat-completions``.
 """
 
 from __future__ import annotations
@@ -41,6 +41,6 @@ def test_messages_are_lm_evals(path):
 
 
 def _text(messages: list[dict[str, Any]]) -> str:
-    """What the user says last: a text, behind the images."""
+    """The last user message: a text, after the images."""
     text: str = messages[-1]["content"][-1]["text"]
     return text

@@ -1,11 +1,12 @@
-"""Values that lighteval 0.13.0 computed itself, against ours.
+"""Values computed by lighteval 0.13.0, compared with this package.
 
-``vectors/lighteval.json`` was given to this project; ``vectors/lighteval_drawn.json``
-and ``vectors/lighteval_fixed.json`` are written by ``record_lighteval.py``. ``--vectors
-PATH`` reads another recording of the same form: a list of records ``{id, metric,
-params, input, output}``, where an output of ``{"error": …}`` means that lighteval
-raised. Each record of the first three matches (1e-6), or differs for one of the reasons
-below, or is none of ours; of another one, a share of those that are ours matches.
+``vectors/lighteval.json`` comes from outside this project;
+``vectors/lighteval_drawn.json`` and ``vectors/lighteval_fixed.json`` are written by
+``record_lighteval.py``. ``--vectors PATH`` reads another recording of the same form: a
+list of records ``{id, metric, params, input, output}``, where an output of ``{"error":
+…}`` means that lighteval raised. Each record of the first three matches (1e-6), differs
+for one of the reasons below, or is not supported; of another recording, a proportion of
+the supported records matches.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ SHARE = 0.95
 
 
 class Reason(NamedTuple):
-    """Why records of a kind differ: a pattern of their name, what else they must have
-    in common, and the words."""
+    """Why records of a kind differ: a pattern of their name, a further condition, and
+    the reason."""
 
     kind: str
     applies: Callable[[Mapping[str, Any]], bool]
@@ -51,7 +52,7 @@ def _several(record: Mapping[str, Any]) -> bool:
 
 
 def _nothing(record: Mapping[str, Any]) -> bool:
-    """Whether a document has no references, or no answers."""
+    """Whether a document has no references or no predictions."""
     doc = record["input"].get("doc", {})
     text = record["input"].get("model_response", {}).get("text", ["?"])
     return not text or not doc.get("choices", ["?"]) or doc.get("gold_index") == []
@@ -287,8 +288,8 @@ def _plain(value: Any) -> Any:
 
 
 def _agrees(ours: Any, theirs: Any) -> bool:
-    """Whether values are the same; a record may say more of what it is about, such as
-    how a metric is called in messages."""
+    """Whether values are equal; a record may contain more details, such as the name of
+    a metric in messages."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         theirs = {key: theirs[key] for key in ours if key in theirs}
     return _same(ours, theirs)
@@ -309,7 +310,7 @@ def _same(ours: Any, theirs: Any) -> bool:
 
 
 class Verdict(NamedTuple):
-    """What became of a record: ``match``, ``differs``, ``not ours`` or ``fault``."""
+    """The status of a record: ``match``, ``differs``, ``not ours`` or ``fault``."""
 
     kind: str
     text: str
@@ -354,7 +355,7 @@ def _compared(record: Mapping[str, Any], handler: Callable[..., Any]) -> Verdict
 
 
 def _verdicts(path: Path) -> list[tuple[Mapping[str, Any], Verdict]]:
-    """What became of each record; it is printed how many of each kind there are."""
+    """The status of each record; the number of each status is printed."""
     records = json.loads(path.read_text(encoding="utf-8"))
     handlers = [_module("lighteval_handlers"), _module("lighteval_task_handlers")]
     verdicts = [(record, _judged(record, handlers)) for record in records]
@@ -370,7 +371,7 @@ def _shown(record: Mapping[str, Any], verdict: Verdict) -> str:
 
 
 def _share(verdicts: list[tuple[Mapping[str, Any], Verdict]]) -> float:
-    """Of the records that are ours, how many match."""
+    """The proportion of supported records that match."""
     counts = Counter(verdict.kind for _, verdict in verdicts)
     print(dict(counts))
     return counts["match"] / (len(verdicts) - counts["not ours"])
@@ -382,8 +383,8 @@ def _share(verdicts: list[tuple[Mapping[str, Any], Verdict]]) -> float:
     [("lighteval", SHARE), ("lighteval_drawn", SHARE), ("lighteval_fixed", 0.85)],
 )
 def test_values_recorded_from_lighteval(name: str, share: float) -> None:
-    """All of them in one test: there are many, and what counts is their share. Of those
-    that are written down, many are there for the difference that they make."""
+    """All of them in one test: there are many, and their proportion counts. Many of the
+    fixed ones exist because lighteval differs."""
     verdicts = _verdicts(HERE / "vectors" / f"{name}.json")
     faults = [_shown(r, v) for r, v in verdicts if v.kind == "fault"]
     assert not faults, "\n".join(faults)
@@ -391,7 +392,7 @@ def test_values_recorded_from_lighteval(name: str, share: float) -> None:
 
 
 def test_another_recording(request: pytest.FixtureRequest) -> None:
-    """It may hold kinds of records that were not seen before."""
+    """It may contain kinds of records that were not seen before."""
     path = request.config.getoption("--vectors")
     if not path:
         pytest.skip("--vectors names no recording")

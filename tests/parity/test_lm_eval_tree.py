@@ -1,7 +1,7 @@
-"""lm-eval's own task tree, each file read by our loader as by its own.
+"""lm-eval's own task tree: this package loads each file as lm-eval does.
 
-What is compared, and how, is in ``lm_eval_tree.py``. Groups are compared as mappings
-only; what becomes of their members is tested elsewhere.
+``lm_eval_tree.py`` describes the comparison. Groups are compared as mappings only;
+their members are tested elsewhere.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def installed() -> str:
 
 @pytest.fixture(scope="module")
 def report() -> dict[str, Any]:
-    """What the program says, its parts put together."""
+    """The combined output of the program's parts."""
     if installed() != "0.4.13":
         pytest.skip(f"needs lm_eval 0.4.13, and {installed()} is installed")
     running = [
@@ -89,7 +89,7 @@ def test_every_file_that_lm_eval_can_load_has_the_same_configuration_here(
 
 @pytest.mark.slow
 def test_the_recording_is_true_of_the_installed_lm_eval(report: dict[str, Any]) -> None:
-    """Of a sample, of all groups and classes, and of whatever we say otherwise."""
+    """Of a sample, of all groups and classes, and of all differences."""
     assert report["stale"] == []
     assert 1000 < report["n_asked"] < 3000
 
@@ -105,7 +105,7 @@ def test_no_file_is_refused_that_lm_eval_can_load(report: dict[str, Any]) -> Non
 def test_files_that_lm_eval_cannot_load_lack_a_library_or_are_known(
     report: dict[str, Any],
 ) -> None:
-    """And then we say that importing failed, and why, in one error of the file."""
+    """In that case the import failure and its reason are one error of the file."""
     odd = {
         name: text
         for name, text in report["not_loadable"].items()

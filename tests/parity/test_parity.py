@@ -1,8 +1,8 @@
-"""The same requests, answers and numbers as lm-eval 0.4.13.
+"""The same requests, responses and numbers as lm-eval 0.4.13.
 
 Every file of ``recorded/`` was made by ``record.py``, which ran lm-eval itself on a
-task file and one of the models of ``models.py``. Here the same file goes down our own
-line.
+task file and one of the models of ``models.py``. Here the same file is run by this
+package.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _MAX_KEYS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tok
 
 @dataclass(frozen=True)
 class Run:
-    """A recording, and what we make of the same file."""
+    """A recording, and the result of this package for the same file."""
 
     recorded: dict[str, Any]
     task: Task
@@ -59,7 +59,7 @@ class Run:
     tokenizer: Any
 
     def pairs(self) -> Iterator[tuple[dict[str, Any], Record]]:
-        """Recorded documents with ours."""
+        """Recorded documents with those of this package."""
         for document in self.recorded["documents"]:
             yield document, self.records[document["doc_id"]]
 
@@ -73,7 +73,7 @@ class Opened(NamedTuple):
 
 @pytest.fixture(scope="session")
 def opened(tmp_path_factory, model_folder) -> Callable[[str], Opened]:
-    """A model of ``models.py`` by its name, opened once."""
+    """A model of ``models.py`` by its name, loaded once."""
     from transformers import AutoTokenizer
 
     @cache
@@ -95,7 +95,8 @@ def run_of(
     opened: Callable[[str], Opened],
     changed: Callable[[Path], Path] = lambda file: file,
 ) -> Run:
-    """A recording, and what we make of its task file, or of what that is changed to."""
+    """A recording, and the result of this package for its task file or a modified
+    one."""
     recorded = json.loads(recording.read_text(encoding="utf-8"))
     model, tokenizer = opened(recorded["model"])
     options = TaskOptions(**recorded["options"])
@@ -204,7 +205,7 @@ def test_hashes_in_sample_files_are_lm_evals(run):
 
 
 def _arguments(request: Request, tokenizer: Any) -> list[Any]:
-    """Our request as lm-eval writes it."""
+    """Our request in lm-eval's form."""
     if isinstance(request, Rolling):
         return [request.text]
     if isinstance(request, Loglikelihood):
@@ -260,7 +261,8 @@ def _equal(ours: float | None, theirs: float | None) -> bool:
 
 
 def _near(ours: Any, theirs: Any) -> bool:
-    """Equal; numbers as near as log-probabilities allow; JSON's lists for tuples."""
+    """Equal; numbers within the tolerance of log-probabilities; JSON's lists for
+    tuples."""
     if isinstance(theirs, list):
         ours = ours.tolist() if hasattr(ours, "tolist") else ours
         return len(ours) == len(theirs) and all(

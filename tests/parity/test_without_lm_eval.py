@@ -1,9 +1,8 @@
-"""Task classes give lm-eval's numbers where lm-eval is not installed.
+"""Task classes give lm-eval's numbers without lm-eval installed.
 
-The recordings are those of the other parity tests. They are gone through in a fresh
-Python in which a finder says of ``lm_eval`` what an environment without it says: the
-classes of ``tasks/task_classes.py``, and each other task file through a class that adds
-nothing to it.
+The recordings are those of the other parity tests. They are compared in a new Python
+process in which an import finder hides ``lm_eval``: the classes of
+``tasks/task_classes.py``, and each other task file as a class that adds nothing to it.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ RECORDINGS = "py_ or (as_classes and not bos)"
 @pytest.mark.slow
 def test_all_recordings_are_met(without_lm_eval):
     command = [sys.executable, "-c", without_lm_eval + RUN, "-p", "no:cacheprovider"]
-    # Libraries that other tests need are not imported.
+    # libraries that only other tests need are not imported
     command += ["--confcutdir=tests/parity", "-k", RECORDINGS]
     done = subprocess.run(
         [*command, *FILES],

@@ -1,4 +1,4 @@
-"""Tiny pictures for the tasks here, and messages about them as JSON."""
+"""Tiny images for the tasks here, and messages about them as JSON."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def shown(doc: Any) -> list[Any]:
 
 
 def readable(value: Any) -> Any:
-    """Messages with their pictures as mode, size and pixels."""
+    """Messages with their images as mode, size and pixels."""
     if isinstance(value, dict):
         return {key: readable(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

@@ -1,6 +1,4 @@
-"""What lighteval is asked to record its answers: inputs drawn at random, always the
-same ones, for each kind of metric, prompt and template. Standard library only.
-
-Texts are made of odd pieces: numbers with signs, units and commas, LaTeX, marks and
-letters of many scripts, blanks of all kinds, and nothing at all.
-"""
+"""Deterministic random inputs for recording lighteval: for each kind of metric, prompt
+and template. Standard library only. Texts consist of unusual pieces: numbers with
+signs, units and commas, LaTeX, punctuation and letters of many scripts, all kinds of
+white space, and empty strings."""

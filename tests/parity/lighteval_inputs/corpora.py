@@ -11,7 +11,7 @@ from .texts import EVERYTHING, NUMBERS, like, text
 
 
 def spans(rng: Random) -> dict[str, Any]:
-    """A question of DROP: spans that are wanted, and spans that are given."""
+    """A question of DROP: expected spans and predicted spans."""
     pieces = (*NUMBERS, "three", "Tom Brady", "the Bears", "Bears", "blue-green", "")
     golds = [
         [rng.choice(pieces) for _ in range(rng.choice([1, 1, 2, 3]))]
@@ -26,7 +26,7 @@ def spans(rng: Random) -> dict[str, Any]:
 
 
 def summarised(rng: Random) -> dict[str, Any]:
-    """A source and its summary, which takes some of its words."""
+    """A source and its summary, which contains some of its words."""
     source = " ".join(text(rng, EVERYTHING, 12) for _ in range(3))
     words = source.split(" ")
     start = rng.randrange(len(words))
@@ -78,7 +78,7 @@ def corpus_of(make: Callable[[Random], dict[str, Any]]) -> Callable[[Random], An
 
 
 def one_to_one(rng: Random) -> dict[str, Any]:
-    """A reference and an answer, both of few kinds."""
+    """A reference and a prediction, both from few values."""
     kinds = ("yes", "no", "maybe", "Paris", "4")
     return {
         "doc": {"choices": [rng.choice(kinds)], "gold_index": 0},
@@ -96,7 +96,7 @@ def translated(rng: Random) -> dict[str, Any]:
 
 
 def classified(rng: Random) -> dict[str, Any]:
-    """Labels that are right, and labels that are said."""
+    """Correct labels and predicted labels."""
     n, classes = rng.randint(2, 9), rng.choice([2, 3, 4])
     return {
         "golds": [rng.randrange(classes) for _ in range(n)],
@@ -105,6 +105,6 @@ def classified(rng: Random) -> dict[str, Any]:
 
 
 def correlated(rng: Random) -> dict[str, Any]:
-    """The same where each document has a list of right labels."""
+    """The same where each document has a list of correct labels."""
     given = classified(rng)
     return {**given, "golds": [[gold] for gold in given["golds"]]}

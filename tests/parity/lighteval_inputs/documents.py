@@ -1,4 +1,4 @@
-"""Documents with answers or log-probabilities, drawn at random."""
+"""Random documents with generations or log-probabilities."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .texts import WORDS, like, text
 def answered(
     rng: Random, make: Callable[[Random], str], golds: int = 3, preds: int = 3
 ) -> dict[str, Any]:
-    """A document with references, and answers to it."""
+    """A document with references, and generations for it."""
     choices = [make(rng) for _ in range(rng.choice([1, 1, golds]))]
     n = len(choices)
     index: Any = rng.randrange(n)
@@ -35,8 +35,8 @@ def logprob(rng: Random) -> float:
 
 
 def scored(rng: Random) -> dict[str, Any]:
-    """A document with choices, and their log-probabilities; sometimes those without the
-    question behind them."""
+    """A document with choices, and their log-probabilities; sometimes followed by those
+    without the question."""
     n = rng.choice([1, 2, 3, 4, 5])
     choices = [(text(rng, WORDS, 6) or "x") for _ in range(n)]
     if rng.random() < 0.5:
@@ -57,7 +57,7 @@ def scored(rng: Random) -> dict[str, Any]:
 
 
 def single(rng: Random) -> dict[str, Any]:
-    """The same where each choice was asked once, and one of them is right."""
+    """The same where each choice was requested once, and one of them is correct."""
     given = scored(rng)
     doc, response = given["doc"], given["model_response"]
     n = len(doc["choices"])
@@ -69,8 +69,8 @@ def single(rng: Random) -> dict[str, Any]:
 
 
 def untied(rng: Random) -> dict[str, Any]:
-    """The same with other log-probabilities for each: which of equal ones NumPy takes
-    depends on the processor."""
+    """The same with distinct log-probabilities: NumPy's choice between ties depends on
+    the CPU."""
     given = single(rng)
     n = len(given["doc"]["choices"])
     given["model_response"]["logprobs"] = [-i / 7 for i in rng.sample(range(99), n)]
@@ -78,7 +78,7 @@ def untied(rng: Random) -> dict[str, Any]:
 
 
 def sampled(rng: Random, make: Callable[[Random], str], n: int) -> dict[str, Any]:
-    """A document with one reference and several answers, of which some are right."""
+    """A document with one reference and several generations, some of them correct."""
     gold = make(rng)
     texts = [rng.choice([gold, like(rng, gold), make(rng)]) for _ in range(n)]
     return {

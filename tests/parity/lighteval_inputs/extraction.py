@@ -123,7 +123,7 @@ def _says_number(rng: Random) -> str:
 
 
 def maths(rng: Random) -> dict[str, Any]:
-    """A document with a number or a formula, and answers that hold some."""
+    """A document with a number or a formula, and answers that contain some."""
     gold = rng.choice([rng.choice(_QUANTITIES), f"${rng.choice(_FORMULAS)}$"])
     bare = gold.strip("$")
     texts = []

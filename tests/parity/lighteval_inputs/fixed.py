@@ -1,5 +1,5 @@
-"""Inputs that are written down and not drawn: the catalogue of metrics, inputs of
-nothing, formulas that end too early, and whole runs."""
+"""Fixed inputs: the catalogue of metrics, empty inputs, formulas that end too early,
+and whole runs."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _kinds() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
 
 
 def fixed() -> list[dict[str, Any]]:
-    """The records, without what lighteval says to them."""
+    """The records, without lighteval's outputs."""
     return [
         {"id": f"fixed {i}", "metric": metric, "params": params, "input": given}
         for i, (metric, params, given) in enumerate(_kinds())

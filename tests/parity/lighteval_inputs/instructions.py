@@ -1,4 +1,4 @@
-"""Instructions of IFEval and IFBench, with odd values, and answers to them."""
+"""Instructions of IFEval and IFBench, with unusual values, and answers to them."""
 
 from __future__ import annotations
 

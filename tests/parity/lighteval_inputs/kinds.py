@@ -1,4 +1,4 @@
-"""Everything that is drawn, by kind of record."""
+"""All random inputs, by kind of record."""
 
 from __future__ import annotations
 
@@ -320,7 +320,7 @@ def _prompt_kinds() -> Iterator[Kind]:
 
 
 def drawn(n: int) -> list[dict[str, Any]]:
-    """So many records of each kind, without what lighteval says to them."""
+    """``n`` records of each kind, without lighteval's outputs."""
     return [
         {
             "id": f"{kind.metric} {number}.{i}",

@@ -1,4 +1,4 @@
-"""Documents with instructions and shots, and datasets with splits."""
+"""Documents with instructions and few-shot examples, and datasets with splits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _question(rng: Random, instruction: str | None) -> dict[str, Any]:
 
 
 def prompted(rng: Random) -> dict[str, Any]:
-    """A document with shots, with and without instruction."""
+    """A document with few-shot examples, with and without instruction."""
     instruction = rng.choice([None, None, "", "Do it.", "Do it.\n\n", text(rng)])
     return {
         "doc": _question(rng, instruction),
@@ -41,7 +41,7 @@ def prompted(rng: Random) -> dict[str, Any]:
 
 
 def splits(rng: Random) -> dict[str, Any]:
-    """A dataset of a few questions, some with labels of their own."""
+    """A dataset of a few questions, some with separate labels."""
 
     def row(i: int) -> dict[str, Any]:
         made: dict[str, Any] = {"i": i, "y": rng.randrange(2)}

@@ -77,7 +77,7 @@ def nli(rng: Random) -> dict[str, Any]:
 
 
 def qa(rng: Random) -> dict[str, Any]:
-    # One answer: of several, lighteval's order is another in each process.
+    # One answer: with several, lighteval's order differs between processes.
     more = _maybe(rng, context=_sentence(rng), instruction=_sentence(rng))
     return {"question": _sentence(rng), "choices": [_sentence(rng)], **more}
 

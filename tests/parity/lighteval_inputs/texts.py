@@ -1,4 +1,4 @@
-"""Pieces of texts, and texts made of them."""
+"""Pieces of texts, and texts composed of them."""
 
 # ruff: noqa: RUF001 - odd characters are what is wanted
 
@@ -49,7 +49,7 @@ EVERYTHING = (*WORDS, *WORDS, *NUMBERS, *SIGNS, *ODD)
 
 
 def text(rng: Random, pieces: Sequence[str] = EVERYTHING, most: int = 9) -> str:
-    """Some pieces and what stands between them; sometimes nothing."""
+    """Some pieces and separators; sometimes an empty string."""
     out = ""
     for _ in range(min(most, rng.choice([0, 1, 1, 2, 3, 4, rng.randint(5, 12)]))):
         out += (rng.choice(BETWEEN) if out else "") + rng.choice(pieces)
@@ -57,7 +57,7 @@ def text(rng: Random, pieces: Sequence[str] = EVERYTHING, most: int = 9) -> str:
 
 
 def like(rng: Random, given: str) -> str:
-    """A text that is near to another one."""
+    """A text that is similar to another one."""
     words = given.split(" ")
     rng.shuffle(words)
     forms = (

@@ -1,4 +1,4 @@
-"""A metric in the form of the library ``evaluate``, beside the task that names it."""
+"""A metric in the form of the library ``evaluate``, next to the task that names it."""
 
 import datasets
 import evaluate
