@@ -41,9 +41,8 @@ def eval_model():
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the variants of tests that run a suite once more with two workers as slow:
-    a quarter of the quick tests' time. ``test_xdist.py`` has the quick tests of
-    workers."""
+    """Mark the test variants that repeat a suite with two workers as slow: a quarter of
+    the quick tests' time. ``test_xdist.py`` contains the quick tests of workers."""
     for item in items:
         if item.path.parent == Path(__file__).parent and _has_workers(item):
             item.add_marker(pytest.mark.slow)
@@ -61,7 +60,7 @@ def _has_workers(item: pytest.Item) -> bool:
 
 class Suite:
     """A task file with ten questions, ``q0`` to ``q9``, whose answers are ``a0`` to
-    ``a9``; and a model that knows them, but for those that it shall not."""
+    ``a9``; and a model that answers them correctly, except selected ones."""
 
     def __init__(self, pytester: pytest.Pytester) -> None:
         self.pytester = pytester
@@ -125,7 +124,7 @@ class Suite:
         return self.pytester.runpytest(*given, *arguments)
 
     def replaces_by_a_file(self, folder: str) -> None:
-        """Let a folder that a run writes to become a file while the suite runs."""
+        """Replace a folder that a run writes to by a file while the suite runs."""
         self.pytester.makeconftest(f"""
             import pathlib, shutil
 
@@ -135,20 +134,20 @@ class Suite:
         """)
 
     def stops_at(self, position: int) -> None:
-        """Give the suite a model that answers ``a0``, and waits for ever when it has
-        come to the request at this position."""
+        """Give the suite a model that answers ``a0``, and waits forever at the request
+        at this position."""
         self.pytester.makeconftest(STUCK.format(position=position))
 
     def start(self, *arguments: str, models: int = 1) -> subprocess.Popen[str]:
-        """Start pytest as a process group of its own, and wait until its models wait
-        (see :meth:`stops_at`)."""
+        """Start pytest as a separate process group, and wait until its models wait (see
+        :meth:`stops_at`)."""
         process = subprocess.Popen(
             [sys.executable, "-m", "pytest", *arguments],
             cwd=self.pytester.path,
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            # What runs in the background of a shell ignores Ctrl-C, and so would this.
+            # a shell's background process ignores Ctrl-C, and so would this one
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         until = time.monotonic() + 100
@@ -177,8 +176,8 @@ def suite(pytester: pytest.Pytester) -> Suite:
 
 @pytest.fixture
 def server(monkeypatch):
-    """A server of one's own that wants a key: the spec of its model, and a list of the
-    prompts that it was sent."""
+    """A custom server that requires a key: the spec of its model, and the list of
+    prompts that it received."""
     prompts = []
 
     class Writing(BaseHTTPRequestHandler):

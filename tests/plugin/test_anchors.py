@@ -1,4 +1,4 @@
-"""A gate with an anchor: a second baseline, so that small drops do not add up."""
+"""A gate with an anchor: a second baseline, so that small drops do not accumulate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def results(suite):
 
 
 def release(suite, wrong):
-    """Save a run in which the first few answers are wrong; 10 points for each."""
+    """Save a run in which the first few answers are wrong; 10 points each."""
     suite.knows(wrong=range(wrong))
     return suite.run("evals", "--evals-save-baseline=main")
 

@@ -1,4 +1,4 @@
-"""What a run says of prompts and answers that had no room in a model's window."""
+"""Warnings about prompts and generations truncated by a model's window."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CUT = "quiz: 2 of 10 documents did not fit into the model; their prompts were cu
 
 @pytest.mark.parametrize("arguments", [[], ["-n2"], ["-v"]])
 def test_answers_truncated_by_the_context_window_are_counted(suite, arguments):
-    """Also where they come from the store."""
+    """This holds for stored responses too."""
     suite.pytester.makeconftest(FULL)
     suite.task("quiz", generation_kwargs={"max_gen_toks": 20})
     for _ in range(2):

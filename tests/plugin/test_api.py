@@ -1,4 +1,4 @@
-"""``evaluate()`` beside pytest: the same suite, numbers, verdicts and files."""
+"""``evaluate()`` compared with pytest: the same suite, numbers, verdicts and files."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_the_release_profile_applies_as_in_pytest(both):
     assert [(one.gate.over, one.outcome.value, one.is_red) for one in strict] == [
         ("population", "inconclusive", True)
     ] * 2
-    # The file's gate and that of the call; both would have failed pytest.
+    # the file's gate and that of the call; both would have failed in pytest
     both.pytester.makeconftest(CONFTEST)
     both.run(
         "evals/zoo.yaml",
@@ -220,7 +220,7 @@ def test_a_text_that_utf_8_cannot_encode_is_refused(both, given):
 
 
 class Partly(Knowing):
-    """Knows what is asked of ``zoo`` but for some numbers."""
+    """A model that has an answer to all requests of ``zoo`` except some numbers."""
 
     def __init__(self, *unknown):
         self.unknown = unknown
@@ -249,7 +249,7 @@ def test_a_run_is_saved_and_another_one_compared_with_it_as_in_pytest(both):
     (by_script,) = {*Path(".evals/runs").glob("*/comparison.json")} - {by_pytest}
     both_found = [json.loads(path.read_text()) for path in (by_script, by_pytest)]
     for one in both_found:
-        one["warnings"] = []  # the two models say different things of themselves
+        one["warnings"] = []  # the two models have different descriptions
     assert both_found[0] == both_found[1]
     assert "compared with main: 10 documents, 2 worse, 1 better" in repr(result)
     assert "2 worse, 1 better" in result._repr_html_()
@@ -348,7 +348,7 @@ def test_ctrl_c_in_a_notebook_stops_the_run_and_keeps_responses(both):
     model.hangs = True
     watcher = threading.Thread(target=interrupt)
     watcher.start()
-    loop = asyncio.new_event_loop()  # as ipykernel: asyncio.run() takes Ctrl-C itself
+    loop = asyncio.new_event_loop()  # as ipykernel: asyncio.run() handles Ctrl-C itself
     with pytest.raises(KeyboardInterrupt):
         loop.run_until_complete(cell(model))
     loop.close()

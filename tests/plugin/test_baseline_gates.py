@@ -1,4 +1,4 @@
-"""Gates that hold a run against a stored one, through whole runs."""
+"""Gates that compare a run with a stored one, in whole runs."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_every_filter_of_a_baseline_is_kept(suite):
 
 
 def test_documents_of_a_passage_form_a_cluster(suite):
-    """The cluster comes from the rows, also where workers hold them."""
+    """The cluster comes from the rows, even if workers have them."""
     gate = {"metric": "exact_match", "min": 0.2, "cluster": "passage"}
     suite.task("quiz", gates=[gate])
     rows = [

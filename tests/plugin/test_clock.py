@@ -1,4 +1,4 @@
-"""Durations when the system's clock is set back while a session runs."""
+"""Durations if the system clock is set back while a session runs."""
 
 from __future__ import annotations
 

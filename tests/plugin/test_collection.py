@@ -1,4 +1,4 @@
-"""What pytest finds in a folder of task files, and how one picks from it."""
+"""Collection of a folder of task files, and selection from it."""
 
 from __future__ import annotations
 

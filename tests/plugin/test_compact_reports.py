@@ -1,4 +1,4 @@
-"""Reports of documents travel from workers as they are, or pytest's own way."""
+"""Reports of documents from workers: compact, or pytest's own serialization."""
 
 import pytest
 

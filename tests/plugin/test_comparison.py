@@ -1,4 +1,4 @@
-"""Baselines: saved on purpose, compared document by document, or refused."""
+"""Baselines: saved on request, compared document by document, or rejected."""
 
 from __future__ import annotations
 

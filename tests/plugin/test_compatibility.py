@@ -1,4 +1,4 @@
-"""A model that cannot answer a task says so when tasks are collected."""
+"""An incompatible model and task are reported at collection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHAT = "openai:gpt,base_url=http://127.0.0.1:9/v1,api=chat"
 
 @pytest.fixture
 def mixed(suite):
-    """A task whose answers are written, and one whose answers are scored."""
+    """A task with generated answers, and one with scored choices."""
     suite.task(
         "zoo",
         output_type="multiple_choice",
@@ -40,8 +40,8 @@ def test_the_chat_api_is_refused_for_tasks_with_log_likelihoods(mixed, workers):
 
 @pytest.fixture
 def text_server():
-    """A server that writes and knows no log-probabilities: its address, and the prompts
-    that it was sent."""
+    """A server that generates and has no log-probabilities: its address, and the list
+    of prompts that it received."""
     prompts = []
     choice = {"index": 0, "text": "a0", "finish_reason": "stop"}
 

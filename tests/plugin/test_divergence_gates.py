@@ -1,4 +1,4 @@
-"""Gates on kl of generated answers, through whole runs."""
+"""Gates on kl of generated answers, in whole runs."""
 
 from __future__ import annotations
 

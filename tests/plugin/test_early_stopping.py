@@ -1,5 +1,5 @@
-"""``--evals-stop``: a task is left when its gates are decided, and never on what came
-back in another order."""
+"""``--evals-stop``: a task stops when its gates are decided, independently of the order
+in which responses arrive."""
 
 import json
 
@@ -37,7 +37,7 @@ def eval_model():
 
 @pytest.fixture
 def big(suite):
-    """Two tasks of 600 documents, of which 540 are answered right."""
+    """Two tasks of 600 documents, of which 540 are answered correctly."""
     (suite.evals / "quiz.yaml").unlink()
     suite.pytester.makeconftest(MODEL)
     rows = [{"id": f"q{i}", "n": i} for i in range(N)]
@@ -98,7 +98,7 @@ def test_a_task_stops_at_the_end_of_a_wave_and_the_next_one_starts(big):
 
 def test_waves_are_assigned_to_workers_and_decided_on_the_controller(big):
     gates(big, "one", "exact_match >= 0.97")
-    # Slow enough that the controller decides before workers are through.
+    # slow enough that the controller decides before workers have finished
     big.pytester.makeconftest(MODEL.replace("PACE = 0", "PACE = 0.005"))
     done = big.run("evals/one.yaml", "--evals-stop=auto", "-n2", model=None)
     assert done.ret == 1
@@ -117,8 +117,8 @@ def test_waves_are_assigned_to_workers_and_decided_on_the_controller(big):
 def test_curtailment_stops_a_task_whose_verdict_cannot_change(big):
     gates(big, "one", {"metric": "exact_match", "min": 0.5, "max": 0.97})
     done = big.run("evals/one.yaml", "--evals-stop=curtail", model=None)
-    # 583 right are too many, 300 are enough: certain only when 19 were wrong, and 300
-    # right. Of each 64 about 6 are wrong.
+    # 583 correct are too many, 300 are enough: certain only when 19 were wrong, and 300
+    # correct; of each 64 about 6 are wrong
     assert 318 <= len(asked(big)) <= 448
     done.stdout.fnmatch_lines(
         ["*(early): holds, decided after*", "*the others cannot change it*"]
@@ -222,7 +222,7 @@ LABELS = MODEL.replace(
 
 
 def test_f1_is_decided_early_as_a_sum_over_documents(big):
-    """Of 300 right labels 1, 60 are missed, and none is said falsely: F1 is 8 / 9."""
+    """Of 300 labels 1, 60 are missed, without a false positive: F1 is 8 / 9."""
     big.pytester.makeconftest(LABELS)
     changes = {
         "output_type": "multiple_choice",

@@ -1,5 +1,5 @@
-"""Gates written in Python: they see all documents, also of several workers, and never
-pass over nothing."""
+"""Gates written in Python: they get all documents, including those of several workers,
+and never pass without documents."""
 
 import pytest
 
@@ -160,7 +160,7 @@ def test_an_invalid_assert_gate_fails_with_its_location(suite):
 
 @pytest.mark.slow
 def test_a_worker_that_crashes_in_a_test_of_results_is_replaced(two_tasks):
-    """The replacing worker goes on where the first one died, with all records."""
+    """The replacing worker continues where the first one died, with all records."""
     two_tasks.pytester.makepyfile(
         """
         import os

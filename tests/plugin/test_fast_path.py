@@ -104,7 +104,7 @@ def pytest_report_teststatus(report):
 
 
 def outcomes(suite, *flags):
-    """What the terminal counted: as pluggy has it called, and directly."""
+    """The terminal's counters: as called by pluggy, and directly."""
     runs = (suite.pytester.runpytest, suite.pytester.runpytest_subprocess)
     given = ("--model=scripted:answers.jsonl", *flags)
     both = [run(*given) for run in runs]

@@ -1,4 +1,4 @@
-"""Gates are checked before a model is opened, however the session is started."""
+"""Gates are checked before a model is loaded, however the session is started."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_faulty_gate_of_a_group_next_to_a_task_is_refused(both, way, entry, to
     both.group("bag", **GROUP, gates=[entry])
     result = both.run(*way)
     is_collected = way[0] == "evals" and "--evals-tasks=quiz" not in way
-    if is_collected and "=>" in entry:  # then it is a file that cannot be read
+    if is_collected and "=>" in entry:  # then it is an unreadable file
         assert result.ret == pytest.ExitCode.INTERRUPTED
     else:
         refused(result, f"*evals/bag.yaml:*: {told}")
@@ -241,7 +241,7 @@ def test_a_metric_that_a_hook_may_add_is_accepted(suite, hook, workers):
 
 
 def test_a_controller_detects_a_score_hook_in_a_subfolder(suite):
-    """It loads no conftest.py there, and collects nothing itself."""
+    """It loads no conftest.py there, and collects no tests itself."""
     sub = suite.evals / "sub"
     sub.mkdir()
     (sub / "conftest.py").write_text(HOOKS[1])
@@ -253,7 +253,7 @@ def test_a_controller_detects_a_score_hook_in_a_subfolder(suite):
 
 
 def test_an_accuracy_of_a_users_function_may_have_any_range(suite):
-    """It is told what would be odd of a share; the gate is judged."""
+    """The warning is about a suspicious proportion; the gate is judged."""
     (suite.evals / "own.py").write_text(
         "def score(doc, results):\n"
         "    return {'exact_match': 100 * (results[0] == doc['answer'])}\n"

@@ -1,4 +1,4 @@
-"""``when``: gates that are judged on some models and machines only."""
+"""``when``: gates that apply to some models and machines only."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def test_gates_are_read_from_task_files_metadata_gates_files_and_options(
 
 
 def test_a_gate_exactly_at_its_threshold_passes(suite):
-    """7 of 10 is at least 0.7, whatever floats say."""
+    """7 of 10 is at least 0.7, despite floating-point rounding."""
     suite.task("quiz", gates=["exact_match >= 0.7"])
     suite.knows(wrong=[0, 1, 2])
     assert suite.run("evals").ret == 0
@@ -94,7 +94,7 @@ def test_a_gate_that_errored_documents_could_change_is_invalid(suite):
 
 
 def test_a_gate_on_a_metric_without_scores_is_invalid(suite):
-    """What a function of the user's returns is known when it has been called."""
+    """The return value of a user function is known only after the call."""
     (suite.evals / "own.py").write_text(
         "def score(doc, results): return {'exact_match': 1, 'length': 3}\n"
     )
@@ -213,7 +213,7 @@ FAILS = {"passed": 9, "wrong": 1, "failed": 1}
 
 @pytest.fixture
 def failing(suite):
-    """A gate that fails and one that passes, beside a task without any."""
+    """A gate that fails and one that passes, and a task without any."""
     low = {"metric": "exact_match", "min": 0.1, "id": "low"}
     suite.task("quiz", gates=["exact_match >= 0.95", low])
     suite.task("zoo")
@@ -231,7 +231,7 @@ def test_the_id_of_a_failed_gate_runs_its_documents_and_judges_it(failing, worke
 
 
 def test_a_gate_selected_by_id_uses_stored_responses(suite):
-    """Its documents need no model then: this one cannot be opened twice."""
+    """Its documents need no model then: this one cannot be loaded twice."""
     suite.task("quiz", gates=["exact_match >= 0.95"])
     suite.pytester.makeconftest(
         """
@@ -283,7 +283,7 @@ def test_deselect_excludes_a_document_of_a_selected_gate(failing):
 
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
 def test_lf_runs_a_failed_gate_with_documents_that_did_not_fail(failing, workers):
-    """pytest itself collects only what has failed of such a file."""
+    """pytest itself collects only the failed items of such a file."""
     failing.knows(wrong=[2, 3], errors=[5], tasks=["quiz", "zoo"])
     assert failing.run("evals/quiz.yaml").ret == 1
     failing.knows(wrong=[2], tasks=["quiz", "zoo"])

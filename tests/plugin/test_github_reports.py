@@ -1,4 +1,4 @@
-"""What a pull request gets: a summary and annotations in GitHub Actions, elsewhere a
+"""Output for a pull request: a summary and annotations in GitHub Actions, elsewhere a
 Markdown file."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ GATES = ["exact_match >= 0.95", "exact_match >= 0.5"]
 
 @pytest.fixture
 def github(suite, monkeypatch):
-    """The suite as GitHub Actions runs it, with something in the step's summary."""
+    """The suite as GitHub Actions runs it, with an existing step summary."""
     path = suite.pytester.path / "summary.md"
     path.write_text("before\n")
     monkeypatch.setenv("GITHUB_ACTIONS", "true")

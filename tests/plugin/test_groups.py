@@ -20,7 +20,7 @@ def groups(suite):
 
 
 def collected(suite, *arguments):
-    """Node ids of what is collected, without those of further documents of a task."""
+    """Node ids of the collected items, without those of further documents of a task."""
     result = suite.run(*arguments, "--collect-only", "-q")
     ids = [line for line in result.outlines if "::" in line]
     assert len(ids) == len(set(ids))
@@ -158,7 +158,7 @@ def test_the_results_file_has_lm_evals_group_keys(groups):
     assert results["groups"] == {"both": mine}
     assert mine["sample_len"] == 20
     assert mine["exact_match,none"] == pytest.approx(0.8)
-    # sqrt((9 * se² * 10 * 2) / 18 / 20) with se of 8 right answers of 10
+    # sqrt((9 * se² * 10 * 2) / 18 / 20) with se of 8 correct answers of 10
     assert mine["exact_match_stderr,none"] == pytest.approx(0.0942809041582)
     assert mine["sample_count"] == {"exact_match,none": 20}
     assert results["group_subtasks"] == {"both": ["zoo", "art"]}
@@ -335,8 +335,7 @@ def test_an_include_path_that_is_not_a_folder_is_a_usage_error(groups):
 
 
 def test_members_see_the_conftest_of_their_own_folder(groups):
-    """A member that is reached through a group has the nodes of its folders above
-    it."""
+    """A member that is reached through a group has the nodes of its parent folders."""
     sub = groups.evals / "sub"
     sub.mkdir()
     for name in ("art.yaml", "art.jsonl"):

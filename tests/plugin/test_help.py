@@ -18,7 +18,7 @@ def test_help_lists_the_options_in_groups_with_one_sentence_each(suite):
 
 @pytest.fixture
 def complete(suite, monkeypatch):
-    """Complete the value of an option, as argcomplete asks for it."""
+    """Complete the value of an option in the way argcomplete does."""
     monkeypatch.setenv("_ARGCOMPLETE", "1")
     monkeypatch.chdir(suite.pytester.path)
     parser = pytest.Parser(_ispytest=True)

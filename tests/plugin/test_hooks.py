@@ -247,7 +247,7 @@ def test_the_metrics_hook_adds_numbers_to_table_results_and_gates(suite):
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["plain", "n2"])
 def test_metrics_hooks_of_a_conftest_below_the_rootdir_apply(suite, workers):
-    """Also with workers, though their controller collects nothing."""
+    """This holds with workers too, though their controller collects nothing."""
     deep = suite.evals / "deep" / "er"
     deep.mkdir(parents=True)
     suite.task("quiz", gates=["n_asked >= 10"])
@@ -262,7 +262,7 @@ def test_metrics_hooks_of_a_conftest_below_the_rootdir_apply(suite, workers):
 
 
 def test_result_hooks_are_called_last_and_with_changes(suite):
-    """As in ``evaluate()``; and one that breaks takes nothing away."""
+    """As in ``evaluate()``; a failing hook does not lose other data."""
     suite.task("quiz")
     assert suite.run("evals", "--evals-save-baseline=main").ret == 0
     suite.pytester.makeconftest(

@@ -1,4 +1,4 @@
-"""``--evals-html``: when the page is written, and what happens when it cannot be."""
+"""``--evals-html``: when the report is written, and how failures are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Open verdicts, from the task file to exit code, screen, JUnit and results.json."""
+"""Inconclusive verdicts, from the task file to exit code, screen, JUnit and
+results.json."""
 
 import xml.etree.ElementTree as ET
 

@@ -1,4 +1,4 @@
-"""Options in ini files: pytest's two ways to read TOML, and what may stand there."""
+"""Options in ini files: pytest's two ways to read TOML, and the allowed values."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""Values and pairs of options that mean nothing: what is wrong, where it was set."""
+"""Invalid values and combinations of options: the error, and where the option was
+set."""
 
 import pytest
 
@@ -57,7 +58,7 @@ def test_invalid_ini_values_are_refused_with_their_location(suite):
         f"ERROR: {two}",
         f"  --evals-limit {limit}",
     ]
-    # What is found wrong after the files were read, too.
+    # even if it is detected after the files were read
     tasks = place.format("evals_tasks", "--evals-tasks")
     assert told("evals_tasks = quis") == [
         "ERROR: --evals-tasks: unknown task, group or tag 'quis'; did you mean 'quiz'?",

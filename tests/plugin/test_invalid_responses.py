@@ -1,5 +1,5 @@
-"""Models that answer with invalid values: an error of the document, whatever the way in
-which the model was given; never a score, and never stored."""
+"""Models that return invalid values: an error of the document, however the model was
+passed; never a score, and never stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents that a further model judges, as whole runs."""
+"""Documents that an auxiliary model judges, in whole runs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ GRADER = ""
 
 @pytest.fixture
 def judged(suite):
-    """Four sums, a model that knows two of them, and a judge that can tell."""
+    """Four sums, a model that answers two of them correctly, and a judge that
+    recognises correct sums."""
     suite.pytester.makeconftest(TASKS)
     (suite.evals / "sums.quiz").write_text("a=1 b=2 c=3 d=4")
     (suite.pytester.path / "model.json").write_text('{"a": "1", "b": "2", "c": "x"}')
@@ -97,7 +98,7 @@ def test_a_judge_rates_answers_and_is_reported_separately_from_the_model(
 
 def test_a_document_whose_judge_fails_has_no_score(judged):
     result = judged.run(*RUN, model="scripted:model.json")
-    # The model knows no answer to d; the judge is never asked about it.
+    # the model has no answer to d, so the judge gets no request about it
     assert result.parseoutcomes() == {"passed": 2, "errors": 1, "wrong": 1}
     shutil.rmtree(judged.pytester.path / ".evals")
     judge = {"1 or 1?": "yes", "2 or 2?": "perhaps"}

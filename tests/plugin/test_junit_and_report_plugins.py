@@ -1,4 +1,4 @@
-"""JUnit files and other plugins' reports: what they have of documents and gates."""
+"""JUnit files and other plugins' reports: their content about documents and gates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WORKERS = pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["plain", "n2"]
 
 @pytest.fixture
 def mixed(suite):
-    """Right, wrong and failed documents; a gate; and a test that is none of ours."""
+    """Correct, wrong and failed documents; a gate; and an ordinary test."""
     suite.task("quiz", gates=["exact_match >= 0.95"])
     suite.knows(wrong=[2], errors=[0, 4])
     suite.pytester.makepyfile(test_plain="def test_plain(): pass")
@@ -50,7 +50,7 @@ def test_junit_has_gates_and_documents_that_failed(mixed, workers):
 @WORKERS
 @pytest.mark.parametrize("what", ["gates", "docs"])
 def test_junit_and_terminal_agree_on_errors(mixed, workers, what):
-    """The first document of a file goes another way than those in its middle."""
+    """The first document of a file takes another code path than later ones."""
     option = f"--evals-junit={what}"
     done = mixed.run("--junitxml=junit.xml", option, *workers)
     outcomes = done.parseoutcomes()

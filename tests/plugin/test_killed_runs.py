@@ -1,4 +1,4 @@
-"""A run that is killed at any moment goes on where it was."""
+"""A run that is killed at any moment can be resumed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def eval_model():
 
 
 class KilledSuite:
-    """A folder with a suite, of which runs are killed."""
+    """A folder with a suite, whose runs are killed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -88,14 +88,14 @@ class KilledSuite:
         )
 
     def asked(self) -> list[str]:
-        """Prompts that were asked since the last call, in order."""
+        """The prompts sent since the last call, in order."""
         raw = self.log.read_bytes() if self.log.exists() else b""
         prompts = raw[self.read :].decode().splitlines()
         self.read = len(raw)
         return prompts
 
     def wait_for(self, n_asked: int, process: subprocess.Popen[str]) -> None:
-        """Until so many requests were asked in this run, or it is over."""
+        """Wait until this run has sent this many requests, or is over."""
         while process.poll() is None:
             size = self.log.stat().st_size if self.log.exists() else 0
             if size - self.read >= n_asked * LINE:

@@ -39,7 +39,7 @@ def samples(pytester, task):
 
 @pytest.fixture
 def project(pytester):
-    """The project of ``tests/task_files``, and a model that always says A."""
+    """The project of ``tests/task_files``, and a model that always replies A."""
     shutil.copytree(PROJECT, pytester.path / "evals")
     (pytester.path / "model.jsonl").write_text('{"text": "A"}\n')
     pytester.makeini("[pytest]\n")
@@ -55,7 +55,7 @@ excluded, of the others 5 of 7 required calls are made, and 2 calls are not requ
 def test_a_run_file_is_run_with_its_policies(project, workers):
     run = project.runpytest_inprocess("evals/run.yaml", *RUN, *workers)
     # 12 documents, of which t2, t3 and t5 make the wrong calls, and both tasks about
-    # letters say that l4 is wrong; t4 is excluded, which passes; and 5 gates.
+    # letters have l4 wrong; t4 is excluded, which passes; and 5 gates
     outcomes = run.parseoutcomes()
     assert outcomes == {"passed": 12, "wrong": 5}, run.stdout.str()
     found = metrics(project, "tools")
@@ -64,7 +64,7 @@ def test_a_run_file_is_run_with_its_policies(project, workers):
     assert metrics(project, "agree") == {"agreement": 1.0}
     assert metrics(project, "sys") == {"word_length": 2.0}
     py = metrics(project, "py")
-    # Two metrics have an accuracy: the metric's key stands in front of every name.
+    # two metrics have an accuracy: the metric's key is put before every name
     assert (py["custom_mean_length"], py["custom_n"]) == (1.0, 2.0)
     assert (py["multi_A_recall"], py["multi_macro_precision"]) == (1.0, 0.25)
     excluded = samples(project, "tools")["t4"]
@@ -191,7 +191,7 @@ def words(pytester):
 
 
 def test_a_dataset_is_evaluated_without_any_model(words):
-    """Cells are typed by column; ids stay texts, and an empty cell is nothing."""
+    """Cells are typed by column; ids stay strings, and an empty cell is null."""
     pytester = words(
         """
 def compute_scores(sample):
@@ -208,7 +208,8 @@ def compute_scores(sample):
 
 
 def test_a_failing_snippet_is_an_error_of_its_document(words):
-    """Whatever it does, the others go on; what it prints is shown with its error."""
+    """Whatever the snippet does, the others continue; its output is shown with its
+    error."""
     pytester = words(
         """
 import os
@@ -306,7 +307,7 @@ definition:
 
 
 def test_a_judge_rates_answers(pytester):
-    """The task of LatticeFlow's documentation, in words of our own."""
+    """The task of LatticeFlow's documentation, reworded."""
     pytester.makeini("[pytest]\n")
     write(
         pytester.path,
@@ -334,8 +335,8 @@ def test_a_judge_rates_answers(pytester):
 
 
 def test_each_invalid_file_is_one_collection_error(pytester):
-    """``tests/task_files/latticeflow``; what is wrong with one stands in the file."""
-    # Into the working directory: a path that is not there would be looked for on the
+    """``tests/task_files/latticeflow``; the expected errors are in the files."""
+    # into the working directory: a missing path would be looked up on the
     # Hub, again and again.
     folder = PROJECT.parents[1] / "latticeflow"
     shutil.copytree(folder, pytester.path, dirs_exist_ok=True)
@@ -399,7 +400,7 @@ MEANS = """\
 
 @pytest.fixture
 def graded(pytester):
-    """Runs two samples that a judge grades with 7, on a scale from 0 to 10."""
+    """Run two samples that a judge grades with 7, on a scale from 0 to 10."""
     pytester.makeini("[pytest]\n")
 
     def run(metric, op, limit, means="", scale=("0", "10")):

@@ -40,7 +40,7 @@ NAMES, METRICS = ("parity:a", "parity:b", "other"), [Metrics.exact_match]
 
 @pytest.fixture
 def evals(pytester):
-    """A folder with a module, its data, and a model that thinks and is wrong once."""
+    """A folder with a module, its data, and a reasoning model with one wrong answer."""
     folder = pytester.mkdir("evals")
     (folder / "parity_eval.py").write_text(MODULE + TABLE)
     lines = "".join(json.dumps({"n": n}) + "\n" for n in range(4))
@@ -66,7 +66,7 @@ def results(pytester):
 @pytest.mark.parametrize("workers", [[], ["-n2"]])
 def test_a_folder_is_collected_with_its_gates_and_families(evals, workers):
     run = evals.runpytest_inprocess("evals", *RUN, *workers)
-    # 12 documents, of which 3 are wrong; one gate holds and the other does not.
+    # 12 documents, of which 3 are wrong; one gate passes and the other fails
     assert run.parseoutcomes() == {"passed": 10, "wrong": 3, "failed": 1}
     found = results(evals)
     assert found["parity:a"]["em,none"] == 0.75
@@ -313,15 +313,15 @@ if LONG:
 
 
 def test_results_have_the_average_over_all_tasks_next_to_the_tasks(evals):
-    """lighteval's ``all``: each task that has a metric counts the same."""
+    """lighteval's ``all``: each task that has a metric has the same weight."""
     text = MODULE.replace('"other")', '"other", "word")') + TABLE
     text += "TASKS_TABLE[-1].metrics = [Metrics.f1_score]\n"
     (evals.path / "evals" / "parity_eval.py").write_text(text)
-    # One document of three tasks is wrong; of one task that has another metric, too.
+    # one document of three tasks is wrong; of one task with another metric, too
     evals.runpytest_inprocess("evals", *RUN)
     found = results(evals)
     assert found["all"]["em,none"] == 0.75 and found["all"]["sample_len"] == 16
-    # Each standard error is a quarter; of a mean of three, 1/4 over the root of 3.
+    # each standard error is a quarter; of a mean of three, 1/4 over the root of 3
     assert found["all"]["em_stderr,none"] == pytest.approx(0.25 / 3**0.5)
     assert found["all"]["f1,none"] == 0.75
     run = evals.runpytest_inprocess("evals", *RUN)
@@ -375,7 +375,7 @@ def test_correct_and_wrong_do_not_depend_on_the_aggregation(evals):
     run.stdout.fnmatch_lines(["*quiz*share*0.750*90% CI [[]0.249, 0.987[]]*"])
     run.stdout.fnmatch_lines(["*3 correct, 1 wrong*"])
     assert "quiz[3] WRONG" in run.stdout.str()
-    # The deviation of 1, 1, 1, 0 is a half, and the root of 4 is 2.
+    # the standard deviation of 1, 1, 1, 0 is a half, and the root of 4 is 2
     assert results(evals)["quiz"]["share_stderr,none"] == 0.25
 
 

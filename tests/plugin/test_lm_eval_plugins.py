@@ -1,4 +1,5 @@
-"""Filters, metrics and aggregations of distributions, by lm-eval's entry points."""
+"""Filters, metrics and aggregations of installed distributions, by lm-eval's entry
+points."""
 
 from __future__ import annotations
 
@@ -113,7 +114,8 @@ def test_a_task_names_what_a_distribution_provides(
 
 
 def test_names_that_are_built_in_are_never_a_distributions(suite, pytester):
-    """lm-eval's docs/plugins.md: built-in components win, and nothing is imported."""
+    """lm-eval's docs/plugins.md: built-in components have priority, and nothing is
+    imported."""
     suite(
         "filter_list: [{name: all, filter: "
         '[{function: regex, regex_pattern: "(two|three)"}, {function: take_first}]}]\n'

@@ -1,5 +1,5 @@
-"""The loggers of the page on hooks, beside modules that take what the libraries take;
-the libraries themselves want a server, or tens of megabytes.
+"""The loggers of the page on hooks, with fake modules that accept the libraries'
+arguments; the libraries themselves need a server, or tens of megabytes.
 
 Sources: docs.wandb.ai, Python library ("init", "Run", "Table"); mlflow.org, Python API
 ("mlflow").

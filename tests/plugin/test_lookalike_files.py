@@ -1,4 +1,4 @@
-"""Files that look like eval files and are not collected as such."""
+"""Files that resemble eval files and are not collected as such."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHOWN = "-Wdefault::pytest.PytestCollectionWarning"
 
 @pytest.fixture
 def lost(suite):
-    """A sound task, and one whose file does not name it: its gate would fail."""
+    """A valid task, and one whose file name does not match: its gate would fail."""
     path = suite.task("zoo", gates=["exact_match >= 1"])
     path.write_text(path.read_text().replace("task: zoo\n", ""))
     suite.knows(wrong=[0], tasks=["quiz", "zoo"])

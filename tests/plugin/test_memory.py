@@ -55,7 +55,7 @@ def suite(pytester: pytest.Pytester) -> pytest.Pytester:
 
 
 def test_collected_document_needs_less_memory_than_a_bare_pytest_item(suite):
-    """Which takes 1,000 bytes in pytest 9.2."""
+    """An attribute that takes 1,000 bytes in pytest 9.2."""
     suite.makeconftest(MEASURE)
     used = []
     for n in (500, N):

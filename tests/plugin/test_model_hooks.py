@@ -1,4 +1,4 @@
-"""``pytest_evals_open_model``: the hook decides for the specs that it opens, and for no
+"""``pytest_evals_open_model``: the hook handles the specs that it opens, and no
 others."""
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def test_a_hooks_model_is_stored_by_its_own_fingerprint(suite):
 
 
 def test_a_model_hook_decides_for_each_spec(suite, server):
-    """The tested model is stored though the hook opens the reference model."""
+    """The tested model is cached although the hook opens the reference model."""
     spec, prompts = server
     gate = {"metric": "exact_match", "baseline": "scripted:mine", "max_drop": 0.95}
     suite.task("quiz", gates=[{**gate, "over": "run"}])

@@ -1,4 +1,4 @@
-"""A model that cannot be opened is a usage error before the first document, where a
+"""A model that cannot be loaded is a usage error before the first document, if a
 response is needed that is not stored."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def {fixture}():
 
 
 def check_refused(suite, result, told):
-    """One message, and nothing that looks like a run."""
+    """One message, and no output of a run."""
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     lines = [*result.outlines, *result.errlines]
     assert [line for line in lines if line.startswith("ERROR")] == [f"ERROR: {told}"]
@@ -94,7 +94,7 @@ def test_weights_that_cannot_be_loaded_are_refused(suite, workers, tiny_model_pa
 def test_weights_that_cannot_be_loaded_are_an_error_once_other_tests_have_run(
     suite, tiny_model_path
 ):
-    """What those have shown must not be lost."""
+    """Results of these must not be lost."""
     shutil.copytree(tiny_model_path, suite.pytester.path / "broken")
     for path in suite.pytester.path.glob("broken/*.safetensors"):
         path.write_bytes(b"\0" * 64)
@@ -116,7 +116,7 @@ def test_a_run_whose_responses_are_stored_needs_no_key(
     stored = suite.run("evals", "--evals-limit=5", *workers, model=model)
     assert stored.ret == 0
     assert stored.parseoutcomes() == {"passed": 1, "wrong": 4}
-    # Those that are left out are not needed either.
+    # excluded ones are not needed either
     chosen = suite.run("evals", "-k", "q1 or q3", *workers, model=model)
     assert chosen.ret == 0
     shutil.rmtree(suite.pytester.path / ".evals" / "runs")
@@ -220,7 +220,7 @@ def test_a_judge_that_cannot_be_opened_is_refused_before_the_first_request(
     first = suite.run(*options, model=model)
     assert first.parseoutcomes() == {"passed": 10}
     n = len(prompts)
-    assert n in (11, 11 + len(workers))  # each worker may ask the judge
+    assert n in (11, 11 + len(workers))  # each worker may need the judge
     monkeypatch.delenv("EVALS_JUDGE_KEY")
     monkeypatch.delenv("EVALS_TEST_KEY")
     stored = suite.run(*options, model=model)
@@ -229,7 +229,7 @@ def test_a_judge_that_cannot_be_opened_is_refused_before_the_first_request(
 
 
 def test_a_server_that_cannot_be_reached_is_an_error_of_the_first_document(suite):
-    """It is known only when it is asked."""
+    """It is known only at the first request."""
     spec = "openai:gpt,base_url=http://127.0.0.1:9/v1,max_retries=0"
     result = suite.run("evals", model=spec)
     assert result.ret == pytest.ExitCode.TESTS_FAILED

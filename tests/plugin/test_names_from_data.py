@@ -1,5 +1,5 @@
-"""Names, ids and texts from data that turn the direction of writing, or are commands of
-GitHub's log: none of them does so in what is shown."""
+"""Names, ids and texts from data that change the writing direction, or are workflow
+commands of GitHub's log: none of them has an effect in the output."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def pytest_evals_score(record, task):
 
 
 def evil_lines(text):
-    """Lines that turn the direction of writing or command GitHub's runner; our own
-    annotations aside, which name a file of the suite."""
+    """Lines that change the writing direction or contain workflow commands, except for
+    this package's own annotations, which name a file of the suite."""
     found = []
     for line in text.split("\n"):
         own = re.match(r"::(error|warning) (file=evals/\w+\.yaml|title=evals)", line)

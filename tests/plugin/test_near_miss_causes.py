@@ -1,5 +1,5 @@
-"""A failing gate names the likely cause of wrong answers; the change that it proposes
-makes the documents correct."""
+"""A failing gate names the likely cause of wrong answers; the proposed change makes the
+documents correct."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def stop(config):
 
 
 def regex(config, message):
-    """Take the pattern out of the message, as a user would."""
+    """Copy the pattern from the message, as a user would."""
     pattern = re.search(r"regex_pattern: '(.*)'", message)[1]
     step = {"function": "regex", "regex_pattern": pattern}
     if message.endswith("group_select: -1"):

@@ -24,7 +24,7 @@ TASK = """
 
 @pytest.fixture
 def suite(pytester):
-    """Writes a suite whose model gives some answers."""
+    """Return a function that writes a suite whose model gives some answers."""
 
     def write(base, gate, answers):
         pytester.makeini("[pytest]\n")
@@ -46,7 +46,7 @@ def suite(pytester):
 
 
 def remedy(pytester):
-    """Run the suite; the value is the change that it proposes, or None."""
+    """Run the suite; return the proposed change, or None."""
     result = pytester.runpytest("--model=scripted:answers.json")
     found = [line for line in result.outlines if "wrong answers" in line]
     result.assert_outcomes(**({"failed": 1} if found else {"passed": 3}))

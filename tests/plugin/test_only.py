@@ -1,4 +1,4 @@
-"""--evals-only: the documents of the last run that need another look."""
+"""--evals-only: selected documents of the last run."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ def test_a_changed_task_is_reported(mixed):
 
 
 def test_documents_are_selected_by_id_not_by_position(mixed):
-    """A prompt may change between the runs, that is what they are for; and a file of
-    data may have new lines."""
+    """A prompt may change between the runs, which is their purpose; and a data file may
+    have new lines."""
     path = mixed.evals / "quiz.jsonl"
     first, *lines = path.read_text().splitlines(keepends=True)
     new = json.dumps({"id": "new", "question": "quiz new?", "answer": "a"}) + "\n"

@@ -16,7 +16,7 @@ MESSAGE = [
     "  fix: pip uninstall pytest-evals pytest-model-evals, then install the one you "
     "want",
 ]
-# Its files in version 0.3.4, as far as they matter here.
+# its files in version 0.3.4, reduced to the relevant ones
 METADATA = "Metadata-Version: 2.4\nName: pytest-evals\nVersion: 0.3.4\n"
 ENTRY_POINTS = "[pytest11]\nevals = pytest_evals.plugin\n"
 INIT = "from .plugin import eval_bag, eval_results\n"
@@ -43,8 +43,8 @@ def test_the_other_distribution_installed_first_is_a_usage_error(pytester, site)
 
 
 def test_the_other_distribution_installed_last_is_a_usage_error(pytester, site):
-    """Its ``__init__.py`` has replaced ours, and our folder ``plugin`` hides its module
-    of that name."""
+    """Its ``__init__.py`` has replaced this package's, and this package's folder
+    ``plugin`` hides its module of that name."""
     plugin = site / "pytest_evals" / "plugin"
     plugin.mkdir(parents=True)
     shutil.copy(pytest_evals.plugin.__file__, plugin)

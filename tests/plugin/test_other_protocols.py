@@ -1,6 +1,6 @@
-"""Another plugin runs items in its own way, as pytest-rerunfailures does (16.7: a hook
-``pytest_runtest_protocol`` that calls ``runtestprotocol`` and gives a failure that is
-tried again the outcome ``rerun``)."""
+"""Another plugin runs items with its own protocol, as pytest-rerunfailures does (16.7:
+a hook ``pytest_runtest_protocol`` that calls ``runtestprotocol`` and sets the outcome
+``rerun`` for a failure that is repeated)."""
 
 import pytest
 

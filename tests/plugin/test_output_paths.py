@@ -1,4 +1,4 @@
-"""Places that results cannot be written to are refused before a model is opened."""
+"""Output paths that cannot be written are rejected before a model is loaded."""
 
 import pytest
 
@@ -8,7 +8,8 @@ from pytest_evals.errors import StoreError
 
 @pytest.fixture
 def places(suite):
-    """A suite beside a file, a link to nowhere, and a model that must not be asked."""
+    """A suite next to a file, a dangling link, and a model that must not get
+    requests."""
     (suite.pytester.path / "taken").write_text("a file")
     (suite.pytester.path / "link").symlink_to("nowhere")
     return suite

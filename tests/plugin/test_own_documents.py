@@ -62,7 +62,7 @@ def _run(suite: pytest.Pytester, *options: str) -> pytest.RunResult:
 
 
 def _documents(suite: pytest.Pytester) -> dict[str, list[str]]:
-    """Worker → names of the documents that it has created."""
+    """Worker → names of the documents that it created."""
     files = suite.path.glob("*.items")
     named = {file.stem: file.read_text().splitlines() for file in files}
     return {worker: [n for n in names if "[" in n] for worker, names in named.items()}

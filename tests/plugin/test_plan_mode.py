@@ -1,4 +1,4 @@
-"""``--evals-plan`` says what a run would do, and does nothing of it."""
+"""``--evals-plan`` shows what a run would do, without doing it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The line that shows how far inference is, between the lines of pytest."""
+"""The line that shows the progress of inference, between pytest's lines."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 """Documents with nulls, labels out of range, or all with the same prompt: reported
-before anything is sent, by a run and by ``--evals-validate``."""
+before any request is sent, by a run and by ``--evals-validate``."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ definition:
 
 @pytest.fixture
 def latticeflow(pytester):
-    """Writes a task of three samples; runs it."""
+    """Return a function that writes a task of three samples and runs it."""
 
     def run(*arguments, prompt="Add {{ sample.q }}", tags=""):
         for name, text in LATTICEFLOW.items():

@@ -1,4 +1,4 @@
-"""Options of pytest itself mean for documents and gates what they mean for tests."""
+"""pytest's own options have the same meaning for documents and gates as for tests."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_a_run_without_documents_prints_and_writes_nothing(mixed):
         result = mixed.run("evals", *arguments)
         result.stdout.no_fnmatch_line("*= evals =*")
         assert not list(mixed.pytester.path.glob(".evals/runs/*"))
-    # A file that tells of another run would be taken for this one's.
+    # a file of another run would be mistaken for this one's
     mixed.run("evals", "-k", "no_such_name", "--evals-json=results.json")
     assert mixed.pytester.path.joinpath("results.json").exists()
 
@@ -115,7 +115,8 @@ def test_the_short_summary_lists_inconclusive_gates(suite, workers):
 @WORKERS
 @pytest.mark.parametrize("folder", [".", "evals"])
 def test_v_shows_a_named_document(mixed, monkeypatch, folder, workers):
-    """It is how the message of a failing gate says to run a document again."""
+    """The message of a failing gate proposes this command for running a document
+    again."""
     mixed.knows(wrong=[2])
     text = (mixed.pytester.path / "answers.jsonl").read_text()
     hostile = text.replace('"nonsense"', '"non\\u001b[31msense' + "x" * 999 + '"')

@@ -42,7 +42,7 @@ VARYING = ("date", "total_evaluation_time_seconds", "model_seconds", "options")
 
 @pytest.fixture
 def quiz(suite, without_lm_eval, monkeypatch):
-    """A task whose class is lm-eval's, where lm-eval is not installed."""
+    """A task whose class is lm-eval's, without lm-eval installed."""
     suite.pytester.makeconftest(without_lm_eval)
     for name in [n for n in sys.modules if n.partition(".")[0] == "lm_eval"]:
         monkeypatch.delitem(sys.modules, name)
@@ -56,7 +56,7 @@ def quiz(suite, without_lm_eval, monkeypatch):
 
 
 def run(suite, *arguments, apart=False):
-    """Outcomes, results and samples of a run, perhaps in a process of its own."""
+    """Outcomes, results and samples of a run, in a separate process if requested."""
     shutil.rmtree(suite.pytester.path / ".evals", ignore_errors=True)
     runs = suite.pytester.runpytest_subprocess if apart else suite.pytester.runpytest
     found = runs("--model=scripted:answers.jsonl", *arguments)
@@ -66,7 +66,7 @@ def run(suite, *arguments, apart=False):
 
 @pytest.mark.slow
 def test_numbers_and_prompts_are_the_same_with_workers_and_with_lm_eval(quiz):
-    """Each in its own process, for lm-eval is not to be imported twice."""
+    """Each in a separate process, since lm-eval must not be imported twice."""
     alone = run(quiz, "evals", apart=True)
     assert alone[0] == {"passed": 7, "wrong": 2}
     assert run(quiz, "evals", "-n2", apart=True) == alone

@@ -51,8 +51,8 @@ def calls(suite):
 
 @pytest.fixture
 def app(suite, request):
-    """The suite with the module of an application, under a name of its own: the tests
-    run in one process."""
+    """The suite with the module of an application, under a unique name: the tests run
+    in one process."""
     name = f"app_{abs(hash(request.node.nodeid))}"
     suite.pytester.makepyfile(**{name: APP})
     return suite, f"python:{name}:respond"

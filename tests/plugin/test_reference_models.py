@@ -91,7 +91,7 @@ def test_the_reference_model_is_closed_before_the_tested_model_opens(both):
 
 
 def test_responses_of_the_reference_model_are_stored(suite, tiny_model_path):
-    """With --evals-cache=only, a model that is needed would be an error."""
+    """With --evals-cache=only, a missing response would be an error."""
     tiny = f"hf:{tiny_model_path},device=cpu"
     gate = {**GATE, "baseline": f"{tiny},dtype=bfloat16", "id": "same"}
     suite.task("quiz", gates=[gate], generation_kwargs={"max_gen_toks": 4})

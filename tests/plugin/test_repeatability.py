@@ -1,4 +1,4 @@
-"""``--evals-repeatability``: how much numbers vary between runs, and gates on that."""
+"""``--evals-repeatability``: the variation of numbers between runs, and gates on it."""
 
 import json
 
@@ -55,7 +55,7 @@ def test_the_flip_rate_is_measured_recorded_and_used_by_gates(suite):
     )
     path = suite.pytester.path / ".evals" / "baselines" / "main" / "noise.json"
     noise = json.loads(path.read_text())["quiz"]["exact_match,none"]
-    # One answer of ten turns between 4 of the 6 pairs of runs.
+    # one answer of ten flips between 4 of the 6 pairs of runs
     assert noise["flip_rate"] == pytest.approx(4 / 6 / 10)
     orders = (suite.pytester.path / "orders").read_text().splitlines()
     assert len(set(orders)) == 4
@@ -142,8 +142,8 @@ def test_repeatability_with_unsupported_options_is_a_usage_error(suite, argument
 
 
 def test_workers_repeat_their_own_documents(suite):
-    """Document 5 turns in one of two batches of its worker, whichever that is: one of
-    ten answers, between one run and the other."""
+    """Document 5 flips in one of two batches of its worker, in either order: one of ten
+    answers, between one run and the other."""
     suite.pytester.makeconftest(MODEL)
     suite.task("quiz")
     arguments = ["evals", "--evals-repeatability=2", "--evals-save-baseline=main"]

@@ -1,4 +1,4 @@
-"""Gates on tasks that ask several times, through whole runs."""
+"""Gates on tasks that send each document several times, in whole runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def eval_model():
 
 @pytest.fixture
 def dice(suite):
-    """Four answers to each document, two of them right."""
+    """Four responses per document, two of them correct."""
     gates = [
         {"metric": "exact_match", "min": 0.5, "reducer": "mean", "id": "mean"},
         {"metric": "exact_match", "min": 0.8, "reducer": "pass@2", "id": "pass"},
@@ -51,7 +51,7 @@ def test_all_answers_of_a_document_are_scored(dice, workers):
     assert result.ret == 0
     (path,) = dice.pytester.path.glob(".evals/runs/*/results.json")
     found = {one["id"]: one for one in json.loads(path.read_text())["gates"]}
-    # Of two of four answers, at least one is right in 5 of 6 draws.
+    # of two of four answers, at least one is correct in 5 of 6 draws
     assert found["mean"]["value"] == 0.5
     assert found["pass"]["value"] == pytest.approx(5 / 6)
     assert found["first"]["value"] == 0.5
@@ -100,8 +100,8 @@ TESTS = """
 
 
 def test_assert_gate_can_use_repeats_without_a_gate_in_a_file(dice):
-    """Clusters, single answers and baselines are there though no gate of the suite has
-    asked for them; the baseline of the other runs is made by the first."""
+    """Clusters, single responses and baselines are stored even if no gate of the suite
+    needs them; the baseline of the other runs is saved by the first."""
     (dice.evals / "quiz.yaml").write_text(
         (dice.evals / "quiz.yaml").read_text().split("gates:")[0]
         + "generation_kwargs: {until: ['#'], do_sample: true, temperature: 0.7}\n"
@@ -124,7 +124,7 @@ def test_a_reducer_with_a_baseline_compares_paired_documents(dice):
     worse = CONFTEST.replace("% 2\n", "% 2 or request.repeat == 3\n")
     dice.pytester.makeconftest(worse.format(copies=False))
     result = dice.run("evals", model=None)
-    # One of two right answers of each second document is lost, of ten.
+    # one of two correct answers of each second document is lost, of ten
     result.stdout.fnmatch_lines(
         ["quiz::k inconclusive: 0.375 vs main 0.500: -12.50: the 90% CI *"]
     )

@@ -1,4 +1,4 @@
-"""A model that works in a thread of its own is stopped as any other."""
+"""A model that works in a separate thread is stopped like any other."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ N = 10
 
 
 def runs_of(folder: Path) -> list[tuple[dict, int]]:
-    """Results of each run, the first first, and how many documents were scored."""
+    """Results of each run, the first first, and the number of scored documents."""
     found = []
     for path in sorted(
         folder.glob(".evals/runs/*"), key=lambda p: p.stat().st_mtime_ns
@@ -58,8 +58,8 @@ def runs_of(folder: Path) -> list[tuple[dict, int]]:
 def test_responses_received_before_a_stop_are_not_requested_again(
     suite, tiny_model_path, arguments, monkeypatch
 ):
-    """Ctrl-C comes while the thread is at its fourth document or so, with the window
-    after it encoded; ``-x`` stops at the first, whose answer is wrong."""
+    """Ctrl-C arrives while the thread is at about its fourth document, with the next
+    window already encoded; ``-x`` stops at the first, whose answer is wrong."""
     monkeypatch.setattr(plan, "FIRST", 6)
     suite.task("quiz", generation_kwargs={"until": ["zzz"], "max_gen_toks": 5})
     suite.pytester.makeconftest(CONFTEST.format(stops=True, interrupts=not arguments))

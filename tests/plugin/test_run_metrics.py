@@ -34,7 +34,7 @@ REFUSED = {"text": "", "error": "the filter stopped it", "finish": "refused"}
 
 
 class Model:
-    """Answers as the one of the conftest.py."""
+    """The same responses as in the conftest.py."""
 
     name = "counted"
 

@@ -1,4 +1,4 @@
-"""What becomes of documents, and of a session in which something goes wrong."""
+"""The outcomes of documents, and of a session with failures."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_x_stops_between_documents_that_share_a_call_of_the_protocol(suite):
 
 @pytest.mark.parametrize("hook", ["pytest_runtest_protocol", "pytest_runtestloop"])
 def test_a_wrapper_of_the_protocol_is_called_for_every_document(suite, hook):
-    """As pytest-timeout and IDEs do; a loop of somebody else's is used as well."""
+    """As pytest-timeout and IDEs do; an existing event loop is used as well."""
     suite.pytester.makeconftest(
         f"""
         import pytest
@@ -160,7 +160,7 @@ def test_skip_markers_apply_to_single_documents(suite, whole_file):
     """)
     counts = suite.run("evals").parseoutcomes()
     if whole_file:
-        assert counts == {"skipped": 11}  # the gate stands in the same file
+        assert counts == {"skipped": 11}  # the gate is in the same file
     else:
         # The gate lacks a document, so it is skipped too.
         assert counts == {"passed": 8, "skipped": 2, "xfailed": 1}
@@ -260,7 +260,8 @@ def test_a_model_that_raises_is_one_error_that_shows_its_own_code_only(
 
 
 def test_a_fixture_that_raises_shows_its_own_code_only(suite):
-    """Though its conftest.py is above the rootdir, which is the folder of the suite."""
+    """Although its conftest.py is above the rootdir, which is the folder of the
+    suite."""
     (suite.pytester.path / "tox.ini").unlink(missing_ok=True)
     suite.pytester.makeconftest(
         "import pytest\n\n"
@@ -339,8 +340,8 @@ def test_ini_options_are_read_and_the_command_line_takes_precedence(suite):
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_keeps_responses(sent, suite):
-    """Ctrl-C, and what CI systems send: what was scored is on disk, the run says that
-    it is partial, and no gate is green."""
+    """Ctrl-C, and the signals of CI systems: scored documents are on disk, the run is
+    marked as partial, and no gate passes."""
     suite.task("quiz", gates=["exact_match > 0"])
     suite.stops_at(3)
     process = suite.start("evals")
@@ -354,8 +355,8 @@ def test_an_interrupt_keeps_responses(sent, suite):
 
 @pytest.mark.parametrize("arguments", [(), ("-q",), ("-n2",)])
 def test_an_interrupted_run_shows_its_progress_and_how_to_resume(suite, arguments):
-    """A worker's model waits at the fourth of its five documents, and what it has told
-    of the others by then depends on chance."""
+    """A worker's model waits at the fourth of its five documents, and the number of
+    reports received by then depends on chance."""
     n = 2 if arguments == ("-n2",) else 1
     suite.stops_at(3)
     conftest = suite.pytester.path / "conftest.py"
@@ -375,7 +376,7 @@ def test_an_interrupted_run_shows_its_progress_and_how_to_resume(suite, argument
 
 
 def test_an_interrupted_run_counts_unscored_responses(suite):
-    """The model answers the other documents before the first."""
+    """The model returns the other documents before the first."""
     suite.pytester.makeconftest(LAST_FIRST)
     process = suite.start("evals")
     process.send_signal(signal.SIGINT)
@@ -455,7 +456,7 @@ def test_a_task_that_runs_generated_code_needs_the_option(suite):
 def test_metadata_and_model_arguments_are_passed_to_custom_datasets(
     suite,
 ):
-    """As lm-eval's ruler tasks want it: length of the context, and the tokenizer."""
+    """As lm-eval's ruler tasks need it: length of the context, and the tokenizer."""
     (suite.evals / "made.py").write_text(
         "import datasets\n"
         "def rows(n, model, **more):\n"
@@ -523,7 +524,8 @@ def test_objects_of_a_run_are_not_frozen_at_exit_where_triton_would_report_leaks
 def test_objects_of_a_models_libraries_are_left_out_of_garbage_collections(
     pytester, imported_before
 ):
-    """If torch is there already, weights may be too, which must stay collectable."""
+    """If torch is already imported, weights may exist too, which must stay
+    collectable."""
     script = pytester.makepyfile(f"""
         import gc
         import sys

@@ -1,4 +1,4 @@
-"""Stored files that a newer version wrote, through whole runs."""
+"""Stored files of a newer version, in whole runs."""
 
 from __future__ import annotations
 

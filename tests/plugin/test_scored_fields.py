@@ -14,7 +14,7 @@ OF_NO_FIELD = "return {'acc': float(len(results[0]) > 0)}"
 
 
 def scores_by(suite, body):
-    """Let a function of the suite score the task, with a gate on its number."""
+    """Set a function of the suite as the task's scorer, with a gate on its number."""
     code = f"def process_results(doc, results):\n    {body}\n"
     (suite.evals / "own.py").write_text(code)
     path = suite.task("quiz", gates=[GATE], metric_list=[{"metric": "acc"}])

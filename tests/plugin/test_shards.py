@@ -1,4 +1,5 @@
-"""Shards cost the same, keep a task's documents in blocks, and lose none."""
+"""Shards have equal cost, keep a task's documents in blocks, and contain all of
+them."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,7 +35,7 @@ class SizedRows:
 
 
 def runs_of(tasks, gates=()):
-    """What a session knows of tasks with rows of these sizes."""
+    """Information about tasks with rows of these sizes."""
     runs = {}
     for name, sizes in tasks.items():
         rows = SizedRows(sizes)

@@ -1,4 +1,5 @@
-"""Runs that reach a spend cap: what is scored, what is kept, and how they end."""
+"""Runs that reach a spend cap: scored documents, stored responses, and the exit
+code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store in whole runs: what was answered is not asked again."""
+"""The store in whole runs: stored responses are not requested again."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def eval_model():
 
 @pytest.fixture
 def counting(suite):
-    """A suite with a model that writes down what it is asked."""
+    """A suite with a model that logs its requests."""
     model(suite)
     knows(suite, {f"quiz {i}?": f"a{i}" for i in range(10)})
     return suite
@@ -63,7 +63,7 @@ def knows(suite, answers):
 
 
 def asked(suite):
-    """Prompts that the model was asked since this was last called."""
+    """Prompts that the model received since the last call."""
     path = suite.pytester.path / "asked.txt"
     found = path.read_text().splitlines() if path.exists() else []
     path.unlink(missing_ok=True)
@@ -298,7 +298,7 @@ def test_the_store_contains_no_api_keys(counting):
 
 
 def test_an_hf_model_is_loaded_only_if_responses_are_missing(suite, tiny_model_path):
-    """Its files say which model it is: neither torch nor transformers is imported."""
+    """Its files identify the model: neither torch nor transformers is imported."""
     spec = f"hf:{tiny_model_path}"
     suite.task("quiz", generation_kwargs={"until": ["?"], "max_gen_toks": 4})
     suite.pytester.makeconftest(
@@ -404,7 +404,7 @@ def test_gates_over_a_selection_are_judged_if_all_other_responses_are_stored(cou
     results = json.loads(newest(counting, "results.json"))
     assert results["partial"] == ""
     assert results["gates"][0]["outcome"] == "passed"
-    # The same as if all had been run: 9 of 10 are right.
+    # the same as if all had been run: 9 of 10 are correct
     assert results["results"]["quiz"]["exact_match,none"] == 0.9
     rows = newest(counting, "samples_quiz.jsonl").splitlines()
     assert len(rows) == 10

@@ -1,4 +1,4 @@
-"""What models have used is added up, over models and over workers."""
+"""Token usage is summed over models and over workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bundled suites have no problems; what is found is tested through pytest."""
+"""The bundled suites have no problems; problems are tested through pytest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ FILES = [
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_valid_suites_have_no_problems(path):
-    """Every file here is run by the parity tests; a check that complains is wrong."""
+    """Every file here is run by the parity tests, so any reported problem is
+    incorrect."""
     for task in load_tasks(path, TaskOptions()):
         documents = dict(zip(task.rows.indices(), task.rows.ids(), strict=True))
         assert documents

@@ -1,4 +1,4 @@
-"""``--evals-validate``: files are checked, no model is asked."""
+"""``--evals-validate``: files are checked, no requests are sent."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_validation_scores_the_reference_answer(suite):
 
 
 def test_validation_does_not_call_a_score_hook(suite):
-    """It may need the answers of a real model."""
+    """It may need the responses of a real model."""
     suite.pytester.makeconftest("def pytest_evals_score(record, task):\n    1 / 0\n")
     assert check(suite).ret == 0
 

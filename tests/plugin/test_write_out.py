@@ -1,4 +1,4 @@
-"""``--evals-write-out``: prompts on the terminal, before anything runs."""
+"""``--evals-write-out``: prompts on the terminal, before the documents run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same suite over several workers: same numbers, nothing lost."""
+"""The same suite with several workers: same numbers, no losses."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_an_invalid_file_is_one_collection_error_with_workers(suite):
 
 @pytest.mark.slow
 def test_a_document_that_crashes_its_worker_is_the_only_error(suite):
-    """First its shard runs again, then one document at a time: then it is found."""
+    """First its shard runs again, then one document at a time, which identifies it."""
     suite.task("quiz", gates=["exact_match > 0"])
     suite.pytester.makeconftest(
         """
@@ -193,7 +193,7 @@ def test_x_stops_all_workers(suite):
 
 
 def test_hooks_are_called_with_prompts_and_answers_of_workers(suite):
-    """What a hook adds does not depend on the number of workers."""
+    """Additions of a hook do not depend on the number of workers."""
     suite.pytester.makeconftest(
         """
         def pytest_evals_metrics(task, records):
@@ -254,8 +254,8 @@ def pytest_sessionstart(session):
 def test_each_worker_gets_a_device_by_its_vendors_variable(
     suite, monkeypatch, variable, names
 ):
-    """AMD's and Intel's variables select devices; MIG instances, which a process can
-    use one of, are in the list of nvidia-smi."""
+    """AMD's and Intel's variables select devices; MIG instances, of which a process can
+    use one, are in the list of nvidia-smi."""
     for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.delenv("PYTEST_XDIST_AUTO_NUM_WORKERS", raising=False)
@@ -299,7 +299,7 @@ def pytest_collection_modifyitems(items):
 
 
 def test_markers_of_gates_mean_the_same_with_workers_and_without(suite):
-    """Without workers pytest itself obeys them."""
+    """Without workers pytest itself handles them."""
     suite.knows(wrong=[1])
     bars = {"red": 1, "green": 0.1, "strict": 0.1, "left": 1, "never": 1, "other": 1}
     bars |= {"group": 1, "any": 1, "unclear": 0.1}
@@ -339,7 +339,7 @@ def test_an_interrupt_of_all_workers_is_not_reported_as_a_crash(sent, suite):
 
 @pytest.mark.slow
 def test_groups_without_gates_are_sent_to_a_controller_without_shared_folder(suite):
-    """As with workers on another machine: nothing of theirs but what xdist carries."""
+    """As with workers on another machine: only data that xdist transfers."""
     suite.task("quiz")
     suite.task("art")
     suite.group("bag", task=["quiz", "art"])
@@ -385,7 +385,7 @@ def test_warnings_of_workers_are_merged_and_shown_once(suite):
 
 
 def test_a_group_with_a_broken_task_is_one_error_with_workers(suite):
-    """Its own tasks are collected, and then one has rows that cannot be read."""
+    """Its own tasks are collected, then one has unreadable rows."""
     suite.task("other")
     (suite.evals / "other.jsonl").write_text('"no object"\n')
     inner = {"group": "seen", "task": ["other"], "aggregate_metric_list": []}
