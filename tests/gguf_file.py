@@ -1,5 +1,6 @@
-"""The bundled model as a GGUF file, which llama.cpp reads: the same weights as float32,
-the same tokenizer. The layout is that of llama.cpp's ``convert_hf_to_gguf.py``."""
+"""Write the bundled model as a GGUF file, which llama.cpp reads: the same weights as
+float32, the same tokenizer. The layout is that of llama.cpp's
+``convert_hf_to_gguf.py``."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ PAIRED = ("q_proj.weight", "k_proj.weight")
 
 def write_gguf(folder: Path, path: Path, *, bos: bool) -> None:
     """Write a model of the llama family with a byte-level tokenizer of single digits;
-    with ``bos`` a token goes before each text."""
+    with ``bos`` a token is put before each text."""
     import gguf
 
     config = json.loads((folder / "config.json").read_text())
@@ -66,7 +67,7 @@ def _add_weights(writer: Any, folder: Path, config: dict[str, Any]) -> None:
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, n_layers)
     for name, weights in load_file(folder / "model.safetensors").items():
         if name.endswith(PAIRED):
-            # Rotated pairs stand side by side there, and half a head apart here.
+            # GGUF interleaves rotated pairs; transformers stores them half a head apart.
             halves = weights.reshape(n_heads, 2, -1, weights.shape[1])
             weights = halves.swapaxes(1, 2).reshape(weights.shape).copy()
         writer.add_tensor(names.get_name(name, try_suffixes=(".weight",)), weights)

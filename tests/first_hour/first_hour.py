@@ -1,4 +1,4 @@
-"""Times the shortest ways from an empty folder to a failing eval::
+"""Time the shortest paths from an empty folder to a failing eval::
 
     python tests/first_hour/first_hour.py
 

@@ -1,4 +1,4 @@
-"""``python -m tests.fuzz``: attack the plugin with changed suites; see README.md."""
+"""``python -m tests.fuzz``: run the plugin on mutated suites; see README.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.fuzz.running import Failure, attack, judge, prepare, run, shrink
 
 
 def main() -> int:
-    """Run the cases that the command line asks for; 1 if one of them failed."""
+    """Run the cases of the command line; return 1 if one of them failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--seed", type=int, help="any number; a new one by default")
     parser.add_argument("--cases", default="150", help="how many, or FIRST-LAST")

@@ -1,7 +1,7 @@
-"""Cases of the attack: a small valid suite, changed a few times, and how it is run.
+"""Fuzzing cases: a small valid suite, a few mutations, and a command.
 
-A case is its seed and number and nothing else: the same two give the same files and the
-same command on every machine.
+A case is determined by its seed and number: they give the same files and the same
+command on every machine.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ LEFT_OUT = {"ray", "repeatability", "allow-unsafe-code"}
 
 @dataclass
 class Case:
-    """One run of pytest over changed files.
+    """One run of pytest over mutated files.
 
-    ``steps`` are the seeds of its changes; with fewer of them it is smaller. ``judges``
-    says that every gate of the files ought to be judged if the run ends with 0.
+    ``steps`` are the seeds of its mutations; fewer of them make a smaller case. If
+    ``judges`` is set, every gate of the files must be judged if the run ends with 0.
     """
 
     seed: int
@@ -79,7 +79,7 @@ class Case:
     judges: bool = True
 
     def build(self) -> None:
-        """Make files and command from the seeds."""
+        """Create files and command from the seeds."""
         self.files = dict(_suite(self.suite))
         self.changes = []
         self.arguments = ["--model=scripted:answers.jsonl"]
@@ -183,7 +183,7 @@ def gates_of(case: Case) -> Iterator[tuple[str, str]]:
 
 
 def _named(files: dict[str, bytes]) -> Iterator[str]:
-    """The files that somebody would name to run all of a suite."""
+    """The files that a user would name to run all of a suite."""
     other = ("_base", "gates")
     for name, content in files.items():
         path = Path(name)
@@ -200,7 +200,7 @@ def _suite(name: str) -> dict[str, bytes]:
     files = _read(TASK_FILES / "valid", TASK_FILES) | _read(
         TASK_FILES / "data", TASK_FILES
     )
-    # A changed address must not be asked.
+    # a changed address must not be contacted
     del files["valid/latticeflow/models/http.yaml"]
     run = files["valid/latticeflow/run.yaml"]
     run = run.replace(b'  - $ref: "./models/http.yaml"\n', b"")

@@ -1,4 +1,5 @@
-"""Changes to the files of a suite: one function changes one thing, drawn by a seed."""
+"""Mutations of the files of a suite: each function changes one thing, drawn by a
+seed."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ Change = Callable[[bytes, random.Random], tuple[bytes, str] | None]
 
 
 def mutate(files: Files, rng: random.Random) -> str:
-    """Change one thing in one of these files, in place; say what."""
+    """Change one thing in one of these files, in place; return its description."""
     while True:
         name = rng.choice(sorted(files))
         if name == "pytest.ini" and rng.random() < 0.8:
@@ -41,7 +42,7 @@ def mutate(files: Files, rng: random.Random) -> str:
 
 
 def _other_file(files: Files, name: str, rng: random.Random) -> str:
-    """A file is gone, renamed, doubled, or no file."""
+    """Delete, rename or duplicate a file, or replace it by something else."""
     path = PurePosixPath(name)
     match rng.randrange(5):
         case 0:
@@ -68,7 +69,7 @@ def _other_file(files: Files, name: str, rng: random.Random) -> str:
 
 
 def typo(word: str, rng: random.Random) -> str:
-    """A word with one slip of the keyboard."""
+    """A word with one typo."""
     if not word:
         return "x"
     at = rng.randrange(len(word))
@@ -85,7 +86,7 @@ def typo(word: str, rng: random.Random) -> str:
     )
 
 
-# What may happen to any file.
+# Mutations of any file.
 
 
 def _bytes(text: bytes, rng: random.Random) -> tuple[bytes, str]:
@@ -149,7 +150,7 @@ def _lines(text: bytes, rng: random.Random) -> tuple[bytes, str]:
 ANY: tuple[Change, ...] = (_bytes, _bytes, _cut, _hole, _encoding, _lines, _lines)
 
 
-# YAML: its tree of nodes is changed, and written again.
+# YAML: its tree of nodes is changed and written back.
 
 
 def replaced(text: bytes, new: str) -> Iterator[tuple[str, bytes]]:
@@ -189,7 +190,7 @@ Slot = tuple[yaml.Node, int, str]
 
 
 def _slots(node: yaml.Node, path: str = "", depth: int = 0):
-    """Every value under a node: its parent, its place there, and its path."""
+    """Every value below a node: its parent, its key or position, and its path."""
     if depth > 50:
         return
     if isinstance(node, yaml.MappingNode):
@@ -280,7 +281,7 @@ LIKELY: Mapping[str, str] = {
 
 
 def _value(path: str, rng: random.Random) -> str:
-    """A value for this place: one that fits it and is wrong, or any."""
+    """A value for this place: a wrong one of the right kind, or any value."""
     fitting = [kind for kind, names in LIKELY.items() if re.search(names, path)]
     kind = rng.choice(fitting) if fitting and rng.random() < 0.6 else None
     return rng.choice(values.YAML[kind or rng.choice(sorted(values.YAML))])

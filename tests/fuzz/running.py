@@ -1,8 +1,6 @@
-"""Runs cases, each in its own process with limits, and judges how they ended.
-
-Most processes are forked off this one, which has imported what a run imports: that
-takes a tenth of the time. Nothing here may start a thread.
-"""
+"""Run cases, each in a separate process with limits, and check how they ended. Most
+processes are forked from this one, which has already imported the modules of a run:
+that takes a tenth of the time. This module must not start threads."""
 
 from __future__ import annotations
 
@@ -61,7 +59,8 @@ SET_OUTSIDE = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: exit code (negative for a signal), output, seconds, results."""
+    """The outcome of a run: exit code (negative for a signal), output, seconds,
+    results."""
 
     code: int
     output: str
@@ -72,7 +71,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Failure:
-    """A case that did not end as it should: ``key`` is equal for equal faults."""
+    """A case that ended incorrectly: ``key`` is equal for equal faults."""
 
     case: Case
     outcome: Outcome
@@ -81,7 +80,7 @@ class Failure:
 
 
 def prepare() -> Path:
-    """Set up this process to fork runs off; the folder for caches of libraries."""
+    """Set up this process for forking; return the folder for library caches."""
     home = Path(tempfile.mkdtemp(prefix="fuzz-"))
     for name in SET_OUTSIDE:
         os.environ.pop(name, None)
@@ -130,12 +129,12 @@ def run(case: Case) -> Outcome:
 
 
 class _Run:
-    """A process that runs a case, in a folder of its own."""
+    """A process that runs a case, in a separate folder."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
         self._top = Path(tempfile.mkdtemp(prefix="case-"))
-        self._folder = self._top / "a" / "work"  # what goes to .. stays inside
+        self._folder = self._top / "a" / "work"  # paths with .. stay inside
         self._folder.mkdir(parents=True)
         case.write(self._folder)
         self._output = self._top / "output"
@@ -153,7 +152,7 @@ class _Run:
             self._pid = self._start(arguments)
 
     def close(self) -> None:
-        """End it, if it still runs, and remove its files."""
+        """End the process if it still runs, and remove its files."""
         if not self._ended:
             os.killpg(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)
@@ -227,7 +226,7 @@ class _Run:
 
 
 def _surrogates(text: str) -> str:
-    """An argument as a process gets it: bytes that are no UTF-8 are surrogates."""
+    """An argument as a process receives it: bytes that are not UTF-8 are surrogates."""
     return text.encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape")
 
 
@@ -243,7 +242,7 @@ ERROR_LINE = re.compile(
 
 
 def judge(case: Case, outcome: Outcome) -> Failure | None:
-    """What is wrong with how a case ended, if anything is."""
+    """Describe an incorrect end of a case, if any."""
     kind, what = _fault(case, outcome)
     return Failure(case, outcome, kind, f"{kind} {what}") if kind else None
 
@@ -266,7 +265,7 @@ def _fault(case: Case, outcome: Outcome) -> tuple[str, str]:
 
 def _lost_gate(case: Case, outcome: Outcome) -> str:
     if re.search(r"\.ya?ml:\d+: looks like", outcome.output):
-        return ""  # a task is not there, and it is said why
+        return ""  # a task is missing, and the reason is reported
     for name, gate in gates_of(case):
         told = re.search(rf"{re.escape(Path(name).name)}:\d+", outcome.output)
         if not told and gate not in outcome.output and gate not in outcome.results:
@@ -275,7 +274,8 @@ def _lost_gate(case: Case, outcome: Outcome) -> str:
 
 
 def _theirs(case: Case, text: str) -> bool:
-    """Whether a traceback is that of Python of the user's, which goes through ours."""
+    """Whether a traceback comes from the user's Python code, called through the
+    package."""
     return "conftest.py" in case.files and "ImportError while loading conftest" in text
 
 
@@ -284,7 +284,7 @@ def _changes(case: Case) -> str:
 
 
 def _where(text: str) -> str:
-    """The last frame of ours and the error, without numbers."""
+    """The last frame of the package and the error, without numbers."""
     frames = [*OUR_FRAME.finditer(text)] or [*OURS.finditer(text)]
     frame = " ".join(frames[-1].groups()) if frames else ""
     errors = ERROR_LINE.findall(text)

@@ -1,4 +1,4 @@
-"""A random attack on the whole plugin, small enough for every change; see README.md."""
+"""Random fuzzing of the whole plugin, small enough for every change; see README.md."""
 
 from __future__ import annotations
 

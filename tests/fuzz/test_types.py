@@ -1,4 +1,5 @@
-"""Each value of the task files of the attack's suites, replaced by another type."""
+"""Each value of the task files of the fuzzing suites, replaced by a value of another
+type."""
 
 from __future__ import annotations
 

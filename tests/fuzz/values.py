@@ -1,4 +1,4 @@
-"""What mutations put in: values that are wrong, odd, or costly, by where they go."""
+"""Values that mutations insert: wrong, unusual or costly, by place."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ GATES = {
 }  # fmt: skip
 """A text of each gate that is nowhere else in its suite."""
 
-# Options that take documents or gates out of a run, or do not run it.
+# Options that exclude documents or gates from a run, or do not run it.
 SELECTING = {
     "tasks", "python-files", "cache-info", "only", "plan", "validate", "cache", "limit", "sample",
 }  # fmt: skip

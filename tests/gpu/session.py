@@ -1,11 +1,11 @@
-"""Everything worth knowing about the engine on one GPU, in one command.
+"""Measure the engine on one GPU, in one command.
 
     python tests/gpu/session.py session.json [--minutes 18] [--dry-run]
 
 Needs torch, transformers and numpy; with pytest it runs ``tests/gpu`` too, with lm_eval
-it measures that beside ours. Each step is written to the file as soon as it is done, so
-that a run that is cut off is still of use; a step that fails is recorded with its
-traceback. ``--dry-run`` takes the same steps with small shapes on any device.
+it measures lm-eval too. Each step is written to the file as soon as it is done, so that
+a run that is cut off is still of use; a step that fails is recorded with its traceback.
+``--dry-run`` takes the same steps with small shapes on any device.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ LETTERS = "ABCD"
 
 
 class Session:
-    """Runs steps, and writes what each has found."""
+    """Runs steps, and writes their results."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.dry = options.dry_run
@@ -79,7 +79,7 @@ class Session:
         print(name, json.dumps(self.found[name])[:300], flush=True)
 
     def wait(self) -> None:
-        """Wait until the device has done its work."""
+        """Wait until the device is idle."""
         if self.device.type == "cuda":
             torch.cuda.synchronize()
 
@@ -120,7 +120,7 @@ def machine(session: Session) -> dict[str, Any]:
 
 def kernels(session: Session) -> dict[str, Any]:
     """Kernel, times and graph builds of attention by shape, type, mask and cuDNN. New
-    widths show what a graph for each shape would cost."""
+    widths show the cost of a graph for each shape."""
     heads, size = (4, 16) if session.dry else (32, 64)
     rows, width, prefix = (2, 32, 64) if session.dry else (16, 1024, 2048)
     shapes = {
@@ -184,7 +184,7 @@ def _kernel_names(run: Callable[[], Any]) -> list[str]:
 
 
 def correctness(session: Session) -> dict[str, Any]:
-    """``tests/gpu``, if pytest is here."""
+    """``tests/gpu``, if pytest is installed."""
     if find_spec("pytest") is None or session.dry:
         return {"skipped": "no pytest" if not session.dry else "dry run"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
@@ -232,7 +232,7 @@ def requests_of(kind: str, n: int) -> list[Request]:
 
 
 def engine(session: Session, name: str) -> Any:
-    """A random Llama on the device, behind our engine."""
+    """A random Llama on the device, in our engine."""
     from pytest_evals.models.hf import model as hf
     from pytest_evals.models.hf.loader import LoadedModel, load_tokenizer
     from pytest_evals.models.hf.settings import HfSettings
@@ -289,7 +289,7 @@ def dense_prefill(session: Session, model: Any) -> float:
 
 
 def open_model(session: Session, name: str, opened: dict[str, Any]) -> dict[str, Any]:
-    """Put an opened model and its rate of dense prefill into ``opened``."""
+    """Put a loaded model and its rate of dense prefill into ``opened``."""
     model = engine(session, name)
     opened.update(model=model, rate=dense_prefill(session, model))
     path, tokens = model.info["scoring_path"], model.info["batch_tokens"]
@@ -300,7 +300,7 @@ def open_model(session: Session, name: str, opened: dict[str, Any]) -> dict[str,
 def figures(
     session: Session, model: Any, kind: str, n: int, dense: float
 ) -> dict[str, Any]:
-    """What ``n`` documents of a kind cost in the engine."""
+    """Cost of ``n`` documents of a kind in the engine."""
     weights = model.loaded.model
     asked = list(dict.fromkeys(requests_of(kind, n)))
     before = dict(model.counters)
@@ -328,8 +328,8 @@ def figures(
 
 
 def long_prefixes(session: Session, model: Any) -> dict[str, Any]:
-    """Scoring paths by length of the prefix: seconds, and most memory beyond the
-    weights. Dense masks are left out where they would not fit."""
+    """Scoring paths by length of the prefix: seconds, and peak memory above the
+    weights. Dense masks are omitted if they would not fit."""
     import numpy as np
 
     from pytest_evals.models.hf.batches import BatchBudget
@@ -384,7 +384,7 @@ def lm_eval_figures(session: Session, model: Any, n: int) -> dict[str, Any]:
 
 
 def steps(session: Session) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The steps in the order of their worth."""
+    """The steps, most important first."""
     yield "machine", lambda: machine(session)
     yield "kernels", lambda: kernels(session)
     yield "correctness", lambda: correctness(session)

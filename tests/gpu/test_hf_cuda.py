@@ -1,4 +1,4 @@
-"""The hf model on a CUDA device against the same model on the CPU."""
+"""The hf model on a CUDA device, compared with the same model on the CPU."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REQUESTS = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A small random Llama with a tokenizer of bytes."""
+    """A small random Llama with a byte tokenizer."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
@@ -77,7 +77,7 @@ def test_a_batch_gives_the_numbers_of_single_rows(folder):
 
 
 def test_a_batch_that_is_too_large_for_the_device_is_split(folder):
-    """A pool of a few MB stands for a small device."""
+    """A pool of a few MB simulates a small device."""
     expected = answers(folder, "device=cuda,batch_tokens=2000")
     model = open_model(parse_spec(f"hf:{folder},device=cuda,batch_tokens=100000000"))
     room = torch.cuda.memory_allocated() + 40 * 2**20

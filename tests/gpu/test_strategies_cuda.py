@@ -1,4 +1,5 @@
-"""The fast paths to log-probabilities on a CUDA device against the plain one there."""
+"""The fast paths to log-probabilities on a CUDA device, compared with the plain path
+there."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ def plain_of(kind, dtype):
     model = MODELS[kind]()
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.mul_(4)  # answers that are far from even
+            parameter.mul_(4)  # answers far from uniform
     return PaddedStrategy(Forward(model.to("cuda", dtype).eval()), TokenCounts())
 
 
@@ -85,7 +86,7 @@ def answers(path, some, budget=100_000):
 @pytest.mark.parametrize("width", [1024, 200])
 @pytest.mark.parametrize("name", ["cascade", "packed"])
 def test_packed_rows_give_the_numbers_of_plain_ones(kind, dtype, width, name):
-    """In half precision as near as plain rows one by one are to each other, about."""
+    """In half precision the difference is about that between plain rows one by one."""
     plain = plain_of(kind, dtype)
     assert choose_strategy(plain, 1024).path.name == "cascade"
     some = spans()

@@ -1,4 +1,4 @@
-"""Regular expressions with a limit of time: as ``re`` in everything else."""
+"""Regular expressions with a time limit: otherwise equal to ``re``."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CATASTROPHES = [
 def test_a_search_without_end_is_an_error_after_seconds(
     pattern: str, text: str
 ) -> None:
-    """And the next search is answered."""
+    """The next search works after a timeout."""
     before = time.monotonic()
     try:
         found = compiled(pattern).findall(text)
@@ -48,13 +48,13 @@ def test_a_search_without_end_is_an_error_after_seconds(
         assert f"{len(text):,} characters" in str(error)
     else:
         assert found == re.compile(pattern).findall(text)
-    assert time.monotonic() - before < 60  # seconds of a machine that is busy
+    assert time.monotonic() - before < 60  # seconds of a busy machine
     assert compiled(r"(b+)+c").findall("a" + "b" * 20 + "c") == ["b" * 20]
 
 
 @pytest.mark.slow
 def test_catastrophes_are_found_out() -> None:
-    """Else the test above could say nothing."""
+    """Otherwise the test above would be vacuous."""
     with pytest.raises(PatternLimitError, match=r"'\(a\+\)\+\$' takes more than 2 s"):
         compiled(r"(a+)+$").findall("a" * 60 + "b")
     with pytest.raises(PatternLimitError):
@@ -71,8 +71,8 @@ def test_a_result_without_end_is_an_error() -> None:
 
 
 def patterns_of_lm_eval() -> list[str]:
-    """What its task files give to its filters and metrics, and other entries of lists
-    that can be read as patterns."""
+    """Patterns that its task files pass to filters and metrics, and other list entries
+    that are valid patterns."""
     spec = find_spec("lm_eval")
     if spec is None or spec.origin is None:
         pytest.skip("lm-eval is not installed")
@@ -154,7 +154,8 @@ def test_what_cannot_be_compiled_is_an_error_of_re(pattern: str) -> None:
 
 
 def test_usual_patterns_need_no_other_process() -> None:
-    """Texts of a few thousand characters are searched here, since asking takes time."""
+    """Strings of a few thousand characters are searched in this process, since a
+    request to another one takes time."""
     usual = {
         r"#### (\-?[0-9\.\,]+)": 100_000,
         r"(-?[$0-9.,]{2,})|(-?[0-9]+)": 100_000,
@@ -185,7 +186,7 @@ def drawn_pattern(draw: random.Random, depth: int) -> str:
 
 
 def test_what_is_done_here_ends_soon_whatever_the_pattern() -> None:
-    """The work that is foretold is never less than that which is done."""
+    """The predicted work is never less than the actual work."""
     draw, slowest = random.Random(19), 0.0
     for _ in range(150):
         pattern = compiled(drawn_pattern(draw, draw.randint(1, 5)))

@@ -1,6 +1,6 @@
 # ruff: noqa: E501 - a template a line
-"""Templates with limits: bombs end as errors, and all else means what it means in
-Jinja, which is the oracle."""
+"""Templates with limits: bombs end as errors; everything else renders as in Jinja,
+which is the oracle."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BOMBS = [
     "{% for x in l recursive %}{{ loop(l) if loop.depth < 60 }}{% endfor %}",
     "{{ range(99999)|select('in', range(99999)|list)|list|length }}",
     "{% for i in range(99999) %}{% if t == t ~ '' %}{% endif %}{% endfor %}",
-    # Texts and lists
+    # Strings and lists
     "{{ 'a' * 10**9 }}",
     "{{ 10**9 * q }}",
     "{{ [0] * 10**9 }}",
@@ -83,7 +83,7 @@ BOMBS = [
     "{{ n | round(-10**9) }}",
     "{% set ns = namespace(x=3) %}{% for i in range(60) %}{% set ns.x = ns.x * ns.x %}"
     "{% endfor %}{{ ns.x }}",
-    # Twice as much with each round
+    # Doubled in each round
     TWICE.replace("%s", "ns.x + ns.x %}{% endfor %}{{ ns.x }}"),
     TWICE.replace("%s", "ns.x ~ ns.x %}{% endfor %}{{ ns.x }}"),
     TWICE.replace("%s", "[ns.x, ns.x] %}{% endfor %}{{ ns.x }}"),
@@ -127,7 +127,7 @@ for text in json.load(sys.stdin):
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="memory is not limited there")
 def test_every_bomb_is_an_error_after_seconds_and_little_memory() -> None:
-    """In a process of its own, whose memory is limited."""
+    """Runs in a separate process with limited memory."""
     done = subprocess.run(
         [sys.executable, "-c", RUN],
         input=json.dumps(BOMBS),
@@ -163,7 +163,7 @@ def test_every_bomb_is_an_error_after_seconds_and_little_memory() -> None:
     ],
 )
 def test_a_template_that_python_cannot_compile_is_no_template(text: str) -> None:
-    """Or it is one; a traceback it is not."""
+    """Either it is an error or the result; it is never a traceback."""
     try:
         compile_template(text)
     except EvalsError as error:
@@ -217,7 +217,7 @@ ROW: dict[str, Any] = {
 
 
 def oracle(text: str, row: Mapping[str, Any]) -> str:
-    """What Jinja gives, as lm-eval sets it up, or the kind of its error."""
+    """Jinja's result, as lm-eval configures it, or the type of its error."""
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined, keep_trailing_newline=True
     )
@@ -267,7 +267,7 @@ def templates_of_lm_eval() -> list[str]:
 
 
 def test_templates_of_lm_eval_give_what_jinja_gives() -> None:
-    """With values of several kinds under the names that they use."""
+    """With values of several types for the names that they use."""
     texts = templates_of_lm_eval()
     assert len(texts) > 300
     kinds: list[Any] = [
@@ -294,7 +294,7 @@ def test_templates_of_lm_eval_give_what_jinja_gives() -> None:
 
 
 def test_limits_are_those_of_one_rendering() -> None:
-    """Documents do not share them."""
+    """Documents do not share budgets."""
     template = compile_template("{% for i in range(99999) %}{{ i }}{% endfor %}")
     for _ in range(30):
         assert len(template.render({})) == 488_885

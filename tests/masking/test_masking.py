@@ -1,4 +1,4 @@
-"""What is secret by its name, where it is found, and where else it is masked then."""
+"""Secrets by name, where they are found, and where they are masked."""
 
 from __future__ import annotations
 

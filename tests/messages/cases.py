@@ -1,5 +1,5 @@
-"""Mistakes of users and the parts that their messages must contain, from the YAML files
-next to this module.
+"""User errors and the parts that their messages must contain, from the YAML files next
+to this module.
 
 A file lists cases::
 

@@ -1,4 +1,4 @@
-"""Each mistake of a user gets a message with its place, the value and the remedy."""
+"""Each user error gets a message with its place, the value and the remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Three small tasks of a module of lighteval's."""
+"""Three small tasks as a lighteval module."""
 
 from pathlib import Path
 

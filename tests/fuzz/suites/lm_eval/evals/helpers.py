@@ -11,5 +11,5 @@ def clean(dataset):
 
 
 def long(predictions, references):
-    """How long an answer is."""
+    """The length of an answer."""
     return float(len(predictions[0]) + 0 * len(references[0]))
