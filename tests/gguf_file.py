@@ -67,7 +67,7 @@ def _add_weights(writer: Any, folder: Path, config: dict[str, Any]) -> None:
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, n_layers)
     for name, weights in load_file(folder / "model.safetensors").items():
         if name.endswith(PAIRED):
-            # GGUF interleaves rotated pairs; in transformers they are half a head apart.
+            # GGUF interleaves rotated pairs; transformers has them half a head apart.
             halves = weights.reshape(n_heads, 2, -1, weights.shape[1])
             weights = halves.swapaxes(1, 2).reshape(weights.shape).copy()
         writer.add_tensor(names.get_name(name, try_suffixes=(".weight",)), weights)
