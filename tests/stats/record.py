@@ -1,9 +1,9 @@
-"""Records what lm-eval 0.4.13's own functions make of fixed and seeded values.
+"""Record the results of lm-eval 0.4.13's functions for fixed and seeded values.
 
     python tests/stats/record.py
 
 Run it by hand, in an environment with ``lm_eval==0.4.13``; it takes minutes. It writes
-``lm_eval_aggregations.json`` beside this file: values and standard errors, from the
+``lm_eval_aggregations.json`` next to this file: values and standard errors, from the
 functions of ``lm_eval.api.metrics`` and from ``stderr_for_metric``. The tests read the
 file and never import lm-eval.
 """
@@ -33,7 +33,7 @@ WORDS = [
 
 
 class Input(NamedTuple):
-    """What an aggregation is given. In values, ``None`` stands for NaN."""
+    """The input of an aggregation. In values, ``None`` stands for NaN."""
 
     aggregation: str
     values: list[Any]
@@ -66,7 +66,7 @@ def inputs() -> Iterator[Input]:
 
 
 def averages(rng: random.Random) -> Iterator[Input]:
-    """Log-probabilities, and right or wrong."""
+    """Log-probabilities with flags for correct answers."""
     nats = [round(-rng.expovariate(0.2), 4) for _ in range(2500)]
     binary = [float(rng.random() < 0.6) for _ in range(2500)]
     holes = [None if rng.random() < 0.2 else value for value in nats]
@@ -90,7 +90,7 @@ def averages(rng: random.Random) -> Iterator[Input]:
 
 
 def labels(rng: random.Random) -> Iterator[Input]:
-    """Pairs of right and predicted label."""
+    """Pairs of true and predicted label."""
 
     def pairs(n: int, n_labels: int, sure: float) -> list[Any]:
         right = [rng.randrange(n_labels) for _ in range(n)]
@@ -111,7 +111,7 @@ def labels(rng: random.Random) -> Iterator[Input]:
 
 
 def texts(rng: random.Random) -> Iterator[Input]:
-    """References and generated texts, for the metrics of a corpus."""
+    """References and generated texts, for corpus metrics."""
 
     def sentence() -> str:
         return " ".join(rng.choices(WORDS, k=rng.randint(1, 14)))

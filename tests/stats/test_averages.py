@@ -1,4 +1,4 @@
-"""Averages against lm-eval's recorded values and Python's own statistics."""
+"""Averages compared with lm-eval's recorded values and Python's statistics."""
 
 import json
 import math

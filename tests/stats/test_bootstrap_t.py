@@ -1,4 +1,4 @@
-"""The studentized bootstrap: against resampling by hand, and what it promises."""
+"""The studentized bootstrap: compared with resampling by hand, and its error rate."""
 
 import math
 
@@ -52,7 +52,7 @@ def test_values_that_do_not_vary_are_refused(values):
 
 @pytest.mark.slow
 def test_skewed_means_fail_less_often_than_by_students_t():
-    """Lognormal values at the threshold itself: t fails in 11 of 100, stated are 5."""
+    """Lognormal values exactly at the threshold: t fails in 11%, nominal are 5%."""
     truth, failed, failed_by_t = math.exp(0.5), 0, 0
     for seed in range(400):
         values = np.random.default_rng(seed).lognormal(0, 1, 100)

@@ -1,4 +1,4 @@
-"""Divergences against scipy, and the bound from the top of two distributions."""
+"""Divergences compared with scipy, and the bound from the top of two distributions."""
 
 import math
 
@@ -10,7 +10,7 @@ from pytest_evals.stats.divergence import divergence, least_divergence
 
 
 def top(p, k):
-    """The ``k`` likeliest outcomes with their log-probabilities."""
+    """The ``k`` most likely outcomes with their log-probabilities."""
     return {str(i): math.log(p[i]) for i in np.argsort(-np.asarray(p))[:k]}
 
 

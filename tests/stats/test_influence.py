@@ -1,4 +1,4 @@
-"""Standard errors by slopes, against formulas known by hand and scikit-learn."""
+"""Standard errors by slopes, compared with known formulas and scikit-learn."""
 
 import math
 
@@ -24,7 +24,8 @@ def test_influence_on_a_mean_is_the_deviation_from_it():
 
 
 def test_ratio_of_sums_has_its_textbook_standard_error():
-    """Cochran, Sampling Techniques (1977), 6.13, without the finite population."""
+    """Cochran, Sampling Techniques (1977), 6.13, without finite population
+    correction."""
     generator = np.random.default_rng(3)
     lengths = generator.integers(5, 60, 300)
     losses = lengths * 2.0 + generator.normal(0, 10, 300)

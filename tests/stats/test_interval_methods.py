@@ -1,5 +1,5 @@
-"""Every spread says the same by its interval and by its p-values; both against scipy,
-and proportions and bounded means against what they promise."""
+"""The interval and the p-value of every method agree; both compared with scipy, and
+proportions and bounded means with their nominal coverage."""
 
 import math
 
@@ -25,7 +25,7 @@ COUNTS = st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.j
 def test_limits_of_a_proportion_are_scipys_exact_ones(counts, confidence):
     total, n = counts
     found = Proportion(total, n).interval(confidence)
-    # scipy's level is of the two-sided interval.
+    # scipy's level is that of the two-sided interval
     known = stats.binomtest(total, n).proportion_ci(2 * confidence - 1, "exact")
     assert found == pytest.approx((known.low, known.high), abs=1e-9)
 
@@ -69,7 +69,7 @@ def test_p_value_of_a_bounded_mean_is_that_of_drawn_exponential_weights(sizes):
 
 
 def test_values_that_are_all_alike_prove_what_their_number_allows():
-    """(1 - d)^n is the chance to see none of a share d: closed forms."""
+    """(1 - d)^n is the probability to miss a proportion d: closed forms."""
     found = bounded_mean([1.0] * 100).interval(0.95)
     assert found == pytest.approx((0.05 ** (1 / 100), 1.0), abs=1e-7)
     found = bounded_mean([0.0] * 100, low=-1).interval(0.95)

@@ -1,4 +1,5 @@
-"""Compiled loops draw what Python's own generator draws, and count it right."""
+"""Compiled loops draw the same values as Python's generator, and count them
+correctly."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""Shared n-grams, against counters of Python."""
+"""Shared n-grams, compared with Python's Counter."""
 
 from collections import Counter
 
@@ -40,7 +40,7 @@ def test_counts_are_those_of_counters(pairs):
 
 @pytest.mark.parametrize("largest", [2**62, 10**6])
 def test_many_pairs_with_many_items_are_counted_in_batches(largest, monkeypatch):
-    """Also where keys outgrow whole numbers of 64 bits and are ranked anew."""
+    """This holds if keys exceed 64-bit integers and are ranked again."""
     monkeypatch.setattr(ngrams, "_LARGEST", largest)
     rng = np.random.default_rng(5)
     sides = [

@@ -1,6 +1,6 @@
-"""Tango's interval against its definition (the score test under the constrained
-maximum of the likelihood, found by scipy's optimiser), against McNemar's test of
-statsmodels, and against what it promises, by summing over all outcomes."""
+"""Tango's interval compared with its definition (the score test under the constrained
+maximum of the likelihood, found by scipy's optimiser), with McNemar's test of
+statsmodels, and with its nominal coverage, by summing over all outcomes."""
 
 import math
 
@@ -23,7 +23,7 @@ def tables(draw):
 
 def score_by_definition(pair, difference):
     """(w - l - n d) over the root of n (2 q + d (1 - d)), where q is the most likely
-    share of lost documents among those tables whose difference is d."""
+    proportion of lost documents among the tables with difference d."""
     same = pair.n - pair.gained - pair.lost
 
     def minus_log_likelihood(q):
@@ -75,7 +75,7 @@ def test_limits_are_where_the_p_value_is_alpha_and_never_inside_of_tangos(
 
 
 def test_limits_are_tangos_where_changes_are_not_skewed():
-    """The score's own limits, found by scipy's root finder."""
+    """The score's limits, found by scipy's root finder."""
     pair = PairedProportions(400, 410, 10_000)
     z = stats.norm.ppf(0.95)
     known = [brentq(lambda d, at=at: pair.score(d) - at, -0.1, 0.1) for at in (z, -z)]
@@ -92,7 +92,7 @@ def test_swapping_the_systems_mirrors_everything(pair, difference):
 
 
 def test_no_answer_that_differs_still_leaves_doubt():
-    """Of n documents none differs: z squared over n + z squared, on both sides."""
+    """None of n documents differs: z squared over n + z squared, on both sides."""
     z = stats.norm.ppf(0.95)
     edge = z * z / (200 + z * z)
     assert PairedProportions(0, 0, 200).interval(0.95) == pytest.approx((-edge, edge))
@@ -102,8 +102,8 @@ def test_no_answer_that_differs_still_leaves_doubt():
     ("n", "changed", "drop"), [(200, 0.05, 0.02), (200, 0.1, 0.02), (200, 0.2, 0.0)]
 )
 def test_true_margin_is_called_worse_about_as_often_as_promised(n, changed, drop):
-    """The chance over all tables of n documents, of which a share is gained and lost
-    so that the true difference is the margin."""
+    """The probability over all tables of n documents, of which a proportion is gained
+    and lost so that the true difference is the margin."""
     gained, lost = (changed - drop) / 2, (changed + drop) / 2
     red = [
         (w, k, n - w - k)
@@ -116,8 +116,8 @@ def test_true_margin_is_called_worse_about_as_often_as_promised(n, changed, drop
 
 
 def chance_of_red(n, flips, drop, fails):
-    """That the gate fails on the true drop, summed over all tables of which ``flips``
-    turn and ``drop`` are lost on balance."""
+    """The probability that the gate fails on the true drop, summed over all tables with
+    flip rate ``flips`` and net loss ``drop``."""
     turned = stats.binom(n, flips)
     lost_share = (flips + drop) / 2 / flips
     chance = 0.0
@@ -137,8 +137,8 @@ def chance_of_red(n, flips, drop, fails):
 def test_the_error_rate_of_tangos_score_test_agrees_with_another_program(
     n, flips, chance
 ):
-    """Summed up by another program, from Tango's formula over the trinomial
-    distribution of gained, lost and other documents."""
+    """Computed by another program, from Tango's formula over the trinomial distribution
+    of gained, lost and other documents."""
     z = stats.norm.ppf(0.95)
     found = chance_of_red(n, flips, 0.02, lambda pair: pair.score(-0.02) < -z)
     assert found == pytest.approx(chance, abs=5e-4)

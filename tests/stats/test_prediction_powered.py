@@ -1,4 +1,4 @@
-"""The mean of human ratings from few labels and many ratings of a judge."""
+"""The mean of human ratings, from few labels and many ratings of a judge."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_a_useless_judge_leaves_the_exact_limits_of_the_labels(mean):
     found = mean(human, [1.0] * 50, [1.0] * 400).interval(0.95)
     exact = proportion_confint(47, 50, alpha=0.1, method="beta")
     assert found.low == pytest.approx(exact[0], abs=1e-6)
-    # Of 450 documents, 47 are known to be good and 3 not to be.
+    # of 450 documents, 47 are known to be good and 3 not to be
     assert found.high == pytest.approx(min(exact[1], 447 / 450), abs=1e-6)
 
 

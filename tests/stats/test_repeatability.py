@@ -1,4 +1,4 @@
-"""How much repeated runs differ, by enumeration and simulation."""
+"""Variation between repeated runs, by enumeration and simulation."""
 
 from itertools import combinations
 
@@ -26,7 +26,7 @@ def test_the_flip_rate_is_the_share_of_flips_over_all_pairs_of_runs(values):
 
 
 def test_standard_deviation_of_a_run_is_found_from_two_runs():
-    """Simulated: 1,319 documents, a few of which are tossed."""
+    """Simulated: 1,319 documents, a few of which are random."""
     rng = np.random.default_rng(0)
     chances = np.repeat([0.0, 0.5, 1.0], [150, 60, 1109])
     means = (rng.random((400, 1319)) < chances).mean(axis=1)

@@ -1,4 +1,4 @@
-"""The bootstrap's bounds against scipy's, over the same replicates."""
+"""The bootstrap's limits compared with scipy's, over the same replicates."""
 
 from types import SimpleNamespace
 

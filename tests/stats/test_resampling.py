@@ -1,7 +1,8 @@
-"""Statistics of many resamples equal the plain ones, and lm-eval's standard errors.
+"""Statistics of many resamples equal those computed one by one, and lm-eval's standard
+errors.
 
-``lm_eval_aggregations.json`` holds values and standard errors that lm-eval 0.4.13's own
-functions gave (``record.py`` wrote it); nothing in it comes from this package.
+``lm_eval_aggregations.json`` contains values and standard errors that lm-eval 0.4.13's
+own functions returned (``record.py`` wrote it); nothing in it comes from this package.
 """
 
 import json
@@ -116,7 +117,7 @@ COLUMN = st.one_of(
 @given(data=st.data(), n=st.integers(1, 25), kinds=st.lists(COLUMN, min_size=1))
 @settings(max_examples=60, deadline=None)
 def test_sums_are_those_of_each_column_packed_or_not(data, n, kinds):
-    """``kinds`` are drawn for their variety: each makes a column of numbers near it."""
+    """``kinds`` are drawn for their variety: each gives a column of similar numbers."""
     columns = [
         [data.draw(st.sampled_from([kind, abs(kind) // 2, 0])) for _ in range(n)]
         for kind in kinds

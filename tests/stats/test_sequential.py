@@ -1,8 +1,8 @@
-"""Deciding early keeps its promise about all numbers, and reads no more than it should.
+"""Early stopping keeps its error rate, and reads the expected number of documents.
 
 Independent sources: enumeration of all orders of small urns; Hoeffding's and plain
-arithmetic bounds; and the shares of documents read that another implementation of the
-same bets gave (simulated with numpy for the reference page of gates, §5.2 to §5.4).
+arithmetic bounds; and the proportions of documents read by another implementation of
+the same bets (simulated with numpy for the reference page of gates, §5.2 to §5.4).
 """
 
 import math
@@ -39,8 +39,8 @@ def wealth(order, target, guess):
 def test_wealth_wins_nothing_on_average_over_all_orders_under_the_null(
     urn, above, guess
 ):
-    """Enumeration of all orders: the mean is at most 1 at each step, and so by
-    Markov's inequality for whoever stops at one."""
+    """Enumeration of all orders: the mean is at most 1 at each step, and so by Markov's
+    inequality at any stopping time."""
     target = sum(urn) + above
     paths = [wealth(order, target, guess) for order in set(permutations(urn))]
     means = np.mean(paths, axis=0)
@@ -51,7 +51,7 @@ def test_wealth_wins_nothing_on_average_over_all_orders_under_the_null(
 @pytest.mark.parametrize("urn", URNS)
 @pytest.mark.parametrize("error", [0.05, 0.3])
 def test_no_more_orders_than_the_error_mislead(urn, error):
-    """Enumeration of all orders, with a look at every number."""
+    """Enumeration of all orders, with a check after every number."""
     for target in (0.5, 1.5, 2.5, sum(urn), sum(urn) + 0.25):
         truth = sum(urn) >= target - 1e-9
         orders = list(permutations(urn))
@@ -73,7 +73,7 @@ def test_no_more_orders_than_the_error_mislead(urn, error):
 def test_without_error_an_answer_comes_exactly_when_it_is_certain(
     values, target, strict, data
 ):
-    """By arithmetic: what is left can add 0 to 1 each."""
+    """By arithmetic: each remaining number can add 0 to 1."""
     cut = data.draw(st.integers(0, len(values)))
     urn = Urn(len(values), target, error=0, strict=strict)
     answer = urn.read(np.array(values[:cut], dtype=float))
@@ -118,13 +118,13 @@ def test_bounds_hold_what_was_read_and_what_may_come(seed, share):
     part = values[:120]
     bounds = sum_bounds(part, part, 200, 0.05)
     assert part.sum() - 1e-6 <= bounds.low <= bounds.high <= part.sum() + 80 + 1e-6
-    # Far inside of what is certain, and around what the part says of the rest.
+    # far inside the certain range, and around the estimate of the rest
     assert bounds.low <= part.mean() * 200 <= bounds.high
 
 
 def test_bounds_are_the_last_targets_that_are_decided():
-    """Where the bounds end, an urn with that target is still sure, and one a
-    thousandth of a document further on is not."""
+    """At the bounds an urn with that target is still certain, and one a thousandth of a
+    document further is not."""
     part = (np.arange(120) % 10 < 7).astype(float)
     low, high = sum_bounds(part, part, 200, 0.05)
     answers = [
@@ -139,7 +139,7 @@ def order_of(n, k, rng):
 
 
 def read_until_decided(values, target, error, step, old=None):
-    """The answer, and the share that was read."""
+    """The decision, and the proportion that was read."""
     n = len(values)
     urn = Urn(n, target, error=error, old=old)
     for start in range(0, n, step):
@@ -163,7 +163,7 @@ def read_until_decided(values, target, error, step, old=None):
     ],
 )
 def test_documents_are_read_as_in_the_tables(n, gap, share):
-    """§5.3, scores of 0 and 1, bar .70, error .05, a look every n/200."""
+    """§5.3, scores of 0 and 1, threshold .70, error .05, a check every n/200."""
     rng = np.random.default_rng(n)
     right = round(n * (0.7 + gap))
     found = [
@@ -185,15 +185,15 @@ def test_few_verdicts_differ_from_the_full_run_at_the_threshold(n, runs, short):
         values = order_of(n, right, rng)
         answer, _ = read_until_decided(values, right + short, 0.05, n // 20)
         wrong += answer != (short == 0)
-    # Three standard errors of 5 % above the promise.
+    # three standard errors of 5% above the nominal rate
     assert wrong / runs <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
 
 
 @pytest.mark.slow
 def test_old_scores_save_documents_and_cannot_mislead():
-    """§5.4 (ii): n = 1,000, bar .70, both runs .72, 5 % of answers turn: 79 % of the
-    documents without, 56 % with the scores of the other run. And scores that have
-    nothing to do with these cost little."""
+    """§5.4 (ii): n = 1,000, threshold .70, both runs .72, 5% of answers flip: 79% of
+    the documents without, 56% with the scores of the other run. Unrelated scores cost
+    little."""
     rng = np.random.default_rng(1)
     shares: dict[str, list[float]] = {"none": [], "same": [], "noise": []}
     wrong = 0
@@ -207,14 +207,15 @@ def test_old_scores_save_documents_and_cannot_mislead():
             answer, read = read_until_decided(new, 700, 0.05, 5, known)
             wrong += not answer
             shares[name].append(100 * read)
-    assert wrong <= 6  # of 120, with 5 % promised each
+    assert wrong <= 6  # of 120, with a nominal rate of 5% each
     assert np.mean(shares["none"]) == pytest.approx(79, abs=5)
     assert np.mean(shares["same"]) == pytest.approx(56, abs=5)
     assert np.mean(shares["noise"]) <= np.mean(shares["none"]) + 5
 
 
 def test_order_by_length_misleads():
-    """§5.5: why documents are shuffled. Long ones are harder, and come first."""
+    """§5.5: the reason for shuffling documents. Long ones are harder, and come
+    first."""
     rng = np.random.default_rng(5)
     wrong = 0
     for _ in range(20):
