@@ -1,4 +1,4 @@
-"""Results to report on, made by hand."""
+"""Results for reports, created by hand."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -18,7 +18,7 @@ from pytest_evals.errors import Place
 
 @dataclass(frozen=True)
 class Ids:
-    """Rows that have nothing but ids."""
+    """Rows with ids only."""
 
     names: tuple[str, ...]
 
@@ -33,7 +33,7 @@ class Ids:
 
 
 class Make:
-    """Short ways to write records, tasks and results down."""
+    """Shorthand for records, tasks and results."""
 
     def task(self, name="gsm8k", *, ids=(), metrics=("acc",), **facts):
         return Task(
@@ -102,5 +102,5 @@ class Make:
 
 @pytest.fixture
 def make():
-    """Short ways to write records, tasks and results down."""
+    """The shorthand for records, tasks and results."""
     return Make()

@@ -1,4 +1,4 @@
-"""Text of others, made safe to show."""
+"""Untrusted text, escaped for display."""
 
 import re
 from pathlib import Path
@@ -45,8 +45,8 @@ SIGNS = st.text("a:#[ \n\u3000", max_size=12)
 
 @given(SIGNS)
 def test_no_line_is_a_command_of_githubs_runner(text):
-    """Both forms, as its source has them: ``::`` after white space, and ``##[``
-    anywhere (actions/runner, src/Runner.Common/ActionCommand.cs)."""
+    """Both forms, as in its source: ``::`` after white space, and ``##[`` anywhere
+    (actions/runner, src/Runner.Common/ActionCommand.cs)."""
     shown = one_line(text)
     assert not shown.lstrip().startswith("::")
     assert "##[" not in shown

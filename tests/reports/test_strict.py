@@ -1,4 +1,4 @@
-"""Strict JSON of anything."""
+"""Strict JSON of any value."""
 
 import json
 from enum import IntEnum

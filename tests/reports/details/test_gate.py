@@ -1,5 +1,5 @@
-"""Texts of gates that are not green, whole; written by hand after the rules for
-messages: what, where, numbers, examples, commands, and never a traceback."""
+"""Full texts of gates that did not pass, written by hand from the rules for messages:
+what, where, numbers, examples, commands, and never a traceback."""
 
 from dataclasses import replace
 

@@ -10,7 +10,7 @@ from pytest_evals.reports.details.prompts import prompt_lines
 
 
 class Words:
-    """Cuts before each blank; refuses what begins with one."""
+    """Splits before each space; rejects a continuation that begins with one."""
 
     def token_strings(self, request):
         if isinstance(request, Loglikelihood):

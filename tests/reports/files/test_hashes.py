@@ -1,5 +1,5 @@
 """The hash of a task is lm-eval's, whose recorded files ``tests/parity/test_files.py``
-compares; here are its corners."""
+compares; these tests cover edge cases."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from pytest_evals.run.run_writer import TaskHashes
 
 @pytest.fixture
 def sample(make):
-    """What files say of the document at a position."""
+    """Fields of the files about the document at a position."""
 
     def made(index, row=None, filters=("none",)):
         record = make.record(index, True, prompt=f"p{index}", text="a", gold="a")

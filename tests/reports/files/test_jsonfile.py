@@ -1,5 +1,5 @@
-"""results.json. That it has lm-eval's keys and values is tested in
-``tests/parity/test_files.py``, against files that lm-eval wrote."""
+"""results.json. ``tests/parity/test_files.py`` compares its keys and values with files
+that lm-eval wrote."""
 
 import json
 
@@ -11,7 +11,7 @@ from pytest_evals.reports.files.jsonfile import results_json
 
 @pytest.fixture
 def run(make):
-    """A task with a gate that failed, a number without error and one that is NaN."""
+    """A task with a failed gate, a number without error and one that is NaN."""
     task = make.task(n_shots=5, version=3, alias="GSM", config={"task": "gsm8k"})
     acc = make.metric(0.7, 0.032, n_scored=200, total=140, higher_is_better=True)
     ppl = make.metric(float("nan"), None, "ppl", n_scored=200, higher_is_better=False)
@@ -164,7 +164,7 @@ def test_arguments_of_the_model_are_typed_as_lm_eval_types_them(make, typed, rea
 
 
 def test_a_model_without_a_spec_is_a_custom_one(make):
-    """lm-eval calls a model that was handed over as an object so."""
+    """lm-eval's name for a model that was passed as an object."""
     from dataclasses import replace
 
     found = results_json(replace(make.run(), model="shouting"))

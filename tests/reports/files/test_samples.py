@@ -30,7 +30,7 @@ TARGET_HASH = "5feceb66ffc86f38d952786c6d696c79c2dbc239dd4e91b46729d73a27fb57e9"
 
 @pytest.fixture
 def choice():
-    """A multiple-choice document, answered right."""
+    """A multiple-choice document, answered correctly."""
     doc = Doc(PROMPT, ["a", "b", "cc"], 0, id="q0", row=ROW, target=0)
     return Record(
         task="toy",
@@ -51,7 +51,7 @@ def choice():
 
 
 def sample_rows(record, task):
-    """The lines of a document, read again."""
+    """The lines of a document, read back."""
     return [json.loads(line) for line in sample_of(record, task).lines]
 
 

@@ -1,4 +1,4 @@
-"""Gates and faults as commands of GitHub's workflows; the form is that of GitHub's page
+"""Gates and faults as GitHub workflow commands; the form is that of GitHub's page
 "Workflow commands", the escapes are those of actions/toolkit (``command.ts``)."""
 
 from pathlib import Path
@@ -15,7 +15,7 @@ from pytest_evals.reports.github.annotations import (
 
 @pytest.fixture
 def verdict(make, tmp_path):
-    """A verdict whose gate stands in a file of the repository."""
+    """A verdict whose gate is in a file of the repository."""
     path = tmp_path / "evals" / "a,b:c.yaml"
     path.parent.mkdir()
     path.write_text("gates:\n")

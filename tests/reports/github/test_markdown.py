@@ -1,4 +1,4 @@
-"""Any text in Markdown comes out as that text: read by an independent renderer."""
+"""Any text in Markdown is rendered unchanged by an independent renderer."""
 
 from html.parser import HTMLParser
 
@@ -75,7 +75,7 @@ def test_a_block_shows_its_lines_as_they_are(lines):
 
 
 def test_nobody_is_told_and_nothing_is_linked():
-    """GitHub's own passes look at the text after Markdown."""
+    """GitHub processes the text further after Markdown."""
     shown = Page(plain("@user fixes #12 at www.a.example, https://b.example")).text
     assert "@user" not in shown
     assert "#12" not in shown

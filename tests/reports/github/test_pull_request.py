@@ -22,7 +22,8 @@ def change(i, now=HOSTILE):
 
 @pytest.fixture
 def run(make):
-    """A task with a failed, an open and a passed gate, and a document in error."""
+    """A task with a failed, an inconclusive and a passed gate, and a document in
+    error."""
     metric = make.metric(0.25, 0.25, n_scored=4, total=1)
     assert metric.estimate == Estimate(0.25, 0.25, "analytic")
     records = [
@@ -85,7 +86,7 @@ def test_nothing_that_a_model_says_is_markup(run):
     html = MarkdownIt("commonmark").enable(["table"]).render(text)
     assert "<img" not in html
     assert html.count("</details>") == html.count("<details")
-    # GitHub looks for people to tell in all but code.
+    # GitHub notifies people by mentions everywhere except in code
     assert "@all" not in re.sub(r"<pre>.*?</pre>", "", html, flags=re.DOTALL)
 
 

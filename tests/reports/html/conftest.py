@@ -1,4 +1,4 @@
-"""Stored runs, written by hand: what ``docs/results.md`` says of their files."""
+"""Stored runs, written by hand from the file formats in ``docs/results.md``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def sha(text: str) -> str:
 
 
 def generated(n: int, prompt: str, answer: str, *, correct: bool | None = True, **more):
-    """A row of a task that generates, as samples files have it."""
+    """A row of a generation task, as in samples files."""
     row = {
         "doc_id": n,
         "id": f"d{n}",
@@ -140,7 +140,7 @@ def counts(rows: list[dict[str, Any]]) -> dict[str, int]:
 
 
 class Write:
-    """Short ways to write runs down."""
+    """Shorthand for runs."""
 
     generated = staticmethod(generated)
     chosen = staticmethod(chosen)
@@ -150,5 +150,5 @@ class Write:
 
 @pytest.fixture(scope="session")
 def write() -> Write:
-    """Short ways to write runs down."""
+    """The shorthand for runs."""
     return Write()

@@ -1,4 +1,4 @@
-"""A document of a stored run, as the page has it."""
+"""A document of a stored run, as the page contains it."""
 
 import json
 import math
@@ -24,7 +24,7 @@ from pytest_evals.reports.html.prompt import FewshotExamples, parts_of
 
 @pytest.fixture
 def listed(write, tmp_path):
-    """The documents of a task that is made of these rows."""
+    """The documents of a task with these rows."""
 
     def found(*rows, before=None, shots=None):
         run = write.run(tmp_path / "run", {"quiz": list(rows)})
@@ -88,11 +88,11 @@ def test_a_number_that_was_generated_is_no_place_in_a_list(listed, write):
         ({" Rome": -1.0, " Oslo": -2.0}, {"target": "Oslo"}, [1]),
         ({" Rome": -1.0, " Oslo": -2.0}, {"target": " Oslo\n"}, [1]),
         ({" A": -1.0, " B": -2.0, " C": -3.0}, {"target": "C"}, [2]),
-        # The text "1" is the second choice, and the document is correct.
+        # the text "1" is the second choice, and the document is correct
         ({" 0": -2.0, " 2": -3.0, " 1": -1.0}, {"target": "1", "correct": True}, [2]),
-        # The position 1 is the choice "2", and the document is wrong.
+        # the position 1 is the choice "2", and the document is wrong
         ({" 1": -1.0, " 2": -2.0}, {"target": "1", "correct": False}, [1]),
-        # Our own runs have the positions of all correct choices.
+        # our own runs contain the positions of all correct choices
         ({" a": -1.0, " b": -2.0, " c": -3.0}, {"target": "x", "gold": [0, 2]}, [0, 2]),
         ({" a": -1.0, " b": -2.0}, {"target": "7"}, []),
         ({" a": -1.0, " b": -2.0}, {"target": "b", "gold": [-100]}, []),
@@ -190,7 +190,7 @@ def test_shots_are_told_from_the_question():
 @pytest.mark.parametrize("description", ["Be brief.\n\n", "{{tone}}\n\n"])
 @pytest.mark.parametrize("n", [0, 1])
 def test_a_description_is_no_shot(description, n):
-    """Not even where only its template is known."""
+    """Not even if only its template is known."""
     prompt = "Be brief.\n\n" + "Q: 1\nA: 2\n\n" * n + "Q: 3\nA:"
     parts = parts_of(prompt, FewshotExamples(n, "\n\n", description))
     assert [part["title"] for part in parts] == [
@@ -223,7 +223,7 @@ def test_words_that_all_lines_begin_with_tell_nothing():
 
 
 def test_a_question_with_a_delimiter_in_it_is_not_cut():
-    """Which of the blank lines ends the shot cannot be known."""
+    """It is unknown which of the blank lines ends the few-shot example."""
     prompt = "Q: 1\nA: 2\n\nQ: a poem\n\nof two verses\nA:"
     assert parts_of(prompt, FewshotExamples(1, "\n\n")) == [
         {"title": "", "text": prompt}

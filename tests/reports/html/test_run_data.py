@@ -1,4 +1,4 @@
-"""What a results file says, in the shape of the page."""
+"""The content of a results file, in the format of the page."""
 
 from hypothesis import given
 from hypothesis import strategies as st

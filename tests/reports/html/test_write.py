@@ -1,5 +1,4 @@
-"""The file: whole or not at all, and nothing in it that a model could have written as
-markup."""
+"""The report file: complete or not written, and without any markup from models."""
 
 import base64
 import hashlib
@@ -76,7 +75,7 @@ def test_the_policy_lets_in_this_script_and_this_style_only(run, tmp_path):
 
 
 def test_script_makes_no_markup_of_text():
-    """Trusted Types stop it in some browsers; it must not be tried in any."""
+    """Trusted Types block it in some browsers; no browser may get as far."""
     for path in ASSETS.glob("*.js"):
         code = path.read_text(encoding="utf-8")
         assert not re.search(
@@ -167,7 +166,7 @@ def test_history_has_runs_of_the_same_numbers_oldest_first(write, tmp_path):
     assert main([str(base / "20260101"), "-o", str(out)]) == 0
     points = block(out.read_text(encoding="utf-8"), "facts")["history"]["quiz"]
     (found,) = points.values()
-    # The third run came later than the one that is reported on.
+    # the third run is newer than the one of the report
     assert [(p["value"], p["same"]) for p in found] == [(0.5, False), (0.6, True)]
 
 
@@ -185,7 +184,8 @@ def test_history_names_the_runs_that_are_baselines(write, tmp_path):
 
 
 def test_other_runs_of_the_same_requests_are_in_the_index(write, tmp_path):
-    """The newest ones by default; those that are named, whatever they asked."""
+    """The newest ones by default; otherwise the named ones, whatever their options
+    were."""
     base = tmp_path / ".evals" / "runs"
     for n, prompt in enumerate("pppqp"):
         rows = [write.generated(i, prompt, f"{n}", correct=i < n) for i in range(3)]

@@ -1,4 +1,4 @@
-"""The progress line; numbers worked out by hand."""
+"""The progress line; numbers computed by hand."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a model has used, in a line below the table."""
+"""The usage of a model, in a line below the table."""
 
 from __future__ import annotations
 

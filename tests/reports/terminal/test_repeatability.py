@@ -1,4 +1,4 @@
-"""What repeated runs have shown, as text."""
+"""The results of repeated runs, as text."""
 
 from pytest_evals.core.repeatability import Bar, MetricRepeatability
 from pytest_evals.reports.terminal.repeatability import repeatability_lines

@@ -1,4 +1,4 @@
-"""The summary, whole; written by hand."""
+"""The full summary, written by hand."""
 
 import re
 from dataclasses import replace
@@ -17,7 +17,7 @@ def shown(run, width, path=""):
 
 @pytest.fixture
 def run(make):
-    """Two tasks, of which one has two filters and a failed gate, and one errors."""
+    """Two tasks: one with two filters and a failed gate, and one with errors."""
     gsm8k = make.task("gsm8k", n_shots=5)
     strict = make.metric(
         0.75, 0.031, "exact_match", "strict-match", n_scored=200, total=150
@@ -98,7 +98,7 @@ def test_sixty_columns_keep_gate_and_verdict_and_shorten_names_in_the_middle(run
 
 @pytest.mark.parametrize("width", [44, 60, 80, 100])
 def test_rows_that_differ_are_never_shown_alike(make, width):
-    """Names that differ at the start, in the middle or at the end only."""
+    """Names that differ only at the start, in the middle or at the end."""
     long = "mmlu_generative_five_shot"
     names = [f"{long}_{end}" for end in ("macroeconomics", "microeconomics")]
     names += [f"{start}_{long}_high_school" for start in ("de", "fr", "it")]
@@ -190,7 +190,7 @@ def gates(make):
 
 
 def test_a_gate_stands_beside_the_limits_that_it_compared_and_no_others(gates):
-    """One standard error beside a gate would look like what it compared."""
+    """A standard error next to a gate would look like the compared value."""
     rows = [re.split(" {2,}", line)[-3:] for line in shown(gates, 120)[1:7]]
     assert rows == [
         ["0.750", ">= 0.65", "passed"],

@@ -1,4 +1,4 @@
-"""A browser without a window, and a page that has everything to look at.
+"""A headless browser, and a report with all features.
 
 The browser is Debian's Chromium, or the one that Playwright has installed; without one
 these tests are skipped.
@@ -39,7 +39,7 @@ def browser():
 
 
 class Tab:
-    """A page of the browser that minds what goes wrong."""
+    """A browser page that records errors."""
 
     def __init__(self, browser, **settings):
         settings = {"viewport": {"width": 1280, "height": 800}} | settings
@@ -76,7 +76,7 @@ def shared(browser):
 
 @pytest.fixture
 def tab(shared):
-    """A tab in which nothing goes wrong, and which asks for files only."""
+    """A tab without errors, which requests files only."""
     shared.faults.clear()
     shared.asked.clear()
     yield shared
@@ -86,7 +86,7 @@ def tab(shared):
 
 @pytest.fixture(scope="module")
 def story(write, tmp_path_factory):
-    """A run with a failed gate, beside a baseline."""
+    """A run with a failed gate, compared with a baseline."""
     base = tmp_path_factory.mktemp("story") / ".evals" / "runs"
     secret = "The needle stands " + "far " * 200 + "in front. Question?"
     asked = [{"role": "user", "content": "Rate: right"}]

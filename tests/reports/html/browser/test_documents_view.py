@@ -12,7 +12,8 @@ sync_api = pytest.importorskip("playwright.sync_api")
 
 @pytest.fixture(scope="module")
 def runs(write, tmp_path_factory):
-    """Four documents of two subjects in three runs, which get one more right each."""
+    """Four documents of two subjects in three runs, each with one more correct
+    answer."""
     base = tmp_path_factory.mktemp("runs")
     stored = []
     for n in range(3):

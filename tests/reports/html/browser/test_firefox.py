@@ -1,6 +1,6 @@
 """The page in Firefox, driven by its own remote protocol, Marionette: JSON over TCP.
 
-Playwright needs a Firefox of its own; Debian's is the one that people have. Without one
+Playwright needs its own patched Firefox; Debian's is an unmodified one. Without it
 these tests are skipped.
 """
 
@@ -26,7 +26,7 @@ addEventListener("unhandledrejection", (event) => faults.push(String(event.reaso
 
 
 class Firefox:
-    """A window without a screen."""
+    """A headless window."""
 
     def __init__(self, command, profile):
         profile.mkdir()

@@ -1,4 +1,4 @@
-"""Documents that would be more than text, if a page let them."""
+"""Documents with markup and scripts are shown as text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOSTILE = {
 
 @pytest.fixture(scope="module")
 def story(write, tmp_path_factory):
-    """A run of such documents, and one that is very long."""
+    """A run of such documents, and a very long one."""
     folder = tmp_path_factory.mktemp("hostile")
     rows = [
         write.generated(n, text, text, id=name, doc={"text": text}, error=text)
@@ -38,14 +38,14 @@ def story(write, tmp_path_factory):
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_a_model_wrote_is_text(tab, story, name):
-    """Signs without a shape are shown by their numbers; all else is as it was."""
+    """Invisible characters are shown by their code points; all others are unchanged."""
     at = list(HOSTILE).index(name)
     page = tab.open(story, f"#/documents?doc=hostile/{at}")
     sync_api.expect(page.locator(".document h2")).to_have_text(name)
     shown = page.locator(".document pre.text").evaluate_all(
         "all => all.map(one => one.textContent)"
     )
-    # UTF-8 has no word for half a character: the report has its escape.
+    # UTF-8 cannot encode half a surrogate pair: the report contains its escape.
     wanted = HOSTILE[name].encode("utf-8", "backslashreplace").decode()
     signs = r"[\x00-\x08\x0b\x0c\x0e-\x1f\u2028-\u202e\u2060-\u206f]"
     wanted = re.sub(signs, lambda sign: f"U+{ord(sign[0]):04X}", wanted)

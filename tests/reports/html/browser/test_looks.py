@@ -1,4 +1,4 @@
-"""How the page looks: on a phone, on paper, in both themes."""
+"""The layout of the page: on a phone, in print, in both themes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of so many documents that not all of them can be drawn, or be in the page."""
+"""Pages with too many documents to draw or to embed all of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MILLISECONDS = """async () => {
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
-    """A page of very many documents, whose rows are all alike."""
+    """A page of very many documents, with identical rows."""
     size = 500
     whole = {
         "id": "any", "doc_id": 0, "status": "scored", "error": "", "correct": True,
@@ -69,7 +69,7 @@ def test_very_many_documents_stay_fluid(tab, many):
     page = tab.open(many, "#/documents")
     assert "100,000 documents" in page.locator(".told").inner_text()
     assert page.locator(".doc").count() < 60
-    # The machine may do other things too: a list of fewer documents is the measure.
+    # The machine may be busy: a list of fewer documents is the reference.
     page.get_by_label("search documents").fill("m99")
     sync_api.expect(page.locator(".told")).to_have_text("1,111 documents")
     few_ms = page.evaluate(MILLISECONDS)

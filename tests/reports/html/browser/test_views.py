@@ -1,4 +1,4 @@
-"""The page as people use it: gates, documents, two runs."""
+"""The page in use: gates, documents, two runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_it_opens_on_the_gate_that_failed(tab, story):
 
 
 def test_gates_are_drawn_to_one_scale(tab, write, tmp_path):
-    """The same value lies at the same place, whatever its threshold is."""
+    """Equal values are drawn at the same position, whatever their thresholds."""
     interval = {"low": 0.6, "high": 0.8, "method": "Wilson", "confidence": 0.975}
     bounds = [{"op": ">=", "value": 0.2}]
     change = {
@@ -183,7 +183,7 @@ def test_two_runs_stand_side_by_side_with_the_words_that_differ(tab, story):
 def test_what_a_baseline_has_read_is_compared_with_what_was_read_now(
     tab, write, tmp_path
 ):
-    """A baseline keeps no texts; beside one, all of a text would be new."""
+    """A baseline has no texts; in a comparison, all of a text would be new."""
     rows = [write.generated(0, "1 + 1?", "It is 2") | {"answer": "2"}]
     kept = [{k: v for k, v in row.items() if k != "resps"} for row in rows]
     now, before = (
