@@ -1,7 +1,7 @@
-"""Metrics of a corpus: sacrebleu's numbers, on the whole and on every resample.
+"""Corpus metrics: sacrebleu's numbers, on the corpus and on every resample.
 
 lm-eval's own values are in ``tests/stats/lm_eval_aggregations.json`` and are compared
-in ``test_metrics.py``; here the counts are held against sacrebleu's public functions.
+in ``test_metrics.py``; here the counts are compared with sacrebleu's public functions.
 """
 
 import re

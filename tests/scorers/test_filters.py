@@ -1,7 +1,7 @@
-"""Filters against lm-eval's own, and what they say when they cannot work.
+"""Filters compared with lm-eval's, and their error messages.
 
-``lm_eval_filters.json`` holds what lm-eval 0.4.13 made of fixed and random responses
-(its ``source`` says how); nothing in it comes from this package.
+``lm_eval_filters.json`` contains lm-eval 0.4.13's results for fixed and random
+responses (see its ``source``); nothing in it comes from this package.
 """
 
 import json
@@ -41,7 +41,8 @@ def test_every_recorded_pipeline_leaves_what_lm_eval_leaves():
 
 
 def test_what_lm_eval_cannot_filter_is_an_error_of_the_document():
-    """But for a response that is no text, which multi_choice_regex treats as empty."""
+    """Except for a response that is not a string, which multi_choice_regex treats as
+    empty."""
     cases = [case for case in RECORDED["cases"] if "error" in case]
     kept = [case for case in cases if case["responses"] != [[None]]]
     assert len(kept) >= 5
@@ -94,7 +95,7 @@ def test_what_lm_eval_cannot_filter_is_an_error_of_the_document():
     ],
 )
 def test_golden_vectors_that_were_measured_on_lm_eval(steps, responses, row, left):
-    """Measured by hand on 0.4.13; each response is one of the same request."""
+    """Measured by hand on 0.4.13; the responses belong to the same request."""
     assert pipeline("x", steps).apply([responses], row) == (left,)
 
 
@@ -241,7 +242,7 @@ def test_a_text_filter_refuses_what_is_no_text():
 
 
 def test_an_empty_choice_is_found_at_once_and_is_no_answer():
-    """As ``MultiChoiceRegexFilter`` of lm-eval 0.4.13 answered these four."""
+    """lm-eval 0.4.13's ``MultiChoiceRegexFilter`` returned these four values."""
     letters = pipeline("x", [step("multi_choice_regex"), step("take_first")])
     row = {"choices": ["bear", "", " blue"]}
     found = letters.apply([["zzz"], ["a bear"], ["x: C"], ["x: blue"]], row)

@@ -1,4 +1,4 @@
-"""From results of tasks to those of a group."""
+"""Aggregation of task results to those of a group."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_without_weights_all_tasks_count_the_same():
 
 
 def test_the_size_of_a_task_is_that_of_its_fullest_metric():
-    """lm-eval 0.4.13, evaluator_utils.py: one size a task, for all its metrics."""
+    """lm-eval 0.4.13, evaluator_utils.py: one size per task, for all its metrics."""
     other = MetricResult(name="f1", filter="none", estimate=Estimate(1.0), n_scored=30)
     found = summarised(result("a", acc(0.5), other, n=30), result("b", acc(1.0)))
     assert found.metrics[0].estimate.value == 0.625
@@ -110,7 +110,7 @@ def test_a_task_without_the_metric_is_reported_and_left_out():
 
 
 def test_documents_of_a_task_that_has_no_score_at_all_are_lacking():
-    """It may have the metric: an error is never left out of sight."""
+    """It may have the metric: an error is never ignored."""
     found = summarised(result("a", acc(0.5)), result("b", n=7, n_errored=7))
     assert found.metrics[0].n_errored == 7
     assert found.metrics[0].n_scored == 10

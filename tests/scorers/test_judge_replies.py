@@ -1,5 +1,5 @@
-"""What is made of a judge's words; decision 4 of LatticeFlow's: an answer outside of
-the labels or the range is an error of the sample, and no wrong answer."""
+"""Parsing of a judge's reply; decision 4 of LatticeFlow's: a reply outside of the
+labels or the range is an error of the sample, not a wrong answer."""
 
 import pytest
 

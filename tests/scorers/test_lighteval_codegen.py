@@ -1,7 +1,5 @@
-"""Programs that a model wrote, run against the tests of their problem.
-
-What passes is by LiveCodeBench's rules (lighteval 0.13.0, ``tasks/lcb``).
-"""
+"""Generated programs, run against the tests of their problem. The expected results
+follow LiveCodeBench's rules (lighteval 0.13.0, ``tasks/lcb``)."""
 
 import time
 
@@ -47,7 +45,7 @@ def test_a_program_reads_its_input_and_prints(code, passed):
         ("def add(xs, n): print('noise'); return [4, 5]", True),
         ("def add(xs, n): return [4, 6]", False),
         ("def other(): pass", False),
-        ("print([4, 5]); sys.exit()", False),  # ended before it was asked
+        ("print([4, 5]); sys.exit()", False),  # ended before it read its input
     ],
 )
 def test_a_function_is_called(code, passed):

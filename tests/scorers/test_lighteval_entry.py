@@ -1,4 +1,4 @@
-"""lighteval's metrics, and one's own, in lm-eval's task files."""
+"""lighteval's metrics and custom ones in lm-eval's task files."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +66,7 @@ def test_grouped_metric_gives_all_its_numbers_in_the_order_of_the_file(load):
 
 
 def test_metric_of_several_answers_sees_all_of_them_without_filters(load):
-    """Three right of four, as in the paper's formula: 1 - C(1,1)/C(4,1)."""
+    """Three correct of four, by the paper's formula: 1 - C(1,1)/C(4,1)."""
     repeats = TEXT + "repeats: 4\ngeneration_kwargs: {do_sample: true}\n"
     entry = "{metric: lighteval:pass_at_k, k: 1, n: 4}"
     right = load(TEXT, "metric: exact_match").ask(0).doc.choices[0]
@@ -85,7 +85,7 @@ def test_pmi_asks_for_the_choices_alone_and_subtracts_them(load):
     task = load(CHOICE, entry)
     requests = task.ask(0).requests
     assert requests[2:] == (Loglikelihood("", " a"), Loglikelihood("", " bb"))
-    # The likelier choice is the one that is unlikely alone.
+    # the more likely choice is the one that is unlikely alone
     logprobs = (-2.0, -1.0, -5.0, -1.0)
     answers = tuple(Response(logprob=lp, greedy=False) for lp in logprobs)
     golds = [task.ask(i).doc.gold_index for i in task.rows.indices()]
@@ -119,7 +119,7 @@ def test_other_metrics_do_not_see_the_choices_without_the_question(load):
     task = load(CHOICE, entry, "metric: lighteval:mrr", "metric: lighteval:mcc")
     found = answered(task, _choices(-2.0, -1.0, -0.1, -0.2))
     golds = [task.ask(i).doc.gold_index for i in task.rows.indices()]
-    # One over the rank; 0 where the right answer is not among the choices.
+    # reciprocal rank; 0 if the correct answer is not among the choices
     mean = sum({1: 1.0, 0: 0.5}.get(gold, 0.0) for gold in golds) / len(golds)
     assert found["mrr,none"].estimate.value == pytest.approx(mean)
 

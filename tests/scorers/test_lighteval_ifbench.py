@@ -1,5 +1,5 @@
-"""IFBench's instructions, each with an answer that does what its text in the data set
-says (allenai/IFBench) and one that does not. How lighteval judges odd answers is in
+"""IFBench's instructions, each with an answer that follows its text in the data set
+(allenai/IFBench) and one that does not. lighteval's results for unusual answers are in
 tests/parity/vectors."""
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def test_an_answer_that_does_what_is_asked_follows_and_another_does_not(
 
 
 def test_no_odd_answer_breaks_an_instruction() -> None:
-    """In lighteval many of them raise, and end the run."""
+    """In lighteval many of them raise and end the run."""
     numbers = dict.fromkeys(("N", "small_n", "n", "m", "percentage", "n_start"), 1)
     texts = {f"keyword{i}": "x" for i in range(1, 6)}
     names = ("options", "sep", "word", "keyword", "reference_text", "prompt_to_repeat")

@@ -1,4 +1,4 @@
-"""What judges are asked, and how their replies become values."""
+"""Prompts of judges, and conversion of their replies to values."""
 
 import math
 from random import Random
@@ -63,7 +63,7 @@ def of(judge, *names):
 
 
 def scored(metric, doc, response, *replies):
-    """The metric's values once the judge has replied; and all that it was asked."""
+    """The metric's values after the judge's replies; and all of its requests."""
     exchanges, left, responses = [], list(replies), None
     dialogue = judge_dialogue(JudgedMetric(metric, doc, response))
     while True:
@@ -152,7 +152,8 @@ def test_judges_of_several_metrics_are_asked_in_one_round_and_distinguished():
 
 
 def test_a_judge_whose_prompt_is_drawn_at_random_is_matched_by_order():
-    """lighteval calls judges at once, so that a template may shuffle its parts."""
+    """lighteval sends all judge requests at once, so a template may shuffle its
+    parts."""
     random = Random(1)
 
     def shuffled(question, options, answer, gold, **more):
@@ -236,7 +237,7 @@ def test_verdicts_of_the_last_exam(reply, verdict):
 
 
 def test_numbers_of_the_last_exam():
-    """Against the formulas of its paper, written down here once more."""
+    """Compared with the formulas of its paper, implemented again here."""
     random = Random(7)
     items = [(int(random.random() < 0.4), random.randrange(101)) for _ in range(250)]
     share = sum(right for right, _ in items) / 250

@@ -1,5 +1,5 @@
-"""Metrics that read with a model, on tiny models made here, against the formulas of the
-papers written out with torch."""
+"""Metrics that use a model, with tiny models created here, compared with the formulas
+of the papers implemented in torch."""
 
 import json
 
@@ -131,7 +131,7 @@ def test_faithfulness_is_entailment_less_contradiction(folders):
 
 
 def test_pairs_of_different_lengths_are_read_as_if_alone(folders):
-    """Padding does not change a number."""
+    """Padding does not change a value."""
     model = PairClassifier(folders["entailment"])
     pairs = [("the cat", "a dog"), ("the cat sat on the mat", "a dog ran far away")]
     alone = [model([pair], 64)[0] for pair in pairs]

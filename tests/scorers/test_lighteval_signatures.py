@@ -1,5 +1,5 @@
-"""How metrics of lighteval are called: with document and response, and with the
-arguments of its earlier releases. The values are those that the definitions give."""
+"""Calling conventions of lighteval's metrics: with document and response, and with the
+arguments of its earlier releases. The values follow from the definitions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The ranges of lighteval's metrics, as far as they are known."""
+"""The known ranges of lighteval's metrics."""
 
 import math
 
@@ -42,7 +42,7 @@ def test_the_range_of_a_metric_of_the_catalogue(name, span):
 
 
 class Hundred(ExactMatches):
-    """Somebody's own, in percent."""
+    """A custom metric, in percent."""
 
     def compute(self, doc, model_response, **more):
         return 100.0

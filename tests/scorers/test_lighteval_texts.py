@@ -1,4 +1,4 @@
-"""Edges of lighteval's metrics of texts that its recorded values do not reach."""
+"""Edge cases of lighteval's text metrics that its recorded values do not cover."""
 
 import math
 from itertools import combinations

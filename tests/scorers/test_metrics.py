@@ -138,7 +138,7 @@ def test_every_known_metric_can_be_measured_and_added_up(output_type, table):
             assert named(name, output_type).name == name
 
 
-# Printed by lm-eval 0.4.13: name, higher_is_better and the function that adds up, from
+# Printed by lm-eval 0.4.13: name, higher_is_better and the aggregation function, from
 # its metric_registry, higher_is_better_registry and metric_agg_registry.
 REGISTERED = """
 acc True mean
@@ -200,7 +200,7 @@ def test_an_unknown_metric_is_reported_with_a_near_one():
     ],
 )
 def test_names_that_are_measured_elsewhere_give_no_value(name, output_type, measured):
-    """lm-eval 0.4.13 silently leaves the others out (``process_results``)."""
+    """lm-eval 0.4.13 silently omits the others (``process_results``)."""
     assert is_measured(name, output_type) is measured
 
 
@@ -234,7 +234,7 @@ def test_any_name_goes_with_process_results_and_is_averaged():
     found = made.aggregate([0, 1, 1, 0])
     assert made.is_mean
     assert made.higher_is_better is None
-    # Sample deviation of 0, 1, 1, 0 is sqrt(1/3); over the root of 4 documents.
+    # standard deviation of 0, 1, 1, 0 is sqrt(1/3); over the root of 4 documents
     assert found == Estimate(0.5, pytest.approx(math.sqrt(1 / 3) / 2), "analytic")
 
 
@@ -312,7 +312,7 @@ def test_brier_score_refuses_a_right_answer_outside_the_choices():
 
 @pytest.mark.parametrize("name", ["f1", "mcc"])
 def test_a_right_answer_alone_in_a_list_is_that_answer(name):
-    """As in lm-eval 0.4.13, whose scikit-learn takes such lists for a column."""
+    """As in lm-eval 0.4.13, whose scikit-learn interprets such lists as a column."""
     pairs = [(1, 1), (0, 1), (1, 1), (0, 0)]
     how = metric(MetricSpec(name=name), "none", "multiple_choice", False, 100)
     assert how.aggregate([([gold], said) for gold, said in pairs]) == how.aggregate(
@@ -322,7 +322,7 @@ def test_a_right_answer_alone_in_a_list_is_that_answer(name):
 
 @pytest.mark.parametrize("case", NAMED, ids=lambda c: c["aggregation"])
 def test_values_that_lm_eval_computes_lie_in_the_range_of_their_aggregation(case):
-    """Whatever the documents' values are, so for functions of the user's, too."""
+    """For any values of the documents, so for user functions too."""
     made = metric(
         MetricSpec(name="any", aggregation=case["aggregation"]),
         "none",

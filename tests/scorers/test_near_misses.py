@@ -1,4 +1,4 @@
-"""Likely causes of wrong answers, and when none is reported."""
+"""Likely causes of wrong answers, and cases in which none is reported."""
 
 import pytest
 

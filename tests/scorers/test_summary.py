@@ -1,4 +1,4 @@
-"""From scored documents to a task's numbers."""
+"""Aggregation of scored documents to a task's numbers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ LABEL = Metric(name="label", aggregate=never, several=shares)
 
 
 def task(metrics: Sequence[Metric], words: Sequence[str], **more: Any) -> Task:
-    """Documents that are right if their word is ``yes``."""
+    """Documents that are correct if their word is ``yes``."""
 
     def scores(record: Record) -> tuple[Score, ...]:
         word = words[record.index]
@@ -130,7 +130,7 @@ def test_where_exclusion_fails_the_document_is_an_error_and_its_score_counts():
 
 
 def test_a_number_that_must_exist_and_does_not_is_a_fault() -> None:
-    """Left out without a word, a gate on it would look like a typing error."""
+    """If it were omitted silently, a gate on it would look like a typo."""
     lost = Metric(name="lost", aggregate=never, lacking="no sample has it")
     one = task([MEAN], ["yes"] * 4)
     (acc, told) = summarise(replace(one, metrics=(MEAN, lost)), run(one), 4).metrics

@@ -1,5 +1,5 @@
-"""User functions that aggregate scores: whether one is the mean is decided by what it
-computes. Expected values are computed by the standard library."""
+"""User functions that aggregate scores: whether one is the mean is decided by its
+results. Expected values are computed by the standard library."""
 
 import functools
 import math
@@ -153,7 +153,7 @@ def test_calls_with_test_values_print_nothing_and_warn_of_nothing(capsys, recwar
         (OTHERS["percent"], True),
         (max, True),
         (sum, True),
-        (lambda xs: 1 / 0, True),  # nothing is known against it
+        (lambda xs: 1 / 0, True),  # it cannot be ruled out
         (len, False),
         (statistics.pstdev, False),
         (lambda xs: 1 - sum(xs) / len(xs), False),

@@ -1,4 +1,4 @@
-"""Faults in somebody else's code, and values that come out of it."""
+"""Errors in user code, and its return values."""
 
 import numpy as np
 import pytest
