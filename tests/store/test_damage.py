@@ -1,5 +1,5 @@
-"""Damage to the file of responses: a stored answer comes back as it was written, or its
-request is sent again; nothing is raised."""
+"""Damage to the file of responses: a stored response is returned as it was written, or
+its request is sent again; no exception is raised."""
 
 import random
 import sqlite3
@@ -36,10 +36,10 @@ def whole(tmp_path_factory):
 
 
 def use(base):
-    """What a session does with a store: it reads, and adds what is missing.
+    """Use a store as a session does: read, and add missing responses.
 
     Returns:
-        The responses that were there, what the model said of itself, and notes.
+        The stored responses, the model's description, and notes.
     """
     responses = Responses(base, MODEL)
     found = responses.read(KEYS)
@@ -61,7 +61,7 @@ def changed(found):
 def test_no_flipped_bit_raises_or_changes_an_answer(tmp_path, whole, seed):
     draw = random.Random(seed)
     places = [i for i, byte in enumerate(whole) if byte]
-    # The schema is small and does the most.
+    # the schema is small and the most important part
     places += [i for i in places if i < 4096] * 2
     for n in range(80):
         place, bit = draw.choice(places), draw.randrange(8)
@@ -215,8 +215,8 @@ Responses(Path(sys.argv[1]), {"weights": "other"}).close()
 
 
 def test_a_second_store_in_a_process_does_not_drop_the_locks_of_the_first(tmp_path):
-    """POSIX drops all locks of a process on a file as soon as it closes that file. The
-    next process that ended then deleted the log, and with it all that followed."""
+    """POSIX releases all locks of a process on a file as soon as it closes that file.
+    The next process that ended then deleted the log, including all later responses."""
     first = Responses(tmp_path, MODEL)
     first.add(KEYS[0], RIGHT[0])
     first.flush()
@@ -224,7 +224,7 @@ def test_a_second_store_in_a_process_does_not_drop_the_locks_of_the_first(tmp_pa
     subprocess.run([sys.executable, "-c", OTHER_PROCESS, str(tmp_path)], check=True)
     first.add(KEYS[1], RIGHT[1])
     first.flush()
-    found, _, notes = use(tmp_path)  # what would be there if the first were killed now
+    found, _, notes = use(tmp_path)  # the state if the first were killed now
     assert notes == []
     assert {*found} == {KEYS[0], KEYS[1]}
     first.close()

@@ -1,5 +1,5 @@
-"""What a comparison with a baseline warns of: what moves numbers a little, and is no
-reason to refuse."""
+"""Warnings of a comparison with a baseline: differences that change numbers slightly,
+and are not a reason to reject it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def side(arguments=None, **info):
             side(device_name="NVIDIA H100"),
             ["device_name: 'NVIDIA H100' (baseline: 'NVIDIA A100')"],
         ),
-        # A baseline of an earlier version says nothing of it.
+        # a baseline of an earlier version does not contain it
         (side(), side(device_name="NVIDIA H100"), []),
     ],
 )

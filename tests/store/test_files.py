@@ -1,6 +1,5 @@
-"""Writing files. Full disks are played by a limit on the size of files, and by
-/dev/full; a folder that cannot be written to by a file in its place, since root may
-write everywhere."""
+"""Writing files. Full disks are simulated by a limit on file sizes, and by /dev/full;
+an unwritable folder by a file in its place, since root may write everywhere."""
 
 import json
 import os
@@ -17,7 +16,7 @@ FULL = Path("/dev/full")
 
 @pytest.fixture
 def small_files():
-    """No file may grow beyond 4 KiB; the write that tries is cut short there."""
+    """No file may grow beyond 4 KiB; a write beyond it is truncated."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
     yield 4096

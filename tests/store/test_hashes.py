@@ -1,4 +1,4 @@
-"""Hashes of files are remembered, and never for a file that has changed."""
+"""Hashes of files are cached, and recomputed for a file that has changed."""
 
 import hashlib
 import os

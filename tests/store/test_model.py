@@ -1,4 +1,4 @@
-"""A model with a store in front of it hears what will be asked next."""
+"""A cached model is notified of the next requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def request(i: int) -> Request:
 
 
 class Listening(Model):
-    """Writes down what it hears."""
+    """Records its notifications."""
 
     name = "listening"
 
@@ -52,7 +52,9 @@ def test_only_what_is_not_stored_is_expected(model, stored):
     stream = iter(stored.answer([request(3), request(4)]))
     next(stream)
     stored.expect([request(2), request(5), request(1), request(6)])
-    assert model.expected == []  # it is told once it has begun what it is asked now
+    assert (
+        model.expected == []
+    )  # it is notified after it has started the current requests
     next(stream)
     assert model.expected == [[request(5), request(6)]]
     list(stored.answer([request(2), request(5), request(1), request(6)]))
@@ -95,7 +97,7 @@ def test_a_model_that_does_not_work_ahead_gets_no_announcement(tmp_path):
 
 
 def test_a_model_that_is_not_opened_reports_no_earlier_requests(tmp_path):
-    """Its prompts began otherwise then, and what they have cost is paid."""
+    """Its prompts began differently then, and their cost is paid."""
 
     class Asked(Listening):
         info: ClassVar = {

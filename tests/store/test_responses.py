@@ -1,7 +1,5 @@
-"""The file of responses: what is in it comes back as it was, or not at all.
-
-A full disk is played by a limit on the size of files.
-"""
+"""The file of responses: a response is returned as it was stored, or not at all. A full
+disk is simulated by a limit on file sizes."""
 
 import dataclasses
 import math
@@ -41,7 +39,7 @@ def fill(base, n=1, fingerprint=MODEL):
 
 
 def stored(base, n=1, fingerprint=MODEL):
-    """Texts of the first ``n`` prompts, as far as they are there."""
+    """Texts of the first ``n`` prompts that are stored."""
     responses = Responses(base, fingerprint)
     found = responses.read(keys(n))
     responses.close()
@@ -129,7 +127,7 @@ def test_a_repeated_request_replaces_the_stored_response(tmp_path):
 
 
 def test_added_responses_are_committed_soon(tmp_path):
-    """Nobody closes or flushes here: so it survives a process that is killed."""
+    """Without closing or flushing: it survives a process that is killed."""
     responses = Responses(tmp_path, MODEL)
     responses.add(keys()[0], Response(text="text 0"))
     until = time.monotonic() + 60
@@ -235,7 +233,7 @@ def test_a_file_that_cannot_be_trusted_is_set_aside(tmp_path, damage, why):
 
 
 def test_a_file_of_another_version_is_kept_next_to_a_new_one(tmp_path):
-    """So that who goes back and forth between two versions pays for neither again."""
+    """So switching between two versions pays for neither again."""
     path = fill(tmp_path, 20)
     ours = SCHEMAS["responses"].current
     other = ours + 1
@@ -259,7 +257,7 @@ def test_a_file_of_another_version_is_kept_next_to_a_new_one(tmp_path):
 
 
 def test_damage_in_the_middle_of_the_file_never_gives_a_wrong_answer(tmp_path):
-    """All pages but the first are overwritten, a byte each, wherever it hurts."""
+    """All pages but the first are overwritten, one byte each at a damaging position."""
     path = fill(tmp_path, 300)
     raw = bytearray(path.read_bytes())
     for place in range(4096 + 50, len(raw), 511):
@@ -325,7 +323,7 @@ def test_a_place_that_cannot_be_made_is_noted(tmp_path):
 
 @pytest.fixture
 def open_to_all():
-    """A folder that others may read; pytest's are for their owner alone."""
+    """A folder that others may read; pytest's folders are for their owner only."""
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         yield Path(name)

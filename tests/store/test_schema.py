@@ -1,4 +1,4 @@
-"""Stored files of other schema versions: what is read, what is refused, what stays."""
+"""Stored files of other schema versions: read, rejected or preserved."""
 
 import json
 from pathlib import Path

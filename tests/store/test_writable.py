@@ -1,5 +1,5 @@
-"""Whether a run's results can be written, before it starts. Permission bits are not
-used: they do not bind root."""
+"""Checks before a run that its results can be written. Permission bits are not used:
+they do not apply to root."""
 
 import os
 import resource
@@ -13,7 +13,7 @@ from pytest_evals.store.writable import check_base, check_file, remove_made
 
 @pytest.fixture
 def full_disk():
-    """No file may hold a byte."""
+    """No file may contain a byte."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
     yield
@@ -120,7 +120,7 @@ def test_a_full_device_is_refused_and_others_are_not_written_to():
 
 
 def test_a_pipe_is_not_opened(tmp_path):
-    """Whoever reads it would see its end."""
+    """A reader would see its end."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
     check_file(path, "--evals-json")
