@@ -1,9 +1,9 @@
-"""Writes the tables of the docs that are made of the code::
+"""Write the tables of the docs that are generated from the code::
 
     python tests/reference_tables.py
 
-Options are those of the command line, keys those of the JSON Schema. A table stands
-between ``<!-- table: NAME -->`` and ``<!-- end of table -->``.
+Options are those of the command line, keys those of the JSON Schema. A table is between
+``<!-- table: NAME -->`` and ``<!-- end of table -->``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KINDS = {
 
 
 def written(page: str) -> str:
-    """A page with its tables as the code has them."""
+    """Return a page with its tables generated from the code."""
     tables = {
         "options": options,
         "error rates": error_rates,
@@ -86,7 +86,7 @@ RULES = {
 
 
 def error_rates() -> str:
-    """The highest rates of each simulation, from the page that has all of them."""
+    """The highest rates of each simulation, from the page that contains all of them."""
     text = (PAGES / "gate_error_tables.md").read_text("utf-8")
     heads = (
         "rule",
@@ -149,7 +149,7 @@ def text(one: Mapping[str, Any]) -> str:
 
 
 def kind(one: Mapping[str, Any]) -> str:
-    """What a value may be, in words."""
+    """The allowed values, in words."""
     if one.get("$comment") == "function":
         return "function"
     if "enum" in one and True in one["enum"]:

@@ -223,7 +223,7 @@ def write(
 
 
 def run(folder: Path, name: str, skill: float, *options: str) -> None:
-    """Run the suite with one model; failed gates are what we want to see."""
+    """Run the suite with one model; failed gates are expected."""
     environment = os.environ | {
         "PYTHONPATH": str(ROOT),
         "REPORT_NAME": name,
@@ -243,7 +243,7 @@ def run(folder: Path, name: str, skill: float, *options: str) -> None:
 def main(folder: Path) -> None:
     """Write the suite, run it three times and write the report."""
     suite(folder)
-    # Gates on a baseline that does not exist yet do not hinder saving it.
+    # gates on a baseline that does not exist yet do not prevent saving it
     run(folder, "acme/llm-8b v1", 0.72, "--evals-save-baseline=v1")
     run(folder, "acme/llm-3b", 0.5)
     run(

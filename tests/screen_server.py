@@ -1,8 +1,8 @@
-"""A server at ``localhost:8000`` that fails in one way, for screens of the docs::
+"""Run a server at ``localhost:8000`` with one kind of fault, for screens of the docs::
 
     python -m tests.screen_server torn pytest --model=openai:…
 
-It runs as long as the command behind its name.
+It runs as long as the command after the fault's name.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ FAULTS = {
 
 
 def serve(fault: str, command: list[str]) -> int:
-    """Run the command beside the server; its exit code."""
+    """Run the command while the server runs; return its exit code."""
     status, text = FAULTS[fault]
 
     class Faulty(BaseHTTPRequestHandler):
-        """Says the same to everybody."""
+        """Sends the same reply to every request."""
 
         def do_POST(self) -> None:
-            """Read what was asked, and reply."""
+            """Read the request, and reply."""
             self.rfile.read(int(self.headers["Content-Length"]))
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
@@ -50,7 +50,7 @@ def serve(fault: str, command: list[str]) -> int:
             self.wfile.write(text.encode())
 
         def log_message(self, *words: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(ADDRESS, Faulty) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -1,4 +1,4 @@
-"""Small suites with canned answers, for screens of the docs: writes ``NAME/`` here.
+"""Write a small suite with canned answers for screens of the docs to ``NAME/``.
 
     python tests/screen_suites.py even
 
@@ -54,7 +54,7 @@ def write(
 def answer(
     folder: str, n: int, wrong: Collection[int], errors: Collection[int] = ()
 ) -> None:
-    """Write the answers anew."""
+    """Rewrite the answers."""
     rules: list[object] = []
     for i in range(n):
         rule = {"prompt": f"Question {i}?", "text": "no" if i in wrong else f"a{i}"}
@@ -78,7 +78,7 @@ def sums() -> None:
 
 
 def even() -> None:
-    """225 of 300 are right: the gates of *Which noise counts*."""
+    """225 of 300 are correct: the gates of *Which noise counts*."""
     gates: Gates = [
         gate(min=0.72, over="population", id="others"),
         gate(min=0.65, over="population", id="floor"),
@@ -89,7 +89,7 @@ def even() -> None:
 
 
 def versus() -> None:
-    """225 of 300 are right, to be saved; ``versus_now`` gets 17 of them wrong."""
+    """225 of 300 are correct, to be saved; ``versus_now`` gets 17 of them wrong."""
     gates: Gates = [
         gate(baseline="main", max_drop=0.02),
         gate(baseline="main", max_drop=0.02, over="run", id="point"),
@@ -98,13 +98,14 @@ def versus() -> None:
 
 
 def versus_now() -> None:
-    """17 that were right are wrong now."""
+    """17 that were correct are wrong now."""
     lost = range(1, 1 + 4 * 17, 4)
     answer("versus", 300, {*range(0, 300, 4), *lost})
 
 
 def kept() -> None:
-    """The same beside the same baseline, with four gates, one of them nearly kept."""
+    """The same compared with the same baseline, with four gates, one of them almost
+    met."""
     gates: Gates = [gate(baseline="main", max_drop=0.0375, id="kept")]
     gates += [
         gate(min=bar, over="population", id=f"floor-{bar}") for bar in (0.5, 0.55, 0.6)
@@ -114,26 +115,26 @@ def kept() -> None:
 
 
 def pages() -> None:
-    """Questions on 30 pages: 208 of 300 are right, and pages hang together."""
+    """Questions on 30 pages: 208 of 300 are correct, clustered by page."""
     gates: Gates = [gate(min=0.7, over="population", cluster="page", id="floor")]
     wrong = {10 * page + i for page in range(30) for i in range((page % 3) * 3)}
     write("pages", "quiz", 300, {*wrong, 0, 30}, gates)
 
 
 def weak() -> None:
-    """Beside the same baseline: six documents were lost, four gained."""
+    """Compared with the same baseline: six documents were lost, four gained."""
     versus()
     wrong = {*range(16, 300, 4), *range(1, 25, 4)}
     answer("versus", 300, wrong)
 
 
 def plan() -> None:
-    """Ten documents, eight of them right."""
+    """Ten documents, eight of them correct."""
     write("plan", "quiz", 10, [2, 5], ["exact_match >= 0.8"])
 
 
 def big() -> None:
-    """Nine of ten of 1,000 are right."""
+    """90% of 1,000 are correct."""
     write("big", "big", 1000, range(3, 1000, 10), ["exact_match >= 0.7"])
 
 
@@ -148,7 +149,7 @@ def quiz() -> None:
 
 
 def drawn() -> None:
-    """Forty sums for the bundled model, which draws what it writes."""
+    """Forty sums for the bundled model, which samples its answers."""
     write("drawn", "quiz", 40, [], [])
     path = Path("drawn/quiz.yaml")
     config = yaml.safe_load(path.read_text("utf-8"))
@@ -172,7 +173,7 @@ def drawn() -> None:
 
 
 def tutorial() -> None:
-    """The suite of the tutorial as its page has it, before there are gates."""
+    """The suite of the tutorial as on its page, before there are gates."""
     text = (ROOT / "docs" / "tutorial.md").read_text("utf-8")
     Path("evals").mkdir(exist_ok=True)
     for name in ("evals/capitals.jsonl", "evals/capitals.yaml"):

@@ -1,24 +1,24 @@
-"""Follows a page of the docs word by word, and writes its screens anew::
+"""Execute the steps of a page of the docs, and rewrite its screens::
 
     python tests/screens.py README.md docs/tutorial.md
 
-A page says what to do in comments in front of its blocks:
+A page contains instructions in comments in front of its blocks:
 
 ``<!-- evals/quiz.yaml -->``
     Write the block to this file.
 ``<!-- + evals/quiz.yaml -->``
     Append the block to it.
 ``<!-- run: pytest … -->``
-    Run it, and show nothing.
+    Run it without showing its output.
 ``<!-- screen: pytest … -->``
-    Run it; what it prints is the block. ``screen 88:`` has 88 columns instead of 80.
+    Run it; its output is the block. ``screen 88:`` has 88 columns instead of 80.
     After ``|`` follow the parts to keep, ``FROM .. TO``: a text in the first line of
     each and one in its last; TO may be empty for the end.
 
 Small suites for screens are those of ``tests/screen_suites.py``, and servers that fail
-those of ``tests/screen_server.py``; lm-eval's own screen wants ``lm_eval`` on the PATH.
-All of it happens in a new folder, with the example suites and their model in it. A
-screen that differs from the page's in times only is kept.
+those of ``tests/screen_server.py``; lm-eval's own screen needs ``lm_eval`` on the PATH.
+All steps run in a new folder with the example suites and their model. A screen that
+differs from the page's in times only is kept.
 """
 
 from __future__ import annotations
@@ -41,32 +41,32 @@ PART = " .. "
 
 
 class Step(NamedTuple):
-    """A comment of a page: what to do, and the block behind it."""
+    """A comment of a page: the instruction, and the block after it."""
 
     what: str
     body: str | None
 
     @property
     def command(self) -> str:
-        """What is to be run; empty for a step that writes a file."""
+        """The command to run; empty for a step that writes a file."""
         found = re.match(r"(?:run|screen(?: \d+)?): (.*)", self.what)
         return found[1].split(" | ")[0] if found else ""
 
     @property
     def columns(self) -> str:
-        """How wide the screen is."""
+        """The width of the screen."""
         found = re.match(r"screen (\d+):", self.what)
         return found[1] if found else "80"
 
     @property
     def parts(self) -> list[tuple[str, str]]:
-        """First and last line of what is kept; nothing for all of it."""
+        """First and last line of the part to keep; empty for the whole output."""
         parts = [part.split(PART) for part in self.what.split(" | ")[1:]]
         return [(first.strip(), last.strip()) for first, last in parts]
 
 
 def steps(text: str) -> list[Step]:
-    """All that a page says is to be done."""
+    """All steps of a page."""
     found = STEP.finditer(text)
     return [Step(m["what"], m["body"]) for m in found if _is_step(m["what"])]
 

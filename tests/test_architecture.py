@@ -1,4 +1,4 @@
-"""The house keeps its shape: what may be imported when, and how large a room is."""
+"""Architecture rules: allowed imports, and the size of modules."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read() -> dict[str, tuple[str, ast.Module]]:
 
 
 def modules_after(code: str) -> set[str]:
-    """Names of all modules that a fresh interpreter has loaded after running code."""
+    """Names of all modules that a new interpreter has loaded after running code."""
     script = f"{code}\nimport sys, json; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
@@ -46,7 +46,7 @@ def modules_after(code: str) -> set[str]:
 
 
 def test_plugin_loads_only_pytest_and_the_standard_library() -> None:
-    """It is imported in every pytest run of an environment, evals or not."""
+    """It is imported in every pytest run of an environment, with evals or without."""
     before = modules_after("import pytest, _pytest.config, unittest")
     loaded = modules_after("import pytest, unittest, pytest_evals.plugin.hooks")
     new = {name.partition(".")[0] for name in loaded - before}
@@ -56,7 +56,7 @@ def test_plugin_loads_only_pytest_and_the_standard_library() -> None:
 def test_session_without_eval_files_loads_no_room_of_the_house(
     pytester: pytest.Pytester,
 ) -> None:
-    """Tests of other people pay for the options only."""
+    """Test suites without evals pay for the options only."""
     pytester.makepyfile(
         test_other="""
         import sys
@@ -82,7 +82,7 @@ def test_a_plain_suite_of_lm_eval_loads_no_other_dialect_and_no_shims(
     pytester: pytest.Pytester,
 ) -> None:
     """A YAML file without Python needs neither lighteval's metrics nor lm_eval's
-    classes; what is imported is paid at every start."""
+    classes; every import costs start-up time."""
     pytester.makeconftest(
         """
         import sys
@@ -114,7 +114,7 @@ def test_a_plain_suite_of_lm_eval_loads_no_other_dialect_and_no_shims(
 
 
 def test_collecting_imports_no_torch_and_no_scipy() -> None:
-    """A model is opened when the first document is set up, not before."""
+    """A model is loaded when the first document is set up, not before."""
     loaded = modules_after(
         "import pytest_evals.plugin.session, pytest_evals.plugin.execution.start, "
         "pytest_evals.dialects.lm_eval.task"
@@ -124,7 +124,7 @@ def test_collecting_imports_no_torch_and_no_scipy() -> None:
 
 @pytest.mark.filterwarnings("default:longer than 400 lines")
 def test_modules_have_docstrings_and_long_ones_are_reported() -> None:
-    """A module of more than 400 lines may contain two things."""
+    """A module of more than 400 lines may have two responsibilities."""
     for name, (source, _) in read().items():
         if source.count("\n") > 400:
             warnings.warn(f"longer than 400 lines: {name}", stacklevel=1)
@@ -133,14 +133,14 @@ def test_modules_have_docstrings_and_long_ones_are_reported() -> None:
 
 
 def test_private_modules_have_no_list_of_public_names() -> None:
-    """``__all__`` is for the names that users import, and for names that are read."""
+    """``__all__`` is for the names that users import, and for names that are used."""
     listed = [name for name, (_, tree) in read().items() if "__all__" in assigned(tree)]
     assert [name for name in listed if not name.startswith(WITH_ALL)] == []
     assert "__init__.py" in listed
 
 
 def assigned(tree: ast.Module) -> set[str]:
-    """Names that a module gives values to."""
+    """Names that a module assigns."""
     return {
         target.id
         for node in tree.body
@@ -151,7 +151,7 @@ def assigned(tree: ast.Module) -> set[str]:
 
 
 def test_public_names_resolve_lazily() -> None:
-    """``import pytest_evals`` costs nothing; each name is imported when it is used."""
+    """``import pytest_evals`` is cheap; each name is imported on first use."""
     loaded = modules_after("import pytest_evals")
     assert {n for n in loaded if n.startswith("pytest_evals")} == {"pytest_evals"}
     for name in pytest_evals.__all__:

@@ -1,5 +1,5 @@
-"""Every bash block of the pages runs as it is shown, except for those that are listed
-here with the reason.
+"""Every bash block of the pages runs as shown, except for those that are listed here
+with the reason.
 
 The folder of a page contains the files that the page shows, the suite of the tutorial
 in ``evals/``, the example suites, and copies of their model under the names that the
@@ -79,7 +79,7 @@ def test_blocks_that_are_not_run_are_there():
 
 @pytest.fixture
 def folder(pytester: pytest.Pytester) -> pytest.Pytester:
-    """Where the blocks of a page run."""
+    """The folder in which the blocks of a page run."""
     pytester.makeini("[pytest]\n")
     shutil.copytree(ROOT / "example_suites", "example_suites")
     for name in MODELS:
@@ -88,7 +88,7 @@ def folder(pytester: pytest.Pytester) -> pytest.Pytester:
 
 
 def write_files(page: Path) -> None:
-    """Write the files that a page shows, without what it appends to them later."""
+    """Write the files that a page shows, without the text it appends to them later."""
     steps = screens.steps(page.read_text("utf-8"))
     shown = [s for s in steps if not s.command and not s.what.startswith("+ ")]
     if not any(step.what.startswith("evals/") for step in shown):
@@ -107,7 +107,7 @@ def stored(folder: pytest.Pytester, name: str) -> None:
 
 
 def run(folder: pytest.Pytester, line: str) -> None:
-    """Run a line; a gate may be red, but nothing may go wrong."""
+    """Run a line; a gate may fail, but there must be no errors."""
     if line.startswith("pytest "):
         done = folder.runpytest_inprocess(*shlex.split(line, comments=True)[1:])
         assert done.ret in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED), line

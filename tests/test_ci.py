@@ -1,4 +1,4 @@
-"""What .ci/run and .ci/nightly share."""
+"""Shared code of .ci/run and .ci/nightly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages for contributors and the installation name what exists."""
+"""Names in the pages for contributors and on installation exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The docs say what the code does: everything is listed, and every example runs."""
+"""The docs match the code: all options and keys are listed, and every example runs."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def blocks(text: str, language: str) -> list[str]:
 
 
 def words_in_code(text: str) -> set[str]:
-    """Everything that stands between single backticks."""
+    """All text between single backticks."""
     prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     return set(re.findall(r"`([^`\n]+)`", prose))
 
@@ -203,7 +203,7 @@ def test_unsafe_code_is_refused_as_the_page_says(tmp_path):
 
 
 def problems(folder: Path, changes: dict[str, object]) -> str:
-    """What is wrong with a task file that is otherwise sound."""
+    """The problems of a task file that is otherwise valid."""
     sound = {
         "task": "quiz",
         "dataset_path": "json",
@@ -342,7 +342,7 @@ def test_links_lead_somewhere(path):
 
 
 def anchors(path: Path) -> set[str]:
-    """Anchors of a page's headings, as the generator makes them."""
+    """Anchors of a page's headings, as the site generator creates them."""
     headings = re.findall(r"^#+ (.*)$", path.read_text("utf-8"), re.MULTILINE)
     words = (re.sub(r"[^\w\s-]", "", heading).strip().lower() for heading in headings)
     return {re.sub(r"[\s-]+", "-", text) for text in words}
@@ -396,8 +396,8 @@ def test_example_names_the_published_schema(path):
 
 
 def test_workflow_is_sound_and_names_options_that_exist():
-    """As far as it can be told without GitHub: its form, its options, where steps refer
-    to each other, and that it asks for no rights beyond reading."""
+    """Checks without GitHub: form, options, references between steps, and that it
+    requests no permissions beyond reading."""
     text = page("ci")
     (code, *_) = blocks(text[text.index("<!-- workflow -->") :], "yaml")
     workflow = yaml.safe_load(code.replace("\non:", "\n'on':"))
@@ -411,12 +411,12 @@ def test_workflow_is_sound_and_names_options_that_exist():
     assert given <= {option.flag for option in TABLE}
     ids = {step["id"] for step in steps if "id" in step}
     assert set(re.findall(r"steps\.(\w+)\.", code)) == ids
-    # What an expression puts into a script could be a script of somebody else's.
+    # a script must not contain an expression, which others could control
     assert not any("${{" in step.get("run", "") for step in steps)
 
 
 class Suite:
-    """A task with four sums; answers of a scripted model are numbers, but for one."""
+    """A task with four sums; a scripted model answers all but one with numbers."""
 
     def __init__(self, pytester: pytest.Pytester) -> None:
         self.pytester = pytester
@@ -569,7 +569,7 @@ def test_log_of_the_hooks_page_is_written(suite):
 
 @pytest.fixture
 def tutorial(pytester: pytest.Pytester) -> pytest.Pytester:
-    """The suite of the tutorial, made of the blocks on its page."""
+    """The suite of the tutorial, created from the blocks on its page."""
     text = page("tutorial")
     pytester.mkdir("evals")
     pytester.makeini("[pytest]\n")
@@ -615,7 +615,7 @@ def test_screens_of_the_tutorial_are_what_the_bundled_model_gives(
 
 def test_python_gates_of_the_gates_page_hold(tutorial):
     (code,) = blocks(section("python_api", "Gates in Python"), "python")
-    # The scripted model has one of eight right, where the bundled one has five.
+    # the scripted model has one of eight correct, where the bundled one has five
     code = code.replace("0.5", "0.12").replace("0.25", "0.005")
     (tutorial.path / "test_gates.py").write_text(code)
     result = tutorial.runpytest("--model=scripted:first")

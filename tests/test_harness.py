@@ -1,4 +1,4 @@
-"""Our engines as a model of lm-eval."""
+"""The package's engines as a model of lm-eval."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SUITE = ROOT / "example_suites" / "lm_eval"
 
 
 class Cache:
-    """As lm-eval's ``CacheHook``: keeps what it gets."""
+    """As lm-eval's ``CacheHook``: stores its arguments."""
 
     def __init__(self) -> None:
         self.kept: list[tuple[str, Any, Any]] = []
@@ -34,7 +34,7 @@ class Cache:
 
 
 class Recorded(Model):
-    """Keeps its requests; refuses prompts with the word "bad"."""
+    """Stores its requests; rejects prompts with the word "bad"."""
 
     name = "recorded"
 
@@ -158,7 +158,7 @@ def test_exactly_one_model_is_named():
 
 
 def test_lm_evals_default_device_is_no_argument():
-    """Its command line passes cuda:0, also where there is no GPU."""
+    """Its command line passes cuda:0, even without a GPU."""
     HarnessModel(model="scripted:first", device="cuda:0")
     with pytest.raises(OptionError, match="no argument 'device'"):
         HarnessModel(model="scripted:first", device="cuda:1")

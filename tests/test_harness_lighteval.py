@@ -1,6 +1,6 @@
-"""Our engines as a custom model of lighteval.
+"""The package's engines as a custom model of lighteval.
 
-``tests/parity/lighteval_engine.py`` makes an environment with lighteval and runs this
+``tests/parity/lighteval_engine.py`` creates an environment with lighteval and runs this
 file in it.
 """
 
@@ -27,7 +27,7 @@ needs_lighteval = pytest.mark.skipif(
 
 
 class Recorded(Model):
-    """Keeps its requests; refuses prompts with the word "bad"."""
+    """Stores its requests; rejects prompts with the word "bad"."""
 
     name = "recorded"
 

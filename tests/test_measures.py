@@ -1,4 +1,4 @@
-"""The measures of the program run, and find the modules that are there."""
+"""The measures run on this tree, and name existing modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture of the terminal shows the screen of its page."""
+"""The image of the terminal shows the screen of its page."""
 
 import re
 from html import unescape

@@ -1,5 +1,5 @@
 """Screens of the docs come from real runs, and tables of options and keys from the
-code: the scripts that make them, and the pages that have them."""
+code: the scripts that generate them, and their pages."""
 
 import importlib.util
 import re

@@ -1,5 +1,6 @@
-"""Draws of shots: the raw streams were measured with CPython's generator, and the rules
-are checked against drawing the rows themselves, as lm-eval 0.4.13 does."""
+"""Sampling of few-shot examples: the random streams were measured with CPython's
+generator, and the rules are compared with drawing the rows themselves, as lm-eval
+0.4.13 does."""
 
 from random import Random
 

@@ -1,5 +1,5 @@
 """Columns, templates and functions. The edge cases of digits and lists were measured on
-lm-eval 0.4.13, except where it fails, as the names say."""
+lm-eval 0.4.13, except where it fails, as the test names state."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Images of a row: which forms a task may give them in, and what becomes of them."""
+"""Images of a row: accepted forms, and their conversion."""
 
 from base64 import b64decode
 from io import BytesIO
@@ -82,7 +82,7 @@ def test_rows_that_the_library_did_not_decode_are_sent_as_they_are(tmp_path):
 
 
 def test_a_file_that_is_no_image_stays_on_the_machine(tmp_path):
-    """A dataset of a stranger may name any file."""
+    """An untrusted dataset may name any file."""
     (tmp_path / "key.png").write_text("-----BEGIN KEY-----")
     with pytest.raises(DocumentError, match="is not a PNG, JPEG, GIF or WebP"):
         image_urls("key.png", tmp_path)

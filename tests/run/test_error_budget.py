@@ -1,4 +1,4 @@
-"""A run stops when the model leaves too much unanswered."""
+"""A run stops if the model fails on too many documents."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_documents_that_cannot_be_prompted_do_not_count_as_model_errors():
 
 @pytest.mark.parametrize("args", [(), ("-n2",)])
 def test_half_the_documents_fail_and_the_run_stops(pytester, args):
-    """What was answered stays, the rest is skipped, and the gate is not green."""
+    """Completed documents are kept, the rest is skipped, and the gate does not pass."""
     rows = "".join(f'{{"q": "q{i}", "a": "a"}}\n' for i in range(300))
     pytester.path.joinpath("t.jsonl").write_text(rows)
     pytester.path.joinpath("t.yaml").write_text(

@@ -1,4 +1,4 @@
-"""The plan: windows, and models that work ahead."""
+"""Batching: windows, and models that work ahead."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Rows:
 
 
 def task_of(events: list[str]) -> Task:
-    """Ten documents; the fourth cannot be asked."""
+    """Ten documents; the fourth cannot be rendered."""
 
     def ask(index: int) -> Asked:
         events.append(f"render {index}")
@@ -51,7 +51,7 @@ def task_of(events: list[str]) -> Task:
 
 
 class Model(BaseModel):
-    """Answers a question by its own text, the last first."""
+    """A model that replies to a question with the same text, the last first."""
 
     name = "echo"
 
@@ -93,8 +93,8 @@ def test_records_are_the_same_however_they_are_planned(window: int) -> None:
 
 
 def test_a_model_that_works_ahead_is_never_without_a_window() -> None:
-    """The second window is rendered when the first is under way, and begun when it is
-    answered: before the first document is taken."""
+    """The second window is rendered while the first runs, and started when that is
+    complete: before the first document is read."""
     events: list[str] = []
     taken(events, Model(events, works_ahead=True), window=5)
     first = events.index("answer 4")
@@ -143,7 +143,7 @@ def test_windows_grow_with_the_replicas_of_a_model() -> None:
 
 
 def test_a_window_ends_where_its_contexts_are_large(monkeypatch) -> None:
-    """Of ten characters each; a window has at least one document."""
+    """Ten characters each; a window has at least one document."""
     for limit, expected in ((25, ["answer 3", "answer 3", "answer 3"]), (1, 9 * [1])):
         monkeypatch.setattr(plan, "WINDOW_CHARACTERS", limit)
         events: list[str] = []
@@ -177,4 +177,4 @@ def test_dropped_documents_send_no_requests_and_windows_end_where_they_must():
     plan.take(jobs[3], model)
     plan.drop(lambda job: job.index in (4, 5, 6, 7))
     plan.take(jobs[8], model)
-    assert asked == [3, 2, 2]  # the fourth cannot be asked
+    assert asked == [3, 2, 2]  # the fourth cannot be rendered

@@ -1,4 +1,5 @@
-"""Bars that noise allows: chances from scipy's normal distribution."""
+"""Thresholds within run-to-run noise: probabilities from scipy's normal
+distribution."""
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ def test_bars_lie_two_and_three_deviations_below_and_know_their_risk():
     stderr = (0.04 / 2000) ** 0.5
     assert found.stderr == pytest.approx(stderr)
     assert found.sampling == pytest.approx((0.09 / 1000) ** 0.5)
-    # The mean of two runs varies too: 2 and 3 times sd * sqrt(1 + 1/2) below it.
+    # the mean of two runs varies too: 2 and 3 times sd * sqrt(1 + 1/2) below it
     assert [bar.value for bar in found.bars] == [0.889, 0.883]
     tight, sd = found.bars[0], stderr * 1.5**0.5
     assert tight.false_alarm == pytest.approx(norm.cdf((0.889 - 0.9) / sd))
@@ -45,8 +46,8 @@ def test_what_is_no_share_of_right_answers_has_no_repeatability(runs):
 
 
 def test_means_of_other_numbers_vary_between_runs_too():
-    """Two runs: a document's change has twice the variance of its value, so that the
-    mean square of changes over 2n is the variance of a run's mean."""
+    """Two runs: a document's change has twice the variance of its value, so the mean
+    square of changes over 2n is the variance of a run's mean."""
     rng = np.random.default_rng(0)
     base = rng.uniform(0.2, 0.8, 400)
     runs = [base + rng.normal(0, 0.05, 400) for _ in range(3)]

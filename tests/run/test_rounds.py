@@ -1,4 +1,4 @@
-"""Rounds: what is asked after the first answers."""
+"""Dialogue rounds: requests that depend on the first responses."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Rows:
 
 
 class Echo(Model):
-    """Answers with its name and the prompt; notes each batch."""
+    """A model that replies with its name and the prompt, and records each batch."""
 
     def __init__(self, name: str, fails: Sequence[str] = ()) -> None:
         self.name, self.batches, self._fails = name, list[list[str]](), fails
@@ -49,8 +49,8 @@ class Echo(Model):
 
 
 def chain(lengths: Sequence[int], names: Sequence[str] = ("",)) -> Task:
-    """Document ``i`` is asked ``lengths[i]`` times more, each time about the last
-    answer, of the models in turn."""
+    """A task whose document ``i`` has ``lengths[i]`` follow-up requests, each about the
+    last response, to the models in turn."""
 
     def follow_up(record: Record) -> Dialogue[None]:
         last = record.responses[0].text
@@ -82,7 +82,7 @@ def run(
     model: Model,
     others: Mapping[str, Model],
 ) -> tuple[dict[int, Record], list[int], int]:
-    """Records by position, the order in which they came, and requests of follow-ups."""
+    """Records by position, their order of arrival, and requests of follow-ups."""
     sent: list[int] = []
     stream = followed(
         answered(records, places_of(records), model),

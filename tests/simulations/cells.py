@@ -1,7 +1,7 @@
 """Cells of the simulations: a population, a number of documents, and the error rate of
-a gate on them.
+a gate.
 
-The truth of each cell lies exactly on the threshold or the margin. There, at confidence
+The true value of each cell is exactly the threshold or the margin. There, at confidence
 0.95, a gate may pass on at most 5% of samples and fail on at most 5%.
 """
 
@@ -71,7 +71,7 @@ Sample = Callable[[np.random.Generator], str]
 
 
 def sampled(rule: str, population: str, n: int, sample: Sample) -> Cell:
-    """A cell that is simulated, with a seed of its own.
+    """A simulated cell, with a separate seed.
 
     Args:
         rule: Name of the rule.
@@ -97,9 +97,9 @@ def exact(rule: str, population: str, n: int, rates: Callable[[], Rates]) -> Cel
 def outcome(
     spread: IntervalEstimate, threshold: float, confidence: float = 0.95
 ) -> str:
-    """What a gate ``min: threshold`` says of a number.
+    """The verdict of a gate ``min: threshold`` on a number.
 
-    By the p-values that decide in ``judge``; ``test_quick`` checks that it agrees.
+    Uses the p-values that decide in ``judge``; ``test_quick`` checks that both agree.
     Limits and sentences, which take most of the time of ``judge``, are not made.
     """
     alpha = 1 - confidence

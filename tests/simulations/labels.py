@@ -115,7 +115,7 @@ def _cells(name: str, shares: Sequence[float], judge: Judge, n: int) -> Iterator
         return outcome(mean_of_population(*drawn(rng, truth, judge, n)[:3]), mean)
 
     yield sampled("labels, run", name, n, of_run)
-    if len(shares) == 2:  # those of grades take long
+    if len(shares) == 2:  # those of grades are slow
         yield sampled("labels, population", name, n, of_population)
 
 

@@ -1,6 +1,6 @@
-"""What a plan says that a gate detects, and how often it does.
+"""Power of gates: planned and measured.
 
-``planned`` is the only place that knows the planning code.
+``planned`` is the only function that uses the planning code.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FLIPS = (0.02, 0.05, 0.1)
 
 
 class Plan(NamedTuple):
-    """What a plan says of a gate.
+    """The plan of a gate.
 
     Args:
         detects: The drop from the last value that makes the gate fail with a power of

@@ -29,8 +29,8 @@ ALPHA = 0.05
 
 
 def floor_failures(n: int, flips: float, above: float) -> tuple[float, float]:
-    """How often a point rule ``min`` fails a model whose mean lies above it: in one
-    run, and at least once in 20."""
+    """How often a point rule ``min`` fails a model whose mean is above the threshold:
+    in one run, and at least once in 20."""
     from scipy.stats import binom
 
     unsure = round(2 * flips * n)

@@ -117,7 +117,7 @@ def test_limits_of_many_unbounded_scores_are_students():
 
 @pytest.mark.parametrize("population", BOUNDED)
 def test_limits_are_narrower_than_the_guaranteed_ones_of_betting(population):
-    """And the betting limits keep their guarantee, so they are a sound oracle."""
+    """The betting limits keep their guarantee, so they are a valid oracle."""
     draw, mean = BOUNDED[population]
     rng = np.random.default_rng(1)
     samples = [draw(rng, 40) for _ in range(40)]

@@ -1,4 +1,4 @@
-"""How wide the limits of bounded means are beside guaranteed ones."""
+"""Widths of the limits of bounded means, compared with guaranteed ones."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def _is_ours(frame: FrameType) -> bool:
 
 
 def _caller(frame: FrameType) -> str:
-    """The nearest module of the package above a frame; empty for none."""
+    """The nearest module of the package above a frame, or an empty string."""
     above = frame.f_back
     while above is not None and not _is_ours(above):
         above = above.f_back

@@ -1,6 +1,6 @@
-"""vLLM against the ``hf:`` model, with a small random Llama.
+"""vLLM compared with the ``hf:`` model, with a small random Llama.
 
-Skipped without vLLM; ``environment.sh`` in this folder makes an environment with it.
+Skipped without vLLM; ``environment.sh`` in this folder creates an environment with it.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ SHOTS = "Question: what is next? Answer: no. " * 4
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A small random Llama, whose heads have a size that vLLM's CPU kernels know, with
-    the tokenizer of the bundled model."""
+    """A small random Llama, whose heads have a size that vLLM's CPU kernels support,
+    with the tokenizer of the bundled model."""
     from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
     path = tmp_path_factory.mktemp("llama")
@@ -257,7 +257,7 @@ def test_a_reused_prefix_does_not_change_the_numbers(model, folder, hf):
     reusing = open_model(parse_spec(f"vllm:{folder},{ARGUMENTS},reuse_prefix=true"))
     try:
         assert reusing.info["scoring_path"] == "vllm+candidates+reuse_prefix"
-        # The last ones have hits beyond their contexts, and are scored again.
+        # the last ones have hits beyond their contexts, and are scored again
         again = [Loglikelihood("a", f"{SHOTS}{end}") for end in "xyz"]
         requests = CHOICES + LONG + again
         near(answers(reusing, requests), answers(hf, requests))
