@@ -131,7 +131,9 @@ def test_a_broken_folder_is_one_clear_message(tmp_path):
     message = error_of(f"hf:{tmp_path}")
     assert message.startswith(f"cannot load the model '{tmp_path}': ")
     assert "no-such-type" in message
-    assert "\n" not in message
+    assert message.splitlines()[1:] == [
+        "  fix: check config.json, the weights and the tokenizer in the folder"
+    ]
 
 
 @pytest.mark.slow

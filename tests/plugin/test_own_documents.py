@@ -18,15 +18,14 @@ metric_list: [{metric: exact_match}]
 gates: [exact_match <= 0.9]
 """
 COUNT = """
-import os
-
 import pytest
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session):
-    worker = os.environ.get("PYTEST_XDIST_WORKER")
-    if worker:
+    workerinput = getattr(session.config, "workerinput", None)
+    if workerinput:
+        worker = workerinput["workerid"]
         names = [item.name for item in session.items if isinstance(item, pytest.Item)]
         (session.config.rootpath / f"{worker}.items").write_text("\\n".join(names))
 """

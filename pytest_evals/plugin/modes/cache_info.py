@@ -68,7 +68,7 @@ class CacheInfoMode:
                 f"--evals-cache-info: no document {self._wanted!r}{near}"
             )
         item = CacheInfoItem.from_parent(
-            found.parent, name=found.name, nodeid=found.nodeid, job=found.job, marks=[]
+            found.parent, name=found.name, nodeid=found.nodeid, job=found.job
         )
         item.mode = self
         config.hook.pytest_deselected(items=[i for i in items if i is not found])

@@ -64,7 +64,8 @@ def plan_lines(forecast: RunPlan, width: int) -> list[TableLine]:
 
 def _spend(plan: SpendPlan) -> Iterator[str]:
     """Describe requests, tokens, cost and caps; ``~`` marks estimates."""
-    parts = [f"{plan.n_requests:,} requests"]
+    plural = "s" * (plan.n_requests != 1)
+    parts = [f"{plan.n_requests:,} request{plural}"]
     if plan.n_prompt_tokens is not None:
         n = f"{plan.n_prompt_tokens:,}"
         estimated = "at 4 bytes per token; tokenizer= counts them"
