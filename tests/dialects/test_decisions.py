@@ -197,14 +197,14 @@ def test_a_target_below_the_choices_or_none_at_all_is_flagged(target, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("first", "later", "said"),
+    ("first", "later", "message"),
     [
         ("y", "['y', 'z']", "a single target for the first document and a list"),
         ("['y', 'z']", "y", "a list of targets for the first document and a single"),
     ],
 )
 def test_a_later_target_of_another_shape_counts_like_the_first_with_a_warning(
-    first, later, said, tmp_path
+    first, later, message, tmp_path
 ):
     """In lm-eval the first document decides for all: a later list becomes a string, and
     a later string a list of its characters (0.4.13, measured)."""
@@ -213,7 +213,7 @@ def test_a_later_target_of_another_shape_counts_like_the_first_with_a_warning(
     records = scored(task, ["y", later])
     values = [one.value for record in records for one in record.scores]
     assert values == [1.0, 1.0]  # "y" is the only character of "y"
-    assert any(said in warning for warning in task.warnings())
+    assert any(message in warning for warning in task.warnings())
 
 
 def test_a_sampled_document_keeps_its_index_and_its_shots(tmp_path):

@@ -16,7 +16,7 @@ INDENTED = "".join(f"  {line}\n" for line in f"task: x\n{REST}".splitlines())
 
 
 @pytest.fixture
-def told(tmp_path, monkeypatch):
+def message_about(tmp_path, monkeypatch):
     """A function from a text to the messages about a file with it."""
     monkeypatch.chdir(tmp_path)
 
@@ -77,22 +77,22 @@ def told(tmp_path, monkeypatch):
         ("task: texts\ntag: [a\n", 3, "but cannot be read: invalid YAML"),
     ],
 )
-def test_what_is_missing_is_said_with_its_line(told, text, line, expected):
-    said = told(text)
-    assert said.startswith(f"quiz.yaml:{line}: looks like a ")
-    assert expected in said
+def test_what_is_missing_is_said_with_its_line(message_about, text, line, expected):
+    message = message_about(text)
+    assert message.startswith(f"quiz.yaml:{line}: looks like a ")
+    assert expected in message
 
 
-def test_a_gates_file_is_not_run_by_itself(told):
-    said = told("gates: [quiz/acc >= 0.5]\n", "gates.yaml")
-    assert "read with the tasks in its folder and below, not on its own" in said
+def test_a_gates_file_is_not_run_by_itself(message_about):
+    message = message_about("gates: [quiz/acc >= 0.5]\n", "gates.yaml")
+    assert "read with the tasks in its folder and below, not on its own" in message
 
 
-def test_encoding_and_ending_of_the_name_are_said(told):
+def test_encoding_and_ending_of_the_name_are_said(message_about):
     text = f"task: quiz\n{REST}"
-    assert "its encoding is UTF-16" in told(text.encode("utf-16"))
-    assert "its name does not end in .yaml" in told(text, "quiz.YAML")
-    assert told(text) == ""  # it is read
+    assert "its encoding is UTF-16" in message_about(text.encode("utf-16"))
+    assert "its name does not end in .yaml" in message_about(text, "quiz.YAML")
+    assert message_about(text) == ""  # it is read
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,8 @@ def test_encoding_and_ending_of_the_name_are_said(told):
         "task: build\n",
     ],
 )
-def test_files_of_other_programs_are_left_alone(told, text):
-    assert told(text) == ""
+def test_files_of_other_programs_are_left_alone(message_about, text):
+    assert message_about(text) == ""
 
 
 def test_files_of_other_programs_are_not_even_parsed():
@@ -129,8 +129,8 @@ def test_files_of_other_programs_are_not_even_parsed():
         assert not may_look_alike(text)
 
 
-def test_a_file_that_others_include_needs_no_name(told, tmp_path):
-    told(REST, "_base.yaml")
+def test_a_file_that_others_include_needs_no_name(message_about, tmp_path):
+    message_about(REST, "_base.yaml")
     base, user = tmp_path / "_base.yaml", tmp_path / "user.yaml"
     assert lookalike(base, base.read_bytes()) is not None
     for text in ("my_base.yaml", "_base.yaml.old", "# no _base.yaml"):
@@ -146,8 +146,8 @@ def test_a_file_that_others_include_needs_no_name(told, tmp_path):
         assert is_included(base, tmp_path.iterdir())
 
 
-def test_what_is_an_eval_file_looks_like_nothing_else(told):
+def test_what_is_an_eval_file_looks_like_nothing_else(message_about):
     """Each file is either read or checked for resemblance, never both."""
     for text in (f"task: quiz\n{REST}", "group: g\ntask: [a]\n"):
         assert dialect(text.encode()) == "lm_eval"
-        assert told(text) == ""
+        assert message_about(text) == ""

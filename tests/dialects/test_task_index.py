@@ -19,14 +19,14 @@ task: a~tag: [x, y]~tag:~- one~  - 'two'~include: ../b.yaml~group: g~task:~  - t
     x: 1~doc: "a~task: b"~z: |~  text~class: !function m.f~tag: no~tag: "q r"~# note~---
 description: it's~list: [a,~task: z]~task: null~? x~"task": q~doc: 'b~x: 'c' # d~\ty: 1
 """.strip("\n").replace("\n", "~")
-"""Lines that stand plainly, or cut each other short; between tildes."""
+"""Lines of plain YAML, or truncated by each other; between tildes."""
 
 
 @given(st.lists(st.sampled_from(LINES.split("~")), max_size=8).map("\n".join))
 def test_patterns_say_what_the_yaml_reader_says_or_nothing(text):
     """Files that are not plain YAML are left to the full reader."""
     try:
-        told = task_scan._scan_text(text)
+        scanned = task_scan._scan_text(text)
     except task_scan._UnusualError:
         return
     try:
@@ -34,7 +34,7 @@ def test_patterns_say_what_the_yaml_reader_says_or_nothing(text):
     except yaml.YAMLError:
         return
     expected = {k: task_scan._summary(values[k]) for k in _KEYS if k in values}
-    assert told == expected
+    assert scanned == expected
 
 
 _KEYS = ("task", "group", "tag", "include", "class")

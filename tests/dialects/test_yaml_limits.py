@@ -31,7 +31,7 @@ DEEP = (
 
 @pytest.mark.parametrize("read", [read_yaml, read_entity_file])
 @pytest.mark.parametrize(
-    ("text", "line", "told"),
+    ("text", "line", "message"),
     [
         (MERGES, 18, "merge keys expand to more than 100,000 pairs"),
         (ALIASES, 6, "aliases expand to more than 1,000,000 values"),
@@ -40,11 +40,11 @@ DEEP = (
     ],
     ids=["merges", "aliases", "brackets", "braces", "open", "dashes"],
 )
-def test_a_bomb_is_one_problem_with_its_line(tmp_path, read, text, line, told):
+def test_a_bomb_is_one_problem_with_its_line(tmp_path, read, text, line, message):
     path = tmp_path / "bomb.yaml"
     path.write_text(text)
     start = time.process_time()
-    with pytest.raises(TaskFileError, match=told) as caught:
+    with pytest.raises(TaskFileError, match=message) as caught:
         read(path)
     assert time.process_time() - start < 20
     assert re.match(rf".*bomb\.yaml:{line}: ", str(caught.value))

@@ -61,7 +61,7 @@ def entities():
 
 
 @pytest.fixture
-def said(monkeypatch, tmp_path):
+def comments(monkeypatch, tmp_path):
     """Return file → its comments: the words before the colon, and the text after it."""
     monkeypatch.chdir(FOLDER)
     rows = FOLDER / "data" / "rows.jsonl"
@@ -135,17 +135,17 @@ def numbers(result):
 def check_numbers(text, found) -> None:
     for pair in text.split(", "):
         name, _, number = pair.partition(" = ")
-        wanted = None if number == "nothing" else pytest.approx(float(number))
-        assert found[name] == wanted, found
+        expected = None if number == "nothing" else pytest.approx(float(number))
+        assert found[name] == expected, found
 
 
 @pytest.mark.parametrize("path", RIGHT, ids=name_of)
-def test_a_file_that_is_right_gives_what_it_says(path, entities, said, tmp_path):
-    facts = [*said(path)]
+def test_a_file_that_is_right_gives_what_it_says(path, entities, comments, tmp_path):
+    facts = [*comments(path)]
     result = run(path, facts, entities, tmp_path)
     records = [record for task in result.tasks for record in task.records]
     lost = {r.doc.id: lacking(r) for r in records if r.status is not Status.SCORED}
-    warnings = [told for task in result.tasks for told in task.task.warnings()]
+    warnings = [message for task in result.tasks for message in task.task.warnings()]
     gates = {v.gate.id: v.outcome.value for v in result.verdicts}
     for word, about, text, _ in facts:
         if word == "gives":
@@ -159,31 +159,31 @@ def test_a_file_that_is_right_gives_what_it_says(path, entities, said, tmp_path)
         elif word == "gates":
             assert gates == dict(pair.split(" ") for pair in text.split(", "))
         elif word == "warns":
-            told = warnings.pop(0)
-            assert re.match(rf"\S+:\d+: {re.escape(text)}", told), told
+            message = warnings.pop(0)
+            assert re.match(rf"\S+:\d+: {re.escape(text)}", message), message
     assert (lost, warnings) == ({}, [])
 
 
 @pytest.mark.parametrize("path", WRONG, ids=name_of)
-def test_a_file_that_is_wrong_says_where_and_why(path, entities, said, tmp_path):
-    facts = [*said(path)]
+def test_a_file_that_is_wrong_says_where_and_why(path, entities, comments, tmp_path):
+    facts = [*comments(path)]
     shown = path.relative_to(FOLDER)
-    wanted = {
+    expected = {
         (number, one)
         for word, _, text, number in facts
         if word == "wrong"
         for one in text.split("; ")
         if not one.startswith("did you mean")
     }
-    if wanted:
+    if expected:
         with pytest.raises(TaskFileError) as caught:
             for task in loaded(path, facts, entities):
                 task.rows.ids()
-        told = Counter(
+        messages = Counter(
             (problem.where.line, problem.what.partition("; ")[0])
             for problem in caught.value.problems
         )
-        assert {*told.elements()} == wanted, str(caught.value)
+        assert {*messages.elements()} == expected, str(caught.value)
         assert {
             str(p.where.path.relative_to(FOLDER)) for p in caught.value.problems
         } == {str(shown)}

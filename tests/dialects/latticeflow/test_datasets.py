@@ -113,7 +113,7 @@ run_config: {run}
 
 
 @pytest.mark.parametrize(
-    ("more", "run", "wanted"),
+    ("more", "run", "expected"),
     [
         ("", "{}", [["0", "1"], ["0", "1", "2"]]),
         ("", "{num_samples: 1}", [["0"], ["0", "1", "2"]]),
@@ -121,13 +121,13 @@ run_config: {run}
     ],
 )
 def test_a_specification_takes_its_own_number_of_samples_first(
-    lines: Path, more: str, run: str, wanted: list[list[str]]
+    lines: Path, more: str, run: str, expected: list[list[str]]
 ) -> None:
     path = lines.parent / "run.yaml"
     path.write_text(RUN.format(more=more, run=run))
     tasks = load_tasks(path, TaskOptions())
     assert [task.name for task in tasks] == ["t_1", "t_2"]
-    assert [list(task.rows.ids()) for task in tasks] == wanted
+    assert [list(task.rows.ids()) for task in tasks] == expected
     limited = load_tasks(path, TaskOptions(limit=1))
     assert [list(task.rows.ids()) for task in limited] == [["0"], ["0"]]
 

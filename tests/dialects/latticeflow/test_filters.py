@@ -33,7 +33,7 @@ def filter_of(**values: Any) -> SampleFilter:
 
 
 @pytest.mark.parametrize(
-    ("expression", "op", "value", "wanted"),
+    ("expression", "op", "value", "expected"),
     [
         ("{{ sample.word }}", "equals", "test", True),
         ("{{ word }}", "not_equals", "test", False),
@@ -56,13 +56,13 @@ def filter_of(**values: Any) -> SampleFilter:
         ("{{ sample.word == 'test' }}", "equals", True, True),
     ],
 )
-def test_comparisons(expression: str, op: str, value: Any, wanted: bool) -> None:
+def test_comparisons(expression: str, op: str, value: Any, expected: bool) -> None:
     one = filter_of(op=op, expression=expression, value=value)
-    assert one.matches({**ROW, "sample": ROW}) is wanted
+    assert one.matches({**ROW, "sample": ROW}) is expected
 
 
 @pytest.mark.parametrize(
-    ("expression", "values", "wanted"),
+    ("expression", "values", "expected"),
     [
         ("{{ sample.text }}", ["3", "6"], True),
         ("{{ sample.text }}", [3, 6], True),
@@ -70,15 +70,15 @@ def test_comparisons(expression: str, op: str, value: Any, wanted: bool) -> None
         ("{{ sample.word }}", [], False),
     ],
 )
-def test_memberships(expression: str, values: list[Any], wanted: bool) -> None:
+def test_memberships(expression: str, values: list[Any], expected: bool) -> None:
     inside = filter_of(op="in", expression=expression, values=values)
     outside = filter_of(op="not_in", expression=expression, values=values)
-    assert inside.matches({"sample": ROW}) is wanted
-    assert outside.matches({"sample": ROW}) is not wanted
+    assert inside.matches({"sample": ROW}) is expected
+    assert outside.matches({"sample": ROW}) is not expected
 
 
 @pytest.mark.parametrize(
-    ("expression", "op", "wanted"),
+    ("expression", "op", "expected"),
     [
         ("{{ sample.none }}", "exists", True),
         ("{{ sample.nothing }}", "exists", False),
@@ -88,8 +88,8 @@ def test_memberships(expression: str, values: list[Any], wanted: bool) -> None:
         ("{{ sample.lower }}", "is_false", True),
     ],
 )
-def test_unary(expression: str, op: str, wanted: bool) -> None:
-    assert filter_of(op=op, expression=expression).matches({"sample": ROW}) is wanted
+def test_unary(expression: str, op: str, expected: bool) -> None:
+    assert filter_of(op=op, expression=expression).matches({"sample": ROW}) is expected
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def test_a_function_without_sample_is_not_given_one(model_of):
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ("return 3", "run_inference returns a text, not 3"),
         (
@@ -120,11 +120,11 @@ def test_a_function_without_sample_is_not_given_one(model_of):
         ("return {}['x']", "run_inference: KeyError: 'x'"),
     ],
 )
-def test_a_function_that_fails_is_an_error_of_its_document(model_of, body, told):
+def test_a_function_that_fails_is_an_error_of_its_document(model_of, body, message):
     yaml = ECHO.replace("given = json.loads(body)", body)
     with pytest.raises(DocumentError) as caught:
         ask(model_of(yaml), "a")
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_model_may_say_that_it_failed(model_of):
@@ -164,10 +164,10 @@ def test_the_built_in_adapters_speak_their_apis():
         "input": [{"role": "user", "content": "a"}],
         "temperature": 0.5,
     }
-    said = {"type": "message", "role": "assistant", "content": []}
-    reply = {"output": [said], "usage": {"input_tokens": 1, "output_tokens": 2}}
+    item = {"type": "message", "role": "assistant", "content": []}
+    reply = {"output": [item], "usage": {"input_tokens": 1, "output_tokens": 2}}
     assert responses.to_output(json.dumps(reply), 200, info) == {
-        "items": [said],
+        "items": [item],
         "usage": {"num_prompt_tokens": 1, "num_completion_tokens": 2},
     }
     completion = BUILT_IN["latticeflow$openai_chat_completion"]
@@ -284,7 +284,7 @@ def test_calls_of_a_function_may_run_side_by_side(model_of):
 
 
 @pytest.mark.parametrize(
-    ("yaml", "told"),
+    ("yaml", "message"),
     [
         (
             "config: {}",
@@ -333,15 +333,17 @@ def test_calls_of_a_function_may_run_side_by_side(model_of):
         ),
     ],
 )
-def test_what_a_model_cannot_be_is_told_with_its_line(model_of, tmp_path, yaml, told):
+def test_what_a_model_cannot_be_is_told_with_its_line(
+    model_of, tmp_path, yaml, message
+):
     with pytest.raises(TaskFileError) as caught:
         model_of(yaml)
     text = str(caught.value).replace(f"{tmp_path}/", "")
-    assert text.splitlines()[: told.count("\n") + 1] == told.splitlines()
+    assert text.splitlines()[: message.count("\n") + 1] == message.splitlines()
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("process_input", "process_inputs", "no key 'process_inputs'"),
         ('language: "jinja"', 'language: "python"', "unknown language 'python'"),
@@ -352,6 +354,6 @@ def test_what_a_model_cannot_be_is_told_with_its_line(model_of, tmp_path, yaml, 
         ),
     ],
 )
-def test_what_an_adapter_cannot_be_is_told(entity, old, new, told):
-    with pytest.raises(TaskFileError, match=told):
+def test_what_an_adapter_cannot_be_is_told(entity, old, new, message):
+    with pytest.raises(TaskFileError, match=message):
         read_adapter(entity(ADAPTER.replace(old, new)))

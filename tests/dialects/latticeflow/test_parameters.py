@@ -32,8 +32,10 @@ def parameters(*specs: dict[str, Any]) -> tuple[Parameter, ...]:
 def value(spec: dict[str, Any], *given: Any) -> Any:
     """The value of a parameter, or the error in the given value."""
     problems: list[Problem] = []
-    told = {"p": ParameterValue(given[0], HERE)} if given else {}
-    values = resolve_values(parameters(spec), told, problems, lambda _one: None)
+    values_by_name = {"p": ParameterValue(given[0], HERE)} if given else {}
+    values = resolve_values(
+        parameters(spec), values_by_name, problems, lambda _one: None
+    )
     return [problem.what for problem in problems] if problems else values["p"]
 
 
@@ -46,7 +48,7 @@ def test_what_is_given_beats_the_default_and_the_default_null() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "given", "wanted"),
+    ("spec", "given", "expected"),
     [
         ({"type": "float"}, 1, 1.0),
         ({"type": "float", "min": 0, "max": 1}, 1.0, 1.0),
@@ -80,9 +82,9 @@ def test_what_is_given_beats_the_default_and_the_default_null() -> None:
         ({"type": "task_result"}, "earlier", "earlier"),
     ],
 )
-def test_values_that_are_taken(spec: dict[str, Any], given: Any, wanted: Any) -> None:
+def test_values_that_are_taken(spec: dict[str, Any], given: Any, expected: Any) -> None:
     found = value(spec, given)
-    assert (found, type(found)) == (wanted, type(wanted))
+    assert (found, type(found)) == (expected, type(expected))
 
 
 @pytest.mark.parametrize(

@@ -39,12 +39,12 @@ class Canned:
 
     def __init__(self, answers: Mapping[str, Sequence[str]]) -> None:
         self._answers = answers
-        self.asked: list[Generate] = []
+        self.requests: list[Generate] = []
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
         for i, request in enumerate(requests):
             assert isinstance(request, Generate) and not isinstance(request.prompt, str)
-            self.asked.append(request)
+            self.requests.append(request)
             texts = self._answers[request.prompt[-1].content]
             yield i, Response(text=texts[request.repeat % len(texts)])
 
@@ -72,7 +72,7 @@ def test_answers_are_held_against_the_truth(tmp_path: Path) -> None:
     result = run(tmp_path, SOLVER + EQUALS, model)
     assert numbers(result) == {"accuracy": 2 / 3}
     assert [record.correct for record in result.records] == [True, False, True]
-    assert {one.temperature for one in model.asked} == {0.0}
+    assert {one.temperature for one in model.requests} == {0.0}
 
 
 def test_no_file_stays_open_while_a_python_solver_waits(tmp_path: Path) -> None:
@@ -130,8 +130,8 @@ def test_trials_ask_several_times_and_are_added_up_for_each_sample(
     assert numbers(result) == pytest.approx(
         {"once": 2.75 / 3, "both": 2.25 / 3, "share": 2.5 / 3}
     )
-    assert {one.repeat for one in model.asked} == {0, 1}
-    assert {one.temperature for one in model.asked} == {1.0}
+    assert {one.repeat for one in model.requests} == {0, 1}
+    assert {one.temperature for one in model.requests} == {1.0}
 
 
 def test_a_postprocessor_makes_rows_that_each_count(tmp_path: Path) -> None:
@@ -230,4 +230,4 @@ def test_a_conversation_goes_on_round_by_round(tmp_path: Path) -> None:
     model = Canned({**KNOWS, **second})
     result = run(tmp_path, definition, model)
     assert numbers(result) == {"accuracy": 1 / 3}
-    assert [len(one.prompt) for one in model.asked] == [1, 1, 1, 3, 3, 3]
+    assert [len(one.prompt) for one in model.requests] == [1, 1, 1, 3, 3, 3]

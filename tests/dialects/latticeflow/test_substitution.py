@@ -35,7 +35,7 @@ def test_a_value_that_is_the_whole_text_keeps_its_type(name: str, form: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("{% if << config.flag >> %}", "{% if True %}"),
         ("x = << config.none >>", "x = None"),
@@ -47,9 +47,9 @@ def test_a_value_that_is_the_whole_text_keeps_its_type(name: str, form: str) -> 
     ],
 )
 def test_a_value_inside_of_a_text_is_written_as_python_writes_it(
-    text: str, wanted: str
+    text: str, expected: str
 ) -> None:
-    assert Values(CONFIG).fill(text) == wanted
+    assert Values(CONFIG).fill(text) == expected
 
 
 @given(st.text())
@@ -59,7 +59,7 @@ def test_texts_without_holes_stay(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ('sample["<< config.left >>"]', 'sample["left"]'),
         ("samples['<< config.left >>'][0]", "samples['left'][0]"),
@@ -70,10 +70,10 @@ def test_texts_without_holes_stay(text: str) -> None:
     ],
 )
 def test_a_hole_that_picks_an_aligned_dataset_is_its_own_name(
-    text: str, wanted: str
+    text: str, expected: str
 ) -> None:
     values = Values({"left": "letters", "other": "col"}, aligned=["left"])
-    assert values.fill(text) == wanted
+    assert values.fill(text) == expected
 
 
 def test_secrets_stand_where_they_may_only() -> None:

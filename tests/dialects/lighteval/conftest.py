@@ -59,12 +59,12 @@ def module(tmp_path: Path):
         lines = "".join(json.dumps({"n": n, "kind": split}) + "\n" for n in numbers)
         (tmp_path / f"{split}.jsonl").write_text(lines)
 
-    def load(table: str, asked: str = "", **options: object) -> list[Task]:
+    def load(table: str, requested: str = "", **options: object) -> list[Task]:
         path = tmp_path / "parity.py"
         number = len([*tmp_path.glob("parity*.py")])
         path = tmp_path / f"parity{number}.py"
         path.write_text(f"{HEAD}{table}\n")
-        selection = Selection(asked.split())
+        selection = Selection(requested.split())
         found = load_tasks(
             path,
             TaskOptions(takes=selection.takes, variants=selection.variants, **options),
@@ -78,13 +78,13 @@ def module(tmp_path: Path):
 def problems():
     """The error message about a module."""
 
-    def told(load, table: str, **options) -> str:
+    def message(load, table: str, **options) -> str:
         with pytest.raises(TaskFileError) as caught:
             for one in load(table, **options):
                 one.rows.ids()
         return str(caught.value)
 
-    return told
+    return message
 
 
 @pytest.fixture

@@ -44,8 +44,8 @@ def test_a_document_is_never_its_own_shot(module):
 
 def test_pmi_asks_choices_alone_and_needs_their_prompt(module, problems):
     metric = "metrics=[LogLikelihoodAccMetric(LogProbPMINorm())]"
-    said = problems(module, f"TASKS_TABLE = [task({metric})]")
-    assert "unconditioned_query" in said and "row 1 of split 'test'" in said
+    message = problems(module, f"TASKS_TABLE = [task({metric})]")
+    assert "unconditioned_query" in message and "row 1 of split 'test'" in message
     table = f"""
 def with_query(line, name):
     doc = prompt(line, name)
@@ -56,27 +56,27 @@ def with_query(line, name):
 TASKS_TABLE = [task(prompt_function=with_query, {metric})]
 """
     (task,) = module(table)
-    asked = task.ask(0).requests
-    assert [one.context for one in asked] == ["Odd or even?\n\n11?"] * 2 + [
+    requests = task.ask(0).requests
+    assert [one.context for one in requests] == ["Odd or even?\n\n11?"] * 2 + [
         "Answer:"
     ] * 2
 
 
 @pytest.mark.parametrize(
-    ("given", "wanted"),
+    ("given", "expected"),
     [
         ({"type": "regex", "value": "yes|no"}, {"type": "regex", "value": "yes|no"}),
         ({"type": "json", "value": '{"a": 1}'}, {"type": "json", "value": {"a": 1}}),
     ],
 )
-def test_a_grammar_travels_with_each_question(module, given, wanted):
+def test_a_grammar_travels_with_each_question(module, given, expected):
     (task,) = module(
         "from lighteval.tasks.lighteval_task import TextGenerationInputGrammarType\n"
         f"grammar = TextGenerationInputGrammarType(**{given!r})\n"
         "TASKS_TABLE = [task(generation_grammar=grammar, metrics=['exact_match'])]"
     )
     (request,) = task.ask(0).requests
-    assert json.loads(dict(request.options)["grammar"]) == wanted
+    assert json.loads(dict(request.options)["grammar"]) == expected
 
 
 def test_rows_are_filtered_and_equal_documents_count_once(module):
@@ -99,15 +99,15 @@ def prompt2(line, name):
 TASKS_TABLE = [task(prompt_function=prompt2)]
 """
     (task,) = module(table)
-    asked = {}
+    queries = {}
     for i, id_ in enumerate(task.rows.ids()):
         try:
-            asked[id_] = task.ask(i).doc.query
+            queries[id_] = task.ask(i).doc.query
         except DocumentError as error:
-            asked[id_] = str(error)
-    fault = asked.pop("3")
+            queries[id_] = str(error)
+    fault = queries.pop("3")
     assert "ZeroDivisionError" in fault and "parity0.py:" in fault
-    assert asked == {"0": "10", "1": "11", "2": "12"}
+    assert queries == {"0": "10", "1": "11", "2": "12"}
 
 
 WHOLE = """
@@ -220,12 +220,12 @@ def test_images_travel_behind_the_text_of_a_chat(module, problems):
     )
     (url,) = dict(request.options)[IMAGES]
     assert url == "data:image/png;base64,iVBORyBQTkc="
-    said = problems(
+    message = problems(
         module,
         f"{PICTURES}TASKS_TABLE = [task(prompt_function=see, "
         "metrics=[Metrics.loglikelihood_acc])]",
     )
-    assert "documents with images support generation only" in said
+    assert "documents with images support generation only" in message
 
 
 def test_rows_with_images_are_the_same_in_every_process():

@@ -307,11 +307,11 @@ def test_modules_next_to_a_module_are_found(module, tmp_path):
 
 
 def test_a_library_that_is_not_there_is_named(module, problems):
-    said = problems(module, "import pycuontry.countries\nTASKS_TABLE = []")
-    assert "No module named 'pycuontry'" in said
+    message = problems(module, "import pycuontry.countries\nTASKS_TABLE = []")
+    assert "No module named 'pycuontry'" in message
     assert (
         "fix: install the package that provides 'pycuontry', or put pycuontry.py"
-        in said
+        in message
     )
 
 

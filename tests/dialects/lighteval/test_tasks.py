@@ -38,7 +38,7 @@ def test_metrics_of_all_kinds_ask_in_one_task(module):
 
 
 @pytest.mark.parametrize(
-    ("asked", "names"),
+    ("requested", "names"),
     [
         ("", ["one", "fam:a", "fam:b", "fam"]),
         ("fam", ["fam:a", "fam:b", "fam"]),
@@ -49,10 +49,12 @@ def test_metrics_of_all_kinds_ask_in_one_task(module):
         ("lighteval|one|2|0", ["one"]),
     ],
 )
-def test_tasks_are_asked_for_as_in_lighteval(module, asked, names):
-    if asked == "one|1|0":  # suite, name, few-shot examples: no task is called 1
+def test_tasks_are_asked_for_as_in_lighteval(module, requested, names):
+    if requested == "one|1|0":  # suite, name, few-shot examples: no task is called 1
         names = []
-    found = module("TASKS_TABLE = [task(n) for n in ('one', 'fam:a', 'fam:b')]", asked)
+    found = module(
+        "TASKS_TABLE = [task(n) for n in ('one', 'fam:a', 'fam:b')]", requested
+    )
     assert [one.name for one in found] == names
 
 
@@ -68,7 +70,7 @@ def test_arguments_of_the_command_line_reach_metrics_of_several_answers(module):
 def test_all_problems_of_a_module_are_reported_with_their_lines(
     module, problems, n_lines
 ):
-    said = problems(
+    message = problems(
         module,
         "TASKS_TABLE = [\n"
         "    task('a', few_shots_select='balancd'),\n"
@@ -77,9 +79,9 @@ def test_all_problems_of_a_module_are_reported_with_their_lines(
         "    task('d', generation_grammar={'type': 'json'}),\n"
         "]",
     )
-    lines = [line for line in said.splitlines() if not line.startswith("  fix")]
+    lines = [line for line in message.splitlines() if not line.startswith("  fix")]
     numbers = [int(line.split(":")[1]) - n_lines for line in lines]
-    assert numbers == [2, 3, 4, 5], said
+    assert numbers == [2, 3, 4, 5], message
     assert "not 'balancd'; did you mean 'balanced'?" in lines[0]
     assert "evaluation_splits must be a list of strings, not 'test'" in lines[1]
     assert "did you mean 'quasi_exact_match'?" in lines[2]
@@ -126,8 +128,8 @@ def test_of_two_tasks_with_one_name_the_later_counts_as_in_lighteval(module):
     ],
 )
 def test_what_is_wrong_is_reported_with_a_place(module, table, what, problems):
-    said = problems(module, table)
-    assert what in said and "parity" in said
+    message = problems(module, table)
+    assert what in message and "parity" in message
 
 
 def test_the_configuration_is_the_same_in_every_process(module, tmp_path):

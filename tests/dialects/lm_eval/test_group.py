@@ -142,14 +142,14 @@ def test_a_number_of_a_group_may_name_its_direction(folder):
 
 
 @pytest.mark.parametrize(
-    ("better", "told"),
+    ("better", "message"),
     [
         ("false", "higher_is_better is false, but true for 'exact_match' in task"),
         ("up", "higher_is_better must be true or false, not 'up'"),
     ],
 )
-def test_a_direction_that_is_not_that_of_the_tasks_is_refused(folder, better, told):
-    assert f"g.yaml:8: {told}" in problems(folder, SEED.format(better=better))
+def test_a_direction_that_is_not_that_of_the_tasks_is_refused(folder, better, message):
+    assert f"g.yaml:8: {message}" in problems(folder, SEED.format(better=better))
 
 
 def test_a_task_that_is_reached_twice_counts_twice_with_a_warning(folder):

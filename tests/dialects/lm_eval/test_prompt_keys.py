@@ -178,14 +178,14 @@ def test_a_prompt_that_is_not_there_is_reported_with_its_line(
         "  choosing: {doc_to_text: q, doc_to_target: a, doc_to_choice: [x]}\n"
     )
 
-    told = fault(toy, f"use_prompt: '{given}'\n")
+    message = fault(toy, f"use_prompt: '{given}'\n")
 
-    assert told == f"toy.yaml:7: use_prompt: {what}"
+    assert message == f"toy.yaml:7: use_prompt: {what}"
 
 
 def test_a_dataset_that_promptsource_does_not_know_is_reported(toy, promptsource):
-    told = fault(toy, "use_prompt: promptsource:x\ndataset_name: other\n")
+    message = fault(toy, "use_prompt: promptsource:x\ndataset_name: other\n")
 
-    assert told == (
+    assert message == (
         "toy.yaml:7: use_prompt: promptsource has no prompts for 'org/data' (other)"
     )

@@ -189,8 +189,8 @@ def test_values_of_functions_that_return_several_have_their_aggregations(tmp_pat
     more += "for name in ('process_results', 'aggregation', 'higher_is_better'):\n"
     more += "    delattr(Mine, name)\n"
     task = load(tmp_path, more)
-    asked = [answered(task, i, "x" * n) for i, n in enumerate((1, 5, 2))]
-    scored = [replace(record, scores=task.score(record)) for record in asked]
+    requests = [answered(task, i, "x" * n) for i, n in enumerate((1, 5, 2))]
+    scored = [replace(record, scores=task.score(record)) for record in requests]
     found = {one.name: one for one in summarise(task, scored, 3).metrics}
     assert {name: one.estimate.value for name, one in found.items()} == {
         "a": 1,
@@ -211,7 +211,7 @@ def test_a_document_that_the_class_fails_on_is_an_error_of_that_document(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("asked", "fault"),
+    ("requests", "fault"),
     [
         ("Instance('guess', doc, (ctx,), 0, metadata)", "of type 'guess'"),
         ("Instance('loglikelihood', doc, (ctx, 'a', {}), 0, metadata)", "3 arguments"),
@@ -219,8 +219,8 @@ def test_a_document_that_the_class_fails_on_is_an_error_of_that_document(tmp_pat
         ("Instance('generate_until', doc, (ctx, 5), 0, metadata)", "mapping"),
     ],
 )
-def test_what_no_model_answers_is_an_error_of_its_document(asked, fault, tmp_path):
-    task = load(tmp_path, f"\ndef ask(doc, ctx, metadata):\n    return {asked}\n")
+def test_what_no_model_answers_is_an_error_of_its_document(requests, fault, tmp_path):
+    task = load(tmp_path, f"\ndef ask(doc, ctx, metadata):\n    return {requests}\n")
     with pytest.raises(DocumentError, match=fault):
         task.ask(0)
 

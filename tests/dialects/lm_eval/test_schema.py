@@ -27,14 +27,14 @@ BEYOND = {
     "generation": "the arguments of generation differ from model to model",
     "generation_arguments": "the same",
     "group": "which tasks there are",
-    "no_choices": "what included files say",
+    "no_choices": "the content of included files",
     "nothing": "the same",
     "split": "which splits the data has",
     "template": "the grammar of templates",
     "too_many_shots": "how many rows there are",
     "unsafe_code": "the options of the command line",
 }
-"""Faulty files about which a schema cannot know."""
+"""Invalid files whose errors a schema cannot express."""
 
 
 class Loader(yaml.SafeLoader):

@@ -33,7 +33,7 @@ def load(tmp_path, monkeypatch):
     return load
 
 
-def told(load, text, **options):
+def message_of(load, text, **options):
     with pytest.raises(TaskFileError) as error:
         load(text, **options)
     return str(error.value)
@@ -145,7 +145,7 @@ def test_of_two_pipelines_of_one_name_the_later_counts(load):
 
 
 def test_an_empty_list_of_filters_would_score_nothing_and_is_refused(load):
-    assert told(load, TEXT + "filter_list: []\n") == (
+    assert message_of(load, TEXT + "filter_list: []\n") == (
         "toy.yaml:4: filter_list is empty, so nothing is scored\n"
         "  fix: remove filter_list to score the first response to each request"
     )
@@ -159,7 +159,7 @@ def test_a_pipeline_without_filters_leaves_all_answers(load):
     answers = (Response(text=right), Response(text="x"))
     (one,) = score(replace(record, responses=answers), task).scores
     assert (one.filter, one.filtered, one.value) == ("7", ([right, "x"],), 0.5)
-    assert "has no filters" in told(load, CHOICE + filters)
+    assert "has no filters" in message_of(load, CHOICE + filters)
 
 
 def test_arguments_of_a_metric_that_takes_none_do_nothing(load):
@@ -175,7 +175,7 @@ def test_arguments_of_a_metric_that_takes_none_do_nothing(load):
 
 def test_a_missing_library_is_one_problem_of_the_file(load, monkeypatch):
     monkeypatch.setattr(corpus, "find_spec", lambda name: None)
-    assert told(load, TEXT + metrics("metric: exact_match", "metric: ter")) == (
+    assert message_of(load, TEXT + metrics("metric: exact_match", "metric: ter")) == (
         "toy.yaml:6: aggregation 'ter' needs sacrebleu: "
         "pip install 'pytest-model-evals[metrics]'"
     )
@@ -191,7 +191,7 @@ def test_a_metric_of_other_output_types_is_a_warning(load):
 
 
 def test_a_metric_that_nobody_knows_is_a_problem(load):
-    assert told(load, CHOICE + metrics("metric: acc", "metric: my_own")) == (
+    assert message_of(load, CHOICE + metrics("metric: acc", "metric: my_own")) == (
         "toy.yaml:7: unknown multiple_choice metric 'my_own'; known: "
         "acc, acc_bytes, acc_mutual_info, acc_norm, brier_score, exact_match, f1, "
         "likelihood, mcc"
@@ -199,11 +199,11 @@ def test_a_metric_that_nobody_knows_is_a_problem(load):
 
 
 def test_a_misspelt_metric_is_a_problem(load):
-    assert told(load, CHOICE + metrics("metric: acc_nrom")) == (
+    assert message_of(load, CHOICE + metrics("metric: acc_nrom")) == (
         "toy.yaml:6: unknown multiple_choice metric 'acc_nrom'; "
         "did you mean 'acc_norm'?"
     )
-    assert told(load, TEXT + metrics("metric: exact_mach")).startswith(
+    assert message_of(load, TEXT + metrics("metric: exact_mach")).startswith(
         "toy.yaml:5: unknown metric 'exact_mach' for output_type generate_until; "
         "did you mean 'exact_match'? Also, the evaluate library has no script "
         "'exact_mach' on this disk\n"
@@ -211,12 +211,12 @@ def test_a_misspelt_metric_is_a_problem(load):
 
 
 def test_a_metric_of_evaluate_that_is_not_on_this_disk_is_a_problem(load):
-    text = told(load, TEXT + metrics("{metric: squad_v2, aggregation: mean}"))
+    text = message_of(load, TEXT + metrics("{metric: squad_v2, aggregation: mean}"))
     assert text.startswith(
         "toy.yaml:5: unknown metric 'squad_v2' for output_type generate_until; and "
         "the evaluate library has no script 'squad_v2' on this disk\n  fix: "
     )
-    text = told(load, TEXT + metrics("{metric: f1, hf_evaluate: true}"))
+    text = message_of(load, TEXT + metrics("{metric: f1, hf_evaluate: true}"))
     assert text.startswith("toy.yaml:5: the evaluate library has no script 'f1'")
 
 
@@ -244,7 +244,7 @@ def test_an_argument_that_a_filter_ignores_is_a_warning(load):
 
 
 def test_a_task_that_runs_the_models_code_is_refused_unless_it_is_allowed(load):
-    assert told(load, TEXT + "unsafe_code: true\n") == (
+    assert message_of(load, TEXT + "unsafe_code: true\n") == (
         "toy.yaml:4: unsafe_code: this task executes model output\n"
         "  fix: pass --evals-allow-unsafe-code to run it on this machine with "
         "your permissions"
@@ -275,4 +275,4 @@ def test_a_metric_of_evaluate_is_never_called_where_choices_are_scored(load):
     task = load(CHOICE + metrics("{metric: wer, hf_evaluate: true}", "metric: acc"))
     assert [metric.name for metric in task.metrics] == ["acc"]
     assert "metric 'wer' has no value" in task.warnings()[0]
-    assert "metric 'wer'" in told(load, CHOICE + metrics("metric: wer"))
+    assert "metric 'wer'" in message_of(load, CHOICE + metrics("metric: wer"))

@@ -74,7 +74,10 @@ def test_the_mean_of_a_task_module_has_the_standard_error_of_a_mean():
 
 def test_the_best_value_over_all_right_answers_counts():
     best = NAMES["lm_eval.api.metrics"]["metric_max_over_ground_truths"]
-    assert best(lambda said, right: len(right) - len(said), "ab", ["a", "abcd"]) == 2
+    assert (
+        best(lambda predicted, right: len(right) - len(predicted), "ab", ["a", "abcd"])
+        == 2
+    )
 
 
 def test_a_table_has_a_row_a_metric():

@@ -170,14 +170,14 @@ def test_generation_arguments_of_the_command_line_are_checked(toy):
 
 def test_a_task_that_is_not_wanted_is_asked_by_name_and_tags_and_not_read(tmp_path):
     (tmp_path / "toy.yaml").write_text(BASE + "tag: [colours, new]\nfaulty: yes\n")
-    asked = []
+    requested = []
 
     def takes(names):
-        asked.append(tuple(names))
+        requested.append(tuple(names))
         return False
 
     assert load_tasks(tmp_path / "toy.yaml", TaskOptions(takes=takes)) == ()
-    assert asked == [("toy", "colours", "new")]
+    assert requested == [("toy", "colours", "new")]
 
 
 def test_a_document_that_cannot_be_built_is_an_error_of_its_own(toy):

@@ -16,7 +16,7 @@ from pytest_evals.reports.overview.remarks import remarks
 TRUTH = [i % 10 < 8 for i in range(100)]
 """Whether people accept the answer to each case: 80%."""
 JUDGED = [truth and i % 50 != 3 for i, truth in enumerate(TRUTH)]
-"""The judge's rating: it refuses two good answers."""
+"""The judge's rating: it rejects two good answers."""
 SAMPLE = range(0, 100, 2)
 EVAL = """\
 prompt: "{{q}}"

@@ -30,7 +30,7 @@ def outputs(text):
     """The same response, in each form in which snippets and templates can read it."""
     whole = SolverOutput(raw_outputs=[replied(text)])
     parts = [{"type": "text", "text": text}]
-    said = [{"role": "assistant", "content": text}]
+    messages = [{"role": "assistant", "content": text}]
     own = ChatCompletionModelOutput(replied(text))
     return {
         "output": whole.output,
@@ -40,8 +40,8 @@ def outputs(text):
         "pickled": pickle.loads(pickle.dumps(whole.output)),
         "in parts": SolverOutput(raw_outputs=[replied(parts)]).output,
         "refusal": SolverOutput(raw_outputs=[replied(None, refusal=text)]).output,
-        "agent": SolverOutput(raw_outputs=[{"items": said}]).output,
-        "trace": SolverOutput(trace=said).output,
+        "agent": SolverOutput(raw_outputs=[{"items": messages}]).output,
+        "trace": SolverOutput(trace=messages).output,
         "given on": SolverOutput(raw_outputs=[whole.output]).output,
         "made by a snippet": SolverOutput(output=own).output,
     }
@@ -86,7 +86,7 @@ def test_an_output_has_its_fields_too(form):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("{{ solver_output.output == sample.target }}", "True"),
         ("{% if sample.target in model_outputs %}yes{% endif %}", "yes"),
@@ -97,7 +97,7 @@ def test_an_output_has_its_fields_too(form):
         ("{{ solver_output }} {{ model_outputs }}", "Paris ['Paris']"),
     ],
 )
-def test_templates_see_an_output_as_its_text(text, told):
+def test_templates_see_an_output_as_its_text(text, expected):
     output = SolverOutput(raw_outputs=[replied("Paris")])
     variables = {
         "sample": {"target": "Paris"},
@@ -106,7 +106,7 @@ def test_templates_see_an_output_as_its_text(text, told):
         "model_outputs": output.outputs,
     }
     found = compile_template(text, Place("t.yaml", 3), "value").render(variables)
-    assert found == told
+    assert found == expected
 
 
 CALL = {"type": "function", "id": "c", "function": {"name": "f", "arguments": "{}"}}
@@ -173,14 +173,16 @@ OUTPUT = SolverOutput(
 )
 def test_what_only_holds_a_text_is_never_silently_unequal_to_it(structured):
     """A comparison that is always false would score correct answers as wrong."""
-    told = f"{type(structured).__name__} was compared with .*'Paris', .*compare one of"
+    expected = (
+        f"{type(structured).__name__} was compared with .*'Paris', .*compare one of"
+    )
     for compare in (
         lambda: structured == "Paris",
         lambda: eq("Paris", structured),
         lambda: structured != "Paris",
         lambda: "Paris" in [structured],
     ):
-        with pytest.raises(TypeError, match=told):
+        with pytest.raises(TypeError, match=expected):
             compare()
     assert eq(structured, structured)
     assert deepcopy(structured) is not None

@@ -15,7 +15,7 @@ CSV = Path("x.csv")
 
 
 @pytest.mark.parametrize(
-    ("cells", "wanted"),
+    ("cells", "expected"),
     [
         (["1", "-2", ""], [1, -2, None]),
         (["1", "2.5"], [1.0, 2.5]),
@@ -29,11 +29,11 @@ CSV = Path("x.csv")
         (["x", ""], ["x", None]),
     ],
 )
-def test_a_column_has_one_type(cells: list[str], wanted: list[Any]) -> None:
+def test_a_column_has_one_type(cells: list[str], expected: list[Any]) -> None:
     text = "c,other\n" + "".join(f"{cell},x\n" for cell in cells)
     found = [row["c"] for row in read_csv(CSV, text)]
-    assert found == wanted
-    assert [type(one) for one in found] == [type(one) for one in wanted]
+    assert found == expected
+    assert [type(one) for one in found] == [type(one) for one in expected]
     plain = [row["c"] for row in read_csv(CSV, text, typed=False)]
     assert plain == cells
 

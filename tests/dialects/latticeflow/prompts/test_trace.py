@@ -108,7 +108,7 @@ def test_a_recorded_trace_may_have_any_of_these_forms(form):
 
 
 @pytest.mark.parametrize(
-    ("form", "told"),
+    ("form", "message"),
     [
         (3, "not a trace: 3"),
         ({"a": 1}, "not a trace: {'a': 1}"),
@@ -122,10 +122,10 @@ def test_a_recorded_trace_may_have_any_of_these_forms(form):
         ),
     ],
 )
-def test_what_is_no_trace_is_refused(form, told):
+def test_what_is_no_trace_is_refused(form, message):
     with pytest.raises(DocumentError) as caught:
         trace_of(form)
-    assert str(caught.value) == told
+    assert str(caught.value) == message
 
 
 def test_calls_of_functions_survive_the_way_to_messages_and_back():

@@ -40,8 +40,8 @@ def read(section, tmp_path):
             lambda key: ModelClient(name=key),
             has_solver=has_solver,
         )
-        told = [str(problem).replace(str(tmp_path), ".") for problem in problems]
-        return found.scorers, found.warnings, told
+        messages = [str(problem).replace(str(tmp_path), ".") for problem in problems]
+        return found.scorers, found.warnings, messages
 
     return read_text
 

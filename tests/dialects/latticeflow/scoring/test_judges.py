@@ -18,16 +18,16 @@ CLASSIFIER = """
 
 
 def test_a_judge_is_asked_with_the_answer(scored, read):
-    asked = []
+    sent = []
 
     def reply(prompt):
-        asked.append(prompt)
+        sent.append(prompt)
         return "correct"
 
     score = scored(CLASSIFIER, {"gt": "Paris"}, "paris", reply)
     assert score.values == {"is_correct": True}
     assert score.metadata == {"prediction": "correct", "raw": "correct"}
-    ((system, user),) = asked
+    ((system, user),) = sent
     assert system == ("system", "Say 'correct' or 'incorrect'.")
     assert user.content.startswith("Truth: Paris Answer: paris\n\nReply with a JSON")
     assert '"prediction" (one of "correct", "incorrect")' in user.content
@@ -53,7 +53,7 @@ def test_a_reply_may_be_json_or_a_bare_label(scored, reply, is_correct):
 
 
 @pytest.mark.parametrize(
-    ("reply", "told"),
+    ("reply", "message"),
     [
         ("perhaps", "is not one of 'correct', 'incorrect': 'perhaps'"),
         ("not correct", "is not one of"),
@@ -62,8 +62,8 @@ def test_a_reply_may_be_json_or_a_bare_label(scored, reply, is_correct):
         ('{"prediction": null}', "has no label"),
     ],
 )
-def test_a_reply_with_no_label_is_no_wrong_answer(scored, reply, told):
-    with pytest.raises(DocumentError, match=told):
+def test_a_reply_with_no_label_is_no_wrong_answer(scored, reply, message):
+    with pytest.raises(DocumentError, match=message):
         scored(CLASSIFIER, {"gt": "a"}, "b", reply)
 
 
@@ -73,12 +73,12 @@ def test_structured_outputs_are_asked_for_with_the_labels(read):
 
     (scorer,), _, _ = read(f"{CLASSIFIER}  use_structured_outputs: true\n")
     output = SolverOutput(trace=[{"role": "assistant", "content": "b"}])
-    (asked,) = next(scorer.dialogue({"gt": "a"}, output))
-    form = json.loads(dict(asked.request.options)["response_format"])
+    (sent,) = next(scorer.dialogue({"gt": "a"}, output))
+    form = json.loads(dict(sent.request.options)["response_format"])
     schema = form["json_schema"]["schema"]
     assert (form["type"], form["json_schema"]["strict"]) == ("json_schema", True)
     assert schema["properties"]["prediction"]["enum"] == ["correct", "incorrect"]
-    assert asked.model == "judge-model"
+    assert sent.model == "judge-model"
 
 
 def test_a_labeler_takes_any_label_unless_some_are_valid(scored):
@@ -119,7 +119,7 @@ def test_a_grade_is_brought_between_0_and_1(scored, reply, score):
 
 
 @pytest.mark.parametrize(
-    ("reply", "told"),
+    ("reply", "message"),
     [
         ("11", "score 11 is not between 0 and 10"),
         ("good", "has no score: 'good'"),
@@ -128,6 +128,6 @@ def test_a_grade_is_brought_between_0_and_1(scored, reply, score):
         ('{"grade": 3}', "has no score"),
     ],
 )
-def test_a_grade_that_means_nothing_is_no_bad_grade(scored, reply, told):
-    with pytest.raises(DocumentError, match=told):
+def test_a_grade_that_means_nothing_is_no_bad_grade(scored, reply, message):
+    with pytest.raises(DocumentError, match=message):
         scored(GRADER, {}, "x", reply)

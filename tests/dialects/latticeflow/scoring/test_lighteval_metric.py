@@ -68,5 +68,5 @@ def test_judges_are_models_of_the_file(scored):
     ],
 )
 def test_what_cannot_be_measured_is_said(read, fields, what):
-    (said,) = read(f"- {{type: lighteval, {fields}}}")[2]
-    assert said.startswith("./t.yaml:2: ") and what in said
+    (message,) = read(f"- {{type: lighteval, {fields}}}")[2]
+    assert message.startswith("./t.yaml:2: ") and what in message

@@ -136,8 +136,8 @@ def test_a_ratio_has_the_standard_error_of_a_ratio(added_up):
     sizes = [h + m for h, m in zip(hits, misses, strict=True)]
     ratio = sum(hits) / sum(sizes)
     squares = sum((h - ratio * s) ** 2 for h, s in zip(hits, sizes, strict=True))
-    wanted = math.sqrt(squares * 5 / 4) / sum(sizes)
-    assert found["recall"].stderr == pytest.approx(wanted, rel=1e-6)
+    expected = math.sqrt(squares * 5 / 4) / sum(sizes)
+    assert found["recall"].stderr == pytest.approx(expected, rel=1e-6)
 
 
 BINARY = metrics(
@@ -166,15 +166,15 @@ def test_two_answers_are_compared_as_texts_and_others_left_out(added_up):
 def test_classes_are_those_that_are_named(added_up):
     """As in scikit-learn, with 0 for a division by zero."""
     sklearn = pytest.importorskip("sklearn.metrics")
-    gold, said = list("aabbc"), list("abbdb")
+    gold, predicted = list("aabbc"), list("abbdb")
     yaml = metrics("{type: multiclass-classification, field_gt: g, field_pred: p}")
-    found = metric_values(added_up(yaml, values(g=gold, p=said)))
+    found = metric_values(added_up(yaml, values(g=gold, p=predicted)))
     assert found.pop("accuracy") == pytest.approx(0.4)
     precision, recall, f1, _ = sklearn.precision_recall_fscore_support(
-        gold, said, labels=list("abcd"), zero_division=0
+        gold, predicted, labels=list("abcd"), zero_division=0
     )
-    wanted = {"precision": precision, "recall": recall, "f1": f1}
-    for key, column in wanted.items():
+    expected = {"precision": precision, "recall": recall, "f1": f1}
+    for key, column in expected.items():
         assert found.pop(f"macro_{key}") == pytest.approx(column.mean())
         for label, number in zip("abcd", column, strict=True):
             assert found.pop(f"{label}_{key}") == pytest.approx(number)
@@ -263,12 +263,12 @@ def test_only_what_tells_right_from_wrong_does(read):
         '- {type: string_equals, ground_truth: "a"}'
         + metrics("{type: mean, field: is_unique}", "{type: mean, field: is_correct}")
     )
-    told = [number.is_correctness for one in scorers for number in one.metric_values]
-    assert told == [True, False, True]
+    flags = [number.is_correctness for one in scorers for number in one.metric_values]
+    assert flags == [True, False, True]
 
 
 @pytest.mark.parametrize(
-    ("entry", "told"),
+    ("entry", "message"),
     [
         (
             "{type: means, field: x}",
@@ -297,9 +297,9 @@ def test_only_what_tells_right_from_wrong_does(read):
         ("{type: python}", "compute_metrics_snippet is missing"),
     ],
 )
-def test_what_a_metric_cannot_say_is_told_with_its_line(read, entry, told):
+def test_what_a_metric_cannot_say_is_told_with_its_line(read, entry, message):
     _, _, problems = read(metrics(entry))
-    assert problems[0].startswith(f"./t.yaml:6: {told}")
+    assert problems[0].startswith(f"./t.yaml:6: {message}")
 
 
 def test_two_metrics_of_a_type_are_told_apart(read):
@@ -365,7 +365,7 @@ def test_passing_takes_right_and_wrong(trials):
 
 
 @pytest.mark.parametrize(
-    ("yaml", "told"),
+    ("yaml", "message"),
     [
         ("{}", "./t.yaml: num_trials is missing\n  fix: num_trials: 3"),
         (
@@ -394,8 +394,8 @@ def test_passing_takes_right_and_wrong(trials):
         ),
     ],
 )
-def test_what_trials_cannot_be_is_told_with_its_line(trials, yaml, told):
-    assert trials(yaml)[1][0] == told
+def test_what_trials_cannot_be_is_told_with_its_line(trials, yaml, message):
+    assert trials(yaml)[1][0] == message
 
 
 def test_a_mean_can_be_held_against_a_bar_and_a_baseline(added_up):

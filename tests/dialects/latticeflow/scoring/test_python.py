@@ -53,8 +53,8 @@ def test_python_compares_the_output_as_its_text(scored, answer):
         "length": len(answer),
         "word": ["Paris"] if within else [],
     }
-    told = {"output": answer, "json": f'"{answer}"', "model": "assistant"}
-    assert score.metadata == told
+    expected = {"output": answer, "json": f'"{answer}"', "model": "assistant"}
+    assert score.metadata == expected
 
 
 def test_metadata_is_kept_beside(scored):
@@ -66,15 +66,15 @@ def test_metadata_is_kept_beside(scored):
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ("return 3", "compute_scores must return scores by name, not 3"),
         ("return {1: 2}", "must return strings as names of scores, not 1"),
         ("return sample['x']", r"KeyError: 'x' \(.*t.yaml:5\)"),
     ],
 )
-def test_faults_of_python_are_told_with_its_line(scored, body, told):
-    with pytest.raises(DocumentError, match=told):
+def test_faults_of_python_are_told_with_its_line(scored, body, message):
+    with pytest.raises(DocumentError, match=message):
         scored(python(f"def compute_scores(sample):\n    {body}"), {})
 
 
@@ -100,16 +100,16 @@ def test_a_scorer_may_see_all_samples(read):
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ("[{}]", "must return 2 scores, one per sample, not 1"),
         ("3", "must return a list, not 3"),
     ],
 )
-def test_all_samples_must_be_scored(read, body, told):
+def test_all_samples_must_be_scored(read, body, message):
     code = f"def compute_scores(samples):\n    return {body}"
     (scorer,), _, _ = read(python(code, "python_all_samples"), False)
-    with pytest.raises(DocumentError, match=told):
+    with pytest.raises(DocumentError, match=message):
         scorer.score_all([{}, {}])
 
 

@@ -4,7 +4,7 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    ("yaml", "told"),
+    ("yaml", "message"),
     [
         (
             "- {}",
@@ -86,8 +86,8 @@ import pytest
         ),
     ],
 )
-def test_what_a_scorer_cannot_say_is_told_with_its_line(read, yaml, told):
-    assert read(yaml)[2][0] == told
+def test_what_a_scorer_cannot_say_is_told_with_its_line(read, yaml, message):
+    assert read(yaml)[2][0] == message
 
 
 def test_scorers_without_keys_are_called_by_their_types(read):

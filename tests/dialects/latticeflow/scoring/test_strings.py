@@ -114,8 +114,10 @@ def test_older_files_name_columns(scored):
 def test_bleu_is_sacrebleus_of_one_sentence(scored):
     sacrebleu = pytest.importorskip("sacrebleu")
     yaml = '- {type: bleu, ground_truth: "{{ sample.t }}"}'
-    truth, said = "the cat sat on the mat", "the cat is on the mat"
-    want = sacrebleu.sentence_bleu(said, [truth]).score / 100
-    assert scored(yaml, {"t": truth}, said).values == {"bleu_score": want}
-    assert scored(yaml, {"t": truth}, truth).values["bleu_score"] == pytest.approx(1)
-    assert scored(yaml, {"t": truth}, "").values["bleu_score"] == 0
+    reference, candidate = "the cat sat on the mat", "the cat is on the mat"
+    want = sacrebleu.sentence_bleu(candidate, [reference]).score / 100
+    assert scored(yaml, {"t": reference}, candidate).values == {"bleu_score": want}
+    assert scored(yaml, {"t": reference}, reference).values[
+        "bleu_score"
+    ] == pytest.approx(1)
+    assert scored(yaml, {"t": reference}, "").values["bleu_score"] == 0

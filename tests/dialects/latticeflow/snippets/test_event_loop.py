@@ -21,8 +21,8 @@ definition:
       async def run_solver(sample, model, trace):
           trace.append_user_message(sample["question"])
           await asyncio.sleep(0.001)
-          asked = [model.predict(trace.items) for _ in range(2)]
-          trace.add_model_response((await asyncio.gather(*asked))[0])
+          calls = [model.predict(trace.items) for _ in range(2)]
+          trace.add_model_response((await asyncio.gather(*calls))[0])
           return trace
   scorers:
     - type: python

@@ -23,7 +23,7 @@ def function(body: str):
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ("sys.exit(0)", "SystemExit: 0"),
         ("os._exit(0)", "SystemExit: 0"),
@@ -37,10 +37,10 @@ def function(body: str):
         ("return 'x' * 10**15", "MemoryError"),
     ],
 )
-def test_it_ends_nothing_but_itself(body: str, told: str) -> None:
+def test_it_ends_nothing_but_itself(body: str, message: str) -> None:
     with pytest.raises(DocumentError) as caught:
         function(body)()
-    assert str(caught.value).startswith(f"task.yaml:11: run: {told}")
+    assert str(caught.value).startswith(f"task.yaml:11: run: {message}")
     assert str(caught.value).split("(task.yaml:1")[1] in ("2)", "3)")
 
 
@@ -76,8 +76,10 @@ def test_an_exception_that_cannot_speak_is_told_all_the_same() -> None:
         def __str__(self): raise ValueError
     raise Mute
     """
-    told = r"run: Mute: \(its message cannot be created: ValueError\) \(task.yaml:14\)"
-    with pytest.raises(DocumentError, match=told):
+    message = (
+        r"run: Mute: \(its message cannot be created: ValueError\) \(task.yaml:14\)"
+    )
+    with pytest.raises(DocumentError, match=message):
         function(body)()
 
 

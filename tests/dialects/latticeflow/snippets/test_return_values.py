@@ -55,7 +55,7 @@ HOLDS_ITSELF.append(HOLDS_ITSELF)
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "message"),
     [
         ({"a": [{1, 2}]}, r"\{1, 2\} of type set"),
         (b"x", "b'x' of type bytes"),
@@ -64,8 +64,8 @@ HOLDS_ITSELF.append(HOLDS_ITSELF)
         (HOLDS_ITSELF, "a value that contains itself"),
     ],
 )
-def test_anything_else_is_refused_in_words(value: object, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_anything_else_is_refused_in_words(value: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         to_json(value)
 
 

@@ -17,7 +17,7 @@ from pytest_evals.dialects.latticeflow.snippets.time_limit import (
 from pytest_evals.errors import DocumentError, Place, TaskFileError
 
 HERE = Place(Path("task.yaml"), 10)
-"""Where the first line of each snippet stands."""
+"""The line number of the first line of each snippet."""
 
 
 def snippet(source: str, seconds: float = 20.0) -> Snippet:

@@ -21,8 +21,8 @@ def read(tmp_path: Path):
         path.write_text(text, encoding="utf-8")
         problems = []
         parts = read_solver(Section(read_entity_file(path), problems), lines)
-        told = [str(problem).replace(str(tmp_path), ".") for problem in problems]
-        return parts, told
+        messages = [str(problem).replace(str(tmp_path), ".") for problem in problems]
+        return parts, messages
 
     return read_text
 

@@ -75,8 +75,8 @@ async def run_solver(sample, model, trace):
 """
 
     parts, _ = read(solver(code))
-    (asked,) = next(parts.solver.dialogue({}, 0))
-    assert (asked.request.temperature, asked.request.max_tokens) == (0.5, 5)
+    (sent,) = next(parts.solver.dialogue({}, 0))
+    assert (sent.request.temperature, sent.request.max_tokens) == (0.5, 5)
 
 
 def test_draws_of_random_are_the_same_each_time(solve):
@@ -111,8 +111,8 @@ async def run_solver(sample, model, trace):
     for heat, n in ((1.0, 2), (0.0, 1)):
         line = ModelClient(temperature=heat)
         parts, _ = read(solver(code), lambda _key, line=line: line)
-        asked = next(parts.solver.dialogue({}, 0))
-        assert (len(asked), len(set(asked))) == (2, n)
+        sent = next(parts.solver.dialogue({}, 0))
+        assert (len(sent), len(set(sent))) == (2, n)
 
 
 @pytest.mark.parametrize(
@@ -124,13 +124,13 @@ async def run_solver(sample, model, trace):
         "from latticeflow.core.dtypes import SolverOutput, Trace\n"
         "from latticeflow.core.dtypes import Message, MessageRole\n"
         "def run_solver(sample, model, trace):\n"
-        "    said = Message(role=MessageRole.USER, content='a')\n"
-        "    return SolverOutput(trace=Trace.from_items([said]))",
+        "    item = Message(role=MessageRole.USER, content='a')\n"
+        "    return SolverOutput(trace=Trace.from_items([item]))",
         "import latticeflow.assessment.dtypes as d\n"
         "def run_solver(sample, model, trace):\n"
         "    from latticeflow.core import dtypes\n"
-        "    said = d.InputTextContent(text='a')\n"
-        "    trace.append(dtypes.Message(role='user', content=[said]))",
+        "    item = d.InputTextContent(text='a')\n"
+        "    trace.append(dtypes.Message(role='user', content=[item]))",
     ],
     ids=["plain, returns nothing", "trace", "output", "old path"],
 )
@@ -140,7 +140,7 @@ def test_a_solver_may_be_written_in_any_of_these_ways(solve, code):
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "message"),
     [
         (
             "async def run_solver(s, m, t):\n    return 3",
@@ -166,10 +166,10 @@ def test_a_solver_may_be_written_in_any_of_these_ways(solve, code):
     ],
 )
 @pytest.mark.filterwarnings("ignore:coroutine '.*predict' was never awaited")
-def test_faults_of_a_solver_are_told_with_its_line(solve, tmp_path, code, told):
+def test_faults_of_a_solver_are_told_with_its_line(solve, tmp_path, code, message):
     with pytest.raises(DocumentError) as caught:
         solve(solver(code), {}, echo)
-    assert told in str(caught.value).replace(str(tmp_path), ".")
+    assert message in str(caught.value).replace(str(tmp_path), ".")
 
 
 def test_a_solver_cannot_change_its_sample(solve):
@@ -205,7 +205,7 @@ def test_an_output_may_become_any_number_of_rows(read):
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ("return 3", "must return a list, not 3"),
         ("return [3]", "must return pairs of sample and output, not 3"),
@@ -213,8 +213,8 @@ def test_an_output_may_become_any_number_of_rows(read):
         ("return [(sample, 3)]", "must return a valid output: not a trace: 3"),
     ],
 )
-def test_a_postprocessor_that_returns_something_else_is_told(read, body, told):
-    with pytest.raises(DocumentError, match=told):
+def test_a_postprocessor_that_returns_something_else_is_told(read, body, message):
+    with pytest.raises(DocumentError, match=message):
         rows(read, body)
 
 

@@ -32,14 +32,14 @@ def upper(_model, prompt):
     return prompt[-1].content.upper()
 
 
-def said(output):
+def turns(output):
     return [(m.role, m.content) for m in output.messages]
 
 
 def test_a_chat_is_asked_once(solve):
     output, rounds = solve(CHAT, {"word": "hi"}, upper)
     assert rounds == [[("", (("system", "Be brief."), ("user", "Say hi.")))]]
-    assert said(output)[1:] == [("user", "Say hi."), ("assistant", "SAY HI.")]
+    assert turns(output)[1:] == [("user", "Say hi."), ("assistant", "SAY HI.")]
     assert str(output.output) == "SAY HI."
     assert output.raw_outputs[0].choices[0].message.content == "SAY HI."
 
@@ -47,20 +47,20 @@ def test_a_chat_is_asked_once(solve):
 def test_a_generic_input_says_how_it_is_answered(read):
     """SEED: extra keys such as temperature are passed on."""
     parts, _ = read(GENERIC)
-    (asked,) = next(parts.solver.dialogue({"word": "hi"}, 0))
-    request = asked.request
+    (sent,) = next(parts.solver.dialogue({"word": "hi"}, 0))
+    request = sent.request
     assert (request.temperature, request.max_tokens) == (0.5, 7)
     assert (request.stop, request.options) == (("END",), (("top_p", 0.9),))
 
 
-@pytest.mark.parametrize("asked", [{}, {"max_new_tokens": 5}])
-def test_a_length_that_nobody_has_said_is_a_bound_only(read, asked):
+@pytest.mark.parametrize("gen_kwargs", [{}, {"max_new_tokens": 5}])
+def test_a_length_that_nobody_has_said_is_a_bound_only(read, gen_kwargs):
     """A value in the input or on the command line overrides the default."""
-    parts, _ = read(CHAT, lambda key: ModelClient(name=key, gen_kwargs=asked))
+    parts, _ = read(CHAT, lambda key: ModelClient(name=key, gen_kwargs=gen_kwargs))
     (found,) = next(parts.solver.dialogue({"word": "hi"}, 0))
     length, fits = found.request.max_tokens, (FITTING, True)
-    wanted = (5, False) if asked else (1024, True)
-    assert (length, fits in found.request.options) == wanted
+    expected = (5, False) if gen_kwargs else (1024, True)
+    assert (length, fits in found.request.options) == expected
 
 
 def test_the_command_line_says_how_long_answers_are_by_any_name(read):
@@ -99,14 +99,14 @@ def test_a_model_of_latticeflow_takes_and_gives_any_json(solve):
     input_builder: {type: generic, template: '{"n": {{ sample.n }}}'}
     """
     native = ModelClient(native=True, takes_sample=True)
-    asked = []
+    sent = []
 
     def reply(_model, prompt):
-        asked.append(prompt)
+        sent.append(prompt)
         return json.dumps({"twice": 2 * json.loads(prompt)["n"]})
 
     output, _ = solve(yaml, {"n": 4}, reply, lines=lambda _key: native)
-    assert asked == ['{"n": 4}']
+    assert sent == ['{"n": 4}']
     assert output.output.twice == 8
     assert [item.type for item in output.trace.items] == [
         "custom_task_input_message",
@@ -201,7 +201,7 @@ def run_loop(solve, ends_at, way="continue", with_conversation="true", keep="fal
 
 def test_a_loop_ends_where_its_text_is_said_and_takes_that_go_back(solve):
     output, rounds = run_loop(solve, 1)
-    assert said(output) == [
+    assert turns(output) == [
         ("system", "s"),
         ("user", "Q 1"),
         ("assistant", "a2"),
@@ -214,14 +214,14 @@ def test_a_loop_ends_where_its_text_is_said_and_takes_that_go_back(solve):
 
 def test_a_loop_may_keep_the_go_in_which_it_ends(solve):
     output, _ = run_loop(solve, 0, keep="true")
-    assert said(output)[-1] == ("user", "END")
+    assert turns(output)[-1] == ("user", "END")
 
 
 def test_extra_messages_are_seen_by_the_other_model_alone(solve):
     output, rounds = run_loop(solve, 1)
     (_, prompt) = rounds[1][0]
     assert [m.content for m in prompt] == ["s", "Q 1", "a2", "0?"]
-    assert "0?" not in [content for _, content in said(output)]
+    assert "0?" not in [content for _, content in turns(output)]
     _, rounds = run_loop(solve, 1, with_conversation="false")
     assert [m.content for m in rounds[1][0][1]] == ["0?"]
 
@@ -229,7 +229,7 @@ def test_extra_messages_are_seen_by_the_other_model_alone(solve):
 def test_a_loop_that_must_end_and_does_not_is_a_fault(solve):
     output, rounds = run_loop(solve, 9)
     assert len(rounds) == 7
-    assert said(output)[-1][0] == "assistant"
+    assert turns(output)[-1][0] == "assistant"
     with pytest.raises(DocumentError, match="no terminate_if was met in 3 iterations"):
         run_loop(solve, 9, way="error")
 
@@ -246,7 +246,7 @@ def test_a_loop_without_an_ending_goes_round_as_often_as_it_may(solve):
           - {type: generate}
     """
     output, _ = solve(yaml, {}, upper)
-    assert [content for _, content in said(output)] == ["0", "0", "1", "1"]
+    assert [content for _, content in turns(output)] == ["0", "0", "1", "1"]
 
 
 def test_an_ending_outside_of_loops_ends_the_conversation(solve):
@@ -263,7 +263,7 @@ def test_an_ending_outside_of_loops_ends_the_conversation(solve):
       - {type: generate}
     """
     output, rounds = solve(yaml, {}, lambda m, p: "<done>" if m else "answer")
-    assert said(output) == [("user", "hi"), ("assistant", "answer")]
+    assert turns(output) == [("user", "hi"), ("assistant", "answer")]
     assert len(rounds) == 2
 
 
@@ -283,7 +283,7 @@ def test_a_nested_loop_ends_alone(solve):
           - {type: chat_message, role: user, content: "out {{ loop_index }}"}
     """
     output, _ = solve(yaml, {}, upper)
-    texts = [content for _, content in said(output)]
+    texts = [content for _, content in turns(output)]
     assert texts == ["in 0", "in 1", "out 0", "in 0", "in 1", "out 1"]
 
 
@@ -297,7 +297,7 @@ def test_loop_index_is_unknown_outside_of_loops(solve):
 
 
 @pytest.mark.parametrize(
-    ("yaml", "told"),
+    ("yaml", "message"),
     [
         (
             "input_builder: {}",
@@ -362,9 +362,9 @@ def test_loop_index_is_unknown_outside_of_loops(solve):
         ),
     ],
 )
-def test_what_a_solver_cannot_say_is_told_with_its_line(read, yaml, told):
+def test_what_a_solver_cannot_say_is_told_with_its_line(read, yaml, message):
     _, problems = read(yaml)
-    assert problems[0].splitlines() == told.splitlines()
+    assert problems[0].splitlines() == message.splitlines()
 
 
 def test_all_models_that_may_be_asked_are_known_beforehand(read):

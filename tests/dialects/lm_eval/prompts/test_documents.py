@@ -147,9 +147,9 @@ def test_shots_do_not_depend_on_the_order_of_asking():
     forwards, backwards = toy(n=3), toy(n=3)
     expected = [forwards.ask(i) for i in range(8)]
 
-    asked = {i: backwards.ask(i) for i in (7, 3, 0, 3, 5, 1, 2, 6, 4)}
+    records = {i: backwards.ask(i) for i in (7, 3, 0, 3, 5, 1, 2, 6, 4)}
 
-    assert [asked[i] for i in range(8)] == expected
+    assert [records[i] for i in range(8)] == expected
 
 
 def chatted(request):

@@ -40,10 +40,10 @@ class Failing(Drawing):
 
 
 @pytest.mark.parametrize("make", [Drawing, Copying])
-@pytest.mark.parametrize("asked", [None, POOL], ids=["other pool", "same pool"])
-def test_the_same_draw_by_a_class_gives_the_same_shots_in_every_order(make, asked):
-    own = CustomSampler(make, POOL, 3, 1234, asked or ())
-    built_in = DefaultSampler(POOL, 3, 1234, asked)
+@pytest.mark.parametrize("requested", [None, POOL], ids=["other pool", "same pool"])
+def test_the_same_draw_by_a_class_gives_the_same_shots_in_every_order(make, requested):
+    own = CustomSampler(make, POOL, 3, 1234, requested or ())
+    built_in = DefaultSampler(POOL, 3, 1234, requested)
 
     for index in (5, 0, 7, 3):
         assert own.shots(index) == built_in.shots(index)

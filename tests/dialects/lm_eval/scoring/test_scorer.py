@@ -72,8 +72,8 @@ def scored(case):
         repeats=len(results) if keep else 1,
         **({"pipelines": keep} if keep else {}),
     )
-    asked = doc(case["choices"], case["gold"], case["row"], query=case["query"])
-    return {s.metric: s.value for s in score(record(asked, *map(response, results)))}
+    document = doc(case["choices"], case["gold"], case["row"], query=case["query"])
+    return {s.metric: s.value for s in score(record(document, *map(response, results)))}
 
 
 def lists(value):
@@ -89,8 +89,8 @@ def test_every_recorded_document_has_the_values_of_lm_eval():
             gold, probabilities = expected["brier_score"]
             assert lists(brier[0]) == gold
             assert brier[1] == pytest.approx(probabilities, rel=1e-12)
-        wanted = {k: v for k, v in expected.items() if k != "brier_score"}
-        assert {k: lists(v) for k, v in values.items()} == wanted, case
+        expected_values = {k: v for k, v in expected.items() if k != "brier_score"}
+        assert {k: lists(v) for k, v in values.items()} == expected_values, case
 
 
 def test_acc_norm_divides_by_characters_and_acc_bytes_by_bytes():
@@ -183,8 +183,8 @@ def test_a_list_of_answers_meets_several_references_by_numpys_rule(
     score = scorer(
         "generate_until", "exact_match", repeats=len(answers), pipelines=(everything,)
     )
-    asked = doc(references, list(range(len(references))))
-    (match,) = score(record(asked, *texts(*answers)))
+    document = doc(references, list(range(len(references))))
+    (match,) = score(record(document, *texts(*answers)))
     assert match.value == value
 
 
@@ -400,7 +400,7 @@ def test_what_process_results_returns_beyond_the_list_is_averaged():
 
 
 @pytest.mark.parametrize(
-    ("kind", "responses", "told"),
+    ("kind", "responses", "message"),
     [
         ("multiple_choice", lls(-1.0), "2 choices, but 1 results"),
         ("multiple_choice", lls(-1.0, float("nan")), "log-probability was expected"),
@@ -411,10 +411,10 @@ def test_what_process_results_returns_beyond_the_list_is_averaged():
     ],
 )
 def test_responses_that_do_not_fit_are_an_error_never_a_wrong_answer(
-    kind, responses, told
+    kind, responses, message
 ):
     metric = "exact_match" if kind == "generate_until" else "acc"
-    with pytest.raises(DocumentError, match=told):
+    with pytest.raises(DocumentError, match=message):
         scorer(kind, metric)(record(doc(["a", "b"]), *responses))
 
 
