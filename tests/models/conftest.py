@@ -17,7 +17,7 @@ MERGES = (
     "Q u,e s,Qu es,t i,ti on,Ques tion,A n,An s,w er,Ans wer,Ċ Ċ,Ġ Ġ,o u,Ġ m,Ġm at,"
     "Ġ b,Ġb i,Ġbi g,Ġ k,in g,Ġk ing,Ġ n,Ġn o,Ġno t"
 )
-"""Merges of the tokenizer, by hand: a trained one may differ between versions."""
+"""Merges of the tokenizer, set by hand: a trained one may differ between versions."""
 CHAT = (
     "{% for m in messages %}<{{ m.role }}>{{ m.content }}"
     "{% if not loop.last %}{{ '\n' }}{% endif %}{% endfor %}"

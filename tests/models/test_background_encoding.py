@@ -65,16 +65,16 @@ def test_whatever_was_expected_requests_have_the_ids_of_one_at_a_time(
     ahead = BackgroundEncoder(encoder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(expected, "PIECE", piece)
-        for announced, asked in batches:
+        for announced, batch in batches:
             ahead.expect(announced)
-            found = ahead.take(asked).encoded()
+            found = ahead.take(batch).encoded()
             by_position = {i: ids for some in found for i, ids in some.items()}
-            assert sorted(by_position) == list(range(len(asked)))
-            for i, request in enumerate(asked):
+            assert sorted(by_position) == list(range(len(batch)))
+            for i, request in enumerate(batch):
                 assert shown(by_position[i]) == alone(encoder, request)
-            assert all(isinstance(asked[i], Loglikelihood) for i in found.pairs)
-            assert all(isinstance(asked[i], Rolling) for i in found.texts)
-            assert all(isinstance(asked[i], Generate) for i in found.prompts)
+            assert all(isinstance(batch[i], Loglikelihood) for i in found.pairs)
+            assert all(isinstance(batch[i], Rolling) for i in found.texts)
+            assert all(isinstance(batch[i], Generate) for i in found.prompts)
     ahead.close()
     assert not threads()
 

@@ -67,7 +67,7 @@ def test_a_template_of_a_model_takes_neither_memory_nor_time(template: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("template", "told"),
+    ("template", "message"),
     [
         ("{{ raise_exception('no more') }}", "refuses the chat: no more"),
         ("{{ missing.thing }}", "refuses the chat: 'missing' is undefined"),
@@ -80,9 +80,9 @@ def test_a_template_of_a_model_takes_neither_memory_nor_time(template: str) -> N
     ],
 )
 def test_every_error_of_a_template_is_an_error_of_the_chat(
-    template: str, told: str
+    template: str, message: str
 ) -> None:
-    assert told in refused(template)
+    assert message in refused(template)
 
 
 def test_a_template_that_takes_no_system_message_is_tried_without_it() -> None:

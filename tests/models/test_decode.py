@@ -16,7 +16,7 @@ from pytest_evals.models.hf.token_counts import TokenCounts
 
 KINDS = ["gpt2", "llama", "mistral", "gemma2", "bloom"]
 SHOTS = [5, 300, 7, 7, 20, 31, 6, 9, 11, 12]
-"""More tokens than the sliding windows of these models see."""
+"""More tokens than the sliding windows of these models."""
 
 
 @pytest.fixture(scope="module")

@@ -213,13 +213,13 @@ def test_an_answer_that_leaves_no_room_is_an_error_of_its_request(opened, ask):
 def test_a_length_that_nobody_asked_for_is_as_much_as_fits(opened, oracle, ask):
     """If one is set, the prompt is truncated instead."""
     prompt = "q" * 40
-    fitting, asked = ask(
+    fitting, other = ask(
         opened("gpt2"),
         Generate(prompt, max_tokens=1024, options=((FITTING, True),)),
         Generate(prompt, max_tokens=24),
     )
-    assert (fitting.n_truncated, asked.n_truncated) == (0, 0)
-    assert fitting.text == oracle("gpt2").generate(prompt, (), 24) == asked.text
+    assert (fitting.n_truncated, other.n_truncated) == (0, 0)
+    assert fitting.text == oracle("gpt2").generate(prompt, (), 24) == other.text
     (short,) = ask(
         opened("gpt2"), Generate(prompt, max_tokens=3, options=((FITTING, True),))
     )
@@ -342,14 +342,14 @@ def test_a_temperature_near_zero_samples_the_greedy_text(opened, ask):
 
 
 def test_do_sample_false_is_greedy_whatever_the_temperature(opened, ask):
-    greedy, told = ask(
+    greedy, other = ask(
         opened("llama"),
         Generate("the cat", max_tokens=8),
         Generate(
             "the cat", max_tokens=8, temperature=2.0, options=(("do_sample", False),)
         ),
     )
-    assert greedy.text == told.text
+    assert greedy.text == other.text
 
 
 @pytest.mark.parametrize(
@@ -461,7 +461,7 @@ def test_texts_of_generate_are_drawn_from_numbers_of_their_own(options, opened, 
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "other"),
     [
         ("use_cache", False, "takes no option 'use_cache': lm-eval sets it itself"),
         ("num_return_sequences", 2, "num_return_sequences is 2; it must be 1"),
@@ -471,14 +471,14 @@ def test_texts_of_generate_are_drawn_from_numbers_of_their_own(options, opened, 
     ],
 )
 def test_what_lm_eval_cannot_hand_on_is_an_error_of_its_request_only(
-    name, value, told, opened, ask
+    name, value, other, opened, ask
 ):
     bad, fine = ask(
         opened("gpt2"),
         Generate("it is big", max_tokens=4, options=((name, value),)),
         Generate("it is big", max_tokens=2),
     )
-    assert told in bad.error
+    assert other in bad.error
     assert fine.error == ""
 
 
@@ -530,7 +530,7 @@ def test_a_bad_value_of_the_model_itself_is_an_error_where_it_counts(saved_model
     """Greedy decoding does not read it."""
     model = open_model(parse_spec(f"hf:{saved_model('gpt2')}"))
     model._generator._config.top_k = -1
-    greedy, drawn, told = ask(
+    greedy, drawn, other = ask(
         model,
         Generate("a", max_tokens=2),
         Generate("a", max_tokens=2, temperature=1.0),
@@ -540,7 +540,7 @@ def test_a_bad_value_of_the_model_itself_is_an_error_where_it_counts(saved_model
         "in the model's generation_config top_k is -1; "
         "it must be a whole number, 0 or more"
     )
-    assert (greedy.error, told.error) == ("", "")
+    assert (greedy.error, other.error) == ("", "")
 
 
 def test_settings_of_the_model_itself_count(saved_model, oracle, ask):

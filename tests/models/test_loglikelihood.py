@@ -381,11 +381,11 @@ def test_a_template_that_takes_no_system_message_is_tried_without(oracle):
     encoder = RequestEncoder(tokenizer, HfSettings(target="x"), 400)
     chat = (Message("system", "S"), Message("user", "u"))
     assert encoder.render(chat) == "[u]"
-    refused, asked = encoder.pairs(
+    refused, accepted = encoder.pairs(
         [Loglikelihood((Message("user", "no"),), "x"), Loglikelihood(chat, "x")]
     )
     assert str(refused) == "the chat template refuses the chat: not this"
-    assert isinstance(asked, TokenPair)
+    assert isinstance(accepted, TokenPair)
 
 
 def test_a_token_that_the_model_does_not_know_is_an_error_of_its_request(oracle):

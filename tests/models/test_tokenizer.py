@@ -65,14 +65,14 @@ def test_a_chat_is_cut_as_the_template_writes_it(cutter, tokenizer):
 
 def test_it_counts_as_the_model_does(cutter, tiny_model_path):
     model = open_model(parse_spec(f"hf:{tiny_model_path},device=cpu"))
-    asked = [
+    requests = [
         Loglikelihood("The mole", " sings."),
         Generate("Reverse: a b", max_tokens=2),
     ]
-    answers = dict(model.answer(asked))
-    for i, request in enumerate(asked):
+    answers = dict(model.answer(requests))
+    for i, request in enumerate(requests):
         assert cutter.token_strings(request).n_context == answers[i].n_prompt_tokens
-    assert cutter.token_strings(asked[0]).n_continuation == answers[0].n_tokens
+    assert cutter.token_strings(requests[0]).n_continuation == answers[0].n_tokens
     model.close()
 
 

@@ -121,8 +121,8 @@ def test_a_missing_library_is_named_with_its_extra(
     )
     with pytest.raises(MissingExtraError) as caught:
         open_model(parse_spec(f"hf:{saved_model('gpt2')},{argument}"))
-    wanted = message.format("pytest-model-evals")
-    assert str(caught.value) == f"the hf model's {wanted}"
+    expected = message.format("pytest-model-evals")
+    assert str(caught.value) == f"the hf model's {expected}"
 
 
 @pytest.mark.parametrize("argument", ["load_in_8bit=true", "load_in_4bit=true"])

@@ -39,10 +39,10 @@ def served():
             state.headers.append(dict(self.headers))
             state.times.append(time.monotonic())
             status, text = state.faults.popleft() if state.faults else (200, "")
-            said = state.bodies[-1]["messages"][-1]["content"]
+            content = state.bodies[-1]["messages"][-1]["content"]
             reply = {
                 "choices": [
-                    {"message": {"role": "assistant", "content": said.upper()}}
+                    {"message": {"role": "assistant", "content": content.upper()}}
                 ],
                 "usage": {"prompt_tokens": 2, "completion_tokens": 1},
             }
@@ -87,7 +87,7 @@ def ask(model, *texts):
     return [found[n] for n in range(len(texts))]
 
 
-def said(response):
+def text_of(response):
     assert response.error == ""
     return json.loads(response.text)["choices"][0]["message"]["content"]
 
@@ -95,7 +95,7 @@ def said(response):
 def test_a_call_is_one_post(served, model_of):
     model = model_of()
     responses = ask(model, "a", "b", "c")
-    assert [said(one) for one in responses] == ["A", "B", "C"]
+    assert [text_of(one) for one in responses] == ["A", "B", "C"]
     assert {body["model"] for body in served.bodies} == {"tiny"}
     assert served.headers[0]["Authorization"] == f"Bearer {KEY}"
     assert model.info["usage"]["prompt_tokens"] == 6
@@ -105,13 +105,13 @@ def test_a_call_is_one_post(served, model_of):
 def test_a_busy_server_is_retried(served, model_of):
     served.faults += [(503, "busy"), (429, "slow down")]
     model = model_of()
-    assert said(ask(model, "a")[0]) == "A"
+    assert text_of(ask(model, "a")[0]) == "A"
     assert model.info["usage"]["retries"] == 2
 
 
 def test_a_request_that_is_refused_is_an_error_of_its_document(served, model_of):
     model = model_of(max_retries=1)
-    assert said(ask(model, "a")[0]) == "A"
+    assert text_of(ask(model, "a")[0]) == "A"
     served.faults += [(422, f"the key {KEY} is odd"), (500, "x"), (500, "x")]
     (odd,) = ask(model, "b")
     assert odd.error == "the server returned 422: 'the key *** is odd'"

@@ -58,7 +58,7 @@ SETTINGS = [
     {"num_beams": 2, "early_stopping": "never", "length_penalty": -1.0},
     {"num_beams": 4, "repetition_penalty": 1.3, "min_new_tokens": 6},
 ]
-"""Settings of transformers' ``generate`` that lm-eval hands on."""
+"""Settings that lm-eval passes to transformers' ``generate``."""
 PROMPTS += [
     [prompt, until, 12, settings]
     for settings in SETTINGS
@@ -83,7 +83,7 @@ def record(folder: Path) -> None:
     from lm_eval.api.instance import Instance
     from lm_eval.models.huggingface import HFLM
 
-    def asked(kind: str, *arguments: object) -> Instance:
+    def instance(kind: str, *arguments: object) -> Instance:
         return Instance(request_type=kind, doc={}, arguments=arguments, idx=0)
 
     answers = {}
@@ -95,14 +95,14 @@ def record(folder: Path) -> None:
             batch_size=1,
             logits_cache=False,
         )
-        scored = model.loglikelihood([asked("loglikelihood", *p) for p in PAIRS])
+        scored = model.loglikelihood([instance("loglikelihood", *p) for p in PAIRS])
         rolling = model.loglikelihood_rolling(
-            [asked("loglikelihood_rolling", text) for text in TEXTS]
+            [instance("loglikelihood_rolling", text) for text in TEXTS]
         )
         texts = [
             model.generate_until(
                 [
-                    asked(
+                    instance(
                         "generate_until",
                         prompt,
                         {

@@ -59,12 +59,12 @@ class Served:
         self.headers: list[dict[str, str]] = []
         self.times: list[float] = []
         self.faults: deque[Fault | None] = deque()
-        """For the next requests, one after the other; ``None`` is no fault."""
+        """Faults of the next requests, one after the other; ``None`` is no fault."""
         self.fault: Callable[[dict[str, Any]], Fault | None] = lambda body: None
-        """For each request, by what it asks."""
+        """Returns the fault of a request, by its body."""
         self.reply: Callable[[str, dict[str, Any]], dict[str, Any] | Fault] = canned
         self.models: Any = None
-        """What it lists as its models; ``None`` where it lists none."""
+        """The models that it lists; ``None`` if it lists none."""
         self.running = 0
         self.most_running = 0
         self.counts: Counter[str] = Counter()

@@ -61,12 +61,12 @@ def test_a_retry_after_of_hours_is_not_waited_for(served, model_of, ask, fault, 
     model = model_of()
     with pytest.raises(ModelError) as caught:
         ask(model, *[Generate("bad")] * 50)
-    told = "the server returned 429: 'daily limit', and asks to wait for "
-    assert told in str(caught.value)
+    message = "the server returned 429: 'daily limit', and asks to wait for "
+    assert message in str(caught.value)
     assert "fix: run again with the same options" in str(caught.value)
     ask(model, Generate("first"))
     bad, good = ask(model, Generate("bad"), Generate("good"))
-    assert told in bad.error
+    assert message in bad.error
     assert good.text == "said good"
 
 
@@ -120,7 +120,7 @@ def test_a_fault_that_goes_away_costs_no_answer(served, model_of, ask, fault, st
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"status": 500, "body": "boom"}, "the server returned 500: 'boom'"),
         (
@@ -173,14 +173,14 @@ def test_a_fault_that_goes_away_costs_no_answer(served, model_of, ask, fault, st
     ],
 )
 def test_a_fault_that_stays_is_an_error_of_its_document(
-    served, model_of, ask, fault, wrong, told
+    served, model_of, ask, fault, wrong, message
 ):
     served.fault = lambda body: fault(**wrong) if "bad" in body["prompt"] else None
     patience_s = 0.6 if "slow_s" in wrong else 60
     model = model_of(max_retries=2, timeout=patience_s)
     ask(model, Generate("first"))
     bad, good = ask(model, Generate("bad"), Generate("good"))
-    assert told in bad.error
+    assert message in bad.error
     assert bad.error.endswith(" (3 attempts)")
     assert (bad.text, bad.logprob) == ("", None)
     assert good.text == "said good"
@@ -329,5 +329,5 @@ def test_chat_replies_without_text_are_errors(served, model_of, ask, fault):
     assert "the reply has no message" in void.error
 
 
-def _chosen(replies, asked):
-    return json.dumps({"choices": [replies[asked["messages"][0]["content"]]]})
+def _chosen(replies, body):
+    return json.dumps({"choices": [replies[body["messages"][0]["content"]]]})

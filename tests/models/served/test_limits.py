@@ -51,7 +51,7 @@ def chat(text, **fields):
     return Generate((Message("user", text),), **fields)
 
 
-def asked_for_bad(fault, **wrong):
+def fault_for_bad(fault, **wrong):
     """A fault for the chats that contain "bad"."""
     return lambda body: (
         fault(**wrong) if "bad" in body["messages"][-1]["content"] else None
@@ -95,10 +95,10 @@ def test_a_reply_without_end_is_left_early(served, model, ask, fault, status, wh
             yield b" " * MB
 
     large = {"body": b" " * 40 * MB} if whole else {"chunks": endless}
-    served.fault = asked_for_bad(fault, status=status, **large)
-    asked = model(max_retries=2)
-    ask(asked, chat("first"))
-    (bad, good), peak = peak_of(lambda: ask(asked, chat("bad"), chat("good")))
+    served.fault = fault_for_bad(fault, status=status, **large)
+    opened = model(max_retries=2)
+    ask(opened, chat("first"))
+    (bad, good), peak = peak_of(lambda: ask(opened, chat("bad"), chat("good")))
     assert TOO_LARGE in bad.error
     assert f"returned {status}" in bad.error or status == 200
     assert good.error == ""
@@ -132,12 +132,12 @@ def test_a_compressed_reply_is_read_and_one_that_grows_without_end_is_not(
         return {"body": data, "headers": {"content-encoding": encoding}}
 
     served.fault = lambda body: fault(**sent(replied("yes"), 0))
-    asked = model(max_retries=2)
-    (good,) = ask(asked, chat("good"))
+    opened = model(max_retries=2)
+    (good,) = ask(opened, chat("good"))
     assert "yes" in good.text
     if kinds:
-        served.fault = asked_for_bad(fault, **sent(b"", 100))
-        (bad,), peak = peak_of(lambda: ask(asked, chat("bad")))
+        served.fault = fault_for_bad(fault, **sent(b"", 100))
+        (bad,), peak = peak_of(lambda: ask(opened, chat("bad")))
         assert TOO_LARGE in bad.error
         assert peak < 40 * MB
         assert len(served.bodies) == 2
@@ -158,16 +158,16 @@ def test_compressed_data_without_end_is_left_early(served, model, ask, fault, ki
             yield block
 
     headers = {"content-encoding": "gzip"}
-    served.fault = asked_for_bad(fault, chunks=endless, headers=headers)
-    asked = model()
-    ask(asked, chat("first"))
-    (bad,), peak = peak_of(lambda: ask(asked, chat("bad")))
+    served.fault = fault_for_bad(fault, chunks=endless, headers=headers)
+    opened = model()
+    ask(opened, chat("first"))
+    (bad,), peak = peak_of(lambda: ask(opened, chat("bad")))
     assert TOO_LARGE in bad.error
     assert peak < 30 * MB
 
 
 @pytest.mark.parametrize(
-    ("encoding", "told"),
+    ("encoding", "message"),
     [
         ("br", "has the encoding 'br', which was not requested"),
         ("gzip, zstd", "has the encoding 'zstd', which was not requested"),
@@ -175,15 +175,15 @@ def test_compressed_data_without_end_is_left_early(served, model, ask, fault, ki
     ],
 )
 def test_a_compression_that_nobody_asked_for_is_an_error(
-    served, model, ask, fault, encoding, told
+    served, model, ask, fault, encoding, message
 ):
     headers = {"content-encoding": encoding}
-    served.fault = asked_for_bad(fault, body=replied("yes"), headers=headers)
-    asked = model()
-    ask(asked, chat("first"))
+    served.fault = fault_for_bad(fault, body=replied("yes"), headers=headers)
+    opened = model()
+    ask(opened, chat("first"))
     assert served.headers[0]["accept-encoding"] == "gzip, deflate"
-    (bad,) = ask(asked, chat("bad"))
-    assert bad.error == f"the reply {told}"
+    (bad,) = ask(opened, chat("bad"))
+    assert bad.error == f"the reply {message}"
 
 
 def test_a_reply_that_drips_ends_with_the_timeout(served, model, ask, fault):
@@ -192,11 +192,11 @@ def test_a_reply_that_drips_ends_with_the_timeout(served, model, ask, fault):
             time.sleep(0.05)
             yield b" "
 
-    served.fault = asked_for_bad(fault, chunks=drops)
-    asked = model(timeout=0.5, max_retries=1)
-    ask(asked, chat("first"))
+    served.fault = fault_for_bad(fault, chunks=drops)
+    opened = model(timeout=0.5, max_retries=1)
+    ask(opened, chat("first"))
     began = time.monotonic()
-    (bad,) = ask(asked, chat("bad"))
+    (bad,) = ask(opened, chat("bad"))
     assert bad.error == "no reply within 0.5 s (2 attempts)"
     assert time.monotonic() - began < 5
 
@@ -217,7 +217,7 @@ def test_a_long_answer_has_room_for_what_was_asked(served, model_of, ask):
 
 
 @pytest.mark.parametrize(
-    ("asked", "n_tokens"),
+    ("prompt", "n_tokens"),
     [
         ({}, 0),
         ({"max_tokens": 100}, 100),
@@ -229,9 +229,9 @@ def test_a_long_answer_has_room_for_what_was_asked(served, model_of, ask):
     ],
 )
 def test_the_limit_of_a_reply_follows_from_the_tokens_that_are_asked_for(
-    asked, n_tokens
+    prompt, n_tokens
 ):
-    content = asked if isinstance(asked, str) else json.dumps(asked)
+    content = prompt if isinstance(prompt, str) else json.dumps(prompt)
     least, most = 8 * MB + 100 * n_tokens, 8 * MB + 600 * n_tokens
     assert least <= reply_limit(content.encode()) <= most
 
@@ -245,12 +245,12 @@ def test_the_limit_of_a_reply_is_never_beyond_all_memory():
 @pytest.fixture
 def elsewhere():
     """The address of another server, and the list of its requests."""
-    asked = []
+    received = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
             self.rfile.read(int(self.headers["content-length"]))
-            asked.append(dict(self.headers))
+            received.append(dict(self.headers))
             data = replied("stolen")
             self.send_response(200)
             self.send_header("content-length", str(len(data)))
@@ -262,7 +262,7 @@ def elsewhere():
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}", asked
+    yield f"http://127.0.0.1:{server.server_port}", received
     server.shutdown()
     server.server_close()
 
@@ -271,21 +271,23 @@ def elsewhere():
 def test_a_redirect_to_another_origin_is_not_followed(
     served, model, ask, fault, elsewhere, status
 ):
-    address, asked = elsewhere
+    address, received = elsewhere
     headers = {"location": f"{address}/v1/chat/completions?key=hush"}
-    served.fault = asked_for_bad(fault, status=status, headers=headers)
-    told = f"the server redirects to another origin, {address}: prompts and keys are "
+    served.fault = fault_for_bad(fault, status=status, headers=headers)
+    message = (
+        f"the server redirects to another origin, {address}: prompts and keys are "
+    )
     opened = model()
     with pytest.raises(ModelError) as caught:
         ask(opened, chat("bad"))
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert "fix: if you trust the address that it redirects to, " in str(caught.value)
     ask(opened, chat("first"))
     bad, good = ask(opened, chat("bad"), chat("good"))
-    assert told in bad.error
+    assert message in bad.error
     assert "hush" not in bad.error + str(caught.value)
     assert "said good" in good.text
-    assert asked == []
+    assert received == []
 
 
 @pytest.mark.parametrize(
@@ -302,7 +304,7 @@ def test_a_redirect_to_another_origin_is_not_followed(
 def test_an_origin_is_scheme_host_and_port(served, model, ask, fault, location):
     port = served.url.split(":")[2].split("/")[0]
     headers = {"location": location.format(port=port)}
-    served.fault = asked_for_bad(fault, status=307, headers=headers)
+    served.fault = fault_for_bad(fault, status=307, headers=headers)
     with pytest.raises(ModelError, match="redirects to another origin"):
         ask(model(), chat("bad"))
     assert len(served.bodies) == 1
@@ -326,7 +328,7 @@ def test_a_redirect_that_drops_the_prompt_is_not_followed(
     served, model, ask, fault, status
 ):
     headers = {"location": "/v2/chat/completions"}
-    served.fault = asked_for_bad(fault, status=status, headers=headers)
+    served.fault = fault_for_bad(fault, status=status, headers=headers)
     opened = model()
     ask(opened, chat("first"))
     (bad,) = ask(opened, chat("bad"))
@@ -337,7 +339,7 @@ def test_a_redirect_that_drops_the_prompt_is_not_followed(
 
 
 def test_a_redirect_that_leads_nowhere_is_no_answer(served, model, ask, fault):
-    served.fault = asked_for_bad(fault, status=302, body=replied("yes"))
+    served.fault = fault_for_bad(fault, status=302, body=replied("yes"))
     opened = model()
     ask(opened, chat("first"))
     (bad,) = ask(opened, chat("bad"))

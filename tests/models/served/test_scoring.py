@@ -23,8 +23,8 @@ PAIRS = [
 TRIAL = 3
 """Requests before the first text is scored."""
 VAGUE = [("Question: é", "à ö"), ("x", "é")]
-"""All parts of characters are spelled alike by some servers, so that nobody can say
-which of them is the most likely one."""
+"""Requests whose parts of characters some servers spell alike, so that the most likely
+token is ambiguous."""
 
 
 @pytest.mark.parametrize("server", SERVERS)

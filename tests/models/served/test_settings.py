@@ -26,7 +26,7 @@ def error_of(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (
             "openai:m,concurency=3",
@@ -80,8 +80,8 @@ def error_of(text):
         ("openai:", "'openai:' names no model; write 'openai:MODEL,base_url=…'"),
     ],
 )
-def test_an_invalid_argument_is_reported_before_any_request(text, told):
-    assert error_of(text) == told
+def test_an_invalid_argument_is_reported_before_any_request(text, message):
+    assert error_of(text) == message
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_each_request_is_sent_once_and_as_ids(
     served.reply = tiny("gpt2")
     model = model_of(tokenizer=saved_model("gpt2"))
     ask(model, Loglikelihood("the c", "at sat"), Loglikelihood("the c", "at on"))
-    texts, _, _, ids, *asked = [
+    texts, _, _, ids, *prompts = [
         body["prompt"]
         for _, body in served.bodies
         if "logprob_token_ids" not in body  # a trial, which fails here
@@ -73,7 +73,7 @@ def test_each_request_is_sent_once_and_as_ids(
     assert isinstance(texts, str)
     assert oracle("gpt2").tokenizer.decode(ids) == "<s>" + texts
     # the tokens after as many as the context alone has, as in lm-eval
-    assert sorted(oracle("gpt2").tokenizer.decode(one) for one in asked) == [
+    assert sorted(oracle("gpt2").tokenizer.decode(one) for one in prompts) == [
         "the c on",
         "the c sat",
     ]
