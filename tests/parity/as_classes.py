@@ -27,7 +27,7 @@ class Same(ConfigurableTask):
     pass
 """
 BESIDE = "gen_evaluate"
-"""Its metric lies beside the task; a class looks for it where Python was started."""
+"""Its metric is next to the task; a class searches the working directory of Python."""
 FILES = [
     path for path in parity.RECORDINGS if not path.stem.startswith(("py_", BESIDE))
 ]

@@ -47,7 +47,7 @@ NORMALIZERS = {
     "helm_normalizer": normalizers.helm_normalizer_published,
     "math_normalizer": math_normalizer,
 }
-"""lighteval's names; where ours is corrected, the published one."""
+"""lighteval's names; if ours is corrected, the published one."""
 
 
 def doc_of(given: Mapping[str, Any]) -> Doc:
@@ -129,15 +129,15 @@ def catalogue(name: str) -> Handler:
             "higher_is_better": metric.higher_is_better,
             "class": type(metric).__name__,
             "sample_level_fn": type(metric.sample_level_fn).__name__,
-            "corpus_level_fn": {k: said(v) for k, v in how.items()}
+            "corpus_level_fn": {k: name_of(v) for k, v in how.items()}
             if grouped
-            else said(how),
+            else name_of(how),
         }
 
     return handle
 
 
-def said(how: Any) -> str:
+def name_of(how: Any) -> str:
     """A corpus function as the record writes it."""
     return str(how) if isinstance(how, CorpusLevelComputation) else how.__name__
 
@@ -223,9 +223,9 @@ def inspect_letters(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
     return _verdict(metric, ascii_uppercase[:4], given["completion"], at)
 
 
-def _verdict(metric: Metric, choices: Any, said: str, gold: int = 0) -> dict[str, str]:
+def _verdict(metric: Metric, choices: Any, reply: str, gold: int = 0) -> dict[str, str]:
     doc = doc_of({"choices": list(choices), "gold_index": gold})
-    (value,) = metric.compute_sample(doc, ModelResponse(text=[said])).values()
+    (value,) = metric.compute_sample(doc, ModelResponse(text=[reply])).values()
     return {"value": "C" if value else "I"}
 
 

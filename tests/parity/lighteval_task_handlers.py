@@ -87,7 +87,7 @@ def toy_table(metrics: Mapping[str, list[Any]], rows: Mapping[str, Any], **more:
 
 
 FOLDER = tempfile.TemporaryDirectory()
-"""Where modules and datasets stand as long as this process lives."""
+"""The folder of modules and datasets during this process."""
 
 
 def toy_tasks(table: list[LightevalTaskConfig], rows: Any, options: TaskOptions):
@@ -155,8 +155,10 @@ ZZ = {
 """The recorder's table: task → metrics."""
 
 
-def zz_tasks(asked: str, rows: Mapping[str, Any], **options: Any) -> list[Task | Group]:
-    selection = Selection(asked.split(","))
+def zz_tasks(
+    requested: str, rows: Mapping[str, Any], **options: Any
+) -> list[Task | Group]:
+    selection = Selection(requested.split(","))
     given = TaskOptions(takes=selection.takes, variants=selection.variants, **options)
     table = toy_table({k: [PUBLISHED[m]() for m in v] for k, v in ZZ.items()}, rows)
     found = toy_tasks(table, rows, given)
@@ -206,9 +208,11 @@ def end_to_end(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
     }
     # a family has its average if it is requested by its name
     names = params["tasks"].replace("zz:a|0,zz:b|0", "zz|0")
-    asked = zz_tasks(names, {"test": given["test"]}, **options)
-    results = {one.name: result(one) for one in asked if isinstance(one, Task)}
-    groups = [summarise_group(one, results) for one in asked if isinstance(one, Group)]
+    requested = zz_tasks(names, {"test": given["test"]}, **options)
+    results = {one.name: result(one) for one in requested if isinstance(one, Task)}
+    groups = [
+        summarise_group(one, results) for one in requested if isinstance(one, Group)
+    ]
     found = {
         f"{one.task.config['task']}:{one.task.n_shots}": numbers(one)
         for one in results.values()

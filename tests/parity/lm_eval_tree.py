@@ -64,7 +64,7 @@ from pytest_evals.errors import TaskFileError  # noqa: E402
 TREE = Path(lm_eval.tasks.__file__).parent
 RECORDED = Path(__file__).with_suffix(".json.gz")
 SAMPLE = 50
-"""One in so many files is loaded by lm-eval even if the recording agrees with us."""
+"""One file in this many is loaded by lm-eval even if the recording agrees with us."""
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
@@ -130,7 +130,7 @@ class Report:
     def __init__(self, recorded: dict[str, str]) -> None:
         self._recorded = recorded
         self.n_files = self.n_tasks = self.n_same = self.n_same_mappings = 0
-        self.n_asked = 0
+        self.n_loaded = 0
         self.differing: dict[str, list[str]] = {}
         self.refused: dict[str, str] = {}
         self.not_loadable: dict[str, str] = {}
@@ -158,10 +158,10 @@ class Report:
 
     def ask(self, name: str, file: Path) -> None:
         """Compare one file with the current result of lm-eval's loader."""
-        self.n_asked += 1
+        self.n_loaded += 1
         try:
             theirs = their_task(file)
-        except (Exception, SystemExit) as error:  # noqa: BLE001  whatever it raises is told
+        except (Exception, SystemExit) as error:  # noqa: BLE001  any exception is reported
             self.not_loadable[name] = f"{type(error).__name__}: {error}"
             self.load(name, file, self.not_loadable_here)
             theirs = None

@@ -31,7 +31,7 @@ ROOT = HERE.parents[1]
 MODELS = ("tiny", "bos")
 SUITES = (HERE / "tasks", ROOT / "example_suites" / "lm_eval")
 MOST_DOCUMENTS = 20
-"""Documents of a task whose requests and answers are kept."""
+"""Number of documents per task whose requests and responses are stored."""
 
 
 class Variant(NamedTuple):
@@ -69,7 +69,7 @@ VARIANTS = (
 
 def main() -> None:
     """Record the tasks named on the command line, or all."""
-    wanted = set(sys.argv[1:])
+    selected = set(sys.argv[1:])
     for folder in SUITES:
         os.chdir(folder)  # lm-eval looks for data files from the working directory
         for path in sorted(folder.glob("*.yaml")):
@@ -79,7 +79,7 @@ def main() -> None:
             ways += [variant for variant in VARIANTS if variant.task == path.stem]
             for way, model in product(ways, MODELS):
                 name = _name(way, model)
-                if not wanted or wanted & {path.stem, name}:
+                if not selected or selected & {path.stem, name}:
                     _record(path, model, way)
 
 

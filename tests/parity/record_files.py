@@ -69,9 +69,9 @@ RUNS = (
 
 def main() -> None:
     """Record the runs named on the command line, or all."""
-    wanted = set(sys.argv[1:])
+    selected = set(sys.argv[1:])
     for run in RUNS:
-        if not wanted or run.name in wanted:
+        if not selected or run.name in selected:
             _record(run)
 
 

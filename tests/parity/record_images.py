@@ -29,12 +29,12 @@ def main() -> None:
     os.environ["OPENAI_API_KEY"] = "none"
     os.chdir(HERE)
     for path in sorted(HERE.glob("*.yaml")):
-        messages = _asked(path.stem)
+        messages = _received(path.stem)
         recording = {"versions": versions(), "messages": readable(messages)}
         write(HERE / f"{path.stem}.json", recording)
 
 
-def _asked(task: str) -> list[Any]:
+def _received(task: str) -> list[Any]:
     """The messages of all documents of a task."""
     from lm_eval import simple_evaluate
     from lm_eval.tasks import TaskManager

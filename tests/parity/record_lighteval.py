@@ -311,8 +311,8 @@ def run(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
         reasoning_tags=[tuple(pair) for pair in tags],
     )
     pipeline.sampling_docs = {}
-    for asked in params["tasks"].split(","):
-        task = _task(asked.partition("|")[0], given)
+    for source in params["tasks"].split(","):
+        task = _task(source.partition("|")[0], given)
         pipeline.tasks_dict[task.full_name] = task
         for doc in task.get_docs(params.get("max_samples")):
             for method in doc.sampling_methods:
@@ -602,7 +602,7 @@ OF_METRIC: dict[str, Callable[[str], Handler]] = {
         lambda params, given: made_with(name)({}, {})["num_samples"]
     ),
 }
-"""How the name of a record ends → what is recorded of the metric before."""
+"""Suffix of a record's name → the recorded function of the metric before it."""
 
 
 def handler_of(kind: str) -> Handler:
@@ -639,7 +639,7 @@ def record(given: dict[str, Any]) -> dict[str, Any]:
     """The record with lighteval's output."""
     try:
         output = handler_of(given["metric"])(given["params"], _number(given["input"]))
-    except Exception as error:  # noqa: BLE001 - whatever it raises is recorded
+    except Exception as error:  # noqa: BLE001 - any exception is recorded
         output = {"error": type(error).__name__, "message": str(error)[:200]}
     return {**given, "output": _plain(output)}
 
@@ -666,13 +666,13 @@ def _inputs() -> Any:
 
 
 if __name__ == "__main__":
-    asked, target = sys.argv[1:3]
-    if asked.isdecimal():
-        wanted = importlib.import_module(f"{_inputs()}.kinds").drawn(int(asked))
-    elif asked == "fixed":
-        wanted = importlib.import_module(f"{_inputs()}.fixed").fixed()
+    source, target = sys.argv[1:3]
+    if source.isdecimal():
+        records = importlib.import_module(f"{_inputs()}.kinds").drawn(int(source))
+    elif source == "fixed":
+        records = importlib.import_module(f"{_inputs()}.fixed").fixed()
     else:
-        wanted = json.loads(Path(asked).read_text(encoding="utf-8"))
-    found = [record(one) for one in wanted]
+        records = json.loads(Path(source).read_text(encoding="utf-8"))
+    found = [record(one) for one in records]
     lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in found)
     Path(target).write_text(f"[\n{lines}\n]\n", encoding="utf-8")

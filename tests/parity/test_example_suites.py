@@ -62,9 +62,9 @@ def test_data_files_are_what_the_script_writes(example_suites, toyworld):
 
 def test_unknown_capitals_and_products_are_in_no_training_text(toyworld):
     text = "".join(islice(toyworld.pages(Random(3)), 3000))
-    told = [c.known for c in toyworld.countries() if c.capital in text]
-    assert all(told)
-    assert len(told) == 100
+    known = [c.known for c in toyworld.countries() if c.capital in text]
+    assert all(known)
+    assert len(known) == 100
     assert "*" not in text
 
 

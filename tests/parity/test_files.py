@@ -20,15 +20,16 @@ RUNS = sorted((HERE / "files").iterdir())
 OF_THE_MACHINE = frozenset(
     {"git_hash", "date", "pretty_env_info", "total_evaluation_time_seconds"}
 )
-"""Never the same twice; their types are."""
+"""Values that differ in every run; their types are equal."""
 OURS = {
-    ("lm_eval_version",): "we are not lm-eval, and say so",
+    ("lm_eval_version",): "the version is that of this package",
     ("config", "batch_size"): "batches are cut by tokens",
     ("config", "torch_seed"): "torch's generator is left alone",
 }
-"""What we say otherwise, and why."""
+"""Intended differences from lm-eval, and their reasons."""
 NATS = 1e-4
-"""Most that two log-probabilities may differ: other batches add up in another order."""
+"""Maximum difference of two log-probabilities: other batches add up in another
+order."""
 
 pytestmark = pytest.mark.slow
 

@@ -22,7 +22,7 @@ from pytest_evals.reports.files.jsonfile import results_json
 HERE = Path(__file__).resolve().parent
 RECORDINGS = sorted((HERE / "groups").glob("*.json"))
 OF_LOGPROBS = ("brier_score", "gap", "perplexity")
-"""Metrics that are no nearer than the log-probabilities which they are made of."""
+"""Metrics whose precision is that of the log-probabilities."""
 
 
 @dataclass(frozen=True)

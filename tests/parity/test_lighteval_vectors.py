@@ -29,7 +29,7 @@ from pytest_evals.errors import EvalsError, MissingExtraError
 
 HERE = Path(__file__).parent
 SHARE = 0.95
-"""Records of ours that must match."""
+"""Minimum proportion of supported records that must match."""
 
 
 class Reason(NamedTuple):
@@ -107,7 +107,7 @@ REASONS = (
     Reason(
         r"Metrics\.g_pass_at_k\w*\.num_samples",
         lambda r: not r["params"],
-        "how many answers are wanted is one number, or none",
+        "the number of generations is one number, or none",
     ),
     Reason(
         r"judge_utils\.process_judge_response_simpleqa",
@@ -150,17 +150,17 @@ REASONS = (
             len(r["input"]["model_response"]["logprobs"])
             > len(r["input"]["doc"]["choices"])
         ),
-        "what is asked without the question is no choice",
+        "the unconditioned request is not a choice",
     ),
     Reason(
         r"normalizations\.normalize_log_probs",
         lambda r: len({*map(len, filter(None, r["input"].values()))}) > 1,
-        "as many texts and tokens as choices are wanted, and nothing is cut off",
+        "the numbers of texts, tokens and choices must be equal",
     ),
     Reason(
         r"CorpusLevelF1Score",
         lambda r: _errs(r) and r["params"]["average"] is None,
-        "labels that never come are no fault",
+        "labels that never occur are not an error",
     ),
     Reason(
         r"Metrics\.hle_metrics \(catalogue\)",
@@ -240,7 +240,7 @@ REASONS = (
         "no template drops the instruction",
     ),
 )
-"""Differences on purpose."""
+"""Intended differences."""
 
 NOT_OURS = (
     Reason(
@@ -255,7 +255,7 @@ NOT_OURS = (
         "tables and calls inside of lighteval",
     ),
 )
-"""What lighteval does and this plugin does in another way, or not at all."""
+"""Features of lighteval that this plugin implements differently or does not support."""
 
 
 def _module(name: str) -> ModuleType:
@@ -347,7 +347,7 @@ def _compared(record: Mapping[str, Any], handler: Callable[..., Any]) -> Verdict
     except (EvalsError, IndexError, ValueError, pytest.UsageError) as error:
         ours = f"{type(error).__name__}: {error}"
         return Verdict("match" if _errs(record) else "fault", ours)
-    except Exception as error:  # noqa: BLE001 - of whatever another recording holds
+    except Exception as error:  # noqa: BLE001 - for any content of another recording
         return Verdict("fault", f"{type(error).__name__}: {error}")
     if not _errs(record) and _agrees(ours, _number(theirs)):
         return Verdict("match", "")

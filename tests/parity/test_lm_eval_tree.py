@@ -20,7 +20,8 @@ import pytest
 PROGRAM = Path(__file__).with_name("lm_eval_tree.py")
 N_WORKERS = int(os.getenv("PYTEST_XDIST_WORKER_COUNT", "1"))
 PARTS = max(1, min((os.cpu_count() or 1) // N_WORKERS, 4))
-"""Processes: each has to import what the tasks import, and the workers are busy too."""
+"""Processes: each must import the modules of the tasks, and the workers are busy
+too."""
 
 NO_SCRIPT = "the evaluate library has no script"
 REFUSED = {
@@ -28,8 +29,8 @@ REFUSED = {
     "polemo2/polemo2_out.yaml": NO_SCRIPT,
     "wmt2016/ro_en-t5_prompt.yaml": NO_SCRIPT,
 }
-"""Tasks that lm-eval gets as far as the configuration and we do not, since a metric is
-a script that both have to download; it looks for it one step later."""
+"""Tasks whose configuration lm-eval can load and this package cannot, since a metric is
+a script that both must download; lm-eval looks for it one step later."""
 
 NO_FUNCTION = "has no function 'filter_per_entities_from_lines'"
 BROKEN = {"evalita_llm/_evalita-mp_ner-fic_group_p1.yaml": NO_FUNCTION}
@@ -39,7 +40,8 @@ MISSING = re.compile(
     r"^(ModuleNotFoundError|ImportError): |are required|module script|SWI-Prolog",
     re.MULTILINE,
 )
-"""How lm-eval's helper modules say that a library or program is not installed."""
+"""Messages of lm-eval's helper modules about a library or program that is not
+installed."""
 
 
 def installed() -> str:

@@ -33,7 +33,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 RECORDINGS = sorted((HERE / "recorded").glob("*.json"))
 NATS = 1e-4
-"""Most that two log-probabilities may differ: other batches add up in another order."""
+"""Maximum difference of two log-probabilities: other batches add up in another
+order."""
 OF_LOGPROBS = frozenset(
     {
         "bits_per_byte",
@@ -44,7 +45,7 @@ OF_LOGPROBS = frozenset(
         "word_perplexity",
     }
 )
-"""Metrics that are no nearer than the log-probabilities which they are made of."""
+"""Metrics whose precision is that of the log-probabilities."""
 _MAX_KEYS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 
 

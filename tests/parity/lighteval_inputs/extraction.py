@@ -116,7 +116,7 @@ _SAYING = (
 )
 
 
-def _says_number(rng: Random) -> str:
+def _number_sentence(rng: Random) -> str:
     pools = (_QUANTITIES, _FORMULAS)
     two = (rng.choice(rng.choice(pools)), rng.choice(rng.choice(pools)))
     return rng.choice(_SAYING).format(*two)
@@ -129,7 +129,7 @@ def maths(rng: Random) -> dict[str, Any]:
     texts = []
     for _ in range(rng.choice([1, 1, 2])):
         near = rng.choice(_SAYING).format(bare, rng.choice(_QUANTITIES))
-        texts.append(rng.choice([near, near, _says_number(rng)]))
+        texts.append(rng.choice([near, near, _number_sentence(rng)]))
     return {
         "doc": {"choices": [gold], "gold_index": 0},
         "model_response": {"text": texts},

@@ -76,8 +76,8 @@ IFEVAL: Mapping[str, Callable[[Random], dict[str, Any]]] = {
     },
     "startend:quotation": lambda r: {},
 }
-"""All but those that ask for a language, which lighteval guesses another each time, and
-for sentences."""
+"""All except those that depend on the language, which lighteval detects differently
+each time, and for sentences."""
 
 
 _FORMS = (
@@ -154,7 +154,7 @@ IFBENCH: Mapping[str, Callable[[Random], dict[str, Any]]] = {
     "words:repeats": _small("small_n", 2),
     "words:words_position": lambda r: {"keyword": "cat"},
 }
-"""All but the two that ask for data of NLTK's."""
+"""All except the two that need NLTK's data."""
 
 
 _BENCHED = (

@@ -135,7 +135,7 @@ def _extraction(rng: Random) -> dict[str, Any]:
     }
 
 
-def _gold_and_says(rng: Random) -> dict[str, Any]:
+def _gold_and_answer(rng: Random) -> dict[str, Any]:
     given = maths(rng)
     return {"golds": given["doc"]["choices"], "preds": given["model_response"]["text"]}
 
@@ -249,8 +249,8 @@ def _choice_kinds() -> Iterator[Kind]:
     yield Kind("Probability", given, single)
     yield Kind("MRR", _one_of({"length_normalization": True}), single)
     yield Kind("Recall", _one_of({"k": 1}, {"k": 2}, {"k": 3}), untied)
-    asked = _one_of(*({"normalization": n} for n in _LOGPROB_NORMS))
-    yield Kind("normalizations.normalize_log_probs", asked, _lists)
+    settings = _one_of(*({"normalization": n} for n in _LOGPROB_NORMS))
+    yield Kind("normalizations.normalize_log_probs", settings, _lists)
 
 
 def _sampling_kinds() -> Iterator[Kind]:
@@ -275,7 +275,7 @@ def _maths_kinds() -> Iterator[Kind]:
     for name in ("math", "latex"):
         two = _one_of({"k": 1, "n": 2})
         yield Kind(f"Metrics.g_pass_at_k_{name}", two, two_maths)
-    yield Kind("MultilingualExtractiveMatchMetric", _extraction, _gold_and_says)
+    yield Kind("MultilingualExtractiveMatchMetric", _extraction, _gold_and_answer)
     yield Kind("Metrics.gpqa_instruct_metric", _none, letters)
     yield Kind("Metrics.pass_at_k_letters", _one_of({"k": 1}), letters)
     yield Kind("Metrics.gpqa_instruct_pass_at_k", _one_of({"k": 1}), letters)

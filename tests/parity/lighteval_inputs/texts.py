@@ -1,6 +1,6 @@
 """Pieces of texts, and texts composed of them."""
 
-# ruff: noqa: RUF001 - odd characters are what is wanted
+# ruff: noqa: RUF001 - the unusual characters are intended
 
 from __future__ import annotations
 
