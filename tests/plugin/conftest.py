@@ -183,8 +183,8 @@ def server(monkeypatch):
     class Writing(BaseHTTPRequestHandler):
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            asked = body.get("prompt") or body["messages"][-1]["content"]
-            prompts.append(asked)
+            prompt = body.get("prompt") or body["messages"][-1]["content"]
+            prompts.append(prompt)
             choice = {"index": 0, "text": "a0", "finish_reason": "stop"}
             choice["message"] = {"role": "assistant", "content": "yes"}
             reply = json.dumps({"choices": [choice]}).encode()

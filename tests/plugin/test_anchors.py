@@ -83,7 +83,7 @@ def test_either_of_two_baselines_can_be_saved_first(suite):
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("keys", "message"),
     [
         ({**GATE, "anchor": {**ANCHOR, "max_dorp": 1}}, "*'max_dorp'*'max_drop'?*"),
         ({**GATE, "anchor": {"max_drop": 0.1}}, "*the anchor needs a baseline*"),
@@ -97,7 +97,7 @@ def test_either_of_two_baselines_can_be_saved_first(suite):
         ({"metric": "exact_match", "min": 0.5, "anchor": "v1"}, "*has no baseline*"),
     ],
 )
-def test_an_invalid_anchor_is_refused_with_its_line(suite, keys, told):
+def test_an_invalid_anchor_is_refused_with_its_line(suite, keys, message):
     path = suite.task("quiz", gates=[keys])
     lines = path.read_text().splitlines()
     number = lines.index("gates:") + 2  # counted from 1, and the entry is below
@@ -105,7 +105,7 @@ def test_an_invalid_anchor_is_refused_with_its_line(suite, keys, told):
     assert result.ret != 0
     found = [line for line in result.outlines if f"quiz.yaml:{number}" in line]
     assert found, result.outlines
-    result.stdout.fnmatch_lines([told])
+    result.stdout.fnmatch_lines([message])
 
 
 def test_assert_gate_refuses_an_anchor(suite):

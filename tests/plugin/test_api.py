@@ -36,11 +36,11 @@ class Knowing:
     name = "knowing"
     fingerprint = {"knows": "all but two"}
     info = {"kind": "stand-in"}
-    asked = 0
+    n_requests = 0
 
     def answer(self, requests):
         for position, request in enumerate(requests):
-            self.asked += 1
+            self.n_requests += 1
             number = request.prompt.split()[-1].removesuffix("?")
             yield position, Response(text="no" if number in "34" else f"a{number}")
 
@@ -105,7 +105,7 @@ def test_evaluate_has_the_results_of_pytest(both):
     assert by_script["task_hashes"] == by_pytest["task_hashes"]
     assert by_script["node_ids"] == by_pytest["node_ids"]
     assert by_script["sample_files"] == by_pytest["sample_files"]
-    assert model.asked == 0, "what pytest has stored is used"
+    assert model.n_requests == 0, "what pytest has stored is used"
     assert result.reuse.n_reused == 20
     assert sorted(one.name for one in newest.iterdir()) == [
         "results.json",
@@ -117,7 +117,7 @@ def test_evaluate_has_the_results_of_pytest(both):
 def test_evaluate_writes_no_files_without_a_folder(both):
     model = Knowing()
     result = evaluate(["evals/quiz.yaml"], model)
-    assert model.asked == 10
+    assert model.n_requests == 10
     assert not Path(".evals").exists()
     (failed,) = [one for one in result.verdicts if one.gate.baseline]
     assert "unknown baseline 'main'" in failed.reason
@@ -183,15 +183,15 @@ def test_evaluate_accepts_loaded_tasks(both):
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "message"),
     [
         ("evals/quizz.yaml", "evals/quizz.yaml: file not found"),
         ("answers.jsonl", "answers.jsonl: this is not an eval file"),
         ("evals/gates.yaml", "evals/gates.yaml:1: looks like a gates file, *"),
     ],
 )
-def test_an_invalid_suite_is_refused(both, source, told):
-    with pytest.raises(TaskFileError, match=told):
+def test_an_invalid_suite_is_refused(both, source, message):
+    with pytest.raises(TaskFileError, match=message):
         evaluate(source, Knowing())
 
 
@@ -228,7 +228,7 @@ class Partly(Knowing):
 
     def answer(self, requests):
         for position, request in enumerate(requests):
-            self.asked += 1
+            self.n_requests += 1
             number = request.prompt.split()[-1].removesuffix("?")
             text = "nonsense" if number in self.unknown else f"a{number}"
             yield position, Response(text=text)
@@ -272,12 +272,12 @@ def test_incomparable_runs_are_refused_before_the_first_request(both):
     model = Partly()
     with pytest.raises(StoreError, match=r"unknown baseline 'mian'.*; did you mean"):
         evaluate("evals/zoo.yaml", model, compare="mian")
-    told = (
+    message = (
         "compare='main': this run is not comparable\n  zoo: 2 documents instead of 10"
     )
-    with pytest.raises(OptionError, match=told):
+    with pytest.raises(OptionError, match=message):
         evaluate("evals/zoo.yaml", model, TaskOptions(limit=2), compare="main")
-    assert model.asked == 0
+    assert model.n_requests == 0
 
 
 def test_only_a_complete_stored_run_can_be_saved_as_baseline(both):
@@ -356,7 +356,7 @@ def test_ctrl_c_in_a_notebook_stops_the_run_and_keeps_responses(both):
     again = Slow()
     again.hangs = False
     result = asyncio.run(cell(again))
-    assert (again.asked, result.reuse.n_reused) == (6, 4)
+    assert (again.n_requests, result.reuse.n_reused) == (6, 4)
 
 
 class Everything:
@@ -427,7 +427,7 @@ def test_a_plugin_of_a_script_loads_custom_files(both):
 
 
 @pytest.mark.parametrize(
-    ("plugin", "told"),
+    ("plugin", "message"),
     [
         (Everything, "Everything is a class\n  fix: plugins=[Everything()]"),
         (object(), "has no hook\n  fix: pass an object or a module with one of"),
@@ -441,8 +441,8 @@ def test_a_plugin_of_a_script_loads_custom_files(both):
         ),
     ],
 )
-def test_a_plugin_that_would_never_be_called_is_refused(both, plugin, told):
-    with pytest.raises(OptionError, match=re.escape(told)):
+def test_a_plugin_that_would_never_be_called_is_refused(both, plugin, message):
+    with pytest.raises(OptionError, match=re.escape(message)):
         evaluate("evals/zoo.yaml", Partly(), plugins=[plugin])
 
 
@@ -511,22 +511,22 @@ WRONG_ARGUMENTS = [
 ]
 
 
-@pytest.mark.parametrize(("source", "arguments", "told"), WRONG_ARGUMENTS)
+@pytest.mark.parametrize(("source", "arguments", "message"), WRONG_ARGUMENTS)
 def test_an_argument_of_another_type_is_named_with_what_is_expected(
-    both, source, arguments, told
+    both, source, arguments, message
 ):
-    with pytest.raises(OptionError, match=re.escape(told)):
+    with pytest.raises(OptionError, match=re.escape(message)):
         evaluate(source, **{"model": "scripted:echo", **arguments})
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ({"limit": 3}, "unknown argument 'limit'\n  fix: options=TaskOptions(limit="),
         ({"tasks": "evals", "model": "scripted:echo", "gate": []}, "mean 'gates'?"),
         ({"tasks": "evals"}, "evaluate(): missing a required argument: 'model'"),
     ],
 )
-def test_an_argument_that_is_missing_or_unknown_is_named(arguments, told):
-    with pytest.raises(TypeError, match=re.escape(told)):
+def test_an_argument_that_is_missing_or_unknown_is_named(arguments, message):
+    with pytest.raises(TypeError, match=re.escape(message)):
         evaluate(**arguments)

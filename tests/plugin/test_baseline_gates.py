@@ -83,7 +83,7 @@ def test_a_change_is_judged_over_the_same_documents(saved, workers):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"doc_to_text": "Q: {{question}}"}, "the prompt has changed: 10 documents"),
         (
@@ -92,13 +92,15 @@ def test_a_change_is_judged_over_the_same_documents(saved, workers):
         ),
     ],
 )
-def test_runs_with_other_prompts_are_refused_with_the_difference(saved, change, told):
+def test_runs_with_other_prompts_are_refused_with_the_difference(
+    saved, change, message
+):
     gates = [{"metric": "exact_match", "baseline": "main", "max_drop": 0.1}]
     saved.task("quiz", gates=gates, **change)
     result = saved.run("evals")
     assert result.ret == 1
     result.stdout.fnmatch_lines(
-        [f"invalid: baseline 'main' is not comparable: {told}*"]
+        [f"invalid: baseline 'main' is not comparable: {message}*"]
     )
     again = saved.run("evals", "--evals-save-baseline=main")
     assert again.ret == 0
@@ -153,8 +155,8 @@ def test_a_missing_cluster_field_is_reported(suite):
     )
 
 
-@pytest.mark.parametrize(("now", "is_told"), [("cpu", False), ("cuda:0", True)])
-def test_a_baseline_of_another_machine_is_noted(gated, now, is_told):
+@pytest.mark.parametrize(("now", "is_reported"), [("cpu", False), ("cuda:0", True)])
+def test_a_baseline_of_another_machine_is_noted(gated, now, is_reported):
     model = """
         import pytest
         from pytest_evals import Response
@@ -175,24 +177,24 @@ def test_a_baseline_of_another_machine_is_noted(gated, now, is_told):
     assert gated.run("evals", "--evals-save-baseline=main", model=None).ret == 0
     gated.pytester.makeconftest(model.format(device=now))
     result = gated.run("evals", model=None)
-    told = "device: 'cuda:0' (baseline: 'cpu')" in result.stdout.str()
-    assert told == is_told
-    assert "device is" not in result.stdout.str() or is_told
+    is_shown = "device: 'cuda:0' (baseline: 'cpu')" in result.stdout.str()
+    assert is_shown == is_reported
+    assert "device is" not in result.stdout.str() or is_reported
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("keys", "message"),
     [
         ({"max_rise": 0.1}, "higher is better for exact_match: use max_drop"),
         ({"max_drop": 0.1, "each": {"max_drop": 0.2}}, "apply to the tasks of a group"),
     ],
 )
-def test_invalid_baseline_gates_are_errors_before_the_run(suite, keys, told):
+def test_invalid_baseline_gates_are_errors_before_the_run(suite, keys, message):
     gate = {"metric": "exact_match", "baseline": "main", **keys}
     suite.task("quiz", gates=[gate])
     result = suite.run("evals", "--evals-validate", model=None)
     assert result.ret == 1
-    result.stdout.fnmatch_lines([f"*{told}*"])
+    result.stdout.fnmatch_lines([f"*{message}*"])
 
 
 def test_a_missing_baseline_is_a_warning_before_the_first_request(suite):

@@ -178,14 +178,14 @@ def test_a_failed_run_is_saved_as_baseline_only_on_request(suite):
         ]
     )
     assert not folder(suite).exists()
-    asked = suite.run("evals", "--evals-save-baseline=main", "--evals-save-failed")
-    asked.stdout.fnmatch_lines(
+    forced = suite.run("evals", "--evals-save-baseline=main", "--evals-save-failed")
+    forced.stdout.fnmatch_lines(
         [
             "baseline: .evals/baselines/main (of a failed run: gate quiz::exact_match "
             "failed, and 1 more)"
         ]
     )
-    assert asked.ret == pytest.ExitCode.TESTS_FAILED
+    assert forced.ret == pytest.ExitCode.TESTS_FAILED
     assert folder(suite).exists()
 
 

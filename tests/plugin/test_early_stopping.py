@@ -56,7 +56,7 @@ def gates(suite, name, *entries):
     path.write_text(yaml.safe_dump(config))
 
 
-def asked(suite, name="one"):
+def numbers_sent(suite, name="one"):
     path = suite.pytester.path / "asked"
     lines = path.read_text().splitlines()
     path.unlink()
@@ -68,15 +68,15 @@ def test_a_task_stops_at_the_end_of_a_wave_and_the_next_one_starts(big):
     gates(big, "two", "exact_match >= 0.7", {"must_pass": ["q1"]})
     options = ("--evals-stop=auto", "--evals-save-baseline=main", "-rs")
     done = big.run("evals", *options, model=None)
-    numbers = asked(big)
+    numbers = numbers_sent(big)
     assert len(numbers) in range(64, 300, 64)
     assert numbers != sorted(numbers)
     counts = done.parseoutcomes()
     assert counts["stopped"] == N - len(numbers)
     assert sum(counts.values()) == 2 * N + 3
     n = len(numbers)
-    told = "evals/one.yaml:*: the gates of its task are decided"
-    done.stdout.fnmatch_lines([f"STOPPED [[]{N - n}[]] {told}"])
+    message = "evals/one.yaml:*: the gates of its task are decided"
+    done.stdout.fnmatch_lines([f"STOPPED [[]{N - n}[]] {message}"])
     done.stdout.fnmatch_lines(
         [
             "evals: warning: two runs to the end: of gate 'must-pass', it is about*",
@@ -111,7 +111,7 @@ def test_waves_are_assigned_to_workers_and_decided_on_the_controller(big):
     (gate,) = big.results()["gates"]
     n = int(gate["reason"].split(" of 600")[0].split()[-1])
     assert n % 64 == 0
-    assert n <= len(asked(big)) < N
+    assert n <= len(numbers_sent(big)) < N
 
 
 def test_curtailment_stops_a_task_whose_verdict_cannot_change(big):
@@ -119,7 +119,7 @@ def test_curtailment_stops_a_task_whose_verdict_cannot_change(big):
     done = big.run("evals/one.yaml", "--evals-stop=curtail", model=None)
     # 583 correct are too many, 300 are enough: certain only when 19 were wrong, and 300
     # correct; of each 64 about 6 are wrong
-    assert 318 <= len(asked(big)) <= 448
+    assert 318 <= len(numbers_sent(big)) <= 448
     done.stdout.fnmatch_lines(
         ["*(early): holds, decided after*", "*the others cannot change it*"]
     )
@@ -130,7 +130,7 @@ def test_tasks_that_cannot_stop_early_are_complete_and_report_the_reason(big):
     big.group("both", task=["one", "two"], gates=["exact_match >= 0.5"])
     gates(big, "two", "exact_match >= 0.7")
     done = big.run("evals", "--evals-stop=auto", model=None)
-    assert len(asked(big)) == N
+    assert len(numbers_sent(big)) == N
     done.stdout.fnmatch_lines(
         ["*warning: one, two runs to the end: a gate of a group includes it"]
     )
@@ -142,7 +142,7 @@ def test_tasks_that_cannot_stop_early_are_complete_and_report_the_reason(big):
             "    session.items.sort(key=lambda item: item.name)\n"
         )
     done = big.run("evals/one.yaml", "--evals-stop=auto", model=None)
-    assert len(asked(big)) == N
+    assert len(numbers_sent(big)) == N
     done.stdout.fnmatch_lines(
         ["*one runs to the end: another plugin has changed the order of its docu*"]
     )
@@ -152,32 +152,32 @@ def test_tasks_without_expected_savings_do_not_stop_early(big):
     gates(big, "one", "exact_match >= 0.7")
     big.run("evals/one.yaml", "--evals-save-baseline=main", model=None)
     gates(big, "one", "exact_match >= 0.895")
-    asked(big)
+    numbers_sent(big)
     options = ("--evals-compare=main", "--evals-stop=auto")
     done = big.run("evals/one.yaml", *options, model=None)
-    assert len(asked(big)) == N
+    assert len(numbers_sent(big)) == N
     done.stdout.fnmatch_lines(
         ["*one runs to the end: stopping would save about *% of the documents, by*"]
     )
     gates(big, "one", "exact_match >= 0.85")
     big.run("evals/one.yaml", *options, model=None)
-    with_scores = len(asked(big))
+    with_scores = len(numbers_sent(big))
     big.run("evals/one.yaml", "--evals-stop=auto", model=None)
-    assert with_scores < len(asked(big)) <= N
+    assert with_scores < len(numbers_sent(big)) <= N
 
 
 def test_drop_since_a_baseline_is_decided_early_if_documents_are_the_same(big):
     big.run("evals/one.yaml", "--evals-save-baseline=main", model=None)
     drop = {"baseline": "main", "max_drop": 0.1, "over": "run"}
     gates(big, "one", {"metric": "exact_match", **drop})
-    asked(big)
+    numbers_sent(big)
     done = big.run("evals/one.yaml", "--evals-stop=auto", model=None)
-    assert len(asked(big)) < N
+    assert len(numbers_sent(big)) < N
     done.stdout.fnmatch_lines(["one::exact_match-vs-main passed (early): holds, *"])
     path = big.evals / "one.jsonl"
     path.write_text(path.read_text().replace('"n": 1', '"n": 91'))
     done = big.run("evals/one.yaml", "--evals-stop=auto", model=None)
-    assert len(asked(big)) == N
+    assert len(numbers_sent(big)) == N
     done.stdout.fnmatch_lines(
         ["*one runs to the end: of gate 'exact_match-vs-main', baseline 'main' is*"]
     )
@@ -189,11 +189,11 @@ def test_verdicts_that_others_of_the_family_correct_are_not_decided_early(big):
     gate = {"metric": "exact_match", "min": 0.7, "over": "population"}
     gates(big, "one", gate, {**gate, "min": 0.6, "id": "other"})
     done = big.run("evals/one.yaml", "--evals-stop=auto", model=None)
-    assert len(asked(big)) == N
+    assert len(numbers_sent(big)) == N
     done.stdout.fnmatch_lines(["*its failure would be corrected for the other*"])
     gates(big, "one", gate, {**gate, "min": 0.6, "id": "other", "family": "none"})
     big.run("evals/one.yaml", "--evals-stop=auto", model=None)
-    assert len(asked(big)) < N
+    assert len(numbers_sent(big)) < N
 
 
 def latest(suite):
@@ -215,9 +215,9 @@ def test_invalid_early_stopping_options_are_usage_errors(suite, option, why):
 
 LABELS = MODEL.replace(
     'yield position, Response(text=f"a{number}" if is_right else "no")',
-    "said = int(number) % 2 if is_right else 1 - int(number) % 2\n"
-    '                is_said = request.continuation.strip() == ["no", "yes"][said]\n'
-    "                yield position, Response(logprob=-1.0 if is_said else -2.0)",
+    "label = int(number) % 2 if is_right else 1 - int(number) % 2\n"
+    '                is_label = request.continuation.strip() == ["no", "yes"][label]\n'
+    "                yield position, Response(logprob=-1.0 if is_label else -2.0)",
 ).replace("request.prompt", "request.context")
 
 
@@ -237,7 +237,7 @@ def test_f1_is_decided_early_as_a_sum_over_documents(big):
     gates(big, "one", "f1 >= 0.7")
     done = big.run("evals/one.yaml", "--evals-stop=auto", model=None)
     assert done.ret == 0
-    n = len({*asked(big)})
+    n = len({*numbers_sent(big)})
     assert n in range(64, 600, 64)
     done.stdout.fnmatch_lines(
         [f"one::f1 passed (early): holds, decided after {n} of 600 documents*"]
@@ -275,7 +275,7 @@ def test_evaluate_stops_at_the_same_document_as_pytest(big, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("wish", "told"),
+    ("wish", "message"),
     [
         ({"stop": "soon"}, "stop='soon': expected off, curtail or auto"),
         (
@@ -284,6 +284,6 @@ def test_evaluate_stops_at_the_same_document_as_pytest(big, monkeypatch):
         ),
     ],
 )
-def test_invalid_stop_arguments_of_evaluate_are_refused(wish, told):
-    with pytest.raises(OptionError, match=told):
+def test_invalid_stop_arguments_of_evaluate_are_refused(wish, message):
+    with pytest.raises(OptionError, match=message):
         evaluate("evals", "scripted:x", **wish)

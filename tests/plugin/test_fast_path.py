@@ -58,15 +58,15 @@ def test_direct_hook_calls_reach_the_same_plugins_as_pluggy(suite):
 
 def test_a_wrapper_runs_around_each_report(suite):
     suite.pytester.makeconftest(LISTENER + WRAPPER)
-    told = heard(suite, own_process=True)
-    assert told == heard(suite)
-    assert sum(line.startswith("before ") for line in told) >= 10
+    events = heard(suite, own_process=True)
+    assert events == heard(suite)
+    assert sum(line.startswith("before ") for line in events) >= 10
 
 
 def test_a_plugin_registered_during_the_run_gets_later_reports(suite):
     suite.pytester.makeconftest(LISTENER + LATE)
-    told = heard(suite, own_process=True)
-    assert [line for line in told if line.startswith("late ")] == [
+    events = heard(suite, own_process=True)
+    assert [line for line in events if line.startswith("late ")] == [
         f"late evals/quiz.yaml::quiz[q{i}]" for i in range(10)
     ]
 

@@ -126,21 +126,21 @@ GROUP = {"task": ["quiz", "zoo"]}
 
 
 @pytest.mark.parametrize(
-    ("entry", "told"),
+    ("entry", "message"),
     [
         ("exact_mach >= 0.5", "unknown metric 'exact_mach' of group 'bag'; did *"),
         ("exact_match => 0.5", "*unknown operator '=>'; did you mean '>='?"),
         ("exact_match >= 75", "exact_match is between 0 and 1, so >= 75 never*"),
     ],
 )
-def test_a_faulty_gate_of_a_group_next_to_a_task_is_refused(both, way, entry, told):
+def test_a_faulty_gate_of_a_group_next_to_a_task_is_refused(both, way, entry, message):
     both.group("bag", **GROUP, gates=[entry])
     result = both.run(*way)
     is_collected = way[0] == "evals" and "--evals-tasks=quiz" not in way
     if is_collected and "=>" in entry:  # then it is an unreadable file
         assert result.ret == pytest.ExitCode.INTERRUPTED
     else:
-        refused(result, f"*evals/bag.yaml:*: {told}")
+        refused(result, f"*evals/bag.yaml:*: {message}")
 
 
 def test_a_faulty_gate_of_a_group_above_a_task_is_refused(both):
@@ -180,7 +180,7 @@ def test_a_group_without_gates_next_to_a_task_is_not_read(both):
 
 
 @pytest.mark.parametrize(
-    ("entry", "told"),
+    ("entry", "message"),
     [
         ("exact_match >= 0", "exact_match is between 0 and 1, so >= 0 always holds*"),
         ("exact_match > 1", "exact_match is between 0 and 1, so > 1 never holds*"),
@@ -193,11 +193,13 @@ def test_a_group_without_gates_next_to_a_task_is_not_read(both):
         ("exact_mach >= 0.5", "*did you mean 'exact_match'? the task has exact_match"),
     ],
 )
-def test_a_gate_that_can_never_fail_is_refused_with_its_line(suite, entry, told, way):
+def test_a_gate_that_can_never_fail_is_refused_with_its_line(
+    suite, entry, message, way
+):
     path = suite.task("quiz", gates=[entry])
     line = path.read_text().splitlines().index("gates:") + 2
     result = suite.run(*way, model="scripted:break")
-    refused(result, f"*evals/quiz.yaml:{line}: {told}")
+    refused(result, f"*evals/quiz.yaml:{line}: {message}")
     assert not (suite.pytester.path / ".evals").exists()
 
 

@@ -33,8 +33,8 @@ def test_the_policy_decides_the_outcome_of_inconclusive_gates(
     assert gate["interval"]["policy"] == policy
     tree = ET.parse(suite.pytester.path / "junit.xml")
     (case,) = [c for c in tree.iter("testcase") if c.get("name") == "exact_match"]
-    said = {p.get("name"): p.get("value") for p in case.iter("property")}
-    assert said["verdict"] == "inconclusive"
+    properties = {p.get("name"): p.get("value") for p in case.iter("property")}
+    assert properties["verdict"] == "inconclusive"
     assert (case.find("failure") is not None) == bool(ret)
 
 

@@ -53,7 +53,7 @@ def test_gen_kwargs_may_be_tables_and_lists(suite, workers):
 
 @native
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("evals_limit = [1]", "evals_limit in *pytest.toml: list [[]1]; write one *"),
         ("evals_limit = true", "--evals-limit=true: expected a number of documents*"),
@@ -62,11 +62,11 @@ def test_gen_kwargs_may_be_tables_and_lists(suite, workers):
         ("evals_model = {a = 1}", "evals_model in *: dict {'a': 1}; write one value"),
     ],
 )
-def test_an_invalid_type_is_refused(suite, line, told):
+def test_an_invalid_type_is_refused(suite, line, message):
     suite.pytester.makefile(".toml", pytest=f"[pytest]\n{line}\n")
     result = suite.run("evals", model=None if "model" in line else "scripted:break")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: {told}"])
+    result.stderr.fnmatch_lines([f"ERROR: {message}"])
 
 
 @native

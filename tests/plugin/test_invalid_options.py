@@ -5,7 +5,7 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ("--evals-tasks=,", "--evals-tasks=,: expected names of tasks*"),
         ("--evals-only=,", "--evals-only=,: expected one or more of wrong, error, *"),
@@ -37,14 +37,14 @@ import pytest
         ),
     ],
 )
-def test_invalid_options_are_refused(suite, given, told):
+def test_invalid_options_are_refused(suite, given, message):
     result = suite.run(*given.split(), "evals")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: {told}"])
+    result.stderr.fnmatch_lines([f"ERROR: {message}"])
 
 
 def test_invalid_ini_values_are_refused_with_their_location(suite):
-    def told(ini: str, *arguments: str) -> list[str]:
+    def errors(ini: str, *arguments: str) -> list[str]:
         suite.pytester.makeini(f"[pytest]\n{ini}\n")
         result = suite.run("evals", *arguments)
         assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -54,26 +54,26 @@ def test_invalid_ini_values_are_refused_with_their_location(suite):
     place = f"is set by {{}} in {path}; {{}}= overrides it"
     limit = place.format("evals_limit", "--evals-limit")
     two = "--evals-limit and --evals-sample both choose documents; give one"
-    assert told("evals_limit = 2", "--evals-sample=3") == [
+    assert errors("evals_limit = 2", "--evals-sample=3") == [
         f"ERROR: {two}",
         f"  --evals-limit {limit}",
     ]
     # even if it is detected after the files were read
     tasks = place.format("evals_tasks", "--evals-tasks")
-    assert told("evals_tasks = quis") == [
+    assert errors("evals_tasks = quis") == [
         "ERROR: --evals-tasks: unknown task, group or tag 'quis'; did you mean 'quiz'?",
         f"  --evals-tasks {tasks}",
     ]
-    assert told("", "-o", "evals_stop=x") == [
+    assert errors("", "-o", "evals_stop=x") == [
         "ERROR: --evals-stop=x: expected off, curtail or auto",
         "  --evals-stop is set by -o evals_stop",
     ]
-    assert told("evals_cache = only", "--evals-repeatability=2") == [
+    assert errors("evals_cache = only", "--evals-repeatability=2") == [
         "ERROR: --evals-cache=only and --evals-repeatability contradict each other: "
         "repeated runs need the model; give one",
         f"  --evals-cache {place.format('evals_cache', '--evals-cache')}",
     ]
-    (first, *_) = told("evals_strict = maybe")
+    (first, *_) = errors("evals_strict = maybe")
     assert first.startswith(f"ERROR: evals_strict in {path}: ")
     assert first.endswith("write true or false")
 
@@ -96,8 +96,8 @@ def test_a_list_of_tasks_that_is_not_utf8_is_refused_with_its_line(suite):
     (suite.pytester.path / "names.txt").write_bytes(b"quiz\nqu\xefz\n")
     result = suite.run("evals", "--evals-tasks=names.txt")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    told = "ERROR: --evals-tasks: names.txt:2: the file is not UTF-8 (byte 0xef)"
-    result.stderr.fnmatch_lines([told.replace("[", "[[]"), "  fix: convert it, *"])
+    message = "ERROR: --evals-tasks: names.txt:2: the file is not UTF-8 (byte 0xef)"
+    result.stderr.fnmatch_lines([message.replace("[", "[[]"), "  fix: convert it, *"])
 
 
 @pytest.mark.parametrize(

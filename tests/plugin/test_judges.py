@@ -31,8 +31,8 @@ def pytest_evals_load_tasks(path, config):
         return Asked(doc, (Generate(question),) if ASKS else ())
 
     def follow_up(record):
-        said = record.responses[0].text if ASKS else record.doc.query
-        yield [Ask("grader", Generate(f"{said} or {record.doc.choices[0]}?"))]
+        text = record.responses[0].text if ASKS else record.doc.query
+        yield [Ask("grader", Generate(f"{text} or {record.doc.choices[0]}?"))]
 
     def score(record):
         reply = record.exchanges[0].text
@@ -141,9 +141,9 @@ def eval_judge():
 def test_without_a_judge_the_run_is_refused_before_any_model_is_opened(judged):
     result = judged.run("evals/sums.quiz", model="scripted:model.json")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    said = result.stderr.str()
-    assert "sums (" in said and "sums.quiz:1) needs a judge: no judge is set" in said
-    assert "--evals-judge=" in said
+    text = result.stderr.str()
+    assert "sums (" in text and "sums.quiz:1) needs a judge: no judge is set" in text
+    assert "--evals-judge=" in text
 
 
 def test_an_invalid_judge_spec_is_refused(judged):
@@ -198,8 +198,8 @@ def test_a_run_with_another_judge_is_not_comparable(judged):
     other = ("evals/sums.quiz", "--evals-judge=scripted:first", "--evals-compare=main")
     result = judged.run(*other, model="scripted:model.json")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    told = "sums: grader is scripted:first instead of scripted:judge.json"
-    assert told in result.stderr.str()
+    message = "sums: grader is scripted:first instead of scripted:judge.json"
+    assert message in result.stderr.str()
 
 
 TASK_WITH_JUDGE = """

@@ -76,8 +76,8 @@ def test_junit_has_all_documents_on_request(mixed, workers):
     mixed.pytester.makeini("[pytest]\nevals_junit = docs\n")
     found = junit(mixed, *workers)
     assert len(found) == 12
-    told = {"metric": "exact_match,none", "score": "1.0", "answer": "a3"}
-    assert found["quiz[q3]"] == {"verdict": "correct", **told}
+    properties = {"metric": "exact_match,none", "score": "1.0", "answer": "a3"}
+    assert found["quiz[q3]"] == {"verdict": "correct", **properties}
     assert found["quiz[q2]"]["verdict"] == "wrong"
     assert found["quiz[q9]"]["score"] == "1.0"
 

@@ -19,10 +19,11 @@ from pytest_evals.store.responses import NAME, Responses
 
 N = 2000
 KILLED_AT = (1, 20, 90, 250, 350, 500, *(3 * n for n in range(14)))
-"""Questions that each of twenty runs asks before it is killed, and some more."""
+"""The number of requests after which each of twenty runs is killed."""
 MOST_LOST = 200
-"""What was asked before these must be stored: they take 0.4 s at least, and responses
-wait a tenth of a second for others. The rest is for slow machines."""
+"""The last requests, which may be lost. Those before them must be stored: these take at
+least 0.4 s, and responses are written in batches of a tenth of a second. The rest is a
+margin for slow machines."""
 
 PROMPTS = [f"q{i:04}" for i in range(N)]
 LINE = len("q0000\n")
@@ -87,18 +88,18 @@ class KilledSuite:
             text=True,
         )
 
-    def asked(self) -> list[str]:
+    def sent(self) -> list[str]:
         """The prompts sent since the last call, in order."""
         raw = self.log.read_bytes() if self.log.exists() else b""
         prompts = raw[self.read :].decode().splitlines()
         self.read = len(raw)
         return prompts
 
-    def wait_for(self, n_asked: int, process: subprocess.Popen[str]) -> None:
+    def wait_for(self, n_requests: int, process: subprocess.Popen[str]) -> None:
         """Wait until this run has sent this many requests, or is over."""
         while process.poll() is None:
             size = self.log.stat().st_size if self.log.exists() else 0
-            if size - self.read >= n_asked * LINE:
+            if size - self.read >= n_requests * LINE:
                 return
             time.sleep(0.005)
 
@@ -130,22 +131,22 @@ def test_a_killed_run_never_repeats_answered_requests(tmp_path):
     suite = KilledSuite(killed)
     chance = random.Random(1)
     safe: set[str] = set()
-    for n_asked in KILLED_AT:
+    for n_requests in KILLED_AT:
         process = suite.start()
-        suite.wait_for(n_asked, process)
+        suite.wait_for(n_requests, process)
         time.sleep(chance.random() * 0.15)
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        asked = suite.asked()
-        assert not safe & set(asked), "asked though it was stored"
+        sent = suite.sent()
+        assert not safe & set(sent), "sent although it was stored"
         now = suite.committed()
-        owed = set(asked[:-MOST_LOST])
+        owed = set(sent[:-MOST_LOST])
         assert safe | owed <= now, "lost"
         safe = now
     assert len(safe) > sum(max(0, n - MOST_LOST) for n in KILLED_AT)
     last = suite.start()
     output, _ = last.communicate()
     assert last.returncode == 0, output
-    assert set(suite.asked()) == set(PROMPTS) - safe
+    assert set(suite.sent()) == set(PROMPTS) - safe
     assert f"{N} passed" in output
     assert suite.samples() == undisturbed.samples()

@@ -47,7 +47,7 @@ def project(pytester):
 
 
 GOLDEN = {"coverage": 0.625, "recall": 5 / 7, "precision": 5 / 7, "f1_score": 5 / 7}
-"""Of the recorded tool calls, worked out by hand from ``tool_traces.jsonl``: t4 is
+"""Of the recorded tool calls, computed by hand from ``tool_traces.jsonl``: t4 is
 excluded, of the others 5 of 7 required calls are made, and 2 calls are not required."""
 
 
@@ -244,7 +244,7 @@ def compute_scores(sample):
     )
     assert run.parseoutcomes() == {"errors": 7, "passed": 2}
     text = run.stdout.str()
-    for told in (
+    for message in (
         "words-task.yaml:12: compute_scores: ZeroDivisionError: division by zero "
         "(words-task.yaml:14)",
         "TimeoutError: not finished after 0.5 s (words-task.yaml:16)",
@@ -256,7 +256,7 @@ def compute_scores(sample):
         "Captured stdout call ---",
         "on the way",
     ):
-        assert told in text
+        assert message in text
     assert "unheard" not in text
     assert metrics(pytester, "words-task") == {"share": 0.5}
 
@@ -350,10 +350,10 @@ def test_each_invalid_file_is_one_collection_error(pytester):
     assert run.ret == pytest.ExitCode.INTERRUPTED
     errors = [line for line in run.outlines if line.startswith("ERROR ")]
     assert sorted(line.split(" ")[1] for line in errors) == sorted(map(str, wrong))
-    told = run.stdout.str()
+    output = run.stdout.str()
     for path in wrong:
-        assert f"\n{path}:" in told, path
-    assert "Traceback" not in told
+        assert f"\n{path}:" in output, path
+    assert "Traceback" not in output
 
 
 GRADED = """\

@@ -309,7 +309,7 @@ if MANY:
 if LONG:
     NAMES, METRICS = ["quiz"], [metric("length", Long(), lambda xs: max(xs) - min(xs))]
 """
-"""A metric whose average is the author's own function; by MANY and LONG another one."""
+"""A metric whose average is a custom function; with MANY and LONG another one."""
 
 
 def test_results_have_the_average_over_all_tasks_next_to_the_tasks(evals):
@@ -347,8 +347,8 @@ def test_a_task_called_all_keeps_its_name(evals):
 )
 def test_the_reasoning_tags_option_removes_reasoning(evals, tags, value):
     (evals.path / "evals" / "gates.yaml").unlink()
-    said = enumerate(["even", "odd", "even", "even"])
-    answers = {f"{n}?": f"<think>odd</think>{word}" for n, word in said}
+    words = enumerate(["even", "odd", "even", "even"])
+    answers = {f"{n}?": f"<think>odd</think>{word}" for n, word in words}
     (evals.path / "model.json").write_text(json.dumps(answers))
     run = evals.runpytest_inprocess("evals", *RUN, f"--evals-reasoning-tags={tags}")
     assert results(evals)["other"]["em,none"] == value, run.stdout.str()

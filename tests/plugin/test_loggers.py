@@ -19,17 +19,17 @@ import json
 
 class Run:
     def __init__(self, project, config):
-        self.told, self.summary = [project, config], {}
+        self.calls, self.summary = [project, config], {}
 
     def __enter__(self):
         return self
 
     def __exit__(self, *error):
-        with open("told.json", "w") as file:
-            json.dump([*self.told, self.summary], file)
+        with open("calls.json", "w") as file:
+            json.dump([*self.calls, self.summary], file)
 
     def log(self, data):
-        self.told.append({name: one.rows for name, one in data.items()})
+        self.calls.append({name: one.rows for name, one in data.items()})
 
 class Table:
     def __init__(self, columns=None, data=None, rows=None, dataframe=None):
@@ -43,23 +43,23 @@ import json
 import re
 from contextlib import contextmanager
 
-told = []
+calls = []
 
 @contextmanager
 def start_run(run_id=None, experiment_id=None, run_name=None):
     yield
-    with open("told.json", "w") as file:
-        json.dump(told, file)
+    with open("calls.json", "w") as file:
+        json.dump(calls, file)
 
 def log_param(key, value):
-    told.append([key, value])
+    calls.append([key, value])
 
 def log_metric(key, value, step=None):
     assert re.fullmatch(r"[\\w/.: -]+", key)
-    told.append([key, value])
+    calls.append([key, value])
 
 def log_table(data, artifact_file):
-    told.append([artifact_file, list(data["gate"])])
+    calls.append([artifact_file, list(data["gate"])])
 """
 MODEL, GATE = "scripted:answers.jsonl", "exact_match >= 0.4"
 BY_WANDB = [
@@ -72,14 +72,14 @@ BY_MLFLOW = [["model", MODEL], ["quiz/exact_match.none", 0.8], ["gates.json", [G
 
 
 @pytest.mark.parametrize(
-    ("title", "name", "module", "told"),
+    ("title", "name", "module", "calls"),
     [
         ("Weights & Biases", "wandb", WANDB, BY_WANDB),
         ("MLflow", "mlflow", MLFLOW, BY_MLFLOW),
     ],
     ids=["wandb", "mlflow"],
 )
-def test_loggers_call_what_the_libraries_document(suite, title, name, module, told):
+def test_loggers_call_what_the_libraries_document(suite, title, name, module, calls):
     text = PAGE.read_text(encoding="utf-8").partition(f"## {title}\n")[2]
     suite.pytester.makeconftest(re.search(r"```python\n(.*?)```", text, re.DOTALL)[1])
     (suite.pytester.path / f"{name}.py").write_text(module)
@@ -87,4 +87,4 @@ def test_loggers_call_what_the_libraries_document(suite, title, name, module, to
     suite.task("quiz", gates=[GATE])
     suite.knows(wrong=[2, 5])
     assert suite.run("evals").ret == 0
-    assert json.loads((suite.pytester.path / "told.json").read_text()) == told
+    assert json.loads((suite.pytester.path / "calls.json").read_text()) == calls

@@ -12,7 +12,7 @@ NO_TASK = "looks like a task file of lm-eval, but it has no 'task' key"
 
 
 SHOWN = "-Wdefault::pytest.PytestCollectionWarning"
-"""Our own tests make errors of warnings."""
+"""This project's tests turn warnings into errors."""
 
 
 @pytest.fixture

@@ -162,8 +162,12 @@ def test_a_model_hook_must_return_a_model(suite):
     )
     result = suite.run("evals", model="own:x")
     assert result.ret == 1
-    told = "the hook pytest_evals_open_model gave ['no model'] (list), which is not a"
-    assert f"{told} model\n  fix: return an object with a name" in result.stdout.str()
+    message = (
+        "the hook pytest_evals_open_model gave ['no model'] (list), which is not a"
+    )
+    assert (
+        f"{message} model\n  fix: return an object with a name" in result.stdout.str()
+    )
 
 
 def test_an_unknown_kind_that_no_hook_opens_is_refused(suite):

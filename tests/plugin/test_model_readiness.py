@@ -28,11 +28,11 @@ def {fixture}():
 """
 
 
-def check_refused(suite, result, told):
+def check_refused(suite, result, message):
     """One message, and no output of a run."""
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     lines = [*result.outlines, *result.errlines]
-    assert [line for line in lines if line.startswith("ERROR")] == [f"ERROR: {told}"]
+    assert [line for line in lines if line.startswith("ERROR")] == [f"ERROR: {message}"]
     text = "\n".join(lines)
     assert "= evals =" not in text
     assert "Traceback" not in text
@@ -52,8 +52,8 @@ def test_a_missing_model_is_refused(suite, workers, verbosity):
 @WORKERS
 def test_a_missing_api_key_is_refused(suite, workers):
     result = suite.run("evals", *workers, model=KEYLESS)
-    told = "the environment variable EVALS_NO_SUCH_KEY holds no key for "
-    check_refused(suite, result, f"{told}https://api.openai.com/v1")
+    message = "the environment variable EVALS_NO_SUCH_KEY holds no key for "
+    check_refused(suite, result, f"{message}https://api.openai.com/v1")
     assert not (suite.pytester.path / ".evals").exists()
 
 
@@ -63,8 +63,8 @@ def test_a_library_that_is_not_installed_is_refused(suite, workers):
     spec = "openai:gpt,base_url=http://127.0.0.1:9/v1"
     options = ("evals", f"--model={spec}", *workers)
     result = suite.pytester.runpytest_subprocess(*options)
-    told = "the openai model needs openai: pip install 'pytest-model-evals[openai]'"
-    check_refused(suite, result, told)
+    message = "the openai model needs openai: pip install 'pytest-model-evals[openai]'"
+    check_refused(suite, result, message)
 
 
 @WORKERS
@@ -73,8 +73,10 @@ def test_an_unknown_hub_name_is_refused(suite, workers, monkeypatch):
     monkeypatch.setenv("HF_HOME", str(suite.pytester.path / "hub"))
     options = ("evals", "--model=hf:acme/no-such-model", *workers)
     result = suite.pytester.runpytest_subprocess(*options)
-    told = "cannot load the model 'acme/no-such-model': it is not on this machine, and "
-    check_refused(suite, result, f"{told}HF_HUB_OFFLINE is set")
+    message = (
+        "cannot load the model 'acme/no-such-model': it is not on this machine, and "
+    )
+    check_refused(suite, result, f"{message}HF_HUB_OFFLINE is set")
 
 
 @WORKERS
@@ -127,8 +129,8 @@ def test_a_run_whose_responses_are_stored_needs_no_key(
     ):
         result = suite.run("evals", *further, *workers, model=model)
         url = model.partition("base_url=")[2].partition(",")[0]
-        told = f"the environment variable EVALS_TEST_KEY holds no key for {url}"
-        check_refused(suite, result, told)
+        message = f"the environment variable EVALS_TEST_KEY holds no key for {url}"
+        check_refused(suite, result, message)
     assert len(prompts) == 5
     rescored = suite.run("evals", "--evals-cache=only", *workers, model=model)
     assert rescored.parseoutcomes() == {"passed": 1, "wrong": 4, "errors": 5}
@@ -189,8 +191,8 @@ def pytest_evals_load_tasks(path, config):
         yield [Ask("grader", Generate("right?"))]
 
     def score(record):
-        said = record.exchanges[0].response.text
-        return (Score(metric="exact_match", value=1.0, correct=said == "yes"),)
+        text = record.exchanges[0].response.text
+        return (Score(metric="exact_match", value=1.0, correct=text == "yes"),)
 
     made = replace(task, follow_up=follow_up, score=score, models={"grader": GRADER})
     return [made]
@@ -213,8 +215,8 @@ def test_a_judge_that_cannot_be_opened_is_refused_before_the_first_request(
     result = suite.run(*options, model=model)
     who = "the model 'grader'" if named else "a judge"
     url = model.partition("base_url=")[2].partition(",")[0]
-    told = f"the environment variable EVALS_JUDGE_KEY holds no key for {url}"
-    check_refused(suite, result, f"quiz (evals/quiz.yaml:1) needs {who}: {told}")
+    message = f"the environment variable EVALS_JUDGE_KEY holds no key for {url}"
+    check_refused(suite, result, f"quiz (evals/quiz.yaml:1) needs {who}: {message}")
     assert prompts == []
     monkeypatch.setenv("EVALS_JUDGE_KEY", "sk-judge")
     first = suite.run(*options, model=model)

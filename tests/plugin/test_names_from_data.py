@@ -115,13 +115,13 @@ def test_no_output_of_a_run_contains_control_characters(evil, workers, monkeypat
         "--evals-junit=docs",
         "--evals-markdown=summary.md",
     )
-    said = result.stdout.str() + "\n" + result.stderr.str()
-    assert evil_lines(said) == []
-    assert "evals/quiz.yaml::quiz[a_b_#[error]c_.error_file=x.d__#[group]" in said
-    assert "::error file=evals/quiz.yaml,line=" in said
+    output = result.stdout.str() + "\n" + result.stderr.str()
+    assert evil_lines(output) == []
+    assert "evals/quiz.yaml::quiz[a_b_#[error]c_.error_file=x.d__#[group]" in output
+    assert "::error file=evals/quiz.yaml,line=" in output
     for name in ("junit.xml", "summary.md", "step.md"):
         assert evil_lines((evil.pytester.path / name).read_text()) == [], name
-    node = re.search(r"evals/quiz\.yaml::quiz\[.*g3\](?= )", said)
+    node = re.search(r"evals/quiz\.yaml::quiz\[.*g3\](?= )", output)
     assert node is not None
     again = evil.pytester.runpytest(node[0], "--evals-max-errors=100%")
     again.assert_outcomes(passed=0)
@@ -139,9 +139,9 @@ def test_no_output_of_a_run_contains_control_characters(evil, workers, monkeypat
     ],
 )
 def test_no_output_of_other_modes_contains_control_characters(evil, mode):
-    said = evil.pytester.runpytest("evals", *mode).stdout.str()
-    assert evil_lines(said) == []
-    assert "quiz" in said
+    output = evil.pytester.runpytest("evals", *mode).stdout.str()
+    assert evil_lines(output) == []
+    assert "quiz" in output
 
 
 @pytest.mark.parametrize(

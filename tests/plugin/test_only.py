@@ -26,7 +26,7 @@ def mixed(suite):
 
 
 @pytest.mark.parametrize(
-    ("words", "wanted"),
+    ("words", "expected"),
     [
         ("wrong", "14"),
         ("error", "6"),
@@ -35,12 +35,12 @@ def mixed(suite):
         ("missing, wrong", "14789"),
     ],
 )
-def test_only_documents_with_the_status_run(mixed, words, wanted):
+def test_only_documents_with_the_status_run(mixed, words, expected):
     result = select(mixed, words, "--collect-only", "-q")
     ids = [line for line in result.stdout.lines if "::" in line]
-    assert ids == [f"evals/quiz.yaml::quiz[q{n}]" for n in wanted]
+    assert ids == [f"evals/quiz.yaml::quiz[q{n}]" for n in expected]
     result.stdout.fnmatch_lines(
-        [f"evals: {len(wanted)} of 10 documents: * in *.evals/runs/*"]
+        [f"evals: {len(expected)} of 10 documents: * in *.evals/runs/*"]
     )
 
 

@@ -16,7 +16,7 @@ def places(suite):
 
 
 @pytest.mark.parametrize(
-    ("option", "told"),
+    ("option", "message"),
     [
         ("--evals-dir=taken", "cannot make the folder '*/taken': it is a file, *"),
         ("--evals-dir=taken/below", "cannot make * '*/taken' is a file, not a folder"),
@@ -28,11 +28,11 @@ def places(suite):
         ("--evals-markdown=link/s.md", "cannot make * it is a link to 'nowhere', *"),
     ],
 )
-def test_an_unwritable_path_is_refused(places, option, told):
+def test_an_unwritable_path_is_refused(places, option, message):
     result = places.run("evals", option, model="scripted:break")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     name = option.partition("=")[0]
-    result.stderr.fnmatch_lines([f"ERROR: {told}", f"  fix: *{name}"])
+    result.stderr.fnmatch_lines([f"ERROR: {message}", f"  fix: *{name}"])
     result.stdout.no_fnmatch_line("*= evals =*")
     assert not (places.pytester.path / ".evals").exists()
 
@@ -56,9 +56,9 @@ def test_a_baseline_that_cannot_be_saved_is_refused(places):
 def test_an_unwritable_path_is_refused_before_workers_start(places):
     result = places.run("evals", "--evals-dir=link", "-n2", model="scripted:break")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    told = [line for line in result.errlines if line.startswith("ERROR: ")]
-    assert len(told) == 1
-    assert "is a link to 'nowhere', which is not there" in told[0]
+    errors = [line for line in result.errlines if line.startswith("ERROR: ")]
+    assert len(errors) == 1
+    assert "is a link to 'nowhere', which is not there" in errors[0]
 
 
 @pytest.mark.parametrize("option", ["--collect-only", "--evals-plan", "--setup-plan"])

@@ -8,7 +8,7 @@ import json
 import pytest
 
 BREAK = "scripted:break"
-"""Breaks at the first request: what is shown before it was known without a model."""
+"""A model that fails at the first request: earlier output did not need a model."""
 NOTES = [
     "*warning: quiz: evals/quiz.yaml:8: doc_to_text: hint is null and is rendered as "
     "'None', as in lm-eval; to omit it, write {{hint or ''}} "
@@ -212,16 +212,16 @@ def test_in_native_files_identical_prompts_are_errors(
     latticeflow, mode, arguments, tags, allowed
 ):
     done = latticeflow(mode, *arguments, prompt="Add {{ 1 + 1 }}", tags=tags)
-    told = (
+    message = (
         "*task.yaml:1: all 3 documents send the same prompt; check the names of columns"
     )
     if allowed:
-        done.stdout.no_fnmatch_line(told)
+        done.stdout.no_fnmatch_line(message)
         return
     assert done.ret == 1
     done.stdout.fnmatch_lines(
         [
-            told,
+            message,
             "  fix: correct the template; if it is intended: tags: "
             "[[]identical_prompts]",
         ]

@@ -13,16 +13,16 @@ from pytest_evals import Response
 
 class Model:
     name = "moody"
-    asked = 0
+    n_requests = 0
 
     def answer(self, requests):
-        Model.asked += 1
+        Model.n_requests += 1
         order = [request.prompt for request in requests]
         with open("orders", "a") as file:
             file.write(" ".join(p.split()[1] for p in order) + "\\n")
         for position, request in enumerate(requests):
             number = int(request.prompt.split()[1].rstrip("?"))
-            is_right = number != 3 and not (number == 5 and Model.asked % 2)
+            is_right = number != 3 and not (number == 5 and Model.n_requests % 2)
             yield position, Response(text=f"a{number}" if is_right else "no")
 
 @pytest.fixture(scope="session")
@@ -75,13 +75,13 @@ from pytest_evals import Response
 
 class Wordy:
     name = "wordy"
-    asked = 0
+    n_requests = 0
 
     def answer(self, requests):
-        Wordy.asked += 1
+        Wordy.n_requests += 1
         for position, request in enumerate(requests):
             number = int(request.prompt.split()[1].rstrip("?"))
-            more = number == 5 and Wordy.asked % 2
+            more = number == 5 and Wordy.n_requests % 2
             yield position, Response(text="x" * (10 + number + 2 * more))
 
 @pytest.fixture(scope="session")
@@ -156,8 +156,8 @@ def test_workers_repeat_their_own_documents(suite):
             "written to *baselines/main (noise)",
         ]
     )
-    asked = (suite.pytester.path / "orders").read_text().split()
-    assert sorted(asked) == sorted(f"{i}?" for i in range(10) for _ in range(2))
+    prompts = (suite.pytester.path / "orders").read_text().split()
+    assert sorted(prompts) == sorted(f"{i}?" for i in range(10) for _ in range(2))
 
 
 def test_part_of_a_run_is_not_repeated(suite):

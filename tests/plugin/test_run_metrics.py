@@ -22,8 +22,8 @@ class Model:
     def answer(self, requests):
         for position, request in enumerate(requests):
             number = int(request.prompt[:-1].split()[-1])
-            said = dict(text=f"a{{number}}", n_tokens=4, finish="stop")
-            yield position, Response(**(said | ANSWERS.get(number, {{}})))
+            reply = dict(text=f"a{{number}}", n_tokens=4, finish="stop")
+            yield position, Response(**(reply | ANSWERS.get(number, {{}})))
 
 @pytest.fixture(scope="session")
 def eval_model():
@@ -44,9 +44,9 @@ class Model:
     def answer(self, requests):
         for position, request in enumerate(requests):
             number = request.prompt[:-1].split()[-1]
-            said = {"text": f"a{number}", "n_tokens": 4, "finish": "stop"}
+            reply = {"text": f"a{number}", "n_tokens": 4, "finish": "stop"}
             more = self.answers.get(f"d{number}", self.answers.get("all", {}))
-            yield position, Response(**(said | more))
+            yield position, Response(**(reply | more))
 
 
 def judged(suite, gate, model, name="quiz"):

@@ -365,8 +365,8 @@ def test_an_interrupted_run_shows_its_progress_and_how_to_resume(suite, argument
     process = suite.start("evals", "--evals-cache=refresh", *arguments, models=n)
     os.killpg(process.pid, signal.SIGINT)
     output = process.communicate()[0]
-    told = r"interrupted: (\d+) of 10 documents scored; (\d+) responses stored\n"
-    n_scored, n_stored = map(int, re.search(told, output).groups())
+    message = r"interrupted: (\d+) of 10 documents scored; (\d+) responses stored\n"
+    n_scored, n_stored = map(int, re.search(message, output).groups())
     assert (1 <= n_scored <= 3 * n, n_stored) == (True, 3 * n)
     again = " ".join(["pytest", "evals", *arguments, "--evals-cache=use"])
     assert f"to continue (stored responses are reused): {again}\n" in output
@@ -381,8 +381,10 @@ def test_an_interrupted_run_counts_unscored_responses(suite):
     process = suite.start("evals")
     process.send_signal(signal.SIGINT)
     output = process.communicate()[0]
-    told = "interrupted: 0 of 10 documents scored, 9 more answered; 9 responses stored"
-    assert told in output
+    message = (
+        "interrupted: 0 of 10 documents scored, 9 more answered; 9 responses stored"
+    )
+    assert message in output
     assert "documents: 10 not scored\n" in output
     assert "= 10 not scored in " in output
     found = suite.run("evals", "--evals-cache=only", model=None)
@@ -489,8 +491,8 @@ def test_bootstrap_iters_is_applied_and_recorded(suite, n, has_stderr):
     assert found["config"]["bootstrap_iters"] == int(n)
     stderr = found["results"]["quiz"]["exact_match_stderr,none"]
     assert isinstance(stderr, float) == has_stderr
-    said = "are of 1,000 resamples" in run.stdout.str()
-    assert said == has_stderr
+    is_noted = "are of 1,000 resamples" in run.stdout.str()
+    assert is_noted == has_stderr
 
 
 def test_objects_of_a_run_are_not_frozen_at_exit_where_triton_would_report_leaks(suite):

@@ -44,18 +44,18 @@ class Echo(BaseHTTPRequestHandler):
         raw = self.rfile.read(int(self.headers["content-length"])).decode()
         body = json.loads(raw)
         prompt = body.get("prompt") or body["messages"][-1]["content"]
-        said = f"a0 {raw} {self.headers} {self.path}"
+        output = f"a0 {raw} {self.headers} {self.path}"
         reply: dict[str, Any] = {
             "choices": [
                 {
-                    "text": said,
-                    "message": {"role": "assistant", "content": said},
+                    "text": output,
+                    "message": {"role": "assistant", "content": output},
                     "finish_reason": "stop",
                 }
             ]
         }
         if "2?" in str(prompt):
-            reply = {"error": {"message": said}}
+            reply = {"error": {"message": output}}
         data = json.dumps(reply).encode()
         self.send_response(400 if "error" in reply else 200)
         self.send_header("content-length", str(len(data)))
@@ -148,13 +148,13 @@ def test_no_output_of_a_run_against_a_server_has_a_secret(planted, port, workers
         "GITHUB_ACTIONS": "true",
         "GITHUB_STEP_SUMMARY": str(suite.pytester.path / "out/step.md"),
     }
-    said = start(suite, "evals", model, workers, *options(), *OUT, **environment)
-    assert PLANTED not in said
+    output = start(suite, "evals", model, workers, *options(), *OUT, **environment)
+    assert PLANTED not in output
     assert leaks(suite.pytester.path) == {}
     # outputs were shown and written
     folder = suite.pytester.path
-    assert "the server returned 400" in said
-    assert "***" in said
+    assert "the server returned 400" in output
+    assert "***" in output
     for name in ("junit.xml", "results.json", "report.html", "summary.md", "step.md"):
         assert (folder / "out" / name).stat().st_size > 500
     assert "HTTP Request" in (folder / "out/log.txt").read_text() or workers == "-n2"
@@ -185,9 +185,9 @@ def test_no_output_of_a_run_against_a_server_has_a_secret(planted, port, workers
 )
 def test_no_other_mode_shows_a_secret(planted, port, mode):
     model = f"--model={spec(port)}"
-    said = start(planted, "evals", model, *options(), *mode, OPENAI_API_KEY="")
-    assert PLANTED not in said
-    assert "quiz" in said
+    output = start(planted, "evals", model, *options(), *mode, OPENAI_API_KEY="")
+    assert PLANTED not in output
+    assert "quiz" in output
     assert leaks(planted.pytester.path) == {}
 
 
@@ -207,10 +207,10 @@ def test_no_other_mode_shows_a_secret(planted, port, mode):
     ],
 )
 def test_no_message_about_an_option_repeats_a_secret(suite, wrong):
-    said = start(suite, "evals", wrong, "-x")
-    assert PLANTED not in said
-    assert "brief" not in said
-    assert "ERROR" in said or "FAILED" in said
+    output = start(suite, "evals", wrong, "-x")
+    assert PLANTED not in output
+    assert "brief" not in output
+    assert "ERROR" in output or "FAILED" in output
 
 
 CONFTEST = """
@@ -256,10 +256,10 @@ def test_no_output_of_a_run_with_a_custom_model_has_a_secret(suite, workers):
     )
     suite.pytester.makeconftest(CONFTEST)
     more = "--evals-gen-kwargs=api_key=PLANTED-option-29"
-    said = start(suite, "evals", workers, more, *OUT, MINE="PLANTED-mine-26")
-    assert PLANTED not in said
+    output = start(suite, "evals", workers, more, *OUT, MINE="PLANTED-mine-26")
+    assert PLANTED not in output
     assert leaks(suite.pytester.path) == {}
-    assert "*** is not valid" in said
+    assert "*** is not valid" in output
     results = json.loads((suite.pytester.path / "out/results.json").read_text())
     given = results["configs"]["quiz"]["generation_kwargs"]
     assert given["api_key"] == "***"
@@ -276,9 +276,9 @@ def test_a_baseline_has_no_secret_and_can_be_compared_with(suite):
         .replace("record.index == 4", "record.index == 99")
     )
     start(suite, "evals", "--evals-save-baseline=main", MINE="PLANTED-mine-26")
-    said = start(suite, "evals", "--evals-compare=main", MINE="PLANTED-mine-26")
-    assert "compared with main" in said
-    assert PLANTED not in said
+    output = start(suite, "evals", "--evals-compare=main", MINE="PLANTED-mine-26")
+    assert "compared with main" in output
+    assert PLANTED not in output
     assert (suite.pytester.path / ".evals/baselines/main/results.json").is_file()
     assert leaks(suite.pytester.path) == {}
 
@@ -286,16 +286,18 @@ def test_a_baseline_has_no_secret_and_can_be_compared_with(suite):
 def test_a_new_key_uses_the_same_responses_and_another_argument_does_not(suite, port):
     suite.task("quiz")
 
-    def asked(key: str, n: int = 1) -> str:
+    def usage_line(key: str, n: int = 1) -> str:
         body = json.dumps({"api_key": key, "n_probes": n})
         url = f"http://127.0.0.1:{port}/v1"
         model = f"--model=openai:m,base_url={url},extra_body={body}"
-        said = start(suite, "evals", model, "--evals-max-errors=100%")
-        return next(line for line in said.splitlines() if line.startswith("responses:"))
+        output = start(suite, "evals", model, "--evals-max-errors=100%")
+        return next(
+            line for line in output.splitlines() if line.startswith("responses:")
+        )
 
-    assert asked("PLANTED-old-31") == "responses: 10 sent"
-    assert asked("PLANTED-new-32").startswith("responses: 1 sent, 9 reused")
-    assert asked("PLANTED-new-32", n=2) == "responses: 10 sent"
+    assert usage_line("PLANTED-old-31") == "responses: 10 sent"
+    assert usage_line("PLANTED-new-32").startswith("responses: 1 sent, 9 reused")
+    assert usage_line("PLANTED-new-32", n=2) == "responses: 10 sent"
     assert leaks(suite.pytester.path) == {}
 
 
@@ -343,9 +345,9 @@ def test_no_output_of_latticeflows_files_has_a_secret(pytester, port):
 
     Here.pytester = pytester  # type: ignore[attr-defined]
     environment = {"FROM_ENVIRONMENT": "PLANTED-environment-36"}
-    said = start(Here, "evals/run.yaml", *OUT, **environment)
-    assert PLANTED not in said
-    assert "a0" in said
+    output = start(Here, "evals/run.yaml", *OUT, **environment)
+    assert PLANTED not in output
+    assert "a0" in output
     assert leaks(pytester.path) == {}
 
 

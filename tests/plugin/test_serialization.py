@@ -59,8 +59,8 @@ def parts(record):
         for one in (*record.scores, *record.responses)
         for value in (getattr(one, field.name) for field in fields(one))
     ]
-    asked = (doc.id, doc.query, list(doc.choices), doc.gold_index, doc.task_name)
-    return record.task, record.index, record.error, asked, values
+    document = (doc.id, doc.query, list(doc.choices), doc.gold_index, doc.task_name)
+    return record.task, record.index, record.error, document, values
 
 
 @settings(max_examples=40)

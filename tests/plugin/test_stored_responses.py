@@ -62,7 +62,7 @@ def knows(suite, answers):
     (suite.pytester.path / "known.json").write_text(json.dumps(answers))
 
 
-def asked(suite):
+def prompts_sent(suite):
     """Prompts that the model received since the last call."""
     path = suite.pytester.path / "asked.txt"
     found = path.read_text().splitlines() if path.exists() else []
@@ -85,10 +85,10 @@ QUIZ = [f"quiz {i}?" for i in range(10)]
 
 def test_a_second_run_sends_no_requests_and_has_equal_results(counting):
     first = run(counting)
-    assert asked(counting) == QUIZ
+    assert prompts_sent(counting) == QUIZ
     lines = newest(counting, "samples_quiz.jsonl")
     second = run(counting)
-    assert asked(counting) == []
+    assert prompts_sent(counting) == []
     assert newest(counting, "samples_quiz.jsonl") == lines
     assert first.parseoutcomes() == second.parseoutcomes() == {"passed": 10}
     first.stdout.fnmatch_lines(["responses: 10 sent", "time: * tokens/s)*"])
@@ -101,9 +101,9 @@ def test_a_second_run_sends_no_requests_and_has_equal_results(counting):
 
 def test_only_new_requests_are_sent(counting):
     run(counting, "--evals-limit=4")
-    asked(counting)
+    prompts_sent(counting)
     result = run(counting)
-    assert asked(counting) == QUIZ[4:]
+    assert prompts_sent(counting) == QUIZ[4:]
     result.stdout.fnmatch_lines(["responses: 6 sent, 4 reused from the store (*"])
 
 
@@ -119,22 +119,22 @@ def test_only_new_requests_are_sent(counting):
 )
 def test_changed_requests_are_sent_again(counting, change):
     run(counting)
-    asked(counting)
+    prompts_sent(counting)
     counting.task("quiz", **change)
     run(counting)
-    assert len(asked(counting)) == 10
+    assert len(prompts_sent(counting)) == 10
 
 
 def test_each_repeat_is_sent_and_stored_separately(counting):
     sampled = {"until": ["\n\n"], "temperature": 0.5, "do_sample": True}
     counting.task("quiz", repeats=3, generation_kwargs=sampled)
     run(counting)
-    assert len(asked(counting)) == 30
+    assert len(prompts_sent(counting)) == 30
     run(counting)
-    assert asked(counting) == []
+    assert prompts_sent(counting) == []
     counting.task("quiz", repeats=4, generation_kwargs=sampled)
     run(counting)
-    assert asked(counting) == QUIZ
+    assert prompts_sent(counting) == QUIZ
 
 
 @pytest.mark.parametrize(
@@ -147,57 +147,57 @@ def test_each_repeat_is_sent_and_stored_separately(counting):
 )
 def test_a_change_of_the_scoring_sends_no_requests(counting, change):
     run(counting)
-    asked(counting)
+    prompts_sent(counting)
     counting.task("quiz", **change)
     run(counting, "--evals-cache=only")
-    assert asked(counting) == []
+    assert prompts_sent(counting) == []
 
 
 def test_another_fingerprint_sends_requests_again(counting):
     run(counting)
-    asked(counting)
+    prompts_sent(counting)
     model(counting, "fingerprint = {'version': 2}")
     run(counting)
-    assert asked(counting) == QUIZ
+    assert prompts_sent(counting) == QUIZ
 
 
 def test_documents_with_errors_are_sent_again(counting):
     knows(counting, {f"quiz {i}?": f"a{i}" for i in range(8)})
     assert run(counting).parseoutcomes() == {"passed": 8, "errors": 2}
-    asked(counting)
+    prompts_sent(counting)
     knows(counting, {f"quiz {i}?": f"a{i}" for i in range(10)})
     assert run(counting).parseoutcomes() == {"passed": 10}
-    assert asked(counting) == QUIZ[8:]
+    assert prompts_sent(counting) == QUIZ[8:]
 
 
 def test_refresh_sends_every_request_again_and_stores_the_responses(counting):
     run(counting)
     knows(counting, dict.fromkeys(QUIZ, "new"))
-    asked(counting)
+    prompts_sent(counting)
     assert run(counting, "--evals-cache=refresh").parseoutcomes() == {"wrong": 10}
-    assert asked(counting) == QUIZ
+    assert prompts_sent(counting) == QUIZ
     assert run(counting).parseoutcomes() == {"wrong": 10}
-    assert asked(counting) == []
+    assert prompts_sent(counting) == []
 
 
 def test_cache_off_neither_reads_nor_writes_the_store(counting):
     run(counting)
     knows(counting, dict.fromkeys(QUIZ, "new"))
-    asked(counting)
+    prompts_sent(counting)
     result = run(counting, "--evals-cache=off")
     assert result.parseoutcomes() == {"wrong": 10}
     result.stdout.no_fnmatch_line("responses:*")
-    assert asked(counting) == QUIZ
+    assert prompts_sent(counting) == QUIZ
     assert run(counting).parseoutcomes() == {"passed": 10}
 
 
 def test_cache_only_reports_documents_without_a_stored_response(counting):
     counting.task("quiz", gates=["exact_match >= 0.5"])
     run(counting, "--evals-limit=4")
-    asked(counting)
+    prompts_sent(counting)
     result = run(counting, "--evals-cache=only")
     assert result.parseoutcomes() == {"passed": 4, "errors": 6, "failed": 1}
-    assert asked(counting) == []
+    assert prompts_sent(counting) == []
     result.stdout.fnmatch_lines(
         [
             "*not in the store: this model has not answered this request before",
@@ -210,16 +210,16 @@ def test_cache_only_reports_documents_without_a_stored_response(counting):
 def test_cache_only_needs_a_model_whose_responses_are_stored(suite):
     result = suite.run("evals", "--evals-cache=only")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    told = "--evals-cache=only reads stored responses only, and those of scripted:*"
-    result.stderr.fnmatch_lines([f"ERROR: {told}"])
+    message = "--evals-cache=only reads stored responses only, and those of scripted:*"
+    result.stderr.fnmatch_lines([f"ERROR: {message}"])
 
 
 def test_a_model_without_fingerprint_is_not_stored_and_warns(counting):
     model(counting, "")
     run(counting)
-    assert asked(counting) == QUIZ
+    assert prompts_sent(counting) == QUIZ
     result = run(counting)
-    assert asked(counting) == QUIZ
+    assert prompts_sent(counting) == QUIZ
     result.stdout.fnmatch_lines(
         ["responses: none stored, because counting has no fingerprint"]
     )
@@ -245,23 +245,23 @@ def test_the_ini_file_sets_the_use_of_the_store_and_the_command_line_overrides_i
 ):
     counting.pytester.makeini("[pytest]\nevals_cache = off\n")
     run(counting)
-    assert asked(counting) == QUIZ
+    assert prompts_sent(counting) == QUIZ
     run(counting, "--evals-cache=use")
-    assert asked(counting) == QUIZ
+    assert prompts_sent(counting) == QUIZ
     counting.pytester.makeini("[pytest]\nevals_cache = only\n")
     assert run(counting).parseoutcomes() == {"passed": 10}
-    assert asked(counting) == []
+    assert prompts_sent(counting) == []
     run(counting, "--evals-cache=refresh")
-    assert asked(counting) == QUIZ
+    assert prompts_sent(counting) == QUIZ
 
 
 def test_a_damaged_store_is_a_warning(counting):
     run(counting)
     store = counting.pytester.path / ".evals" / "responses.sqlite"
     store.write_text("scribble " * 1000)
-    asked(counting)
+    prompts_sent(counting)
     result = run(counting)
-    assert asked(counting) == QUIZ
+    assert prompts_sent(counting) == QUIZ
     assert result.ret == 0
     result.stdout.fnmatch_lines(["warning: *cannot be used: file is not a data*"])
 
@@ -273,14 +273,14 @@ def test_a_folder_at_the_path_of_the_store_is_refused_before_the_first_request(
     result = run(counting)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: cannot write *responses.sqlite*", "  fix: *"])
-    assert asked(counting) == []
+    assert prompts_sent(counting) == []
 
 
 def test_workers_share_one_store(counting):
     first = run(counting, "-n2")
-    assert sorted(asked(counting)) == QUIZ
+    assert sorted(prompts_sent(counting)) == QUIZ
     second = run(counting, "-n2")
-    assert asked(counting) == []
+    assert prompts_sent(counting) == []
     first.stdout.fnmatch_lines(["responses: 10 sent"])
     second.stdout.fnmatch_lines(["responses: 10 reused from the store (*20.0 s)"])
 
@@ -321,7 +321,7 @@ def explain(suite, name="quiz[q3]"):
 def test_cache_info_sends_no_requests_and_writes_no_run(counting):
     result = explain(counting)
     assert result.ret == 0
-    assert asked(counting) == []
+    assert prompts_sent(counting) == []
     assert not (counting.pytester.path / ".evals").exists()
     result.stdout.fnmatch_lines(
         [
@@ -394,12 +394,12 @@ def test_gates_over_a_selection_are_judged_if_all_other_responses_are_stored(cou
         "errors": 1,
         "failed": 1,
     }
-    asked(counting)
+    prompts_sent(counting)
     knows(counting, {"quiz 9?": "a9"})
     done = selected(counting, "error")
     assert done.ret == 0
     assert done.parseoutcomes() == {"passed": 2, "deselected": 9}
-    assert asked(counting) == ["quiz 9?"]
+    assert prompts_sent(counting) == ["quiz 9?"]
     done.stdout.fnmatch_lines(["quiz: 9 documents out of the store, not run again"])
     results = json.loads(newest(counting, "results.json"))
     assert results["partial"] == ""
@@ -446,8 +446,8 @@ def test_an_interrupted_run_resumes_to_the_verdict_of_the_complete_run(counting)
     knows(counting, {f"quiz {i}?": f"a{i}" for i in range(4)})
     assert run(counting, "-x").ret == 1  # stops at q4, whose answer is missing
     knows(counting, {f"quiz {i}?": f"a{i}" for i in range(10)})
-    asked(counting)
+    prompts_sent(counting)
     done = selected(counting, "missing,error")
     assert done.ret == 0
     assert done.parseoutcomes() == {"passed": 7, "deselected": 4}
-    assert asked(counting) == [f"quiz {i}?" for i in range(4, 10)]
+    assert prompts_sent(counting) == [f"quiz {i}?" for i in range(4, 10)]

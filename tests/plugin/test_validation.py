@@ -111,18 +111,18 @@ def test_a_missing_data_file_is_a_failure(suite):
 
 
 @pytest.mark.parametrize(
-    ("gate", "said"),
+    ("gate", "message"),
     [
         ("quiz/exact_mach >= 0.5", "*unknown metric 'exact_mach'; did you mean *"),
         ("quizz/exact_match >= 0.5", "*unknown task 'quizz'; did you mean 'quiz'?"),
         ("exact_match >= 0.5", "*does not name its task"),
     ],
 )
-def test_gates_files_are_checked(suite, gate, said):
+def test_gates_files_are_checked(suite, gate, message):
     (suite.evals / "gates.yaml").write_text(yaml.safe_dump({"gates": [gate]}))
     done = check(suite)
     assert done.ret == 1
-    done.stdout.fnmatch_lines([f"evals/gates.yaml:2: {said}"])
+    done.stdout.fnmatch_lines([f"evals/gates.yaml:2: {message}"])
 
 
 def test_problems_of_a_shared_gates_file_are_reported_once(suite):
@@ -131,8 +131,8 @@ def test_problems_of_a_shared_gates_file_are_reported_once(suite):
     (suite.evals / "gates.yaml").write_text("gates: [quiz/exact_match > much]\n")
     done = check(suite)
     done.assert_outcomes(failed=3)
-    told, _, _ = done.stdout.str().partition("short test summary info")
-    assert told.count("expected a finite number") == 1
+    output, _, _ = done.stdout.str().partition("short test summary info")
+    assert output.count("expected a finite number") == 1
     done.stdout.fnmatch_lines(["*the problem that was reported above"])
     done.stdout.fnmatch_lines(["evals/third.yaml:*'tset'*"])
 

@@ -348,8 +348,8 @@ def test_groups_without_gates_are_sent_to_a_controller_without_shared_folder(sui
         "import tempfile, os\n"
         "def pytest_configure(config):\n"
         "    if hasattr(config, 'workerinput'):\n"
-        "        told = config.workerinput['evals']\n"
-        "        told['stop'] = '/nowhere/' + os.path.basename(told['stop'])\n"
+        "        settings = config.workerinput['evals']\n"
+        "        settings['stop'] = '/nowhere/' + os.path.basename(settings['stop'])\n"
     )
     for arguments in (["evals"], ["evals", "--evals-tasks=bag"]):
         found = {}
