@@ -31,8 +31,8 @@ def lines(make, *requests, cutter=None, error=""):
 
 
 def test_choices_share_the_context_that_is_shown_once(make):
-    asked = [Loglikelihood("One\nand two:", f" {c}") for c in ("a b", "c")]
-    assert lines(make, *asked) == [
+    requests = [Loglikelihood("One\nand two:", f" {c}") for c in ("a b", "c")]
+    assert lines(make, *requests) == [
         "t[0]: 2 requests",
         "  context:",
         "    │One⏎",

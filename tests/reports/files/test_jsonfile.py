@@ -177,11 +177,11 @@ def test_the_chat_template_is_told_only_when_it_was_used(make):
     from dataclasses import replace
 
     info = {"chat_template": "{{ messages }}"}
-    for chat, told in ((True, "{{ messages }}"), (False, None)):
+    for chat, expected in ((True, "{{ messages }}"), (False, None)):
         options = {"apply_chat_template": chat, "fewshot_as_multiturn": True}
         run = replace(make.run(), model_info=info, options=options)
         found = results_json(run)
-        assert found["chat_template"] == told
+        assert found["chat_template"] == expected
         assert found["fewshot_as_multiturn"] is (True if chat else None)
         assert "chat_template" not in found["model_info"]
 

@@ -121,9 +121,9 @@ def test_latency_and_cost_are_numbers_of_a_document(listed, write):
 
 
 def test_words_of_a_judge_are_kept(listed, write):
-    said = {"exact_match": "it rambles"}
-    (one,) = listed(write.generated(0, "p", "x", explanations=said))
-    assert one.whole["scores"][0]["explanations"] == said
+    texts = {"exact_match": "it rambles"}
+    (one,) = listed(write.generated(0, "p", "x", explanations=texts))
+    assert one.whole["scores"][0]["explanations"] == texts
 
 
 def test_a_number_that_a_browser_cannot_hold_stays_as_it_is(listed, write):
@@ -265,8 +265,8 @@ def test_the_question_of_a_chat_is_the_last_message_of_the_user(listed, write):
         {"role": "user", "content": "Who?"},
         {"role": "assistant", "content": "The answer is"},
     ]
-    asked = {"gen_args_0": {"arg_0": chat, "arg_1": {}}}
-    (one,) = listed(write.generated(0, "", "x", arguments=asked))
+    chat_arguments = {"gen_args_0": {"arg_0": chat, "arg_1": {}}}
+    (one,) = listed(write.generated(0, "", "x", arguments=chat_arguments))
     assert one.question == "Who?"
 
 

@@ -253,7 +253,7 @@ def test_command_compares_with_any_stored_run(write, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         (
             ["nowhere"],
@@ -263,11 +263,11 @@ def test_command_compares_with_any_stored_run(write, tmp_path, capsys):
         ([".", "-o", "."], "error: '.' is a folder\n  fix: name a file with -o"),
     ],
 )
-def test_command_says_what_is_wrong(given, told, tmp_path, monkeypatch, capsys):
+def test_command_says_what_is_wrong(given, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "results.json").write_text("{}")
     assert main(given) == 2
-    assert capsys.readouterr().err.startswith(told)
+    assert capsys.readouterr().err.startswith(message)
 
 
 def test_command_says_which_baselines_there_are(write, tmp_path, capsys):

@@ -275,13 +275,13 @@ def test_how_prompts_begin_is_told_for_models_that_say_it(make):
 
 
 def test_fewer_resamples_than_lm_evals_are_told_where_a_number_rests_on_them(make):
-    def told(method, iterations):
+    def notes(method, iterations):
         metric = make.metric(2.0, 0.1, "perplexity", n_scored=9)
         metric = replace(metric, estimate=replace(metric.estimate, method=method))
         run = make.run(make.result(make.task(), metric, n=9))
         run = replace(run, options={"bootstrap_iters": iterations})
         return [line for line in shown(run, 100) if "resamples" in line]
 
-    said = "bootstrapped standard errors are of 500 resamples, in lm-eval of 100,000"
-    assert told("bootstrap", 500) == [said]
-    assert told("bootstrap", 100_000) == told("analytic", 500) == []
+    note = "bootstrapped standard errors are of 500 resamples, in lm-eval of 100,000"
+    assert notes("bootstrap", 500) == [note]
+    assert notes("bootstrap", 100_000) == notes("analytic", 500) == []

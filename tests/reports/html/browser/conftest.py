@@ -47,13 +47,13 @@ class Tab:
         self.context.set_default_timeout(PATIENCE_MS)
         self.page = self.context.new_page()
         self.faults: list[str] = []
-        self.asked: list[str] = []
-        self.page.on("console", self._said)
+        self.requests: list[str] = []
+        self.page.on("console", self._on_console)
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))
-        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("dialog", lambda dialog: self.faults.append(dialog.message))
 
-    def _said(self, message):
+    def _on_console(self, message):
         if message.type in ("error", "warning"):
             self.faults.append(message.text)
 
@@ -78,10 +78,10 @@ def shared(browser):
 def tab(shared):
     """A tab without errors, which requests files only."""
     shared.faults.clear()
-    shared.asked.clear()
+    shared.requests.clear()
     yield shared
     assert shared.faults == []
-    assert {url.partition(":")[0] for url in shared.asked} <= {"file", "about"}
+    assert {url.partition(":")[0] for url in shared.requests} <= {"file", "about"}
 
 
 @pytest.fixture(scope="module")
@@ -89,12 +89,12 @@ def story(write, tmp_path_factory):
     """A run with a failed gate, compared with a baseline."""
     base = tmp_path_factory.mktemp("story") / ".evals" / "runs"
     secret = "The needle stands " + "far " * 200 + "in front. Question?"
-    asked = [{"role": "user", "content": "Rate: right"}]
+    chat = [{"role": "user", "content": "Rate: right"}]
     judged = {
         "exchanges": [
             {
                 "model": "judge",
-                "arguments": {"arg_0": asked, "arg_1": {"until": []}},
+                "arguments": {"arg_0": chat, "arg_1": {"until": []}},
                 "resp": "Rating: 5",
                 "error": "",
                 "finish": "stop",

@@ -46,10 +46,10 @@ def test_what_a_model_wrote_is_text(tab, story, name):
         "all => all.map(one => one.textContent)"
     )
     # UTF-8 cannot encode half a surrogate pair: the report contains its escape.
-    wanted = HOSTILE[name].encode("utf-8", "backslashreplace").decode()
+    expected = HOSTILE[name].encode("utf-8", "backslashreplace").decode()
     signs = r"[\x00-\x08\x0b\x0c\x0e-\x1f\u2028-\u202e\u2060-\u206f]"
-    wanted = re.sub(signs, lambda sign: f"U+{ord(sign[0]):04X}", wanted)
-    assert wanted.replace("\r\n", "\n") in [
+    expected = re.sub(signs, lambda sign: f"U+{ord(sign[0]):04X}", expected)
+    assert expected.replace("\r\n", "\n") in [
         text.replace("\r\n", "\n") for text in shown
     ]
     assert page.title() == "acme/llm-8b · evals"

@@ -13,7 +13,8 @@ BEYOND = """() => [...document.querySelectorAll("body *")]
     .filter(one => one.getBoundingClientRect().right > innerWidth + 1)
     .filter(one => !one.closest(".shows, .question, bdi"))
     .map(one => `${one.tagName}.${one.className}`)"""
-"""What goes on where nobody sees it; a line that ends in … does so on purpose."""
+"""Elements that may overflow invisibly; a line that ends in … is truncated by
+design."""
 
 
 def test_all_views_fit_a_phone(tab, story):

@@ -26,7 +26,7 @@ MILLISECONDS = """async () => {
     }
     return took.sort((a, b) => a - b)[15];
 }"""
-"""How long it usually takes until rows are drawn after the list was moved."""
+"""Usual time until rows are drawn after the list was scrolled."""
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_rows_beside_the_page_come_when_they_are_wanted(tab, write, tmp_path):
     write_html(run, path, largest=1000)
     page = tab.open(path, "#/documents?doc=quiz/599")
     sync_api.expect(page.locator(".document pre").first).to_have_text("answer 599")
-    loaded = [url for url in tab.asked if url.endswith(".js")]
+    loaded = [url for url in tab.requests if url.endswith(".js")]
     assert [url.rpartition("-")[2] for url in loaded] == ["2.js"]
 
 

@@ -86,8 +86,8 @@ def test_without_a_red_gate_it_opens_on_the_summary(tab, write, tmp_path):
 def test_documents_are_filtered_sorted_and_counted(tab, story):
     page = tab.open(story, "#/documents?task=quiz")
     assert tab.rows() == ["d0", "d1", "d2", "d3", "d4"]
-    told = " ".join(page.locator(".shows").inner_text().split())
-    assert told == (
+    shown = " ".join(page.locator(".shows").inner_text().split())
+    assert shown == (
         "all 5 wrong 3 regressed 1 improved 1 errored 1 truncated 1 correct 1"
     )
     for show, ids in {
