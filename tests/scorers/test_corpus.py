@@ -31,8 +31,8 @@ TEXT = st.lists(
     max_size=8,
 ).map(" ".join)
 LETTERS = st.text(alphabet="ab c(.!\n\u3000é猫\U0001f60a\ud800", max_size=12)
-"""Any characters: punctuation in front and behind, kinds of white space, half of a
-pair."""
+"""Any characters: punctuation before and after, kinds of white space, unpaired
+surrogates."""
 
 
 def plain(name, values):
@@ -97,7 +97,7 @@ def test_a_list_of_one_text_is_that_text():
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "message"),
     [
         (
             [("a", 3)],
@@ -114,8 +114,8 @@ def test_a_list_of_one_text_is_that_text():
         ),
     ],
 )
-def test_values_that_cannot_be_compared_are_reported(values, told):
-    with pytest.raises(EvalsError, match=re.escape(told)):
+def test_values_that_cannot_be_compared_are_reported(values, message):
+    with pytest.raises(EvalsError, match=re.escape(message)):
         Corpus("chrf", values)
 
 

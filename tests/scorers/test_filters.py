@@ -146,7 +146,7 @@ def test_an_unknown_filter_is_reported_with_a_near_one():
 
 
 @pytest.mark.parametrize(
-    ("bad", "told"),
+    ("bad", "message"),
     [
         (
             step("regex", pattern="x"),
@@ -181,10 +181,10 @@ def test_an_unknown_filter_is_reported_with_a_near_one():
         ),
     ],
 )
-def test_bad_arguments_are_reported_when_the_pipeline_is_built(bad, told):
+def test_bad_arguments_are_reported_when_the_pipeline_is_built(bad, message):
     with pytest.raises(EvalsError) as caught:
         pipeline("x", [bad])
-    assert str(caught.value) == told
+    assert str(caught.value) == message
 
 
 class Suffix:

@@ -105,13 +105,13 @@ def test_pmi_asks_after_the_unconditioned_query_of_the_entry(load):
         Loglikelihood("Answer:", " a"),
         Loglikelihood("Answer:", " bb"),
     )
-    said = error_message(load, CHOICE, "metric: acc_mutual_info", entry)
-    assert said.startswith("toy.yaml:7: ")
-    assert "the same unconditioned_query, not '', 'Answer:'" in said
-    said = error_message(
+    error = error_message(load, CHOICE, "metric: acc_mutual_info", entry)
+    assert error.startswith("toy.yaml:7: ")
+    assert "the same unconditioned_query, not '', 'Answer:'" in error
+    error = error_message(
         load, TEXT, "{metric: lighteval:f1_score, unconditioned_query: x}"
     )
-    assert "requires a metric with logprob_normalization: pmi" in said
+    assert "requires a metric with logprob_normalization: pmi" in error
 
 
 def test_other_metrics_do_not_see_the_choices_without_the_question(load):
@@ -216,9 +216,9 @@ def _choices(*logprobs):
     ],
 )
 def test_fault_in_an_entry_is_reported_with_its_line(load, text, entry, message):
-    said = error_message(load, text, entry)
-    assert said.startswith("toy.yaml:5: ")
-    assert message in said
+    error = error_message(load, text, entry)
+    assert error.startswith("toy.yaml:5: ")
+    assert message in error
 
 
 def test_two_metrics_with_one_number_are_distinguished_by_the_error(load):
@@ -232,8 +232,8 @@ def test_missing_library_is_reported_before_any_document(load, monkeypatch):
     monkeypatch.setattr(
         "pytest_evals.scorers.lighteval.task_metric.find_spec", lambda name: None
     )
-    said = error_message(load, TEXT, "metric: lighteval:expr_gold_metric")
-    assert "math-verify: pip install 'pytest-model-evals[metrics]'" in said
+    error = error_message(load, TEXT, "metric: lighteval:expr_gold_metric")
+    assert "math-verify: pip install 'pytest-model-evals[metrics]'" in error
 
 
 def polite(doc, response):
@@ -263,13 +263,13 @@ def test_function_may_be_added_up_in_another_way(load):
     task = load(TEXT, entry, metrics={"polite": polite})
     (metric,) = answered(task, (Response(text="please"),)).values()
     assert (metric.estimate.value, metric.higher_is_better) == (1, False)
-    said = error_message(
+    error = error_message(
         load,
         TEXT,
         "{metric: polite, aggregation: middle}",
         metrics={"polite": polite},
     )
-    assert "unknown aggregation 'middle'" in said
+    assert "unknown aggregation 'middle'" in error
 
 
 def test_registered_object_takes_its_fields_as_arguments(load):
@@ -279,8 +279,8 @@ def test_registered_object_takes_its_fields_as_arguments(load):
 
 
 def test_registered_thing_that_is_no_metric_is_refused(load):
-    said = error_message(load, TEXT, "metric: odd", metrics={"odd": len})
-    assert "'odd' is registered as a metric, but it is <built-in" in said
+    error = error_message(load, TEXT, "metric: odd", metrics={"odd": len})
+    assert "'odd' is registered as a metric, but it is <built-in" in error
 
 
 def test_function_of_the_task_file_sees_document_and_answers(load, tmp_path):
@@ -301,8 +301,8 @@ def test_function_of_the_task_file_sees_document_and_answers(load, tmp_path):
 
 def test_field_of_a_registered_metric_that_has_another_type_is_refused(load):
     odd = CorpusLevelMetric("odd", [[]], SamplingMethod.GENERATIVE, polite, max)
-    said = error_message(load, TEXT, "metric: odd", metrics={"odd": odd})
-    assert "higher_is_better of 'odd' must be True, False, None or a mapping" in said
+    error = error_message(load, TEXT, "metric: odd", metrics={"odd": odd})
+    assert "higher_is_better of 'odd' must be True, False, None or a mapping" in error
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
@@ -316,8 +316,8 @@ def test_every_metric_is_made_and_has_aggregations(name):
 
 def test_answers_are_executed_only_where_the_user_allows_it(load):
     entry = "metric: lighteval:lcb_codegen_metric"
-    said = error_message(load, TEXT, entry)
-    assert "'codegen_pass@1:16' executes model output" in said
-    assert "fix: pass --evals-allow-unsafe-code to run it" in said
+    error = error_message(load, TEXT, entry)
+    assert "'codegen_pass@1:16' executes model output" in error
+    assert "fix: pass --evals-allow-unsafe-code to run it" in error
     task = load(TEXT, entry, allow_unsafe_code=True)
     assert [m.name for m in task.metrics] == ["codegen_pass@1:16"]

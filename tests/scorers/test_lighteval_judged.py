@@ -70,7 +70,7 @@ def scored(metric, doc, response, *replies):
         try:
             asks = dialogue.send(responses)
         except StopIteration as end:
-            assert not left, "everything was asked for"
+            assert not left, "replies were left over"
             again = replayed(
                 judge_dialogue(JudgedMetric(metric, doc, response)), exchanges
             )
@@ -219,8 +219,8 @@ def test_extra_arguments_of_a_batch_are_handed_out_one_each():
         judge.answering_from(ReplyQueue(())),
     ):
         judge.evaluate_answer_batch(["a", "b"], ["", ""], hint=["1", "2"])
-    asked = [q.request.prompt[0].content for q in caught.value.questions]
-    assert asked == ["a 1", "b 2"]
+    prompts = [q.request.prompt[0].content for q in caught.value.questions]
+    assert prompts == ["a 1", "b 2"]
 
 
 @pytest.mark.parametrize(

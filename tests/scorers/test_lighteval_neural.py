@@ -68,7 +68,7 @@ def folders(tmp_path_factory):
     return found
 
 
-def asked(golds, preds, **specific):
+def arguments(golds, preds, **specific):
     doc = Doc("", golds, list(range(len(golds))), specific=specific)
     return doc, ModelResponse(text=preds)
 
@@ -77,7 +77,7 @@ def test_bertscore_pairs_each_token_with_its_nearest(folders):
     metric = BertScore(
         model=folders["encoder"], num_layers=2, rescale_with_baseline=False
     )
-    found = metric.compute(*asked(["the cat sat"], ["a cat ran away"]))
+    found = metric.compute(*arguments(["the cat sat"], ["a cat ran away"]))
     model, tokenizer = BertModel.from_pretrained(folders["encoder"]), None
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folders["encoder"])
     vectors = []
@@ -90,26 +90,26 @@ def test_bertscore_pairs_each_token_with_its_nearest(folders):
     precision = like[1:-1].max(dim=1).values.mean().item()
     recall = like[:, 1:-1].max(dim=0).values.mean().item()
     f1 = 2 * precision * recall / (precision + recall)
-    wanted = {"BERTScore-P": precision, "BERTScore-R": recall, "BERTScore-F": f1}
-    assert found == pytest.approx(wanted, abs=1e-5)
+    expected = {"BERTScore-P": precision, "BERTScore-R": recall, "BERTScore-F": f1}
+    assert found == pytest.approx(expected, abs=1e-5)
 
 
 def test_bertscore_of_equal_texts_is_one_and_of_an_empty_one_zero(folders):
     metric = BertScore(
         model=folders["encoder"], num_layers=1, rescale_with_baseline=False
     )
-    same = metric.compute(*asked(["the cat sat"], ["the cat sat"]))
+    same = metric.compute(*arguments(["the cat sat"], ["the cat sat"]))
     assert list(same.values()) == pytest.approx([1.0, 1.0, 1.0], abs=1e-5)
-    assert set(metric.compute(*asked(["the cat"], [""])).values()) == {0.0}
+    assert set(metric.compute(*arguments(["the cat"], [""])).values()) == {0.0}
 
 
 def test_bleurt_takes_the_best_reference_and_the_mean_over_answers(folders):
     metric = BLEURT(folders["rating"])
     one = [
-        [metric.compute(*asked([gold], [pred])) for gold in ("the cat", "a dog")]
+        [metric.compute(*arguments([gold], [pred])) for gold in ("the cat", "a dog")]
         for pred in ("the dog ran", "cat")
     ]
-    both = metric.compute(*asked(["the cat", "a dog"], ["the dog ran", "cat"]))
+    both = metric.compute(*arguments(["the cat", "a dog"], ["the dog ran", "cat"]))
     assert both == pytest.approx((max(one[0]) + max(one[1])) / 2, abs=1e-5)
 
 
@@ -117,16 +117,16 @@ def test_faithfulness_is_entailment_less_contradiction(folders):
     source = "the cat sat on the mat today. the dog ran far away today."
     answer = "{a dog ran far away}"
     metric = Faithfulness(model=folders["entailment"])
-    found = metric.compute(*asked([""], [answer], text=source))
+    found = metric.compute(*arguments([""], [answer], text=source))
     pairs = [
         ("the cat sat on the mat today.", "a dog ran far away"),
         ("the dog ran far away today.", "a dog ran far away"),
     ]
     logits = torch.tensor(PairClassifier(folders["entailment"])(pairs, 500))
     shares = logits.softmax(dim=-1)
-    wanted = shares[:, 0].max() - shares[:, 1].max()
-    assert found == pytest.approx(wanted.item(), abs=1e-5)
-    short = metric.compute(*asked([""], ["a dog"], text=source))
+    expected = shares[:, 0].max() - shares[:, 1].max()
+    assert found == pytest.approx(expected.item(), abs=1e-5)
+    short = metric.compute(*arguments([""], ["a dog"], text=source))
     assert short == 0.0
 
 
@@ -142,8 +142,8 @@ def test_model_that_is_not_there_is_one_error(tmp_path, folders):
     metric = BLEURT(str(tmp_path / "nothing"))
     for _ in range(2):
         with pytest.raises(ModelError, match=r"the model .*nothing' of a metric"):
-            metric.compute(*asked(["a"], ["b"]))
+            metric.compute(*arguments(["a"], ["b"]))
     with pytest.raises(EvalsError, match="has 2 layers, and no 9"):
         TokenEncoder(folders["encoder"])("the cat", 9)
     with pytest.raises(DocumentError, match="must contain the source text"):
-        Faithfulness(model=folders["entailment"]).compute(*asked([""], ["a"]))
+        Faithfulness(model=folders["entailment"]).compute(*arguments([""], ["a"]))

@@ -126,12 +126,12 @@ def test_a_function_of_an_earlier_release_needs_no_references_that_it_ignores(
     function, value
 ):
     metric = Metric("m", True, SamplingMethod.GENERATIVE, function, max)
-    asked = (Doc("?", [], 0), ModelResponse(text=["abc"]))
+    arguments = (Doc("?", [], 0), ModelResponse(text=["abc"]))
     if value is DocumentError:
         with pytest.raises(DocumentError, match="the document has no choices"):
-            metric.compute_sample(*asked)
+            metric.compute_sample(*arguments)
     else:
-        assert metric.compute_sample(*asked) == {"m": value}
+        assert metric.compute_sample(*arguments) == {"m": value}
 
 
 def test_arguments_that_describe_nothing_are_distinguished():

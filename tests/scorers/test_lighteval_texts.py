@@ -51,8 +51,8 @@ def test_g_pass_at_k_is_the_share_of_draws_with_enough_right_answers(n, data):
     found = g_pass_at_k(n, right, [k], [0.5, 1.0])
     for share in (0.5, 1.0):
         least = max(math.ceil(k * share), 1)
-        wanted = sum(hits >= least for hits in draws) / len(draws)
-        assert found[f"g-pass@{k}_{share}"] == pytest.approx(wanted)
+        expected = sum(hits >= least for hits in draws) / len(draws)
+        assert found[f"g-pass@{k}_{share}"] == pytest.approx(expected)
 
 
 def test_numbers_keep_their_point_unless_as_published():

@@ -282,8 +282,8 @@ def test_values_that_the_aggregation_does_not_take_are_reported():
 )
 @pytest.mark.parametrize("aggregation", ["mean", "median", "perplexity"])
 def test_pairs_cannot_be_averaged(name, output_type, aggregation):
-    told = f"returns pairs, which the aggregation '{aggregation}'"
-    with pytest.raises(EvalsError, match=told):
+    message = f"returns pairs, which the aggregation '{aggregation}'"
+    with pytest.raises(EvalsError, match=message):
         named(name, output_type, aggregation=aggregation)
 
 
@@ -315,9 +315,9 @@ def test_a_right_answer_alone_in_a_list_is_that_answer(name):
     """As in lm-eval 0.4.13, whose scikit-learn interprets such lists as a column."""
     pairs = [(1, 1), (0, 1), (1, 1), (0, 0)]
     how = metric(MetricSpec(name=name), "none", "multiple_choice", False, 100)
-    assert how.aggregate([([gold], said) for gold, said in pairs]) == how.aggregate(
-        pairs
-    )
+    assert how.aggregate(
+        [([gold], predicted) for gold, predicted in pairs]
+    ) == how.aggregate(pairs)
 
 
 @pytest.mark.parametrize("case", NAMED, ids=lambda c: c["aggregation"])

@@ -133,9 +133,13 @@ def test_a_number_that_must_exist_and_does_not_is_a_fault() -> None:
     """If it were omitted silently, a gate on it would look like a typo."""
     lost = Metric(name="lost", aggregate=never, lacking="no sample has it")
     one = task([MEAN], ["yes"] * 4)
-    (acc, told) = summarise(replace(one, metrics=(MEAN, lost)), run(one), 4).metrics
+    (acc, other) = summarise(replace(one, metrics=(MEAN, lost)), run(one), 4).metrics
     assert acc.estimate is not None
-    assert (told.name, told.estimate, told.error) == ("lost", None, "no sample has it")
+    assert (other.name, other.estimate, other.error) == (
+        "lost",
+        None,
+        "no sample has it",
+    )
 
 
 def test_a_score_may_be_kept_without_adding_up_to_anything() -> None:

@@ -21,8 +21,8 @@ def test_a_fault_inside_a_library_is_put_where_the_user_called_it():
 
 
 def test_an_exception_without_text_is_reported_by_its_name():
-    told = pytest.raises(EvalsError, match=r"^filter 'f': AssertionError \(")
-    with told, UserCode("filter 'f'", EvalsError):
+    raises = pytest.raises(EvalsError, match=r"^filter 'f': AssertionError \(")
+    with raises, UserCode("filter 'f'", EvalsError):
         raise AssertionError
 
 
