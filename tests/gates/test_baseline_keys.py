@@ -69,7 +69,7 @@ def test_its_id_names_the_baseline_and_never_the_limit():
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("keys", "message"),
     [
         ({"max_drop": 0.1}, "max_drop compares with a baseline: name one"),
         ({"baseline": "main"}, "one of max_drop, max_rise, recovery; this has none"),
@@ -99,8 +99,8 @@ def test_its_id_names_the_baseline_and_never_the_limit():
         ({"min": 0.5, "reducer": "maen"}, "did you mean 'mean'"),
     ],
 )  # fmt: skip
-def test_meaningless_keys_are_refused(keys, told):
-    assert told in problem(**keys)
+def test_meaningless_keys_are_refused(keys, message):
+    assert message in problem(**keys)
 
 
 def test_each_weights_cluster_and_family_are_parsed():

@@ -258,8 +258,10 @@ def test_corpus_metrics_are_compared_document_by_document(n, method):
     golds, before = np.array(old).T
     now = np.array(new)[:, 1]
 
-    def f1(golds, said, axis=-1):
-        return 2 * (golds & said).sum(axis) / (golds.sum(axis) + said.sum(axis))
+    def f1(golds, predicted, axis=-1):
+        return (
+            2 * (golds & predicted).sum(axis) / (golds.sum(axis) + predicted.sum(axis))
+        )
 
     known = bootstrap(
         (golds, before, now),
@@ -384,7 +386,7 @@ def test_a_missing_field_of_documents_is_an_error():
 
 
 @pytest.mark.parametrize(
-    ("name", "keys", "told"),
+    ("name", "keys", "message"),
     [
         ("acc", {"max_rise": 0.1}, "higher is better for acc: use max_drop"),
         (
@@ -394,10 +396,10 @@ def test_a_missing_field_of_documents_is_an_error():
         ),
     ],
 )
-def test_a_margin_on_the_wrong_side_is_invalid(name, keys, told):
+def test_a_margin_on_the_wrong_side_is_invalid(name, keys, message):
     found = verdict([-1.0, -2.0], [-1.0, -2.0], name=name, **keys)
     assert found.outcome is INVALID
-    assert told in found.reason
+    assert message in found.reason
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])
@@ -419,9 +421,9 @@ def test_a_metric_missing_in_the_baseline_is_an_error_that_lists_its_metrics():
 
 def test_documents_without_a_score_matter_if_they_could_reverse_the_verdict():
     old, new = flips(1000, 10, 10)
-    stands = verdict(old, new, errors={500}, max_drop=0.05)
-    assert stands.outcome is PASSED
-    assert "1 errored document cannot change the verdict" in stands.reason
+    kept = verdict(old, new, errors={500}, max_drop=0.05)
+    assert kept.outcome is PASSED
+    assert "1 errored document cannot change the verdict" in kept.reason
     hangs = verdict(old, new, errors=set(range(300, 360)), max_drop=0.05)
     assert hangs.outcome is INVALID
     assert hangs.reason == (

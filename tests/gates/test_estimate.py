@@ -43,8 +43,8 @@ def placed(name, values, labels=None, **spec):
 
 def labels_and_answers(n, generator, right=0.8):
     golds = generator.integers(0, 2, n)
-    said = np.where(generator.random(n) < right, golds, 1 - golds)
-    return [(int(g), int(s)) for g, s in zip(golds, said, strict=True)]
+    predicted = np.where(generator.random(n) < right, golds, 1 - golds)
+    return [(int(g), int(s)) for g, s in zip(golds, predicted, strict=True)]
 
 
 def test_limits_of_a_perplexity_are_those_of_its_logarithm():
@@ -71,15 +71,15 @@ def test_bits_per_byte_are_not_a_logarithm_to_us():
 @pytest.mark.parametrize(("n", "method"), [(80, "BCa"), (400, "delta method")])
 def test_f1_is_near_scipys_bootstrap_of_scikit_learns(n, method):
     pairs = labels_and_answers(n, np.random.default_rng(n))
-    golds, said = np.array(pairs).T
+    golds, predicted = np.array(pairs).T
 
-    def statistic(golds, said, axis=-1):
-        both = (golds * said).sum(axis)
-        return 2 * both / (golds.sum(axis) + said.sum(axis))
+    def statistic(golds, predicted, axis=-1):
+        both = (golds * predicted).sum(axis)
+        return 2 * both / (golds.sum(axis) + predicted.sum(axis))
 
-    assert statistic(golds, said) == pytest.approx(f1_score(golds, said))
+    assert statistic(golds, predicted) == pytest.approx(f1_score(golds, predicted))
     known = stats.bootstrap(
-        (golds, said), statistic, paired=True, vectorized=True, n_resamples=4000,
+        (golds, predicted), statistic, paired=True, vectorized=True, n_resamples=4000,
         confidence_level=0.9, method="BCa", rng=2,
     ).confidence_interval  # fmt: skip
     found = placed("f1", pairs)
@@ -113,7 +113,7 @@ def test_median_and_a_function_of_the_task_are_bootstrapped():
 
 
 @pytest.mark.parametrize(
-    ("name", "values", "told"),
+    ("name", "values", "message"),
     [
         (
             "f1",
@@ -124,8 +124,8 @@ def test_median_and_a_function_of_the_task_are_bootstrapped():
         ("perplexity", [-1.0], "it needs at least 2 documents, and there are 1"),
     ],
 )
-def test_a_metric_with_unknown_variance_is_invalid(name, values, told):
-    with pytest.raises(InvalidGateError, match=told):
+def test_a_metric_with_unknown_variance_is_invalid(name, values, message):
+    with pytest.raises(InvalidGateError, match=message):
         placed(name, values)
 
 
@@ -142,13 +142,13 @@ def test_clusters_of_any_metric_count():
     assert few.method == "clustered BCa"
 
 
-def coverage(name, truth, draw, n_samples):
+def coverage(name, true_value, draw, n_samples):
     """The percentage of intervals that contain the true value; 90% is nominal."""
     held = 0
     for seed in range(n_samples):
         values, labels = draw(np.random.default_rng(seed))
         low, high, _ = astuple(placed(name, values, labels).limits(0.95))
-        held += low <= truth <= high
+        held += low <= true_value <= high
     return held / n_samples
 
 
@@ -173,7 +173,7 @@ def _clusters(generator):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "truth", "draw", "n_samples"),
+    ("name", "true_value", "draw", "n_samples"),
     [
         ("f1", 0.8, _f1(60), 100),
         ("f1", 0.8, _f1(200), 400),
@@ -182,8 +182,8 @@ def _clusters(generator):
     ],
     ids=["f1-BCa", "f1-slope", "perplexity", "clusters"],
 )
-def test_intervals_keep_their_promise(name, truth, draw, n_samples):
-    assert 0.85 <= coverage(name, truth, draw, n_samples) <= 0.95
+def test_intervals_keep_their_promise(name, true_value, draw, n_samples):
+    assert 0.85 <= coverage(name, true_value, draw, n_samples) <= 0.95
 
 
 def test_documents_taken_for_independent_would_not_keep_it():

@@ -147,9 +147,9 @@ def test_a_faulty_text_is_pointed_at(text, column, what):
 
 
 def test_a_hostile_text_is_quoted_and_not_shown_as_it_is():
-    told = problems("acc\x1b[2J >> 1")
-    assert "\x1b" not in told
-    assert "'acc\\x1b[2J >> 1'" in told
+    message = problems("acc\x1b[2J >> 1")
+    assert "\x1b" not in message
+    assert "'acc\\x1b[2J >> 1'" in message
 
 
 @pytest.mark.parametrize("text", ["arc/ >= 1", "/acc >= 1", "acc, >= 1", ",none >= 1"])

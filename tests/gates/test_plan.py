@@ -224,7 +224,7 @@ def test_a_gate_that_can_never_pass_or_fail_names_the_documents_needed(key, bar)
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("keys", "message"),
     [
         ({"min": 0.9}, "not even 10 correct answers would make it pass"),
         ({"min": 0.1}, "not even 10 wrong answers would make it fail"),
@@ -232,8 +232,8 @@ def test_a_gate_that_can_never_pass_or_fail_names_the_documents_needed(key, bar)
         ({"min": 1}, "nor any number of them"),
     ],
 )
-def test_a_gate_that_can_never_be_decided_names_the_direction(keys, told):
-    assert told in weakness(floor(**keys, over="population"), 10)
+def test_a_gate_that_can_never_be_decided_names_the_direction(keys, message):
+    assert message in weakness(floor(**keys, over="population"), 10)
 
 
 def test_a_bare_threshold_has_no_power_warning():

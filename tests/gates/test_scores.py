@@ -120,7 +120,7 @@ def test_gates_that_cannot_fail_are_no_reason_for_a_correction():
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (
             lambda: judge_gate("acc >= 1", [0.5, 2]),
@@ -151,8 +151,8 @@ def test_gates_that_cannot_fail_are_no_reason_for_a_correction():
         (lambda: judge_gates({"a": [1]}), r"gates\['a'\] must be a pair"),
     ],
 )
-def test_a_wrong_argument_is_named(call, told):
-    with pytest.raises(OptionError, match=told):
+def test_a_wrong_argument_is_named(call, message):
+    with pytest.raises(OptionError, match=message):
         call()
 
 

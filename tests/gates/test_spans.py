@@ -27,7 +27,7 @@ def versus(**keys):
 
 
 @pytest.mark.parametrize(
-    ("entry", "scale", "told"),
+    ("entry", "scale", "message"),
     [
         ("score >= 7", Span(0, 10), "from 0 to 10 are stored in that range, did you"),
         ("score >= 7", Span(0, 10), "did you mean >= 0.7?"),
@@ -39,14 +39,14 @@ def versus(**keys):
         ("score >= 0.7", Span(0, 10), ""),
     ],
 )
-def test_a_limit_on_the_scale_before_a_conversion_is_converted(entry, scale, told):
+def test_a_limit_on_the_scale_before_a_conversion_is_converted(entry, scale, message):
     gate = read_gate(entry, task="t", source=SOURCE)
     found = span_fault(gate, SHARE, scale)
-    assert told in found if told else not found
+    assert message in found if message else not found
 
 
 @pytest.mark.parametrize(
-    ("entry", "span", "told"),
+    ("entry", "span", "message"),
     [
         ("acc >= 0", SHARE, "acc is between 0 and 1, so >= 0 always holds"),
         ("acc > -0.1", SHARE, "so > -0.1 always holds"),
@@ -75,8 +75,8 @@ def test_a_limit_on_the_scale_before_a_conversion_is_converted(entry, scale, tol
         (versus(max_drop=0.1, each={"max_drop": 5}), SHARE, "each: acc is between"),
     ],
 )
-def test_a_gate_that_always_or_never_holds_is_explained(entry, span, told):
-    assert told in fault(entry, span)
+def test_a_gate_that_always_or_never_holds_is_explained(entry, span, message):
+    assert message in fault(entry, span)
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_it_is_a_fault_exactly_if_all_values_have_the_same_outcome(op, limit, sp
     values = [span.low, min(span.high, 1e9), near, near - 0.001, near + 0.001]
     inside = [value for value in values if span.low <= value <= span.high]
     condition = Condition(bound.op, Fraction(bound.value), str(bound))
-    said = {condition.holds(value) for value in inside}
-    assert bool(span_fault(gate, span)) == (len(said) == 1)
+    outcomes = {condition.holds(value) for value in inside}
+    assert bool(span_fault(gate, span)) == (len(outcomes) == 1)
 
 
 def test_the_values_of_several_tasks_lie_in_a_span_around_all():

@@ -43,7 +43,7 @@ RATIOS = {
     ),
     "recall": (recall_score, BINARY["recall"].how("recall"), value_in("recall")),
 }
-"""sklearn's score, our metric, and what it makes of a pair of labels."""
+"""sklearn's score, our metric, and its value for a pair of labels."""
 
 
 def gate_of(name="acc", **keys):
@@ -120,8 +120,8 @@ def test_a_ratio_meets_the_threshold_exactly_if_the_sum_is_at_least_zero(
 ):
     """Compared with sklearn's F1, precision and recall."""
     score, metric_, value_of = RATIOS[name]
-    golds, said = zip(*labels, strict=True)
-    value = score(golds, said, zero_division=math.nan)
+    golds, predicted = zip(*labels, strict=True)
+    value = score(golds, predicted, zero_division=math.nan)
     if math.isnan(value):
         return
     bar = percent / 100
