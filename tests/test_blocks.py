@@ -50,7 +50,7 @@ NOT_RUN = {
     "scaling.md": {"pip install": "starts a Ray cluster of several machines"},
     "tutorial.md": {"python3 -m venv": BUILDS},
 }
-"""Page → how a block begins → why it is not run."""
+"""Page → start of a block → the reason why it is not run."""
 
 
 def blocks(page: Path) -> list[str]:

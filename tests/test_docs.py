@@ -198,8 +198,8 @@ def test_unsafe_code_is_refused_as_the_page_says(tmp_path):
         if "unsafe_code" in row[1]
     ]
     assert "--evals-allow-unsafe-code" in row[2]
-    told = problems(tmp_path, {"unsafe_code": True})
-    assert "--evals-allow-unsafe-code" in told
+    message = problems(tmp_path, {"unsafe_code": True})
+    assert "--evals-allow-unsafe-code" in message
 
 
 def problems(folder: Path, changes: dict[str, object]) -> str:
@@ -364,7 +364,7 @@ def leaves(nav: object) -> list[str]:
 
 
 LONG = {"architecture", "changelog"}
-"""Pages whose length is not checked: a map of the code, and a list that grows."""
+"""Pages without a length limit: a map of the code, and a list that grows."""
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
@@ -609,8 +609,8 @@ def test_screens_of_the_tutorial_are_what_the_bundled_model_gives(
     shown = result.stdout.lines
     (screen,) = blocks(section("tutorial", "6. Add a gate"), "text")
     start = screen.index("____")
-    wanted = screen[start : screen.index("gates: 1 failed")].splitlines()
-    assert [line for line in wanted if line != "…" and line not in shown] == []
+    expected = screen[start : screen.index("gates: 1 failed")].splitlines()
+    assert [line for line in expected if line != "…" and line not in shown] == []
 
 
 def test_python_gates_of_the_gates_page_hold(tutorial):

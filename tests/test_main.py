@@ -41,7 +41,7 @@ def test_baseline_and_clusters_are_read_too(scores, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("rows", "gate", "told"),
+    ("rows", "gate", "message"),
     [
         ([{"acc": 1}], "f1 >= 0.9", "scores.jsonl:1: no key 'f1'; the keys are 'acc'"),
         ([[1]], "acc >= 0.9", "scores.jsonl:1: a line must be an object"),
@@ -51,9 +51,9 @@ def test_baseline_and_clusters_are_read_too(scores, tmp_path, capsys):
         ([{"acc": 1}], '{"min": 1}', "the gate has no metric"),
     ],
 )
-def test_a_fault_is_named_with_its_place(scores, capsys, rows, gate, told):
+def test_a_fault_is_named_with_its_place(scores, capsys, rows, gate, message):
     assert main(["judge", scores(rows), gate]) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_an_unknown_command_shows_the_known_ones(capsys):

@@ -80,8 +80,8 @@ def test_every_screen_is_made_by_the_script(name):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_suites_of_screens_exist(name):
-    wanted = re.findall(r"screen_suites ([\w ]+)", (ROOT / name).read_text("utf-8"))
-    assert {one for names in wanted for one in names.split()} <= {*suites.SUITES}
+    used = re.findall(r"screen_suites ([\w ]+)", (ROOT / name).read_text("utf-8"))
+    assert {one for names in used for one in names.split()} <= {*suites.SUITES}
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -33,8 +33,8 @@ def compare(ours: Path, theirs: Path, names: Sequence[str]) -> str:
             near = abs(value - mine_too) <= 1e-6 * abs(value)
             if not near and f"{value:.4f}" != f"{mine_too:.4f}":
                 differing.append(f"{name} {key}: {mine_too:.4f}, not {value:.4f}")
-    said = "; ".join(differing[:3]) or "all equal as printed"
-    return f"{n} numbers, {said}; {_answers(ours, theirs, names)}"
+    differences = "; ".join(differing[:3]) or "all equal as printed"
+    return f"{n} numbers, {differences}; {_answers(ours, theirs, names)}"
 
 
 def _answers(ours: Path, theirs: Path, names: Sequence[str]) -> str:

@@ -43,10 +43,16 @@ def inputs(n: int) -> Iterator[tuple[str, str, list[Any]]]:
     ]
     texts = []
     for _ in range(n):
-        said = rng.choices(words, k=rng.randint(8, 20))
-        right = [word if rng.random() < 0.7 else rng.choice(words) for word in said]
-        texts.append((" ".join(right), " ".join(said)))
-    yield "acc (mean)", "mean", [float(label == said) for label, said in labels]
+        predicted = rng.choices(words, k=rng.randint(8, 20))
+        right = [
+            word if rng.random() < 0.7 else rng.choice(words) for word in predicted
+        ]
+        texts.append((" ".join(right), " ".join(predicted)))
+    yield (
+        "acc (mean)",
+        "mean",
+        [float(label == predicted) for label, predicted in labels],
+    )
     yield "perplexity", "perplexity", nats
     yield "median", "median", nats
     yield "nanmean", "nanmean", nats

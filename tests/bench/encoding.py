@@ -32,7 +32,7 @@ N_TASKS = 57
 LETTERS = "ABCD"
 
 
-def _asked(row: dict[str, object]) -> str:
+def _question(row: dict[str, object]) -> str:
     lines = [f"{a}. {b}" for a, b in zip(LETTERS, row["choices"], strict=True)]
     return "\n".join([row["question"], *lines, "Answer:"])
 
@@ -49,8 +49,8 @@ def requests_of(kind: str, n_docs: int) -> list[Loglikelihood]:
         draw = Random(task)
         for row in rows:
             shots = draw.sample(pool, 5) if kind == "drawn" else pool
-            texts = [f"{_asked(one)} {LETTERS[one['answer']]}\n\n" for one in shots]
-            context = "".join(texts) + _asked(row)
+            texts = [f"{_question(one)} {LETTERS[one['answer']]}\n\n" for one in shots]
+            context = "".join(texts) + _question(row)
             ends = row["choices"] if kind == "full" else LETTERS
             found += [Loglikelihood(context, f" {end}") for end in ends]
     return found
@@ -64,19 +64,19 @@ def main() -> None:
     )
     parser.add_argument("--docs", type=int, default=14_042)
     given = parser.parse_args()
-    asked = requests_of(given.kind, given.docs)
+    requests = requests_of(given.kind, given.docs)
     with tempfile.TemporaryDirectory() as folder:
         random_models._make_tokenizer(8_192, Path(folder))
         settings = HfSettings(target=folder)
         encoder = RequestEncoder(load_tokenizer(settings), settings, 8_192)
     ReducedGarbageCollection()
     start = time.process_time()
-    found = BackgroundEncoder(encoder).take(asked).encoded()
+    found = BackgroundEncoder(encoder).take(requests).encoded()
     took = time.process_time() - start
     digest = hashlib.sha256()
     for pair in found.pairs.values():
         digest.update(pair.context.tobytes() + b"|" + pair.continuation.tobytes())
-    print(f"{len(asked)} requests: {took:.2f} s, ids {digest.hexdigest()[:12]}")
+    print(f"{len(requests)} requests: {took:.2f} s, ids {digest.hexdigest()[:12]}")
 
 
 if __name__ == "__main__":

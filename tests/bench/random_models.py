@@ -15,10 +15,10 @@ __all__ = ["SIZES", "make_model"]
 
 END = "<|end|>"
 LENGTH = 2048
-"""Tokens that the models take."""
+"""The models' maximum length in tokens."""
 SPREAD = 0.06
-"""Of the weights; with the usual 0.02, greedy answers go round in circles of a few
-tokens, and all of them run to their limit."""
+"""Standard deviation of the weights; with the usual 0.02, greedy generations repeat a
+few tokens until their limit."""
 
 
 @dataclass(frozen=True, slots=True)

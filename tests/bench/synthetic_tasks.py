@@ -166,4 +166,4 @@ KINDS: Mapping[str, Callable[[int], Iterator[Task] | list[Task]]] = {
     "generation": lambda n: [_written("bench_generation", n, 50)],
     "suite": _suite,
 }
-"""Kind → tasks of so many documents (a fifth of them each in the suite of 20)."""
+"""Kind → number of documents per task (a fifth of them each in the suite of 20)."""

@@ -100,8 +100,8 @@ def test_a_key_follows_its_definition():
     would invalidate all stored responses."""
     prompt = blake2b(b'"a"', digest_size=16).digest()
     settings = b'["generate_until",["\\n"],8,0.0,[],0]'
-    wanted = blake2b(MODEL + prompt + settings, digest_size=32).digest()
-    assert digest(Generate("a", ("\n",), 8)) == wanted
+    expected = blake2b(MODEL + prompt + settings, digest_size=32).digest()
+    assert digest(Generate("a", ("\n",), 8)) == expected
 
 
 def test_a_request_with_an_option_that_is_no_json_has_no_key():

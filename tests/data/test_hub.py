@@ -18,7 +18,7 @@ def clock(monkeypatch):
     return seconds
 
 
-def is_asked(*, of_hub: bool = True) -> bool:
+def sends_request(*, of_hub: bool = True) -> bool:
     with hub.reading_datasets(of_hub=of_hub):
         return not (datasets.config.HF_HUB_OFFLINE or constants.HF_HUB_OFFLINE)
 
@@ -29,16 +29,16 @@ def fail(error: Exception, *, of_hub: bool = True) -> None:
 
 
 def test_a_hub_that_was_not_reached_is_asked_again_after_a_minute(clock):
-    assert is_asked()
+    assert sends_request()
     fail(ConnectionError("Couldn't reach 'cais/mmlu' on the Hub"))
-    assert not is_asked()
+    assert not sends_request()
     assert not (datasets.config.HF_HUB_OFFLINE or constants.HF_HUB_OFFLINE)
     clock[0] += 30
     away = pytest.raises(ConnectionError, match="unreachable within the last minute")
     with away, hub.reading_datasets(of_hub=True):
         raise ConnectionError("OfflineModeIsEnabled")
     clock[0] += 31
-    assert is_asked()
+    assert sends_request()
 
 
 @pytest.mark.parametrize(
@@ -50,9 +50,9 @@ def test_a_hub_that_was_not_reached_is_asked_again_after_a_minute(clock):
 )
 def test_only_a_fault_of_the_way_to_the_hub_counts(clock, error, of_hub):
     fail(error, of_hub=of_hub)
-    assert is_asked()
+    assert sends_request()
 
 
 def test_other_servers_are_asked_whatever_the_hub_does(clock):
     fail(ConnectionError("Couldn't reach 'cais/mmlu' on the Hub"))
-    assert is_asked(of_hub=False)
+    assert sends_request(of_hub=False)

@@ -96,7 +96,7 @@ def test_no_row_reaches_pyarrow_however_large_the_file_is(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (
             f"[{GOOD},\n{GOOD},\nnull]",
@@ -116,10 +116,10 @@ def test_no_row_reaches_pyarrow_however_large_the_file_is(folder: Path) -> None:
     ],
 )
 def test_bad_json_names_the_line_of_the_data_file(
-    folder: Path, text: str, told: str
+    folder: Path, text: str, message: str
 ) -> None:
     (folder / "data.json").write_text(text)
-    assert refused(folder, data_files="data.json").startswith(told)
+    assert refused(folder, data_files="data.json").startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -148,10 +148,10 @@ def test_files_of_a_folder_are_guarded_and_named_too(
     (folder / "data").mkdir()
     (folder / "data" / "a.jsonl").write_text(f"{GOOD}\n")
     (folder / "data" / "b.jsonl").write_text(f"{line}\n{GOOD}\n")
-    told = (
+    message = (
         refused(folder, "./data") if way == "path" else refused(folder, data_dir="data")
     )
-    assert told.startswith("data/b.jsonl:1: ")
+    assert message.startswith("data/b.jsonl:1: ")
 
 
 def test_the_rows_of_a_field_are_objects_too(folder: Path) -> None:

@@ -21,7 +21,7 @@ __all__ = ["Case", "gates_of", "make"]
 SUITES = Path(__file__).parent / "suites"
 TASK_FILES = SUITES.parent.parent / "task_files"
 OWN_MODEL = '''\
-"""A model of one's own."""
+"""A custom model."""
 
 import pytest
 
@@ -51,10 +51,10 @@ SHARES = (
     *("native",) * 3,
     "task_files",
 )
-"""How often which suite is attacked."""
+"""Relative frequency of each suite."""
 
 UNKNOWN = "nobody/acc >= 0.0199"
-"""A gate of a task that is not there."""
+"""A gate of a task that does not exist."""
 
 # Replicas on a cluster cost seconds each, and repeatability runs everything K times.
 LEFT_OUT = {"ray", "repeatability", "allow-unsafe-code"}

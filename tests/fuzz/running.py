@@ -26,7 +26,7 @@ __all__ = ["Failure", "Outcome", "attack", "judge", "prepare", "run", "shrink"]
 
 CPU_S = 20
 WALL_S = 60
-"""A run that uses no CPU waits for something; other processes may make it slow, too."""
+"""A run that uses no CPU waits for something; other processes may slow it down, too."""
 MEMORY = 6 * 2**30
 LIBRARIES = (
     "datasets",
@@ -175,7 +175,7 @@ class _Run:
             import pytest
 
             code = int(pytest.main(arguments))
-        except BaseException:  # noqa: BLE001 - of the run, whatever it is
+        except BaseException:  # noqa: BLE001 - any exception of the run
             import traceback
 
             traceback.print_exc()
@@ -267,8 +267,8 @@ def _lost_gate(case: Case, outcome: Outcome) -> str:
     if re.search(r"\.ya?ml:\d+: looks like", outcome.output):
         return ""  # a task is missing, and the reason is reported
     for name, gate in gates_of(case):
-        told = re.search(rf"{re.escape(Path(name).name)}:\d+", outcome.output)
-        if not told and gate not in outcome.output and gate not in outcome.results:
+        match = re.search(rf"{re.escape(Path(name).name)}:\d+", outcome.output)
+        if not match and gate not in outcome.output and gate not in outcome.results:
             return gate
     return ""
 

@@ -74,7 +74,7 @@ YAML = {
     "node": ODD_NODES,
     "gate": GATE_TEXTS,
 }
-"""Values as they stand in a YAML file, by what they are."""
+"""Values in YAML syntax, by type."""
 
 JSON = (
     "null", "true", "0", "-1", "1e999", "NaN", "-Infinity", "1" + "0" * 400, '""', '" "', "[]", "{}",
@@ -83,7 +83,7 @@ JSON = (
     "[" * 100_000 + "]" * 100_000, '{"a":' * 500 + "1" + "}" * 500, '{"a": 1, "a": 2}', "3.0", '"3"',
     '"2020-01-01"', "[1, \"two\", null]", "99", "-99", "1.5", "'x'", "", "undefined", '"\\x"',
 )  # fmt: skip
-"""Values as they stand in a line of a data file; some are not JSON."""
+"""Values in a line of a data file; some are not JSON."""
 
 PYTHON = (
     "None", "True", "-1", "0", "10**400", "float('nan')", "float('inf')", "''", "'\\u202e'", "'\\ud800'",
@@ -112,14 +112,14 @@ REPLIES = (
     "raise RecursionError", "import pytest; pytest.skip('x')", "import pytest; pytest.exit('x')",
     "import pytest; pytest.fail('x')", "raise RuntimeError(object())", "raise UnicodeDecodeError('a', b'', 0, 1, 'x')",
 )  # fmt: skip
-"""What the body of a model's answer may do with one request."""
+"""Bodies of a model's ``answer`` for one request."""
 
 BYTES = (
     b"\xff\xfe", b"\x00", b"\xed\xa0\x80", "\u202e".encode(), b"\xef\xbb\xbf", b"\t", b"\r", b"\x1b[31m",
     b"\xc2\x85", b"\xe2\x80\xa8", b"\x80", b"'", b'"', b"{", b"}", b"[", b"]", b":", b"#", b"&", b"*", b"|",
     b"%", b"---\n", b"...\n", b"\n", b"\n\n", b"- ", b": ", b"\\", b",", b"!", b"@", b"`", b"?", b"\x07",
 )  # fmt: skip
-"""Bytes that a damaged file may have anywhere."""
+"""Bytes at any position of a damaged file."""
 
 OPTIONS = (
     "", " ", "0", "1", "-1", "2", "3", "1.5", "50%", "0%", "101%", "-5%", "nan", "inf", "1e999", "1" + "0" * 400,
@@ -142,7 +142,7 @@ GATES = {
     "lighteval": ("0.0331", "0.0332", "0.0333", "900.0334", "9000.0335"),
     "native": ("0.0431", "0.0432", "0.0433", "0.0441", "0.9442", "0.0443", "9000.0444"),
 }  # fmt: skip
-"""A text of each gate that is nowhere else in its suite."""
+"""A text of each gate that occurs nowhere else in its suite."""
 
 # Options that exclude documents or gates from a run, or do not run it.
 SELECTING = {

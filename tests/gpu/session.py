@@ -220,14 +220,14 @@ def requests_of(kind: str, n: int) -> list[Request]:
     shots, found = "", []
     for i, row in enumerate(rows):
         lines = [f"{a}. {b}" for a, b in zip(LETTERS, row["choices"], strict=True)]
-        asked = "\n".join(
+        question = "\n".join(
             [row["question"], *(lines if kind == "letters" else []), "Answer:"]
         )
         ends = list(LETTERS) if kind == "letters" else row["choices"]
         if i < 5:
-            shots += f"{asked} {ends[row['answer']]}\n\n" * (kind != "no_shots")
+            shots += f"{question} {ends[row['answer']]}\n\n" * (kind != "no_shots")
         else:
-            found += [Loglikelihood(shots + asked, f" {end}") for end in ends]
+            found += [Loglikelihood(shots + question, f" {end}") for end in ends]
     return found
 
 
@@ -302,12 +302,12 @@ def figures(
 ) -> dict[str, Any]:
     """Cost of ``n`` documents of a kind in the engine."""
     weights = model.loaded.model
-    asked = list(dict.fromkeys(requests_of(kind, n)))
+    requests = list(dict.fromkeys(requests_of(kind, n)))
     before = dict(model.counters)
     cpu, start = time.process_time(), time.perf_counter()
     first = 0.0
     errors = 0
-    for _, response in model.answer(asked):
+    for _, response in model.answer(requests):
         first = first or time.perf_counter() - start
         errors += bool(response.error)
     took = time.perf_counter() - start
@@ -315,7 +315,7 @@ def figures(
     n_padding = model.counters["n_padding"] - before["n_padding"]
     n_weights = weights.num_parameters(exclude_embeddings=True)
     return {
-        "requests": len(asked),
+        "requests": len(requests),
         "errors": errors,
         "wall_s": round(took, 3),
         "cpu_s": round(time.process_time() - cpu, 3),
@@ -374,13 +374,13 @@ def lm_eval_figures(session: Session, model: Any, n: int) -> dict[str, Any]:
 
     loaded = model.loaded
     theirs = HFLM(pretrained=loaded.model, tokenizer=loaded.tokenizer, batch_size=16)
-    asked = [(one.context, one.continuation) for one in requests_of("letters", n)]
+    requests = [(one.context, one.continuation) for one in requests_of("letters", n)]
     start = time.perf_counter()
-    found = theirs.loglikelihood([SimpleNamespace(args=pair) for pair in asked])
+    found = theirs.loglikelihood([SimpleNamespace(args=pair) for pair in requests])
     took = time.perf_counter() - start
-    ours = dict(model.answer(list(map(Loglikelihood, *zip(*asked, strict=True)))))
+    ours = dict(model.answer(list(map(Loglikelihood, *zip(*requests, strict=True)))))
     apart = max(abs(ours[i].logprob - one[0]) for i, one in enumerate(found))
-    return {"requests": len(asked), "wall_s": round(took, 3), "widest": apart}
+    return {"requests": len(requests), "wall_s": round(took, 3), "widest": apart}
 
 
 def steps(session: Session) -> Iterator[tuple[str, Callable[[], Any]]]:

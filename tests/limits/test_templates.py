@@ -25,7 +25,7 @@ from pytest_evals.limits.budget import TemplateLimitError
 from pytest_evals.prompts.fields import compile_template
 
 TWICE = "{% set ns = namespace(x=[1]) %}{% for i in range(60) %}{% set ns.x = %s"
-"""A list that holds a list twice, and so on."""
+"""A list that contains a list twice, and so on."""
 BOMBS = [
     # Loops
     "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
@@ -112,15 +112,15 @@ def most_megabytes():
 ROW = {"q": "a b", "t": "x" * 10**5, "l": [1, 2, 3], "n": 3}
 for text in json.load(sys.stdin):
     before = time.process_time()
-    told = []
+    outputs = []
     for ours in (compile_template, lambda t: templates.compile_template(t, Place(Path("t")), "t")):
         try:
             ours(text).render(ROW)
-            told.append("rendered")
+            outputs.append("rendered")
         except Exception as error:
-            told.append(f"{type(error).__name__}: {error}")
+            outputs.append(f"{type(error).__name__}: {error}")
     used = time.process_time() - before
-    print(json.dumps([told, used, most_megabytes()]), flush=True)
+    print(json.dumps([outputs, used, most_megabytes()]), flush=True)
 """
 
 
@@ -137,8 +137,8 @@ def test_every_bomb_is_an_error_after_seconds_and_little_memory() -> None:
     )
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(found) == len(BOMBS), done.stderr
-    for bomb, (told, seconds, megabytes) in zip(BOMBS, found, strict=True):
-        for one in told:
+    for bomb, (outputs, seconds, megabytes) in zip(BOMBS, found, strict=True):
+        for one in outputs:
             assert re.search(
                 "the template (makes|takes) (more|longer)|needs too mu", one
             ), (
@@ -287,9 +287,9 @@ def test_templates_of_lm_eval_give_what_jinja_gives() -> None:
                 name: kinds[(turn + number * place) % len(kinds)]
                 for place, name in enumerate(sorted(names))
             }
-            wanted = oracle(text, row)
-            assert ours(text, row) == wanted, text
-            rendered += not wanted.endswith("Error")
+            expected = oracle(text, row)
+            assert ours(text, row) == expected, text
+            rendered += not expected.endswith("Error")
     assert rendered > 300
 
 

@@ -56,7 +56,7 @@ def test_values_that_engines_take_pass(good):
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "wanted"),
+    ("key", "value", "expected"),
     [
         ("top_p", 7, "a number from 0 to 1"),
         ("top_p", "0.9", "a number from 0 to 1"),
@@ -72,8 +72,8 @@ def test_values_that_engines_take_pass(good):
         ("early_stopping", "soon", "true, false or 'never'"),
     ],
 )
-def test_a_value_outside_its_range_is_a_fault(key, value, wanted):
-    assert faults(**{key: value}) == [f"{key} must be {wanted}, not {value!r}"]
+def test_a_value_outside_its_range_is_a_fault(key, value, expected):
+    assert faults(**{key: value}) == [f"{key} must be {expected}, not {value!r}"]
 
 
 def test_a_name_that_is_no_text_is_a_fault():

@@ -12,11 +12,11 @@ from pytest_evals.run.error_budget import ErrorBudget
 
 
 def record(error=""):
-    asked = (Generate("Q:"),)
+    requests = (Generate("Q:"),)
     doc = Doc("", [], 0)
     responses = (Response(error=error),)
     return Record(
-        task="t", index=0, doc=doc, requests=asked, responses=responses, error=error
+        task="t", index=0, doc=doc, requests=requests, responses=responses, error=error
     )
 
 

@@ -110,8 +110,8 @@ def test_a_model_that_works_ahead_gets_each_window_before_it_is_requested() -> N
             events.append(f"expect {len(requests)}")
 
     taken(events, Listening(events, works_ahead=True), window=4)
-    told = [event for event in events if event.startswith(("expect", "answer"))]
-    assert told == ["answer 3", "expect 4", "answer 4", "expect 2", "answer 2"]
+    calls = [event for event in events if event.startswith(("expect", "answer"))]
+    assert calls == ["answer 3", "expect 4", "answer 4", "expect 2", "answer 2"]
     events.clear()
     taken(events, Listening(events, works_ahead=False), window=4)
     assert not [event for event in events if event.startswith("expect")]
@@ -159,13 +159,13 @@ def test_an_exception_of_a_model_reaches_the_waiting_caller(works_ahead: bool) -
 
 
 def test_dropped_documents_send_no_requests_and_windows_end_where_they_must():
-    asked = []
+    sizes = []
 
     class Counting(BaseModel):
         name = "counting"
 
         def answer(self, requests):
-            asked.append(len(requests))
+            sizes.append(len(requests))
             for position, _ in enumerate(requests):
                 yield position, Response(text="x")
 
@@ -177,4 +177,4 @@ def test_dropped_documents_send_no_requests_and_windows_end_where_they_must():
     plan.take(jobs[3], model)
     plan.drop(lambda job: job.index in (4, 5, 6, 7))
     plan.take(jobs[8], model)
-    assert asked == [3, 2, 2]  # the fourth cannot be rendered
+    assert sizes == [3, 2, 2]  # the fourth cannot be rendered

@@ -66,7 +66,7 @@ SHARES: dict[str, Sequence[float]] = {
     "even": [0.2] * 5,
     "97% best": [0.03, 0, 0, 0, 0.97],
 }
-"""Shares of the five grades."""
+"""Proportions of the five grades."""
 
 
 class Ratings(NamedTuple):
@@ -76,7 +76,7 @@ class Ratings(NamedTuple):
     judge: list[float]
     others: list[float]
     run: float
-    """The mean of what people would say of all documents of the run."""
+    """The mean human rating of all documents of the run."""
 
 
 def drawn(

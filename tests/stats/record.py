@@ -94,10 +94,10 @@ def labels(rng: random.Random) -> Iterator[Input]:
 
     def pairs(n: int, n_labels: int, sure: float) -> list[Any]:
         right = [rng.randrange(n_labels) for _ in range(n)]
-        said = [
+        predicted = [
             label if rng.random() < sure else rng.randrange(n_labels) for label in right
         ]
-        return [list(pair) for pair in zip(right, said, strict=True)]
+        return [list(pair) for pair in zip(right, predicted, strict=True)]
 
     rare = [[int(i == 3), int(i in (3, 9))] for i in range(57)]
     for n, iterations in ((57, 2000), (1500, 1000)):

@@ -15,15 +15,15 @@ pairs = st.lists(st.tuples(labels, labels), min_size=1, max_size=30)
 
 @given(pairs, st.sampled_from(["macro", "micro", "weighted"]))
 def test_averages_equal_scikit_learns(pairs, average):
-    golds, said = zip(*pairs, strict=True)
-    wanted = f1_score(golds, said, average=average, zero_division=0)
-    assert averaged_f1(Counter(pairs), average) == pytest.approx(wanted)
+    golds, predicted = zip(*pairs, strict=True)
+    expected = f1_score(golds, predicted, average=average, zero_division=0)
+    assert averaged_f1(Counter(pairs), average) == pytest.approx(expected)
 
 
 @given(pairs)
 def test_f1_of_each_label_equals_scikit_learns(pairs):
-    golds, said = zip(*pairs, strict=True)
+    golds, predicted = zip(*pairs, strict=True)
     found = f1_by_label(Counter(pairs))
     names = sorted(found)
-    wanted = f1_score(golds, said, labels=names, average=None, zero_division=0)
-    assert [found[name] for name in names] == pytest.approx(list(wanted))
+    expected = f1_score(golds, predicted, labels=names, average=None, zero_division=0)
+    assert [found[name] for name in names] == pytest.approx(list(expected))

@@ -40,10 +40,10 @@ def test_ratio_of_sums_has_its_textbook_standard_error():
 def labels(n, seed, n_labels=2):
     generator = np.random.default_rng(seed)
     golds = generator.integers(0, n_labels, n)
-    said = np.where(
+    predicted = np.where(
         generator.random(n) < 0.7, golds, generator.integers(0, n_labels, n)
     )
-    return golds.tolist(), said.tolist()
+    return golds.tolist(), predicted.tolist()
 
 
 @pytest.mark.parametrize(
@@ -56,13 +56,16 @@ def labels(n, seed, n_labels=2):
 )
 def test_stderr_of_corpus_metrics_is_near_the_jackknifes(totals, known, n_labels):
     """Leaving out each document in turn, with scikit-learn's metric."""
-    golds, said = labels(250, 7, n_labels)
-    counted = totals((golds, said))
+    golds, predicted = labels(250, 7, n_labels)
+    counted = totals((golds, predicted))
     sums = [math.fsum(column) for column in counted.columns]
-    assert counted.score(sums) == pytest.approx(known(golds, said))
+    assert counted.score(sums) == pytest.approx(known(golds, predicted))
     n = len(golds)
     without = np.array(
-        [known(golds[:i] + golds[i + 1 :], said[:i] + said[i + 1 :]) for i in range(n)]
+        [
+            known(golds[:i] + golds[i + 1 :], predicted[:i] + predicted[i + 1 :])
+            for i in range(n)
+        ]
     )
     jackknife = math.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum())
     assert stderr(counted) == pytest.approx(jackknife, rel=0.01)

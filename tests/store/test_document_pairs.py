@@ -15,7 +15,7 @@ def side(arguments=None, **info):
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "told"),
+    ("before", "now", "differences"),
     [
         (side(), side(), []),
         (side(), side(device="cpu"), ["device: 'cpu' (baseline: 'cuda:0')"]),
@@ -46,7 +46,7 @@ def side(arguments=None, **info):
         (side(), side(device_name="NVIDIA H100"), []),
     ],
 )
-def test_different_machines_versions_and_batches_are_reported(before, now, told):
+def test_different_machines_versions_and_batches_are_reported(before, now, differences):
     found = compare("main", before, now)
-    notes = tuple(f"environment differs: {text}" for text in told)
+    notes = tuple(f"environment differs: {text}" for text in differences)
     assert (found.warnings, found.refused) == (notes, ())

@@ -24,11 +24,11 @@ class Listening(Model):
     name = "listening"
 
     def __init__(self) -> None:
-        self.asked: list[Sequence[Request]] = []
+        self.requests: list[Sequence[Request]] = []
         self.expected: list[Sequence[Request]] = []
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
-        self.asked.append(requests)
+        self.requests.append(requests)
         for i, _ in enumerate(requests):
             yield i, Response(text=f"answer {i}")
 
@@ -58,7 +58,7 @@ def test_only_what_is_not_stored_is_expected(model, stored):
     next(stream)
     assert model.expected == [[request(5), request(6)]]
     list(stored.answer([request(2), request(5), request(1), request(6)]))
-    assert model.asked[-1] == model.expected[-1]
+    assert model.requests[-1] == model.expected[-1]
 
 
 def test_responses_stored_since_the_announcement_are_not_requested_again(model, stored):
@@ -67,7 +67,7 @@ def test_responses_stored_since_the_announcement_are_not_requested_again(model, 
     stored.expect([request(2), request(3)])
     assert len(list(stream)) == 1
     assert [r.text for _, r in stored.answer([request(2), request(3)])]
-    assert model.asked[-1] == [request(3)]
+    assert model.requests[-1] == [request(3)]
 
 
 def test_a_fully_cached_model_gets_no_announcement(model, stored):
@@ -77,7 +77,7 @@ def test_a_fully_cached_model_gets_no_announcement(model, stored):
     stored.expect([request(2)])
     assert list(stream) == []
     assert list(stored.answer([request(1)]))
-    assert len(model.asked) == 1
+    assert len(model.requests) == 1
     assert model.expected == []
 
 

@@ -100,21 +100,21 @@ def test_the_strategy_of_the_next_test_knows_all_fields():
 def test_a_response_comes_back_exactly(tmp_path_factory, given_responses):
     base = tmp_path_factory.mktemp("store")
     responses = Responses(base, MODEL)
-    asked = keys(len(given_responses))
-    for key, response in zip(asked, given_responses, strict=True):
+    requested = keys(len(given_responses))
+    for key, response in zip(requested, given_responses, strict=True):
         responses.add(key, response)
-    found = responses.read(asked)
+    found = responses.read(requested)
     responses.close()
-    assert [found[key] for key in asked] == given_responses
+    assert [found[key] for key in requested] == given_responses
 
 
 def test_errors_and_what_is_no_number_are_never_stored(tmp_path):
     responses = Responses(tmp_path, MODEL)
-    asked = keys(3)
-    responses.add(asked[0], Response(error="the server is down"))
-    responses.add(asked[1], Response(logprob=math.nan))
-    responses.add(asked[2], Response(logprob=-math.inf, greedy=False))
-    assert list(responses.read(asked)) == [asked[2]]
+    requested = keys(3)
+    responses.add(requested[0], Response(error="the server is down"))
+    responses.add(requested[1], Response(logprob=math.nan))
+    responses.add(requested[2], Response(logprob=-math.inf, greedy=False))
+    assert list(responses.read(requested)) == [requested[2]]
     responses.close()
 
 
@@ -264,10 +264,10 @@ def test_damage_in_the_middle_of_the_file_never_gives_a_wrong_answer(tmp_path):
         raw[place] ^= 0x01
     path.write_bytes(raw)
     responses = Responses(tmp_path, MODEL)
-    asked = keys(300)
-    found = responses.read(asked)
+    requested = keys(300)
+    found = responses.read(requested)
     right = [Response(text=f"text {i}") for i in range(300)]
-    for i, key in enumerate(asked):
+    for i, key in enumerate(requested):
         assert key not in found or found[key] == right[i]
         responses.add(key, right[i])
     responses.close()

@@ -67,10 +67,10 @@ def test_a_file_in_the_way_is_named(tmp_path):
 def test_a_link_to_nowhere_is_named_with_where_it_points(tmp_path):
     link = tmp_path / "link"
     link.symlink_to("nowhere/.evals")
-    told = "is a link to 'nowhere/.evals', which is not there"
-    assert why_base(link).endswith(f"'{link}': it {told}")
-    assert why_base(link / "below").endswith(f"'{link}' {told}")
-    assert why_file(link).endswith(f"'{link}': it {told}")
+    message = "is a link to 'nowhere/.evals', which is not there"
+    assert why_base(link).endswith(f"'{link}': it {message}")
+    assert why_base(link / "below").endswith(f"'{link}' {message}")
+    assert why_file(link).endswith(f"'{link}': it {message}")
 
 
 def test_a_link_to_itself_and_a_name_that_is_too_long_are_refused(tmp_path):

@@ -30,7 +30,7 @@ STYLES = {
     "36": ("fill", "#76e3ea"),
     "90": ("fill", "#8b949e"),
 }
-"""Codes of the terminal, and how they look."""
+"""Escape codes of the terminal, and their colours."""
 
 
 def output() -> list[str]:

@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 WINDOW = 512
 ARGUMENTS = "dtype=float32,enforce_eager=true,max_num_seqs=32,block_size=32"
 NEAR = 2e-4
-"""Nats by which the two may differ."""
+"""Tolerance in nats."""
 SHOTS = "Question: what is next? Answer: no. " * 4
 
 
