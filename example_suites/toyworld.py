@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 __all__ = ["DATA_SEED", "Country", "Row", "countries", "data_files", "pages"]
 
 DATA_SEED = 20
-"""The world of the data files; training texts are drawn with a seed of their own."""
+"""The world of the data files; training texts are drawn with another seed."""
 
 Row = dict[str, Any]
 """One line of a JSONL file."""

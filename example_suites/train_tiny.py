@@ -33,7 +33,7 @@ END = "<|end|>"
 PAD = "<|pad|>"
 VOCABULARY = 512
 LENGTH = 256
-"""Tokens of a training row, and the most that the model takes."""
+"""Tokens of a training row, and the model's maximum length."""
 CHAT_TEMPLATE = (
     "{% for message in messages %}"
     "{% if message['role'] == 'assistant' %}{{ ' ' + message['content'] + '\n\n' }}"
