@@ -52,7 +52,7 @@ def test_something_new_touches_at_most_four_files_of_the_package():
         assert len(places) + new <= 4, what
 
 
-def test_every_table_of_names_in_contributing_is_where_it_says():
+def test_tables_of_names_in_contributing_have_correct_places():
     for path, name in re.findall(r"`([\w/]+\.py)`: [^`;|]*`([A-Z_]+)`", CONTRIBUTING):
         text = (PACKAGE / path).read_text(encoding="utf-8")
         assert re.search(rf"^{name}\b", text, re.MULTILINE), (path, name)

@@ -191,7 +191,7 @@ def test_documented_shot_key_is_known_to_the_front_end(key, tmp_path):
     assert "no key" not in problems(tmp_path, {"fewshot_config": {key: None}})
 
 
-def test_unsafe_code_is_refused_as_the_page_says(tmp_path):
+def test_unsafe_code_is_rejected_as_documented(tmp_path):
     (row,) = [
         row
         for row in cells(section("lm_eval", "Rejected tasks"))
@@ -537,7 +537,7 @@ def test_dialect_of_the_hooks_page_is_read(suite):
     )
 
 
-def test_judge_of_the_hooks_page_is_asked_again_if_its_reply_is_unclear(suite):
+def test_judge_of_the_hooks_page_gets_a_retry_if_its_reply_is_unclear(suite):
     (dialect,) = blocks(section("hooks", "Read another dialect"), "python")
     (judged,) = blocks(section("hooks", "Judges and dialogues"), "python")
     more = '            follow_up=follow_up,\n            models={"judge": ""},\n'
@@ -623,7 +623,7 @@ def test_python_gates_of_the_gates_page_hold(tutorial):
     assert result.ret == 0
 
 
-def test_screen_of_the_gates_page_is_what_that_gate_says(tutorial):
+def test_screen_of_the_gates_page_is_the_message_of_that_gate(tutorial):
     path = tutorial.path / "evals" / "capitals.yaml"
     path.write_text(path.read_text() + "gates:\n  - acc => 0.75\n")
     screen = blocks(section("gates", "Syntax"), "text")[0]

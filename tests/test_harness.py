@@ -157,7 +157,7 @@ def test_exactly_one_model_is_named():
         HarnessModel(model="hf:gpt2,device=cpu", device="cpu")
 
 
-def test_lm_evals_default_device_is_no_argument():
+def test_lm_evals_default_device_is_not_an_argument():
     """Its command line passes cuda:0, even without a GPU."""
     HarnessModel(model="scripted:first", device="cuda:0")
     with pytest.raises(OptionError, match="no argument 'device'"):

@@ -18,7 +18,7 @@ def scores(tmp_path):
     return write
 
 
-def test_exit_code_says_whether_the_gate_passes(scores, capsys):
+def test_the_exit_code_is_that_of_the_gate(scores, capsys):
     path = scores([{"id": i, "acc": i < 95} for i in range(100)])
     assert main(["judge", path, "acc >= 0.9"]) == 0
     assert capsys.readouterr().out.startswith("passed: 0.950 >= 0.9 (95 of 100);")

@@ -112,6 +112,6 @@ def test_an_option_has_a_row_with_its_ini_name_and_help(option):
     assert (f"`{option.dest}`" in row) == option.ini
 
 
-def test_each_key_says_what_it_does():
+def test_each_key_has_a_description():
     rows = [row for name in tables.KEYS for row in tables.key_rows(name)]
     assert [key for key, kind, text in rows if not (kind and text)] == []

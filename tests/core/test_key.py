@@ -104,7 +104,7 @@ def test_a_key_follows_its_definition():
     assert digest(Generate("a", ("\n",), 8)) == expected
 
 
-def test_a_request_with_an_option_that_is_no_json_has_no_key():
+def test_a_request_with_an_option_that_is_not_json_has_no_key():
     odd = [
         Generate("a", options=(("grammar", object()),)),
         Generate("a", options=(("logit_bias", {50256: -100}),)),

@@ -36,7 +36,7 @@ def test_each_way_to_write_them_means_the_same(given):
         ),
     ],
 )
-def test_a_kind_that_means_nothing_is_said(kind, fault):
+def test_an_invalid_column_type_is_reported(kind, fault):
     with pytest.raises(ValueError) as error:
         make_features({"q": kind})
     assert str(error.value) == fault

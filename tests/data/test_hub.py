@@ -28,7 +28,7 @@ def fail(error: Exception, *, of_hub: bool = True) -> None:
         raise error
 
 
-def test_a_hub_that_was_not_reached_is_asked_again_after_a_minute(clock):
+def test_an_unreachable_hub_is_retried_after_a_minute(clock):
     assert sends_request()
     fail(ConnectionError("Couldn't reach 'cais/mmlu' on the Hub"))
     assert not sends_request()
@@ -53,6 +53,6 @@ def test_only_a_fault_of_the_way_to_the_hub_counts(clock, error, of_hub):
     assert sends_request()
 
 
-def test_other_servers_are_asked_whatever_the_hub_does(clock):
+def test_requests_to_other_servers_are_independent_of_the_hub(clock):
     fail(ConnectionError("Couldn't reach 'cais/mmlu' on the Hub"))
     assert sends_request(of_hub=False)

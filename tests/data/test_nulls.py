@@ -78,7 +78,7 @@ def test_what_a_template_makes_of_a_null_itself_is_sound(text):
     latticeflow.compile_template(text, PLACE, "content").render(ROW)
 
 
-def test_looking_at_nulls_changes_no_row():
+def test_checking_for_nulls_does_not_change_rows():
     text = "{% set _ = l.append('None') %}{{ l[2] }}"
     row = {"l": ["x", None]}
     template = compile_template(text)

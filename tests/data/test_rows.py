@@ -107,7 +107,7 @@ def test_a_smaller_sample_is_part_of_a_larger_one(total, counts, seed):
         (["a\nb", "a b"], "'a\\nb' and 'a b' of rows 0 and 1 both become 'a_b'"),
     ],
 )
-def test_a_column_of_ids_that_is_not_used_is_said_with_its_row(values, fault):
+def test_an_unusable_id_column_is_reported_with_its_row(values, fault):
     found = document_ids(Table([{"id": value} for value in values]))
 
     assert found.ids == [str(i) for i in range(len(values))]

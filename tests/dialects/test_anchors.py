@@ -59,7 +59,7 @@ def test_an_entry_without_an_anchor_is_one_gate():
     assert len(read()) == 1
 
 
-def test_a_fault_is_told_with_its_line_and_a_fix():
+def test_an_error_has_its_line_and_a_fix():
     with pytest.raises(TaskFileError) as caught:
         read(anchor={"max_drop": 0.1})
     (problem,) = caught.value.problems

@@ -244,7 +244,7 @@ def test_a_chat_has_the_target_delimiter_only_behind_an_answer_that_has_begun(
     assert [request.continuation for request in requests] == continuations
 
 
-def test_nothing_stands_between_the_system_text_and_the_first_example(tmp_path):
+def test_the_first_example_directly_follows_the_system_text(tmp_path):
     task_of(tmp_path, [{"q": "Q0", "a": "y"}], description="DESC.")
     assert again(tmp_path).ask(0).requests[0].prompt == "DESC.Q0"
     asked = again(tmp_path, system_instruction="SYS").ask(0)

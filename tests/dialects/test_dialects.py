@@ -43,7 +43,7 @@ def test_modules_have_the_names_that_pytest_takes():
     assert option.default.split() == [*PYTHON_FILES]
 
 
-def test_what_nobody_reads_is_told(tree):
+def test_a_file_that_is_not_an_eval_file_is_an_error(tree):
     with pytest.raises(
         TaskFileError, match=r"workflow\.yaml: this is not an eval file"
     ):

@@ -77,7 +77,7 @@ def message_about(tmp_path, monkeypatch):
         ("task: texts\ntag: [a\n", 3, "but cannot be read: invalid YAML"),
     ],
 )
-def test_what_is_missing_is_said_with_its_line(message_about, text, line, expected):
+def test_the_missing_key_is_reported_with_its_line(message_about, text, line, expected):
     message = message_about(text)
     assert message.startswith(f"quiz.yaml:{line}: looks like a ")
     assert expected in message
@@ -88,7 +88,7 @@ def test_a_gates_file_is_not_run_by_itself(message_about):
     assert "read with the tasks in its folder and below, not on its own" in message
 
 
-def test_encoding_and_ending_of_the_name_are_said(message_about):
+def test_encoding_and_file_extension_are_reported(message_about):
     text = f"task: quiz\n{REST}"
     assert "its encoding is UTF-16" in message_about(text.encode("utf-16"))
     assert "its name does not end in .yaml" in message_about(text, "quiz.YAML")

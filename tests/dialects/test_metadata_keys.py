@@ -107,7 +107,7 @@ def warnings(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("text", [TASK, GROUP])
-def test_the_warning_of_a_task_and_a_group_says_where_and_what_was_meant(
+def test_the_warning_of_a_task_and_a_group_has_the_place_and_a_suggestion(
     warnings, text
 ):
     n = text.count("\n") + 3

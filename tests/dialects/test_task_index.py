@@ -23,7 +23,7 @@ description: it's~list: [a,~task: z]~task: null~? x~"task": q~doc: 'b~x: 'c' # d
 
 
 @given(st.lists(st.sampled_from(LINES.split("~")), max_size=8).map("\n".join))
-def test_patterns_say_what_the_yaml_reader_says_or_nothing(text):
+def test_patterns_agree_with_the_yaml_reader_or_skip_the_file(text):
     """Files that are not plain YAML are left to the full reader."""
     try:
         scanned = task_scan._scan_text(text)
@@ -94,7 +94,7 @@ def settled(monkeypatch):
     )
 
 
-def test_a_kept_index_is_used_and_followed_when_a_file_changes(
+def test_a_cached_index_is_used_and_updated_when_a_file_changes(
     large, tmp_path, monkeypatch
 ):
     settled(monkeypatch)
@@ -172,7 +172,7 @@ def test_an_included_file_is_followed_wherever_it_is(large, tmp_path, monkeypatc
     assert "asking" not in Scanner(cache=kept).index(large)
 
 
-def test_an_index_that_is_kept_says_what_the_first_said(large, tmp_path, monkeypatch):
+def test_a_cached_index_equals_the_first_one(large, tmp_path, monkeypatch):
     settled(monkeypatch)
     write(large, g="group: g\ntask: [t1]\n", twice="task: t1\n", z="task: all\n")
     kept = tmp_path / "kept"

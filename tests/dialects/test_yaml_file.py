@@ -106,13 +106,15 @@ def test_a_function_stays_a_name(tmp_path):
         ("a: !function {x: y}\n", "a.yaml:1: !function needs module.name"),
     ],
 )
-def test_a_file_that_is_no_mapping_says_where(tmp_path, monkeypatch, text, message):
+def test_a_file_that_is_not_a_mapping_is_reported_with_its_place(
+    tmp_path, monkeypatch, text, message
+):
     monkeypatch.chdir(tmp_path)
 
     assert failure(read_yaml, write(tmp_path, a=text)).startswith(message)
 
 
-def test_a_file_that_is_no_text_says_so(tmp_path, monkeypatch):
+def test_a_binary_file_is_reported(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.yaml").write_bytes(b"task: \xff\xfe\x00")
 

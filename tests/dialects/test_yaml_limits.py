@@ -103,7 +103,7 @@ def test_a_long_chain_of_includes_is_one_problem(tmp_path):
     ],
     ids=["ifs", "parentheses", "lists", "nots"],
 )
-def test_a_template_that_is_nested_too_deeply_is_no_template(text):
+def test_a_template_that_is_nested_too_deeply_is_invalid(text):
     with pytest.raises(EvalsError, match="nested too deeply to be compiled"):
         compile_template(text)
     with pytest.raises(TaskFileError, match="nested too deeply to be compiled"):

@@ -251,7 +251,7 @@ def _change_node(
         other, _, there = rng.choice(slots)
         if isinstance(other, yaml.MappingNode) and other is not parent:
             other.value.append(parent.value.pop(at))
-            return f"{path}: moved beside {there}"
+            return f"{path}: moved next to {there}"
     mark = f"VALUE{rng.randrange(10**9)}"
     put[mark] = new = _value(path, rng)
     _set(parent, at, _plain(mark))

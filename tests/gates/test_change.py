@@ -306,7 +306,7 @@ def test_documents_of_a_cluster_count_together():
     assert alone.p_value < found.p_value
 
 
-def test_clusters_of_one_document_change_nothing_for_the_better():
+def test_clusters_of_one_document_do_not_narrow_the_interval():
     old, new = flips(200, 0, 4)
     alone = verdict(old, new, max_drop=0.05)
     found = verdict(old, new, max_drop=0.05, labels=range(200), cluster="passage")
@@ -330,7 +330,7 @@ def test_clusters_that_move_alike_are_worth_a_document_each(new, low, high):
     assert found.interval.high == pytest.approx(high, abs=1e-6)
 
 
-def test_changes_that_cancel_out_in_each_cluster_are_no_change():
+def test_changes_that_cancel_out_in_each_cluster_count_as_unchanged():
     old, new = [0.5, 0.6] * 40, [0.6, 0.5] * 40
     labels = np.repeat(np.arange(40), 2)
     keys = {"labels": labels, "cluster": "passage"}

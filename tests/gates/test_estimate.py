@@ -182,11 +182,11 @@ def _clusters(generator):
     ],
     ids=["f1-BCa", "f1-slope", "perplexity", "clusters"],
 )
-def test_intervals_keep_their_promise(name, true_value, draw, n_samples):
+def test_intervals_have_their_nominal_coverage(name, true_value, draw, n_samples):
     assert 0.85 <= coverage(name, true_value, draw, n_samples) <= 0.95
 
 
-def test_documents_taken_for_independent_would_not_keep_it():
+def test_ignoring_clusters_would_reduce_the_coverage():
     """The same clusters without their labels: the coverage is about 60% instead of
     90%."""
 

@@ -105,7 +105,7 @@ def test_weighted_mean_and_its_error_over_other_documents(keys, weights):
     assert found.interval.high == pytest.approx(value + reach)
 
 
-def test_weights_change_the_number_of_a_bare_bound_too():
+def test_weights_apply_to_a_gate_with_a_threshold_only_too():
     assert verdict(TWO, min=0.76).outcome is PASSED  # 190 of 250
     assert verdict(TWO, min=0.76, weights="equal").outcome is FAILED
     assert verdict(TWO, min=0.7, weights="equal").outcome is PASSED  # exactly 0.7

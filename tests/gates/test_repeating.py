@@ -144,7 +144,7 @@ def test_a_task_without_repeated_answers_is_an_error():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 8])
-def test_intervals_keep_their_promise_over_documents_with_repeats(k):
+def test_intervals_over_documents_with_repeats_have_their_nominal_coverage(k):
     """Two one-sided limits at 0.95 contain the true mean, 2/3, in about 90% of samples;
     treating responses as documents has a coverage of 72% to 85%."""
     held = 0

@@ -1,4 +1,4 @@
-"""Gates that can never fail or never pass, whatever the model replies."""
+"""Gates that can never fail or never pass, for any responses of the model."""
 
 import math
 from fractions import Fraction

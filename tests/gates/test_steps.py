@@ -25,13 +25,13 @@ from pytest_evals.scorers.metrics import MetricSpec, metric
 HERE = Place(Path("arc.yaml"), 1)
 ACC = Metric(name="acc", aggregate=lambda values: Estimate(0.0), is_mean=True)
 F1 = metric(MetricSpec(name="f1"), "none", "multiple_choice", declared=False)
-BINARY = {one.name: one for one in binary("gold", "said", positive="1", negative="0")}
+BINARY = {one.name: one for one in binary("gold", "pred", positive="1", negative="0")}
 
 
 def value_in(name):
     """A pair of labels → the value of LatticeFlow's metric of that name."""
     read = BINARY[name].read
-    return lambda pair: read({"gold": pair[0], "said": pair[1]})
+    return lambda pair: read({"gold": pair[0], "pred": pair[1]})
 
 
 RATIOS = {

@@ -128,7 +128,7 @@ def test_both_ways_give_what_re_gives_for_the_patterns_of_lm_eval() -> None:
                 ]
 
 
-def test_flags_templates_and_odd_characters_mean_the_same_beside() -> None:
+def test_flags_templates_and_unusual_characters_have_the_same_meaning() -> None:
     odd = "\ud800 É\0\x1f\u2028ß"
     for pattern, flags, template in [
         ("é", re.IGNORECASE, r"<\g<0>>"),
@@ -185,7 +185,7 @@ def drawn_pattern(draw: random.Random, depth: int) -> str:
     return f"(?:{inner}){draw.choice(times)}"
 
 
-def test_what_is_done_here_ends_soon_whatever_the_pattern() -> None:
+def test_in_process_searches_end_soon_for_any_pattern() -> None:
     """The predicted work is never less than the actual work."""
     draw, slowest = random.Random(19), 0.0
     for _ in range(150):

@@ -58,7 +58,7 @@ def alone(encoder, request):
     ),
     piece=st.sampled_from([1, 30, 10_000]),
 )
-def test_whatever_was_expected_requests_have_the_ids_of_one_at_a_time(
+def test_requests_have_the_ids_of_one_at_a_time_for_any_expectation(
     kind, batches, piece, opened
 ):
     encoder = opened(kind)._encoder
@@ -115,7 +115,7 @@ def test_what_is_expected_is_encoded_once_and_elsewhere():
     assert sorted(text for text, _ in encoder.log) == ["one", "three", "two"]
 
 
-def test_what_is_asked_in_between_leaves_what_is_expected():
+def test_other_requests_do_not_drop_expected_ones():
     encoder = Encoder()
     ahead = BackgroundEncoder(encoder)
     ahead.expect([Rolling("one")])

@@ -27,7 +27,7 @@ def test_batches_hold_everything_once_and_keep_the_budget(costs, tokens, rows):
 
 
 @given(costs=costs, room=st.integers(1, 60))
-def test_whatever_fits_alone_is_done_once_when_memory_is_short(costs, room):
+def test_requests_that_fit_alone_run_once_when_memory_is_short(costs, room):
     def run(items):
         if len(items) * max(costs[i] for i in items) > room:
             raise torch.OutOfMemoryError("CUDA out of memory")

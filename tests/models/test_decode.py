@@ -117,7 +117,7 @@ def test_padding_is_counted(model):
     assert counters.as_mapping() == {"n_read": 12, "n_padding": 3}
 
 
-def test_what_is_no_number_in_one_row_does_not_reach_the_next_one_in_its_place(model):
+def test_nan_in_one_row_does_not_reach_the_next_row_in_its_slot(model):
     """A mask does not hide it: zero times NaN is NaN."""
     _, forward = model("llama")
     steps, plain = (

@@ -191,7 +191,7 @@ def test_weights_are_loaded_to_the_device_without_a_copy_on_the_host(monkeypatch
         ({"PYTORCH_CUDA_ALLOC_CONF": "x:1"}, {"PYTORCH_CUDA_ALLOC_CONF": "x:1"}),
     ],
 )
-def test_memory_segments_may_grow_unless_the_user_says_otherwise(given, expected):
+def test_memory_segments_are_expandable_unless_the_user_disables_it(given, expected):
     """Set before torch is imported, since torch reads it once."""
     names = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
     code = (

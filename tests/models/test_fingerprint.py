@@ -152,7 +152,7 @@ def hub(tmp_path, monkeypatch):
     ("revision", "commit"),
     [("", "a" * 40), (",revision=v1", "b" * 40), (f",revision={'c' * 40}", "c" * 40)],
 )
-def test_a_name_on_the_hub_stands_for_a_commit(hub, revision, commit):
+def test_a_name_on_the_hub_is_resolved_to_a_commit(hub, revision, commit):
     found = of(f"hf:acme/llm{revision}")["model"]
     assert found == {"repository": "acme/llm", "commit": commit}
 

@@ -167,7 +167,7 @@ def test_a_text_ends_where_its_stop_string_does(opened, written, ask):
     assert stopped.n_tokens < whole.n_tokens
 
 
-def test_the_limit_and_the_end_token_are_told_apart(saved_model, oracle, ask):
+def test_the_limit_and_the_end_token_are_distinguished(saved_model, oracle, ask):
     """The end token is set to the model's third token."""
     text = oracle("llama")
     ids = text.tokenizer.encode("the cat")
@@ -210,7 +210,7 @@ def test_an_answer_that_leaves_no_room_is_an_error_of_its_request(opened, ask):
     assert fine.error == ""
 
 
-def test_a_length_that_nobody_asked_for_is_as_much_as_fits(opened, oracle, ask):
+def test_a_default_length_is_the_rest_of_the_window(opened, oracle, ask):
     """If one is set, the prompt is truncated instead."""
     prompt = "q" * 40
     fitting, other = ask(
@@ -257,7 +257,7 @@ def test_a_chat_is_answered_after_the_template(opened, oracle, ask):
     assert response.text == oracle("llama").generate(rendered, (), 8)
 
 
-def test_what_comes_before_the_end_of_thinking_is_no_part_of_the_answer(
+def test_text_before_the_end_of_reasoning_is_not_part_of_the_answer(
     opened, written, ask
 ):
     prompt, text, mark = written
@@ -341,7 +341,7 @@ def test_a_temperature_near_zero_samples_the_greedy_text(opened, ask):
     assert greedy.text == cold.text == narrow.text
 
 
-def test_do_sample_false_is_greedy_whatever_the_temperature(opened, ask):
+def test_do_sample_false_is_greedy_at_any_temperature(opened, ask):
     greedy, other = ask(
         opened("llama"),
         Generate("the cat", max_tokens=8),
@@ -597,7 +597,7 @@ def test_top_log_probabilities_are_those_of_a_plain_pass_over_the_text(
             ids.append(int(token.partition(":")[0]))
 
 
-def test_top_log_probabilities_change_no_draw(opened, ask):
+def test_top_log_probabilities_do_not_change_the_sampling(opened, ask):
     plain = Generate("the cat", max_tokens=8, temperature=1.0)
     with_top = replace(plain, options=TOP)
     first, second = ask(opened("gpt2"), plain, with_top)

@@ -316,7 +316,7 @@ def test_windows_score_each_token_once(n, width):
     assert all(len(span.tokens) > span.n_scored for span in spans)
 
 
-def test_rolling_scores_bos_after_bos_unless_told_not_to(opened, oracle, ask):
+def test_rolling_scores_bos_after_bos_unless_disabled(opened, oracle, ask):
     """lm-eval 0.4.13 scores P(BOS | BOS) where the tokenizer adds BOS."""
     doubled = opened("llama", anew=True)
     single = opened("llama", anew=True, add_bos_token="false")

@@ -214,7 +214,7 @@ def test_half_precision_gives_log_probabilities_in_float32(dtype, opened, oracle
     assert response.logprob != round(response.logprob * 16) / 16
 
 
-def test_working_ahead_changes_no_answer(opened):
+def test_prefetching_does_not_change_responses(opened):
     """As on a device; the CPU replaces one here."""
     model = opened("llama")
     requests = [

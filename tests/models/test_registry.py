@@ -143,7 +143,7 @@ def test_optional_members_of_a_plain_object_have_defaults():
     assert [*model.answer([Generate("a")])] == [(0, Response(text="yes"))]
 
 
-def test_a_plain_object_may_have_any_of_them_and_change_them():
+def test_a_plain_object_may_have_optional_attributes_and_change_them():
     given = Full()
     model = as_model(given, "a test")
     assert (model.works_ahead, model.info) == (True, {"size": 3})

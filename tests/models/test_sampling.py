@@ -27,7 +27,7 @@ def drawn(recipe, n=4000):
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
-def test_tokens_come_as_often_as_the_softmax_says(temperature):
+def test_token_frequencies_are_those_of_the_softmax(temperature):
     """Within four standard errors of the exact probability."""
     exact = (LOGITS[0] / temperature).softmax(-1).tolist()
     found = drawn(SamplingParams(temperature=temperature))
@@ -51,13 +51,13 @@ def test_only_the_tokens_that_a_recipe_keeps_are_drawn(recipe, kept):
     assert set(drawn(recipe)) == kept
 
 
-def test_each_repeat_has_a_seed_of_its_own_that_no_process_changes():
+def test_each_repeat_has_a_separate_seed_that_is_equal_in_all_processes():
     seeds = [seed_of(Generate("a", temperature=1.0, repeat=r)) for r in (0, 1)]
     assert seeds[0] != seeds[1]
     assert seeds[0] == seed_of(Generate("a", temperature=1.0, repeat=0))
 
 
-def test_a_form_for_the_answer_changes_no_draw():
+def test_a_response_format_does_not_change_the_sampling():
     """It is optional: this model does not support it; others do."""
     plain, wishing = (
         Generate("a", temperature=1.0, options=options)

@@ -22,7 +22,7 @@ def test_first_ranks_by_length_and_then_by_alphabet():
     assert ranked == ["a", "b", "aa", "ab"]
 
 
-def test_first_does_not_depend_on_what_else_is_asked():
+def test_first_does_not_depend_on_other_requests():
     alone = answers("first", Loglikelihood("q", "b"))
     among = answers("first", Loglikelihood("q", "b"), Loglikelihood("q", "a"))
     assert alone[0] == among[0]

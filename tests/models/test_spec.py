@@ -199,7 +199,7 @@ def test_names_on_the_hub_and_good_paths_are_let_through(here, target):
     assert spec.target == target
 
 
-def test_an_adapter_is_told_from_a_model(here):
+def test_an_adapter_is_distinguished_from_a_model(here):
     (here / "suites" / "data" / "adapter_config.json").write_text("{}")
     assert error_of("hf:suites/data") == (
         "'suites/data' is an adapter, not a model; "

@@ -424,7 +424,7 @@ def test_shared_tokens_are_read_once(models):
     assert counters.n_read - read == sum(len(span.tokens) - 1 for span in spans)
 
 
-def test_a_prefix_is_kept_for_the_next_window_and_given_back_when_told(models):
+def test_a_prefix_is_cached_for_the_next_window_and_released_on_request(models):
     draw = np.random.default_rng(5)
     prefix = draw.integers(2, 330, 30)
     spans = [

@@ -39,7 +39,7 @@ def adapter(saved_model, tmp_path_factory):
     return path, model
 
 
-def test_an_adapter_changes_the_numbers_as_peft_says(saved_model, adapter, opened, ask):
+def test_an_adapter_changes_the_numbers_as_in_peft(saved_model, adapter, opened, ask):
     pytest.importorskip("peft")
     path, theirs = adapter
     model = open_model(parse_spec(f"hf:{saved_model('llama')},peft={path},device=cpu"))

@@ -102,7 +102,7 @@ def test_every_task_but_the_leak_check_has_a_gate_that_a_broken_engine_fails(
 
 
 @pytest.mark.slow
-def test_the_module_of_lighteval_gives_the_numbers_of_the_suite_beside_it(
+def test_the_lighteval_module_gives_the_numbers_of_the_lm_eval_suite(
     example_suites, tiny_model_path
 ):
     """The same questions in another dialect; the numbers are lm-eval 0.4.13's, which

@@ -31,7 +31,7 @@ import pytest
 from pytest_evals import Response
 
 class Knowing:
-    '''Knows all answers but two, and says what identifies it.'''
+    '''A model with all answers but two, and with a fingerprint.'''
 
     name = "knowing"
     fingerprint = {"knows": "all but two"}

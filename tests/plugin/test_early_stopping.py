@@ -20,7 +20,7 @@ class Model:
     name = "nine of ten"
 
     def answer(self, requests):
-        with open("asked", "a") as file:
+        with open("requests", "a") as file:
             for position, request in enumerate(requests):
                 task, number = request.prompt.rstrip("?").split()
                 file.write(f"{task} {number}\\n")
@@ -57,7 +57,7 @@ def gates(suite, name, *entries):
 
 
 def numbers_sent(suite, name="one"):
-    path = suite.pytester.path / "asked"
+    path = suite.pytester.path / "requests"
     lines = path.read_text().splitlines()
     path.unlink()
     return [int(line.split()[1]) for line in lines if line.startswith(name)]
@@ -245,7 +245,7 @@ def test_f1_is_decided_early_as_a_sum_over_documents(big):
 
 
 def questions(suite):
-    path = suite.pytester.path / "asked"
+    path = suite.pytester.path / "requests"
     lines = [line.split() for line in path.read_text().splitlines()]
     path.unlink()
     return lines

@@ -17,7 +17,7 @@ def test_gates_are_read_from_task_files_metadata_gates_files_and_options(
         },
     )
     (suite.evals / "gates.yaml").write_text(
-        "gates:\n  - {task: quiz, metric: exact_match, min: 0.6, id: beside}\n"
+        "gates:\n  - {task: quiz, metric: exact_match, min: 0.6, id: second}\n"
     )
     result = suite.run(
         "evals", "--evals-gate=exact_match >= 0.7", "--collect-only", "-q"
@@ -26,7 +26,7 @@ def test_gates_are_read_from_task_files_metadata_gates_files_and_options(
     assert gates == [
         "evals/quiz.yaml::quiz::exact_match",
         "evals/quiz.yaml::quiz::floor",
-        "evals/quiz.yaml::quiz::beside",
+        "evals/quiz.yaml::quiz::second",
         "evals/quiz.yaml::quiz::exact_match#2",
     ]
     assert suite.run("evals").ret == 0
@@ -144,7 +144,7 @@ def test_gates_do_not_pass_if_the_model_cannot_be_opened(suite):
 
         @pytest.fixture(scope="session")
         def eval_model():
-            raise ModelError("there is none")
+            raise ModelError("no model")
         """
     )
     result = suite.run("evals", model=None)
@@ -242,8 +242,8 @@ def test_a_gate_selected_by_id_uses_stored_responses(suite):
             name, fingerprint = "once", {"version": 1}
 
             def answer(self, requests):
-                assert not Path("asked").exists()
-                Path("asked").touch()
+                assert not Path("requests").exists()
+                Path("requests").touch()
                 for position, request in enumerate(requests):
                     yield position, Response(text="a0", finish="stop")
 

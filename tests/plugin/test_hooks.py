@@ -271,14 +271,14 @@ def test_result_hooks_are_called_last_and_with_changes(suite):
 
         def pytest_evals_result(result):
             found = result.comparison
-            print("TOLD", found.name, found.metrics[0].now, Path("r.html").exists())
+            print("REPORTED", found.name, found.metrics[0].now, Path("r.html").exists())
             raise RuntimeError("the tracker is down")
         """
     )
     result = suite.run("evals", "-s", "--evals-compare=main", "--evals-html=r.html")
     result.stdout.fnmatch_lines(
         [
-            "*TOLD main 1.0 True",
+            "*REPORTED main 1.0 True",
             "*= compared with main =*",
             "pytest_evals_result: RuntimeError: the tracker is down",
             "*10 passed*",
@@ -293,8 +293,8 @@ def test_the_result_hook_is_called_with_the_result(suite):
         def pytest_evals_result(result):
             (task,) = result.tasks
             (metric,) = task.metrics
-            print(f"TOLD {task.task.name} {metric.key} {metric.estimate.value}")
+            print(f"REPORTED {task.task.name} {metric.key} {metric.estimate.value}")
         """
     )
     result = suite.run("evals", "-s")
-    result.stdout.fnmatch_lines(["*TOLD quiz exact_match,none 1.0"])
+    result.stdout.fnmatch_lines(["*REPORTED quiz exact_match,none 1.0"])

@@ -122,7 +122,7 @@ class Counting:
     def answer(self, requests):
         from pytest_evals import Response
         for i, _ in enumerate(requests):
-            with open("asked", "a") as file:
+            with open("requests", "a") as file:
                 file.write("x")
             yield i, Response(text="yes")
 
@@ -135,7 +135,7 @@ def eval_judge():
     for _ in range(2):
         result = judged.run("evals/sums.quiz", model="scripted:model.json")
         assert result.parseoutcomes() == {"passed": 2}
-    assert (judged.pytester.path / "asked").read_text() == "xx"
+    assert (judged.pytester.path / "requests").read_text() == "xx"
 
 
 def test_without_a_judge_the_run_is_refused_before_any_model_is_opened(judged):

@@ -45,7 +45,7 @@ class Slow:
     fingerprint = {"version": 1}
 
     def answer(self, requests):
-        log = os.open(HERE / "asked.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        log = os.open(HERE / "requests.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         for position, request in enumerate(requests):
             os.write(log, f"{request.prompt}\\n".encode())
             time.sleep(0.002)
@@ -75,7 +75,7 @@ class KilledSuite:
         )
         rows = [{"question": p, "answer": p[::-1]} for p in PROMPTS]
         (folder / "quiz.jsonl").write_text("\n".join(map(json.dumps, rows)))
-        self.log = folder / "asked.txt"
+        self.log = folder / "requests.txt"
         self.read = 0
 
     def start(self) -> subprocess.Popen[str]:

@@ -208,7 +208,7 @@ def compute_scores(sample):
 
 
 def test_a_failing_snippet_is_an_error_of_its_document(words):
-    """Whatever the snippet does, the others continue; its output is shown with its
+    """Whichever way a snippet fails, the others continue; its output is shown with its
     error."""
     pytester = words(
         """

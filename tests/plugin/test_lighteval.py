@@ -99,12 +99,12 @@ def test_only_named_and_matching_modules_are_read(evals):
         (["evals/parity_eval.py::other"], 4),
         (["evals/parity_eval.py::other[2]", "evals/parity_eval.py::parity:b[1]"], 2),
         (["evals", "--evals-tasks=suite|other|1,parity:b|0", "--evals-limit=2"], 4),
-        (["evals", "--evals-tasks=wanted.txt"], 4),
+        (["evals", "--evals-tasks=selected.txt"], 4),
         (["evals", "-m", "parity", "--evals-sample=1"], 2),
     ],
 )
 def test_tasks_and_documents_are_selected(evals, arguments, passed):
-    (evals.path / "wanted.txt").write_text("other|0  # all of them\n# parity\n")
+    (evals.path / "selected.txt").write_text("other|0  # all of them\n# parity\n")
     (evals.path / "evals" / "gates.yaml").unlink()
     run = evals.runpytest_inprocess(*arguments, "--collect-only", "-q")
     lines = [line for line in run.stdout.lines if line.startswith("evals/")]

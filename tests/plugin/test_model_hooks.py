@@ -31,7 +31,7 @@ class Taken:
 
     def answer(self, requests):
         for position, request in enumerate(requests):
-            with open("asked.txt", "a") as log:
+            with open("requests.txt", "a") as log:
                 print(request.prompt, file=log)
             yield position, Response(text="a" + request.prompt.split()[-1][0])
 
@@ -103,7 +103,7 @@ def test_a_model_hook_may_open_specs_of_built_in_kinds(suite, server, workers):
     result = suite.run("evals", *workers, model=spec)
     assert result.parseoutcomes() == {"passed": 10}, "nothing is the server's"
     assert len(prompts) == 10
-    assert len(lines(suite, "asked.txt")) == 10
+    assert len(lines(suite, "requests.txt")) == 10
     n_workers = max(1, len(workers) * 2)
     assert len(lines(suite, "opened.txt")) == n_workers
     assert len(lines(suite, "closed.txt")) == n_workers
@@ -125,7 +125,7 @@ def test_a_hooks_model_is_stored_by_its_own_fingerprint(suite):
     suite.pytester.makeconftest(TAKES.format(members=members, prefix="own:"))
     suite.run("evals", model="own:x")
     result = suite.run("evals", model="own:x")
-    assert len(lines(suite, "asked.txt")) == 10
+    assert len(lines(suite, "requests.txt")) == 10
     result.stdout.fnmatch_lines(["responses: 10 reused from the store*"])
     assert lines(suite, "opened.txt") == ["opened"] * 2
     assert lines(suite, "closed.txt") == ["closed"] * 2

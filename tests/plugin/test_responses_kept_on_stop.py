@@ -33,7 +33,7 @@ def pytest_evals_open_model(spec, config):
         if INTERRUPTS and n_passes == 17:
             os.kill(os.getpid(), signal.SIGINT)
         if STOPS and n_passes > 17:
-            time.sleep(0.2)  # until the thread is told that the run stops
+            time.sleep(0.2)  # until the thread is notified that the run stops
 
     body = model._generator._engine._model.base_model
     body.register_forward_pre_hook(look, with_kwargs=True)

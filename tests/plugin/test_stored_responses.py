@@ -31,7 +31,7 @@ class Counting:
 
     def answer(self, requests):
         for position, request in enumerate(requests):
-            with (HERE / "asked.txt").open("a") as log:
+            with (HERE / "requests.txt").open("a") as log:
                 log.write(request.prompt + "\\n")
             text = self.answers.get(request.prompt)
             error = "" if text is not None else "the server is down"
@@ -64,7 +64,7 @@ def knows(suite, answers):
 
 def prompts_sent(suite):
     """Prompts that the model received since the last call."""
-    path = suite.pytester.path / "asked.txt"
+    path = suite.pytester.path / "requests.txt"
     found = path.read_text().splitlines() if path.exists() else []
     path.unlink(missing_ok=True)
     return found

@@ -49,7 +49,7 @@ def test_positions_are_drawn_as_rows_would_be(rows, n, seed):
             assert [rows[j] for j in sampler.shots(i)] == expected[i]
 
 
-def test_a_copy_of_the_document_is_no_shot_of_it():
+def test_a_copy_of_the_document_is_not_used_as_its_example():
     pool = [{"q": 0}, {"q": 0}, {"q": 0}, {"q": 1}, {"q": 2}]
 
     for name in SAMPLERS:

@@ -97,7 +97,7 @@ def test_a_template_cannot_reach_python():
         ("{{ q.pop() }} {{ q }}", "b ['a']"),
     ],
 )
-def test_a_template_may_change_lists_and_leaves_its_row_alone(text, value):
+def test_a_template_may_change_lists_without_changing_its_row(text, value):
     """Texts measured on lm-eval 0.4.13, where the row would stay changed."""
     row = {"q": ["a", "b"]}
 
@@ -106,7 +106,7 @@ def test_a_template_may_change_lists_and_leaves_its_row_alone(text, value):
     assert row == {"q": ["a", "b"]}
 
 
-def test_a_template_that_does_not_compile_says_why():
+def test_a_template_that_does_not_compile_is_reported_with_the_reason():
     with pytest.raises(EvalsError) as error:
         compile_template("a\n{{ b")
 
@@ -134,21 +134,21 @@ def test_a_template_that_does_not_compile_says_why():
         ("{{1 // 0}}", "t.yaml:3: doc_to_text: ZeroDivisionError: "),
     ],
 )
-def test_a_template_that_fails_on_a_row_says_where(spec, message):
+def test_a_template_that_fails_on_a_row_is_reported_with_the_row(spec, message):
     with pytest.raises(FieldError) as error:
         read(spec, {"q": "x", "n": 1})
 
     assert str(error.value).startswith(message)
 
 
-def test_a_row_without_the_column_says_so():
+def test_a_row_without_the_column_is_reported():
     with pytest.raises(FieldError) as error:
         read("n", {"q": "x"})
 
     assert str(error.value) == "t.yaml:3: doc_to_text: this row has no column 'n'"
 
 
-def test_a_function_that_fails_says_where():
+def test_a_failing_function_is_reported_with_its_place():
     def text(doc):
         return doc["nothing"]
 

@@ -81,7 +81,7 @@ def test_rows_that_the_library_did_not_decode_are_sent_as_they_are(tmp_path):
     assert url.startswith("data:image/gif;base64,")
 
 
-def test_a_file_that_is_no_image_stays_on_the_machine(tmp_path):
+def test_a_file_that_is_not_an_image_is_not_sent(tmp_path):
     """An untrusted dataset may name any file."""
     (tmp_path / "key.png").write_text("-----BEGIN KEY-----")
     with pytest.raises(DocumentError, match="is not a PNG, JPEG, GIF or WebP"):
@@ -95,7 +95,7 @@ def test_a_picture_of_a_kind_that_png_lacks_is_converted():
     assert opened(data_url(picture(7, "L"))).mode == "L"
 
 
-def test_a_misspelt_column_is_told_with_its_place():
+def test_a_misspelt_column_is_reported_with_its_place():
     with pytest.raises(FieldError) as error:
         reader("imge")({"image": picture()})
     assert str(error.value) == (
@@ -104,7 +104,7 @@ def test_a_misspelt_column_is_told_with_its_place():
     )
 
 
-def test_what_is_no_image_is_told_with_its_place():
+def test_an_invalid_image_is_reported_with_its_place():
     with pytest.raises(FieldError) as error:
         reader("image")({"image": 5})
     what = "doc_to_image: an image must be a PIL image or bytes, not 5"

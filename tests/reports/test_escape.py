@@ -54,7 +54,7 @@ def test_no_line_is_a_command_of_githubs_runner(text):
 
 
 @given(st.text(max_size=30), st.integers(1, 20))
-def test_a_cut_text_fits_and_says_that_it_goes_on(text, most):
+def test_a_truncated_text_fits_and_is_marked(text, most):
     shown = cut(text, most)
     assert cells(shown) <= most
     assert shown == one_line(text) or shown.endswith("…")

@@ -41,7 +41,7 @@ def test_documents_without_a_value_in_each_run_are_left_out():
 
 
 @pytest.mark.parametrize("runs", [[{0: 0.5}, {0: 1}], [{0: 1}, {1: 1}], [{}, {}]])
-def test_what_is_no_share_of_right_answers_has_no_repeatability(runs):
+def test_an_unsupported_metric_has_no_repeatability(runs):
     assert measure_repeatability("arc", "f1", runs) is None
 
 
@@ -81,11 +81,11 @@ def test_bars_of_what_is_better_when_lower_lie_above():
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), None, "x", (1, 2)])
-def test_what_is_no_finite_number_has_no_repeatability(bad):
+def test_a_number_that_is_not_finite_has_no_repeatability(bad):
     runs = [{0: 0.5, 1: 0.25}, {0: bad, 1: 0.5}]
     assert measure_repeatability("qa", "rouge", runs, mean_of("rouge")) is None
 
 
-def test_what_is_no_mean_has_no_repeatability_though_its_values_are_0_and_1():
+def test_a_statistic_other_than_the_mean_has_no_repeatability():
     median = Metric(name="median", aggregate=lambda values: Estimate(0.0))
     assert measure_repeatability("qa", "median", [{0: 1, 1: 0}] * 2, median) is None

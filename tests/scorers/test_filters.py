@@ -236,12 +236,12 @@ def test_a_filter_that_loses_a_request_is_refused():
         own.apply([["a"], ["b"]], {})
 
 
-def test_a_text_filter_refuses_what_is_no_text():
+def test_a_text_filter_rejects_other_types():
     with pytest.raises(DocumentError, match=r"lower\(\) needs a string, got \(-1.0, T"):
         pipeline("x", [step("lowercase")]).apply([[(-1.0, True)]], {})
 
 
-def test_an_empty_choice_is_found_at_once_and_is_no_answer():
+def test_an_empty_choice_matches_at_once_and_is_not_an_answer():
     """lm-eval 0.4.13's ``MultiChoiceRegexFilter`` returned these four values."""
     letters = pipeline("x", [step("multi_choice_regex"), step("take_first")])
     row = {"choices": ["bear", "", " blue"]}

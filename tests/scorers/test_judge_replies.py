@@ -47,7 +47,7 @@ def test_a_label_is_understood_in_every_form_of_judges(reply):
         ('{"prediction": "RIGHT"} {"prediction": "WRONG"}', "contradicts itself"),
     ],
 )
-def test_a_reply_without_a_label_is_no_answer(reply, why):
+def test_a_reply_without_a_label_is_an_error(reply, why):
     with pytest.raises(DocumentError, match=why):
         read_label(reply, KEYS, ["RIGHT", "WRONG"])
 
@@ -77,7 +77,7 @@ def test_a_grade_is_a_number_or_looks_like_one(reply, grade):
 @pytest.mark.parametrize(
     "reply", ["7/10", "Score: 7", "nan", "", "11", '{"score": true}', '{"score": NaN}']
 )
-def test_what_is_no_number_in_the_range_is_no_grade(reply):
+def test_a_reply_without_a_number_in_the_range_is_an_error(reply):
     with pytest.raises(DocumentError):
         read_grade(reply, 0, 10)
 

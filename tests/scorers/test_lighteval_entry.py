@@ -278,7 +278,7 @@ def test_registered_object_takes_its_fields_as_arguments(load):
     assert found["longer:limit=12,none"].estimate.value == 0
 
 
-def test_registered_thing_that_is_no_metric_is_refused(load):
+def test_a_registered_object_that_is_not_a_metric_is_rejected(load):
     error = error_message(load, TEXT, "metric: odd", metrics={"odd": len})
     assert "'odd' is registered as a metric, but it is <built-in" in error
 

@@ -78,7 +78,7 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
 @pytest.mark.parametrize(
     ("instruction", "arguments", "right", "wrong"), CASES, ids=[c[0] for c in CASES]
 )
-def test_an_answer_that_does_what_is_asked_follows_and_another_does_not(
+def test_an_answer_that_follows_the_instruction_passes_and_another_fails(
     instruction: str, arguments: dict[str, Any], right: str, wrong: str
 ) -> None:
     assert is_followed(right, instruction, arguments, IFBENCH)

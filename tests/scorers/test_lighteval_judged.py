@@ -87,7 +87,7 @@ def simpleqa():
     return TaskMetric(CATALOGUE["simpleqa_judge"]())
 
 
-def test_judge_is_asked_once_for_each_answer_with_question_and_gold():
+def test_a_judge_gets_one_request_per_answer_with_question_and_gold():
     measured, (request,) = scored(simpleqa(), DOC, ANSWER, "A")
     assert isinstance(request, Generate) and request.temperature == 0
     (message,) = request.prompt
@@ -107,7 +107,7 @@ def test_letter_of_a_reply_is_its_score(reply, score):
     assert measured.value == score
 
 
-def test_reply_without_score_is_no_score_of_zero():
+def test_a_reply_without_score_is_not_a_score_of_zero():
     ((measured,), _) = scored(simpleqa(), DOC, ANSWER, "rate limit exceeded")
     assert measured.value is None
     assert measured.unscored == (
@@ -138,7 +138,7 @@ def test_mixeval_asks_with_the_question_of_the_row():
         scored(metric, DOC, ANSWER)
 
 
-def test_judges_of_several_metrics_are_asked_in_one_round_and_distinguished():
+def test_judge_requests_of_several_metrics_are_sent_in_one_round():
     one = of(JudgeLLM("openai:big", template, bracketed_number), "one")
     two = of(JudgeLLM("gpt-4o", template, bracketed_number), "two")
     assert judge_models([one, two]) == {"openai:big": "openai:big", "judge": ""}

@@ -76,7 +76,7 @@ def test_published_numbers_are_lightevals_where_the_docs_say_so():
     assert both("quasi_exact_match_gsm8k", "none", "no number") == [0, 1]
 
 
-def test_invalid_answer_is_no_match_for_an_invalid_reference():
+def test_an_invalid_answer_does_not_match_an_invalid_reference():
     assert score("quasi_exact_match_gsm8k", ["no number"], ["none"]) == {"qem": 0}
     assert score("quasi_exact_match_gsm8k", ["#### 1,000"], ["#### 1000"]) == {"qem": 1}
 

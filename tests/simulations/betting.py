@@ -5,7 +5,7 @@ of a bettor against the mean m, with predictable plug-in bets for a fixed number
 values. Their hedged capital bets on both sides with half of the money each; a one-sided
 limit needs one side only. By Ville's inequality its capital ever exceeds 1/alpha with a
 probability of alpha at most if m is the mean.
-Guaranteed for all distributions on [0, 1], whatever n.
+Guaranteed for all distributions on [0, 1] and all n.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ WORDS = [
 
 
 class Input(NamedTuple):
-    """The input of an aggregation. In values, ``None`` stands for NaN."""
+    """The input of an aggregation. In values, ``None`` means NaN."""
 
     aggregation: str
     values: list[Any]

@@ -74,7 +74,7 @@ def test_only_whole_chunks_of_a_thousand_are_run():
 
 
 @pytest.mark.parametrize(("n", "iterations"), [(1, 1000), (5, 1), (5, 0), (5, -3)])
-def test_there_is_no_error_of_one_value_or_one_replicate(n, iterations):
+def test_one_value_or_one_replicate_has_no_standard_error(n, iterations):
     statistic = resampling.resampled_mean([1.0] * n)
     assert bootstrap.bootstrap_stderr(n, statistic, iterations) is None
 

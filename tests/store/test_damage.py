@@ -103,9 +103,7 @@ def test_no_overwritten_block_raises_or_changes_an_answer(tmp_path, whole, seed)
         assert info in (None, INFO)
 
 
-def test_a_byte_that_is_no_text_any_more_is_not_taken_for_a_question_mark(
-    tmp_path, whole
-):
+def test_an_undecodable_byte_is_not_a_cache_hit(tmp_path, whole):
     raw = bytearray(whole)
     for i in range(12):
         raw[raw.index(b"what? %d " % i) + 4] ^= 0x80

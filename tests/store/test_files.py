@@ -41,7 +41,7 @@ def test_the_file_may_be_read_by_those_whom_the_umask_allows(tmp_path):
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_what_is_no_json_is_refused_before_anything_is_touched(tmp_path, value):
+def test_values_that_are_not_json_are_rejected_before_any_write(tmp_path, value):
     path = tmp_path / "results.json"
     write_json(path, {"n": 1})
     with pytest.raises(ValueError, match="Out of range float"):

@@ -41,7 +41,7 @@ def test_a_file_that_stays_is_read_once(tmp_path, weights, monkeypatch):
     assert len(read) == 1
 
 
-def test_a_file_that_changes_is_seen_though_size_and_time_are_set_back(
+def test_a_changed_file_is_detected_even_if_size_and_time_are_restored(
     tmp_path, weights, monkeypatch
 ):
     monkeypatch.setattr(hashes, "SETTLED_S", -1.0)
@@ -53,7 +53,7 @@ def test_a_file_that_changes_is_seen_though_size_and_time_are_set_back(
     assert FileHashes(tmp_path)(weights) == sha(b"two")
 
 
-def test_a_file_that_was_changed_a_moment_ago_is_not_remembered(
+def test_the_hash_of_a_recently_changed_file_is_not_cached(
     tmp_path, weights, monkeypatch
 ):
     read = count_reads(monkeypatch)
@@ -63,7 +63,7 @@ def test_a_file_that_was_changed_a_moment_ago_is_not_remembered(
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"a": 1}', "{"])
-def test_a_damaged_memory_is_no_memory(tmp_path, weights, text):
+def test_a_damaged_cache_is_ignored(tmp_path, weights, text):
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / "hashes.json").write_text(text.replace("a", str(weights)))
     assert FileHashes(tmp_path)(weights) == sha(b"one")

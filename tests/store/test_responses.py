@@ -108,7 +108,7 @@ def test_a_response_comes_back_exactly(tmp_path_factory, given_responses):
     assert [found[key] for key in requested] == given_responses
 
 
-def test_errors_and_what_is_no_number_are_never_stored(tmp_path):
+def test_errors_and_nan_are_never_stored(tmp_path):
     responses = Responses(tmp_path, MODEL)
     requested = keys(3)
     responses.add(requested[0], Response(error="the server is down"))

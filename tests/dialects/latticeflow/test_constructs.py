@@ -140,7 +140,9 @@ def check_numbers(text, found) -> None:
 
 
 @pytest.mark.parametrize("path", RIGHT, ids=name_of)
-def test_a_file_that_is_right_gives_what_it_says(path, entities, comments, tmp_path):
+def test_a_valid_file_gives_the_results_in_its_comments(
+    path, entities, comments, tmp_path
+):
     facts = [*comments(path)]
     result = run(path, facts, entities, tmp_path)
     records = [record for task in result.tasks for record in task.records]
@@ -165,7 +167,9 @@ def test_a_file_that_is_right_gives_what_it_says(path, entities, comments, tmp_p
 
 
 @pytest.mark.parametrize("path", WRONG, ids=name_of)
-def test_a_file_that_is_wrong_says_where_and_why(path, entities, comments, tmp_path):
+def test_an_invalid_file_has_the_errors_in_its_comments(
+    path, entities, comments, tmp_path
+):
     facts = [*comments(path)]
     shown = path.relative_to(FOLDER)
     expected = {

@@ -44,7 +44,7 @@ def faults(path: Path) -> str:
 
 
 @pytest.mark.parametrize("path", INVALID, ids=lambda path: path.stem)
-def test_everything_that_is_wrong_in_a_file_is_said_at_once(
+def test_all_errors_of_a_file_are_reported_at_once(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(path.parent)

@@ -93,7 +93,7 @@ def test_a_function_answers(model_of):
     assert ask(file, "you", {"target": "T"})[0].text == "hi T"
 
 
-def test_what_a_chat_is_asked_can_be_read_in_reports(model_of):
+def test_reports_contain_the_prompt_of_a_chat(model_of):
     """Except if the input is more than a chat."""
     line = ModelClient(native=True)
     chat = {"messages": [{"role": "user", "content": "a"}]}
@@ -198,12 +198,12 @@ def test_a_provider_is_a_server_that_speaks_openais_language(model_of, monkeypat
     assert "base_url=http://localhost:1/v1" in model_of(yaml).source
 
 
-def test_a_placeholder_says_nothing(model_of):
+def test_a_placeholder_returns_an_empty_text(model_of):
     file = model_of("config: {connection_type: placeholder}")
     assert ask(file, "a")[0].text == ""
 
 
-def test_an_address_is_asked_as_its_file_says(entity):
+def test_requests_follow_the_adapter_file(entity):
     """With the adapter of a file and a key, against a server in this process."""
     from http.server import BaseHTTPRequestHandler, HTTPServer
     from threading import Thread
@@ -333,9 +333,7 @@ def test_calls_of_a_function_may_run_side_by_side(model_of):
         ),
     ],
 )
-def test_what_a_model_cannot_be_is_told_with_its_line(
-    model_of, tmp_path, yaml, message
-):
+def test_an_invalid_model_is_reported_with_its_line(model_of, tmp_path, yaml, message):
     with pytest.raises(TaskFileError) as caught:
         model_of(yaml)
     text = str(caught.value).replace(f"{tmp_path}/", "")
@@ -354,6 +352,6 @@ def test_what_a_model_cannot_be_is_told_with_its_line(
         ),
     ],
 )
-def test_what_an_adapter_cannot_be_is_told(entity, old, new, message):
+def test_an_invalid_adapter_is_reported(entity, old, new, message):
     with pytest.raises(TaskFileError, match=message):
         read_adapter(entity(ADAPTER.replace(old, new)))

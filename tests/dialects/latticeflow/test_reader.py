@@ -41,12 +41,12 @@ def test_a_quoted_include_is_only_a_text(tmp_path: Path) -> None:
     assert "is quoted" in file.warnings[0]
 
 
-def test_ref_alone_is_whatever_the_file_holds(tmp_path: Path) -> None:
+def test_ref_alone_is_replaced_by_the_content_of_the_file(tmp_path: Path) -> None:
     file = read(tmp_path, main="a:\n  - $ref: ./part.yaml\n", part="[1, 2]\n")
     assert file.values == {"a": [[1, 2]]}
 
 
-def test_keys_of_the_referred_file_win_over_those_beside_ref(tmp_path: Path) -> None:
+def test_keys_of_the_referenced_file_override_those_next_to_ref(tmp_path: Path) -> None:
     file = read(
         tmp_path,
         main="a:\n  x: 1\n  y: {z: 1}\n  $ref: part.yaml\n",
@@ -57,7 +57,7 @@ def test_keys_of_the_referred_file_win_over_those_beside_ref(tmp_path: Path) -> 
     assert ("a", "y", "z") not in file.lines
 
 
-def test_ref_beside_keys_needs_keys(tmp_path: Path) -> None:
+def test_ref_next_to_keys_needs_a_mapping(tmp_path: Path) -> None:
     with pytest.raises(
         TaskFileError, match=r"next to other keys must refer to a mapping"
     ):
@@ -73,7 +73,7 @@ def test_refs_to_other_places_are_refused(tmp_path: Path, ref: str, what: str) -
         read(tmp_path, main=f"a:\n  $ref: '{ref}'\n")
 
 
-def test_the_environment_stands_for_values_that_begin_with_a_dollar(
+def test_values_that_begin_with_a_dollar_come_from_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EVALS_ONE", "1")

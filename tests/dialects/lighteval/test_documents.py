@@ -283,7 +283,7 @@ TASKS_TABLE = [
 """
 
 
-def test_examples_of_the_page_on_doc_are_asked_as_they_say(module):
+def test_examples_of_the_page_on_doc_send_the_documented_requests(module):
     tasks = module(DOCS, metadata={"identical_prompts": True})
     capital, story, translation = tasks
     first = capital.ask(0).requests[1]

@@ -60,7 +60,7 @@ def test_a_module_of_lightevals_own_tree_finds_the_rest_of_it(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["None", "5", "[]", "{}", "['']", "['a', None]"])
-def test_a_metric_whose_name_is_no_text_is_an_error(module, name):
+def test_a_metric_whose_name_is_not_a_string_is_an_error(module, name):
     with pytest.raises(
         TaskFileError, match="metric_name must be a string or a list of"
     ):
@@ -297,13 +297,13 @@ def test_modules_next_to_a_module_are_found(module, tmp_path):
     (tmp_path / "my_prompts.py").write_text(
         "from lighteval.tasks.requests import Doc\n"
         "def from_file(line, name):\n"
-        "    return Doc(f'beside {line[\"n\"]}', ['x'], 0)\n"
+        "    return Doc(f'next to {line[\"n\"]}', ['x'], 0)\n"
     )
     table = "import my_prompts\nfrom .my_prompts import from_file as other\n"
     table += "assert other is my_prompts.from_file\n"
     table += "TASKS_TABLE = [task(prompt_function=my_prompts.from_file)]"
     (task,) = module(table)
-    assert task.ask(0).doc.query.startswith("beside 1")
+    assert task.ask(0).doc.query.startswith("next to 1")
 
 
 def test_a_library_that_is_not_there_is_named(module, problems):

@@ -49,7 +49,7 @@ def test_metrics_of_all_kinds_ask_in_one_task(module):
         ("lighteval|one|2|0", ["one"]),
     ],
 )
-def test_tasks_are_asked_for_as_in_lighteval(module, requested, names):
+def test_tasks_are_selected_as_in_lighteval(module, requested, names):
     if requested == "one|1|0":  # suite, name, few-shot examples: no task is called 1
         names = []
     found = module(

@@ -73,7 +73,7 @@ def test_keys_of_a_member_beat_those_of_groups_and_outer_beat_inner_groups(folde
     assert a.config["metadata"] == {"version": 1}
 
 
-def test_what_a_group_changes_is_defined_at_the_member(folder):
+def test_overrides_of_a_group_have_the_place_of_the_member(folder):
     group = read(folder, "group: g\ntask:\n- a\n- {task: b, description: B}\n")
     assert str(group.children[0].source) == "a.yaml:1"
     assert str(group.children[1].source) == "g.yaml:4"

@@ -156,8 +156,8 @@ def test_a_filter_that_a_module_registers_can_be_named_in_filter_list(
         f"filter_list: [{{name: last, filter: [{filters}]}}]\n"
     )
     found = without(
-        "t = task(); asked = t.ask(0)\n"
-        "record = Record(task='t', index=0, doc=asked.doc, requests=asked.requests, "
+        "t = task(); sent = t.ask(0)\n"
+        "record = Record(task='t', index=0, doc=sent.doc, requests=sent.requests, "
         "responses=(Response(text='1 and 2'),))\n"
         "print(json.dumps(t.score(record)[0].filtered))"
     )
@@ -182,11 +182,11 @@ def test_a_task_class_needs_no_lm_eval(tmp_path, without):
     write(tmp_path, task=CLASS)
     (tmp_path / "t.yaml").write_text("task: t\nclass: !function task.Mine\n")
     found = without(
-        "t = task(); asked = t.ask(0)\n"
-        "record = Record(task='t', index=0, doc=asked.doc, requests=asked.requests, "
+        "t = task(); sent = t.ask(0)\n"
+        "record = Record(task='t', index=0, doc=sent.doc, requests=sent.requests, "
         "responses=(Response(logprob=-2.0, greedy=True),))\n"
         "scores = {one.metric: one.value for one in t.score(record)}\n"
-        "print(json.dumps([asked.requests[0].continuation, scores]))"
+        "print(json.dumps([sent.requests[0].continuation, scores]))"
     )
     assert found == [" A", {"perplexity": -2.0, "acc": 1.0}]
 

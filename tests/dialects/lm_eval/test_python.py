@@ -79,7 +79,7 @@ def test_documents_have_their_ids_requests_and_scores(tmp_path):
     assert task.metrics[0].aggregate([4, 3]).value == 7
 
 
-def test_shots_do_not_depend_on_which_document_is_asked_first(tmp_path):
+def test_few_shot_examples_do_not_depend_on_the_order_of_documents(tmp_path):
     forward = load(tmp_path, num_fewshot=3)
     backward = load(tmp_path, num_fewshot=3)
     last = [backward.ask(i).requests for i in reversed(range(9))]
@@ -225,7 +225,7 @@ def test_what_no_model_answers_is_an_error_of_its_document(requests, fault, tmp_
         task.ask(0)
 
 
-def test_equal_sampled_requests_are_asked_one_by_one(tmp_path):
+def test_equal_sampled_requests_are_sent_separately(tmp_path):
     arguments = "(ctx, {'do_sample': True, 'temperature': 0.7})"
     twice = f"[Instance('generate_until', doc, {arguments}, i, m) for i in (0, 1)]"
     more = f"\nMine.construct_requests = lambda self, doc, ctx, metadata, **_: {twice}"

@@ -168,7 +168,7 @@ def test_generation_arguments_of_the_command_line_are_checked(toy):
     )
 
 
-def test_a_task_that_is_not_wanted_is_asked_by_name_and_tags_and_not_read(tmp_path):
+def test_an_unselected_task_is_matched_by_name_and_tags_without_reading_it(tmp_path):
     (tmp_path / "toy.yaml").write_text(BASE + "tag: [colours, new]\nfaulty: yes\n")
     requested = []
 
@@ -354,13 +354,13 @@ def test_a_file_reader_without_files_is_refused(toy):
     )
 
 
-def test_a_path_with_a_slash_is_no_slip(toy):
+def test_a_path_with_a_slash_is_not_reported_as_a_typo(toy):
     assert failure(toy(dataset("./jsn", "d.jsonl", b'{"q": "x"}\n'))).startswith(
         "toy.yaml:3: data file not found: jsn"
     )
 
 
-def test_a_plain_word_that_is_no_column_of_choices_is_reported(toy):
+def test_a_plain_word_that_is_not_a_column_of_choices_is_reported(toy):
     assert failure(toy("doc_to_choice: choicez\n")).startswith(
         "toy.yaml:3: doc_to_choice: unknown column 'choicez'; "
         "did you mean 'choices'?\n  fix: the columns are "
@@ -411,7 +411,7 @@ def test_documents_with_sound_are_collected_and_refused_one_by_one(toy):
     assert str(error.value) == what
 
 
-def test_only_generated_answers_can_be_asked_about_images(toy):
+def test_images_support_generation_only(toy):
     with pytest.raises(TaskFileError) as error:
         toy("output_type: loglikelihood\ndoc_to_image: [q]\n")
     assert str(error.value) == (

@@ -138,9 +138,7 @@ def test_an_answer_that_leaves_no_room_is_the_error_of_a_model_here(
     assert found.error == local.error != ""
 
 
-def test_a_limit_that_nobody_asked_for_is_what_the_prompt_leaves(
-    model, served, oracle, kind, ask
-):
+def test_a_default_limit_is_the_rest_of_the_window(model, served, oracle, kind, ask):
     """LatticeFlow's chats."""
     request = Generate("q" * 40, max_tokens=1024, options=((FITTING, True),))
     (found,) = ask(model, request)

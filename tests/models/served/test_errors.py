@@ -73,15 +73,13 @@ def test_a_retry_after_of_hours_is_not_waited_for(served, model_of, ask, fault, 
 @pytest.mark.parametrize(
     "after", ["nan", "-5", "soon", "Wed, 21 Oct 2015 07:28:00 GMT"]
 )
-def test_a_retry_after_that_means_nothing_is_no_wait(
-    served, model_of, ask, fault, after
-):
+def test_an_invalid_retry_after_is_ignored(served, model_of, ask, fault, after):
     served.faults.append(fault(429, "{}", {"retry-after": after}))
     (found,) = ask(model_of(), Generate("Q:"))
     assert found.text == "said Q:"
 
 
-def test_answers_out_of_order_are_told_apart_by_their_numbers(
+def test_responses_out_of_order_are_matched_by_their_index(
     served, model_of, ask, fault
 ):
     choices = [{"index": 1, "text": "second"}, {"index": 0, "text": "first"}]
@@ -93,7 +91,9 @@ def test_answers_out_of_order_are_told_apart_by_their_numbers(
     "ended",
     ["content_filter", "SAFETY", "content_filter: PROHIBITED_CONTENT", "sensitive"],
 )
-def test_what_a_filter_stopped_is_no_answer(served, model_of, ask, fault, ended):
+def test_a_response_stopped_by_a_filter_is_an_error(
+    served, model_of, ask, fault, ended
+):
     stopped = fault(body=body(text="par", finish_reason=ended))
     served.fault = lambda body: stopped
     (found,) = ask(model_of(), Generate("Q:"))
@@ -298,7 +298,7 @@ def test_who_stops_to_listen_ends_the_work(served, model_of, fault):
     assert len(served.bodies) < 20
 
 
-def test_a_model_that_is_closed_twice_and_never_asked_sends_nothing(served, model_of):
+def test_a_model_that_is_closed_twice_without_requests_sends_nothing(served, model_of):
     model = model_of()
     model.close()
     model.close()

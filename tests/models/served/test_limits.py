@@ -102,7 +102,7 @@ def test_a_reply_without_end_is_left_early(served, model, ask, fault, status, wh
     assert TOO_LARGE in bad.error
     assert f"returned {status}" in bad.error or status == 200
     assert good.error == ""
-    # An overloaded server gets a retry, whatever its reply contains.
+    # An overloaded server gets a retry, for any content of its reply.
     n = 3 if status == 503 else 1
     assert sum("bad" in str(body) for _, body in served.bodies) == n
     assert whole or sum(sent) < n * 32 * MB
@@ -174,7 +174,7 @@ def test_compressed_data_without_end_is_left_early(served, model, ask, fault, ki
         (", ".join(["gzip"] * 999), "has 999 encodings"),
     ],
 )
-def test_a_compression_that_nobody_asked_for_is_an_error(
+def test_an_unrequested_compression_is_an_error(
     served, model, ask, fault, encoding, message
 ):
     headers = {"content-encoding": encoding}
@@ -201,7 +201,7 @@ def test_a_reply_that_drips_ends_with_the_timeout(served, model, ask, fault):
     assert time.monotonic() - began < 5
 
 
-def test_a_long_answer_has_room_for_what_was_asked(served, model_of, ask):
+def test_the_reply_limit_allows_a_long_requested_answer(served, model_of, ask):
     """20 alternatives for each of 7,500 tokens."""
     entry = {"token": " a token", "logprob": -12.345678901234567, "bytes": [32] * 8}
     tops = {"tokens": [{**entry, "top_logprobs": [entry] * 20}] * 7500}
@@ -228,9 +228,7 @@ def test_a_long_answer_has_room_for_what_was_asked(served, model_of, ask):
         ("[" * 100_000, 0),
     ],
 )
-def test_the_limit_of_a_reply_follows_from_the_tokens_that_are_asked_for(
-    prompt, n_tokens
-):
+def test_the_limit_of_a_reply_depends_on_the_requested_tokens(prompt, n_tokens):
     content = prompt if isinstance(prompt, str) else json.dumps(prompt)
     least, most = 8 * MB + 100 * n_tokens, 8 * MB + 600 * n_tokens
     assert least <= reply_limit(content.encode()) <= most
@@ -338,7 +336,7 @@ def test_a_redirect_that_drops_the_prompt_is_not_followed(
     )
 
 
-def test_a_redirect_that_leads_nowhere_is_no_answer(served, model, ask, fault):
+def test_a_redirect_without_location_is_an_error(served, model, ask, fault):
     served.fault = fault_for_bad(fault, status=302, body=replied("yes"))
     opened = model()
     ask(opened, chat("first"))

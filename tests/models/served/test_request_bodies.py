@@ -81,7 +81,7 @@ def test_images_are_shown_in_a_chat_only(served, model_of, ask):
     assert response.error == "images can be shown in a chat only: give api=chat"
 
 
-def test_leading_images_stand_before_what_the_user_says_last(served, model_of, ask):
+def test_leading_images_are_put_before_the_last_user_message(served, model_of, ask):
     """A started assistant message stays a text."""
     url = "data:image/png;base64,AAAA"
     begun = (*CHAT, Message("assistant", "It is"))
@@ -97,7 +97,7 @@ def test_leading_images_stand_before_what_the_user_says_last(served, model_of, a
     assert body["messages"][1] == {"role": "user", "content": "Hi?"}
 
 
-def test_with_api_chat_a_text_is_what_the_user_says(served, model_of, ask):
+def test_with_api_chat_a_text_is_the_user_message(served, model_of, ask):
     path, body, _ = sent(served, model_of(api="chat"), ask, Generate("Q:"))
     assert path == "/v1/chat/completions"
     assert body["messages"] == [{"role": "user", "content": "Q:"}]
@@ -240,7 +240,7 @@ def test_further_fields_of_requests(served, model_of, ask):
     assert body["top_k"] == 1
 
 
-def test_thinking_is_no_part_of_the_answer_and_no_stop_string_ends_it(
+def test_reasoning_is_not_part_of_the_answer_and_not_stopped_by_strings(
     served, model_of, ask
 ):
     served.reply = lambda path, body: {

@@ -54,7 +54,7 @@ def test_a_server_gives_what_the_same_model_gives_in_this_process(
         assert ours.n_prompt_tokens == theirs.n_prompt_tokens - n_unlisted
 
 
-def test_a_context_is_asked_for_only_where_a_token_reaches_over_its_end(
+def test_a_context_is_requested_only_if_a_token_spans_its_end(
     served, model_of, tiny, ask
 ):
     served.reply = tiny("gpt2")
@@ -115,7 +115,7 @@ def test_a_first_token_without_anything_before_it_is_an_error(
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_prefix_stands_in_front_of_texts_without_context(
+def test_a_prefix_is_put_before_texts_without_context(
     served, model_of, tiny, oracle, ask, form
 ):
     served.reply = tiny("gpt2", form)
@@ -153,7 +153,7 @@ def test_a_server_that_repeats_nothing_is_one_error_before_the_batch(
     assert len(served.bodies) == 2
 
 
-def test_a_server_that_refuses_echo_is_asked_for_prompt_logprobs(
+def test_prompt_logprobs_are_used_if_a_server_rejects_echo(
     served, model_of, tiny, oracle, ask, fault
 ):
     served.reply = tiny("gpt2", "prompt_logprobs")
@@ -197,7 +197,7 @@ def test_the_server_is_tried_once(served, model_of, tiny, ask):
     assert len(served.bodies) == TRIAL + 3
 
 
-def test_the_chat_api_scores_nothing_and_is_not_asked(served, model_of):
+def test_the_chat_api_cannot_score_and_gets_no_requests(served, model_of):
     with pytest.raises(ModelError, match="the chat api gives no log-probabilities"):
         list(model_of(api="chat").answer([Loglikelihood("a", " b")]))
     assert served.bodies == []

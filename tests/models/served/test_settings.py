@@ -162,7 +162,7 @@ def test_nothing_secret_of_an_address_is_shown():
         ("openai:m,max_tokens=9,prefix=key", "openai:m,max_tokens=9,prefix=key"),
     ],
 )
-def test_nothing_secret_of_a_spec_of_whatever_kind_is_shown(spec, shown):
+def test_secrets_of_specs_of_all_kinds_are_masked(spec, shown):
     assert masked_text(spec) == shown
     assert masked_text(shown) == shown
 

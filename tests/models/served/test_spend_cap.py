@@ -139,7 +139,7 @@ def test_processes_share_a_cap_by_a_file(tmp_path):
     assert [one.take("m", 10, (100, 55)) for one in ledgers] == [10, -1]
 
 
-def test_a_cap_changes_no_stored_response():
+def test_a_cap_does_not_change_stored_responses():
     def key(arguments: str) -> str:
         spec = parse_spec(f"openai:m,base_url=http://localhost:1/v1{arguments}")
         return json.dumps(fingerprint_of(spec, str), default=str)

@@ -160,7 +160,7 @@ def test_percentile_of_one_value_is_that_value():
         assert percentile(usage["times"]["reply_s"], share) == pytest.approx(0.2, 0.02)
 
 
-def test_streaming_changes_no_stored_response():
+def test_streaming_does_not_change_stored_responses():
     specs = ("openai:m", "openai:m,stream=true")
     first, second = (fingerprint_of(parse_spec(spec), str) for spec in specs)
     assert first == second

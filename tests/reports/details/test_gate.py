@@ -13,7 +13,7 @@ def text(verdict, result):
     return "\n".join(gate_lines(verdict, result))
 
 
-def test_a_failed_gate_tells_claim_numbers_examples_and_commands(make):
+def test_a_failed_gate_shows_condition_numbers_examples_and_commands(make):
     records = [
         make.record(0, True),
         make.record(1, False),

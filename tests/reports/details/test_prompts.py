@@ -73,7 +73,7 @@ def test_a_chat_without_a_template_is_shown_by_message(make):
     ]
 
 
-def test_a_whole_text_is_scored_after_what_stands_before_it(make):
+def test_a_whole_text_is_scored_after_its_prefix(make):
     assert lines(make, Rolling("a b"), cutter=Words())[1:] == [
         "  before the text (1 token):",
         "    │<s>│",
@@ -88,7 +88,7 @@ def test_control_characters_are_escaped(make):
     assert "\\x1b[31mred\\u202e\\r" in found
 
 
-def test_what_cannot_be_asked_or_rendered_is_said(make):
+def test_requests_that_cannot_be_sent_or_rendered_are_reported(make):
     found = lines(make, Loglikelihood("a", ""), cutter=Words())
     assert "  request 1 cannot be sent: the continuation is empty" in found
     found = lines(make, error="no such column")

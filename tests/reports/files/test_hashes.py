@@ -33,7 +33,7 @@ def expected(*lines):
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def test_documents_count_in_the_order_of_the_dataset_whatever_came_first(sample):
+def test_documents_are_numbered_in_the_order_of_the_dataset(sample):
     hashes = TaskHashes()
     samples = {i: sample(i) for i in (10, 2, 1)}
     for index, each in samples.items():

@@ -173,7 +173,7 @@ def test_a_model_without_a_spec_is_a_custom_one(make):
     assert "tokenizer_eos_token" not in found
 
 
-def test_the_chat_template_is_told_only_when_it_was_used(make):
+def test_the_chat_template_is_written_only_if_used(make):
     from dataclasses import replace
 
     info = {"chat_template": "{{ messages }}"}

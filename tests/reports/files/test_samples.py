@@ -161,7 +161,7 @@ def test_a_rolling_request_has_its_text_alone(make):
     assert row["ppl"] == [-7.5, 3]
 
 
-def test_a_document_that_errored_has_a_row_that_says_so(make, choice):
+def test_an_errored_document_has_a_row_with_its_error(make, choice):
     error = "the server was gone"
     broken = replace(
         choice,

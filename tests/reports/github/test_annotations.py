@@ -52,14 +52,14 @@ def test_green_and_skipped_gates_say_nothing(verdict, tmp_path):
     assert lines([verdict("passed"), verdict("skipped")], tmp_path) == []
 
 
-def test_what_is_said_cannot_end_the_command_or_begin_another(verdict, tmp_path):
+def test_messages_cannot_end_the_command_or_begin_another(verdict, tmp_path):
     reason = "100%\n::error::owned\r\n##[error]owned"
     (line,) = lines([verdict("failed", reason)], tmp_path)
     assert "\n" not in line
     assert line.endswith("::acc 100%25⏎::error::owned\\r⏎\\x23#[error]owned")
 
 
-def test_at_most_ten_of_a_kind_and_the_last_says_how_many_more(verdict, tmp_path):
+def test_at_most_ten_of_a_kind_and_the_number_of_the_others(verdict, tmp_path):
     ten = lines([verdict("failed")] * 10, tmp_path)
     assert len(ten) == 10
     many = lines([verdict("failed")] * 12 + [verdict("inconclusive")], tmp_path)

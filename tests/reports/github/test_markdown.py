@@ -74,7 +74,7 @@ def test_a_block_shows_its_lines_as_they_are(lines):
     assert shown == "\n".join(map(one_line, lines)).strip("\n").split("\n")
 
 
-def test_nobody_is_told_and_nothing_is_linked():
+def test_mentions_and_links_have_no_effect():
     """GitHub processes the text further after Markdown."""
     shown = Page(plain("@user fixes #12 at www.a.example, https://b.example")).text
     assert "@user" not in shown

@@ -43,7 +43,7 @@ def run(make):
     return make.run(result, verdicts=verdicts)
 
 
-def test_the_heading_tells_the_worst_first(run):
+def test_the_heading_starts_with_the_worst_result(run):
     first = run_markdown(run, 10**6).splitlines()[0]
     assert first == (
         "## ❌ evals: 1 failed, 1 inconclusive, 1 passed of 3 gates; "
@@ -59,7 +59,7 @@ def test_red_gates_come_first_and_are_open(run):
     assert "| `gsm8k` | 4/3 | `acc` | 0.250 | `>= 0.1` | ✅ passed |" in text
 
 
-def test_a_gate_stands_beside_the_limits_that_it_compared(make):
+def test_a_gate_is_shown_with_the_limits_that_it_compared(make):
     metric = make.metric(0.75, 0.025)
     limits = Interval(0.70488, 0.79113, "Clopper-Pearson")
     verdict = make.verdict(
@@ -78,7 +78,7 @@ def test_at_most_ten_changed_documents_are_shown(run):
     assert "gsm8k[q10]" not in text
 
 
-def test_nothing_that_a_model_says_is_markup(run):
+def test_markup_of_a_model_is_escaped(run):
     found = Comparison(name="main", worse=(change(1),), better=(), n_paired=3)
     text = run_markdown(
         replace(run, comparison=found), 10**6, {("gsm8k", "acc"): [change(0)]}
@@ -91,7 +91,7 @@ def test_nothing_that_a_model_says_is_markup(run):
 
 
 @pytest.mark.parametrize("most", [1_000, 2_500, 65_000])
-def test_it_fits_and_says_what_is_left_out(run, most):
+def test_the_summary_fits_and_names_omitted_parts(run, most):
     worse = [change(i, "long " * 100) for i in range(100)]
     found = Comparison(name="main", worse=tuple(worse), n_paired=100)
     text = run_markdown(replace(run, comparison=found), most, {("gsm8k", "acc"): worse})

@@ -51,7 +51,7 @@ def test_what_became_of_a_document_is_its_state(listed, write):
     )
 
 
-def test_a_cut_prompt_and_a_cut_answer_are_told_apart(listed, write):
+def test_a_truncated_prompt_and_a_truncated_answer_are_distinguished(listed, write):
     cut = {"prompt": 5, "answer": 2, "truncated": 3}
     rows = [
         write.generated(0, "p", "x", tokens=cut),
@@ -77,7 +77,7 @@ def test_the_target_of_choices_is_shown_as_text(listed, write):
     assert one.whole["prompts"] == [[{"title": "", "text": "Capital?"}]]
 
 
-def test_a_number_that_was_generated_is_no_place_in_a_list(listed, write):
+def test_a_generated_number_is_not_a_position_in_a_list(listed, write):
     (one,) = listed(write.generated(0, "1+1=", "2", target="0"))
     assert one.target == "0"
 
@@ -169,7 +169,7 @@ def test_equal_documents_are_paired_by_their_order(listed, write, tmp_path):
     assert [one.flags for one in found] == [0, IMPROVED]
 
 
-def test_a_lost_baseline_leaves_what_its_comparison_said(listed, write):
+def test_the_stored_comparison_remains_without_its_baseline(listed, write):
     worse = [{"id": "d0", "before": "yes", "now": "no"}]
     found = listed(
         write.generated(0, "p", "no", correct=False),
@@ -180,7 +180,7 @@ def test_a_lost_baseline_leaves_what_its_comparison_said(listed, write):
     assert found[0].whole["before"]["answer"] == "yes"
 
 
-def test_shots_are_told_from_the_question():
+def test_few_shot_examples_are_distinguished_from_the_question():
     prompt = "Be brief.\n\nQ: 1\nA: 2\n\nQ: 3\nA:"
     two = parts_of(prompt, FewshotExamples(2, "\n\n"))
     assert [part["title"] for part in two] == ["example 1", "example 2", "question"]
@@ -189,7 +189,7 @@ def test_shots_are_told_from_the_question():
 
 @pytest.mark.parametrize("description", ["Be brief.\n\n", "{{tone}}\n\n"])
 @pytest.mark.parametrize("n", [0, 1])
-def test_a_description_is_no_shot(description, n):
+def test_a_description_is_not_an_example(description, n):
     """Not even if only its template is known."""
     prompt = "Be brief.\n\n" + "Q: 1\nA: 2\n\n" * n + "Q: 3\nA:"
     parts = parts_of(prompt, FewshotExamples(n, "\n\n", description))
@@ -202,7 +202,7 @@ def test_a_description_is_no_shot(description, n):
     assert parts[0]["text"] == "Be brief.\n\n"
 
 
-def test_a_line_has_the_question_or_says_that_it_has_an_end(listed, write):
+def test_a_line_has_the_question_or_its_end(listed, write):
     shots = "Q: 1\nA: 2\n\n"
     question = "Why? " + "Because " * 80
     rows = [

@@ -57,13 +57,13 @@ def test_a_gate_has_the_node_id_of_its_task():
     assert gate["node"] == "evals/all.yaml::all::quiz::acc"
 
 
-def test_without_node_ids_the_file_of_the_task_says_them():
+def test_missing_node_ids_are_derived_from_the_task_file():
     config = {"metadata": {"config_source": "evals/quiz.yaml"}}
     results = {"results": {"quiz": {}}, "configs": {"quiz": config}}
     assert run_data(results)["parts"]["quiz"]["node"] == "evals/quiz.yaml::quiz"
 
 
-def test_only_special_tokens_are_told_of_the_beginning():
+def test_only_special_tokens_are_shown_of_the_beginning():
     results = {
         "model_info": {"first_tokens": ["<s>", "Question"], "bos_rule": "added"},
         "tokenizer_bos_token": ["<s>", "1"],
@@ -72,13 +72,13 @@ def test_only_special_tokens_are_told_of_the_beginning():
 
 
 @given(st.dictionaries(st.sampled_from(SECTIONS), json_values))
-def test_whatever_a_results_file_holds_there_is_a_page(results):
+def test_any_results_file_gives_a_page(results):
     facts = run_data(results)
     plain_html(facts)
     assert packed(facts)
 
 
-def test_whatever_a_row_lacks_there_is_a_document(write, tmp_path):
+def test_a_row_with_missing_fields_gives_a_document(write, tmp_path):
     """Rows of other programs, and of baselines, have fewer fields."""
     row = write.chosen(0, "Capital?", {" Rome": -1.0, " Oslo": -2.0}, 1)
     rows = [

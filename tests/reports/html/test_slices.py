@@ -46,7 +46,7 @@ def test_lists_and_mappings_have_slices():
     assert found["meta.kind"]["values"] == ["x", "y"]
 
 
-def test_a_list_that_all_documents_share_is_no_slice():
+def test_a_list_that_all_documents_share_is_not_a_slice():
     assert columns(*[{"choices": ["yes", "no"]}] * 8) == {}
 
 

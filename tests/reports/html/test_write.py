@@ -38,7 +38,7 @@ def run(write, tmp_path):
     return write.run(tmp_path / ".evals" / "runs" / "now", {"quiz": rows})
 
 
-def test_all_documents_are_in_the_page_and_nothing_beside_it(run, tmp_path):
+def test_all_documents_are_in_the_page_without_further_files(run, tmp_path):
     path = tmp_path / "deep" / "report.html"
     write_html(run, path)
     page = path.read_text(encoding="utf-8")
@@ -50,7 +50,7 @@ def test_all_documents_are_in_the_page_and_nothing_beside_it(run, tmp_path):
     assert [p.name for p in path.parent.iterdir()] == ["report.html"]
 
 
-def test_nothing_of_a_document_stands_in_the_page_as_it_is(run, tmp_path):
+def test_all_text_of_a_document_is_escaped_in_the_page(run, tmp_path):
     path = tmp_path / "report.html"
     write_html(run, path)
     page = path.read_text(encoding="utf-8")
@@ -96,13 +96,13 @@ def test_without_script_there_is_a_table(write, tmp_path):
     assert "<td>exact_match,none</td><td>0.7</td><td>0.1</td>" in plain
 
 
-def test_many_rows_lie_beside_the_page(run, tmp_path):
+def test_many_rows_are_in_separate_files(run, tmp_path):
     path = tmp_path / "report.html"
     write_html(run, path, largest=1000)
     page = path.read_text(encoding="utf-8")
-    beside = block(page, "index")["beside"]
-    assert re.fullmatch(r"report_rows/[0-9a-f]{12}-", beside)
-    lines = (tmp_path / f"{beside}1.js").read_text(encoding="utf-8")
+    files_url = block(page, "index")["beside"]
+    assert re.fullmatch(r"report_rows/[0-9a-f]{12}-", files_url)
+    lines = (tmp_path / f"{files_url}1.js").read_text(encoding="utf-8")
     text = re.fullmatch(r'evalsRows\(1,"([^"]*)"\);\n', lines)[1]
     assert len(unpacked(text)) == 44
     assert 'id="rows-0"' not in page
@@ -111,17 +111,17 @@ def test_many_rows_lie_beside_the_page(run, tmp_path):
 def test_rows_of_an_earlier_page_go_and_files_of_others_stay(run, write, tmp_path):
     path = tmp_path / "report.html"
     write_html(run, path, largest=1000)
-    beside = tmp_path / "report_rows"
-    (beside / "notes.txt").write_text("mine")
-    first = {p.name for p in beside.glob("*.js")}
+    folder = tmp_path / "report_rows"
+    (folder / "notes.txt").write_text("mine")
+    first = {p.name for p in folder.glob("*.js")}
     other = write.run(tmp_path / "other", {"quiz": [write.generated(0, "p", "x")]})
     write_html(other, path, largest=10)
-    second = {p.name for p in beside.glob("*.js")}
+    second = {p.name for p in folder.glob("*.js")}
     assert len(first) == 2
     assert len(second) == 1
     assert not first & second
     write_html(other, path)
-    assert [p.name for p in beside.iterdir()] == ["notes.txt"]
+    assert [p.name for p in folder.iterdir()] == ["notes.txt"]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -139,7 +139,7 @@ def test_a_page_that_cannot_be_written_leaves_the_earlier_one(run, tmp_path):
     assert path.read_text() == "earlier"
 
 
-def test_a_results_file_of_another_program_gives_a_page_that_says_less(tmp_path):
+def test_a_results_file_of_another_program_gives_a_reduced_page(tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / "results.json").write_text('{"results": {"arc": {"acc,none": 0.5}}}')
@@ -263,14 +263,14 @@ def test_command_compares_with_any_stored_run(write, tmp_path, capsys):
         ([".", "-o", "."], "error: '.' is a folder\n  fix: name a file with -o"),
     ],
 )
-def test_command_says_what_is_wrong(given, message, tmp_path, monkeypatch, capsys):
+def test_the_command_reports_errors(given, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "results.json").write_text("{}")
     assert main(given) == 2
     assert capsys.readouterr().err.startswith(message)
 
 
-def test_command_says_which_baselines_there_are(write, tmp_path, capsys):
+def test_the_command_lists_the_baselines(write, tmp_path, capsys):
     rows = {"quiz": [write.generated(0, "p", "x")]}
     run = write.run(tmp_path / ".evals" / "runs" / "a", rows)
     write.run(tmp_path / ".evals" / "baselines" / "main", rows)

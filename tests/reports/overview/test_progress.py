@@ -21,7 +21,7 @@ def test_the_first_answers_tell_no_time_left():
     assert "left" in progress_line(20, 1000, 50, 20.0, 10.0)
 
 
-def test_all_is_said_only_when_all_is_there():
+def test_100_percent_is_shown_only_at_the_end():
     assert "99 %" in progress_line(999, 1000, 0, 1.0, 1.0)
     assert (
         progress_line(9, 9, 9, 3.0, 0.0) == "evals: 9/9 documents · 100 % · 3 tokens/s"

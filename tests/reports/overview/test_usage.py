@@ -24,5 +24,5 @@ COUNTS = {"requests": 1020, "prompt_tokens": 7000, "completion_tokens": 3000}
         ),
     ],
 )
-def test_only_what_is_worth_a_line_is_said(usage, line):
+def test_usage_is_one_line_or_omitted(usage, line):
     assert usage_line({} if usage is None else {"usage": usage}) == line

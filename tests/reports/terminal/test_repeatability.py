@@ -4,7 +4,7 @@ from pytest_evals.core.repeatability import Bar, MetricRepeatability
 from pytest_evals.reports.terminal.repeatability import repeatability_lines
 
 
-def test_a_share_that_no_run_can_miss_is_no_limit():
+def test_a_limit_that_no_run_can_miss_is_omitted():
     bars = (
         Bar(value=0.05, false_alarm=0.02, catches=((0.01, 0.03),)),
         Bar(value=-0.07, false_alarm=0.001, catches=((0.01, 0.002),)),

@@ -111,7 +111,7 @@ def test_rows_that_differ_are_never_shown_alike(make, width):
     assert max(map(cells, rows)) <= width
 
 
-def test_gates_with_the_same_claim_are_told_apart_by_their_ids(make):
+def test_gates_with_the_same_condition_are_distinguished_by_their_ids(make):
     metric = make.metric(0.346, n_scored=200)
     gates = [replace(make.gate("acc >= 0.3"), id=id_) for id_ in ("now", "again")]
     outcomes = zip(gates, ("passed", "skipped"), strict=True)
@@ -189,7 +189,7 @@ def gates(make):
     return make.run(result, verdicts=verdicts)
 
 
-def test_a_gate_stands_beside_the_limits_that_it_compared_and_no_others(gates):
+def test_a_gate_is_shown_with_its_own_limits_only(gates):
     """A standard error next to a gate would look like the compared value."""
     rows = [re.split(" {2,}", line)[-3:] for line in shown(gates, 120)[1:7]]
     assert rows == [
@@ -233,7 +233,7 @@ def test_a_passed_gate_within_the_noise_adds_no_line(make):
     assert "noise" not in "\n".join(shown(run, 120))
 
 
-def test_a_partial_run_and_broken_metrics_are_told(make):
+def test_a_partial_run_and_failed_metrics_are_reported(make):
     metric = make.metric(None, error="ValueError: no", n_scored=2)
     run = make.run(
         make.result(make.task(), metric, n=2, n_missing=0), partial="interrupted"
@@ -266,7 +266,7 @@ def test_hostile_names_and_reasons_stay_on_their_line(make):
     assert len(lines) == 10
 
 
-def test_how_prompts_begin_is_told_for_models_that_say_it(make):
+def test_the_beginning_of_prompts_is_shown_if_the_model_reports_it(make):
     info = {"bos_rule": "added", "first_tokens": ["<s>", "\x1b[2J", " cat"]}
     lines = shown(make.run(model_info=info), 80)
     assert r"prompts: begin '<s>' '\x1b[2J' ' cat'; BOS token added" in lines
@@ -274,7 +274,7 @@ def test_how_prompts_begin_is_told_for_models_that_say_it(make):
     assert "prompts: BOS token not added" in lines
 
 
-def test_fewer_resamples_than_lm_evals_are_told_where_a_number_rests_on_them(make):
+def test_fewer_resamples_than_in_lm_eval_are_reported_if_used(make):
     def notes(method, iterations):
         metric = make.metric(2.0, 0.1, "perplexity", n_scored=9)
         metric = replace(metric, estimate=replace(metric.estimate, method=method))

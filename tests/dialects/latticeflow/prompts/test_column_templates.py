@@ -43,7 +43,7 @@ def test_most_prompts_need_no_jinja(text):
 
 
 @pytest.mark.parametrize("row", [{}, {"a": None}, {"a": [1]}, {"a": {"b": 1}}])
-def test_what_is_no_plain_value_is_left_to_jinja(row):
+def test_values_that_are_not_plain_are_left_to_jinja(row):
     template = compile_template("{{ sample.a }}", PLACE, "content")
     assert render_pieces(template._pieces, {"sample": row}) is None
     assert render_pieces(template._pieces, {}) is None

@@ -90,7 +90,7 @@ def test_tojson_is_jinjas_own_with_sorted_keys():
     )
 
 
-def test_what_is_not_there_is_told_with_what_is_near():
+def test_an_unknown_name_is_reported_with_a_similar_one():
     row = {"question": "Q?", "target": "T"}
     assert fault("{{ sample.qestion }}", sample=row) == (
         "t.yaml:3: ground_truth: unknown field 'qestion'; did you mean 'question'?"
@@ -119,7 +119,7 @@ def test_python_is_out_of_reach(way):
     assert "unsafe" in fault("{{ (" + way + ").x }}", f=test_python_is_out_of_reach)
 
 
-def test_what_is_no_template_is_a_fault_of_the_file():
+def test_an_invalid_template_is_an_error_of_the_file():
     with pytest.raises(TaskFileError) as caught:
         compile_template("a\n{{ sample.q }", PLACE, "ground_truth")
     assert str(caught.value) == (

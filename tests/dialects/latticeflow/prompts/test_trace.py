@@ -122,7 +122,7 @@ def test_a_recorded_trace_may_have_any_of_these_forms(form):
         ),
     ],
 )
-def test_what_is_no_trace_is_refused(form, message):
+def test_an_invalid_trace_is_rejected(form, message):
     with pytest.raises(DocumentError) as caught:
         trace_of(form)
     assert str(caught.value) == message
@@ -217,7 +217,7 @@ async def _late():
     return None
 
 
-def test_a_response_without_text_says_so():
+def test_a_response_without_text_is_reported():
     with pytest.raises(DocumentError, match="output has no text"):
         ModelResponse({"choices": []}).text  # noqa: B018
 

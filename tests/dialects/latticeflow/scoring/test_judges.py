@@ -17,7 +17,7 @@ CLASSIFIER = """
 """
 
 
-def test_a_judge_is_asked_with_the_answer(scored, read):
+def test_the_request_of_a_judge_contains_the_answer(scored, read):
     sent = []
 
     def reply(prompt):
@@ -62,12 +62,14 @@ def test_a_reply_may_be_json_or_a_bare_label(scored, reply, is_correct):
         ('{"prediction": null}', "has no label"),
     ],
 )
-def test_a_reply_with_no_label_is_no_wrong_answer(scored, reply, message):
+def test_a_reply_without_label_is_an_error_and_not_a_wrong_answer(
+    scored, reply, message
+):
     with pytest.raises(DocumentError, match=message):
         scored(CLASSIFIER, {"gt": "a"}, "b", reply)
 
 
-def test_structured_outputs_are_asked_for_with_the_labels(read):
+def test_structured_outputs_are_requested_with_the_labels(read):
 
     from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 
@@ -128,6 +130,6 @@ def test_a_grade_is_brought_between_0_and_1(scored, reply, score):
         ('{"grade": 3}', "has no score"),
     ],
 )
-def test_a_grade_that_means_nothing_is_no_bad_grade(scored, reply, message):
+def test_an_invalid_grade_is_an_error_and_not_a_low_grade(scored, reply, message):
     with pytest.raises(DocumentError, match=message):
         scored(GRADER, {}, "x", reply)

@@ -18,9 +18,9 @@ def test_grouped_metrics_and_their_arguments(scored, read):
     yaml = (
         "- {type: lighteval, metric: 'lighteval:copyright', "
         "arguments: {strip_prediction: false}, "
-        "ground_truth: 'a b', value: '{{ sample.said }}'}"
+        "ground_truth: 'a b', value: '{{ sample.answer }}'}"
     )
-    score = scored(yaml, {"said": "a c"})
+    score = scored(yaml, {"answer": "a c"})
     assert score.values["edit_distance:strip_prediction=False"] == 1
     (scorer,), _, _ = read(yaml)
     assert [one.name for one in scorer.metric_values] == list(score.values)
@@ -44,7 +44,7 @@ def test_means_have_their_standard_error(scored, added_up):
     assert found == {"em": Estimate(0.5, 0.5, "analytic")}
 
 
-def test_what_a_metric_reads_stands_in_the_sample(scored):
+def test_a_metric_reads_fields_of_the_sample(scored):
     yaml = "- {type: lighteval, metric: ifeval_metrics}"
     sample = {"instructions_id_list": ["punctuation:no_comma"], "kwargs": [{}]}
     assert scored(yaml, sample, "a, b").values["prompt_level_strict_acc"] == 0
@@ -67,6 +67,6 @@ def test_judges_are_models_of_the_file(scored):
         ("ground_truth: a", "metric is missing"),
     ],
 )
-def test_what_cannot_be_measured_is_said(read, fields, what):
+def test_unsupported_metrics_are_reported(read, fields, what):
     (message,) = read(f"- {{type: lighteval, {fields}}}")[2]
     assert message.startswith("./t.yaml:2: ") and what in message

@@ -258,7 +258,7 @@ def test_scorers_that_say_nothing_of_metrics_have_their_own(read, entry, names):
     assert [number.name for number in scorers[0].metric_values] == names
 
 
-def test_only_what_tells_right_from_wrong_does(read):
+def test_only_metrics_of_correctness_are_marked_as_such(read):
     scorers, _, _ = read(
         '- {type: string_equals, ground_truth: "a"}'
         + metrics("{type: mean, field: is_unique}", "{type: mean, field: is_correct}")
@@ -297,12 +297,12 @@ def test_only_what_tells_right_from_wrong_does(read):
         ("{type: python}", "compute_metrics_snippet is missing"),
     ],
 )
-def test_what_a_metric_cannot_say_is_told_with_its_line(read, entry, message):
+def test_an_invalid_metric_is_reported_with_its_line(read, entry, message):
     _, _, problems = read(metrics(entry))
     assert problems[0].startswith(f"./t.yaml:6: {message}")
 
 
-def test_two_metrics_of_a_type_are_told_apart(read):
+def test_two_metrics_of_a_type_are_distinguished(read):
     yaml = metrics("{type: mean, field: x}", "{type: mean, field: y}")
     (scorer,), warnings, problems = read(yaml)
     assert [number.metric for number in scorer.metric_values] == ["mean", "mean_2"]
@@ -394,7 +394,7 @@ def test_passing_takes_right_and_wrong(trials):
         ),
     ],
 )
-def test_what_trials_cannot_be_is_told_with_its_line(trials, yaml, message):
+def test_invalid_trials_are_reported_with_their_line(trials, yaml, message):
     assert trials(yaml)[1][0] == message
 
 

@@ -57,7 +57,7 @@ def test_python_compares_the_output_as_its_text(scored, answer):
     assert score.metadata == expected
 
 
-def test_metadata_is_kept_beside(scored):
+def test_metadata_is_stored_with_the_score(scored):
     head = "def compute_scores(sample):\n    return "
     code = f"{head}{{'scores': {{'n': 1}}, 'metadata': {{'k': 2}}}}"
     score = scored(python(code), {})
@@ -73,7 +73,7 @@ def test_metadata_is_kept_beside(scored):
         ("return sample['x']", r"KeyError: 'x' \(.*t.yaml:5\)"),
     ],
 )
-def test_faults_of_python_are_told_with_its_line(scored, body, message):
+def test_errors_of_python_have_its_line(scored, body, message):
     with pytest.raises(DocumentError, match=message):
         scored(python(f"def compute_scores(sample):\n    {body}"), {})
 

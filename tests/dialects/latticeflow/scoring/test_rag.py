@@ -103,6 +103,6 @@ def test_required_claims_have_scores_of_their_own(scored):
         ),
     ],
 )
-def test_a_judge_that_says_nothing_of_claims_is_told(scored, reply, message):
+def test_a_judge_reply_without_claims_is_an_error(scored, reply, message):
     with pytest.raises(DocumentError, match=message):
         scored(RAG, {"query": "q", "target": "a"}, "a", reply)

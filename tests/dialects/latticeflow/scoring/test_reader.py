@@ -86,7 +86,7 @@ import pytest
         ),
     ],
 )
-def test_what_a_scorer_cannot_say_is_told_with_its_line(read, yaml, message):
+def test_an_invalid_scorer_is_reported_with_its_line(read, yaml, message):
     assert read(yaml)[2][0] == message
 
 

@@ -40,7 +40,7 @@ def test_one_newline_at_the_end_of_a_truth_does_not_count(scored):
         "{{ solver_output.trace.get_last_assistant_text() }}",
     ],
 )
-def test_what_is_compared_may_be_said(scored, value):
+def test_the_compared_value_can_be_a_template(scored, value):
     """Decision 10: the output as text is the answer."""
     yaml = f'- {{type: string_equals, ground_truth: "a", value: "{value}"}}'
     assert scored(yaml, {}, "a").values["is_correct"]
@@ -55,7 +55,7 @@ def test_a_dataset_is_scored_by_a_value(scored, read):
     ]
 
 
-def test_an_answer_that_is_not_there_is_no_wrong_answer(scored):
+def test_a_missing_answer_is_an_error_and_not_a_wrong_answer(scored):
     with pytest.raises(DocumentError, match="the trace has no assistant message"):
         scored(EQUALS, {"target": "a"}, trace=[{"role": "user", "content": "a"}])
 

@@ -70,7 +70,7 @@ def test_outside_of_it_a_process_ends_as_it_likes() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 8
 
 
-def test_an_exception_that_cannot_speak_is_told_all_the_same() -> None:
+def test_an_exception_whose_message_fails_is_still_reported() -> None:
     body = """
     class Mute(Exception):
         def __str__(self): raise ValueError
@@ -83,7 +83,7 @@ def test_an_exception_that_cannot_speak_is_told_all_the_same() -> None:
         function(body)()
 
 
-def test_what_an_exception_says_is_cut_before_it_fills_the_screen() -> None:
+def test_a_long_exception_message_is_truncated() -> None:
     with pytest.raises(DocumentError) as caught:
         function("raise ValueError('x' * 10**6)")()
     assert len(str(caught.value)) < 5000

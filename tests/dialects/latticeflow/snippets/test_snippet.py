@@ -72,7 +72,7 @@ def test_nothing_runs_before_the_first_call() -> None:
         )
 
 
-def test_what_a_function_raises_is_told_with_its_line() -> None:
+def test_an_exception_of_a_function_is_reported_with_its_line() -> None:
     function = snippet(
         """
         import json
@@ -101,7 +101,7 @@ def run():
 """
 
 
-def test_an_endless_loop_is_ended_and_told_with_its_line() -> None:
+def test_an_endless_loop_is_stopped_and_reported_with_its_line() -> None:
     """A snippet may catch all exceptions except this one."""
     function = snippet(ENDLESS, 0.1).function("run")
     with pytest.raises(DocumentError) as caught:
@@ -157,7 +157,7 @@ def test_a_time_limit_leaves_nothing_behind() -> None:
         ),
     ],
 )
-def test_what_can_be_seen_without_running_is_told_when_the_file_is_read(
+def test_static_errors_are_reported_when_the_file_is_read(
     source: str, message: str
 ) -> None:
     with pytest.raises(TaskFileError) as caught:
@@ -173,7 +173,7 @@ def test_a_function_may_be_bound_in_any_way(source: str) -> None:
     assert Snippet(source, HERE).function("run")(1) == 1
 
 
-def test_a_name_that_is_no_function_is_told() -> None:
+def test_a_name_that_is_not_a_function_is_reported() -> None:
     with pytest.raises(
         DocumentError, match=r"task.yaml:10: run is not a function but 3"
     ):
@@ -213,7 +213,7 @@ def test_dataclasses_of_a_snippet_find_their_module() -> None:
         ),
     ],
 )
-def test_a_name_that_latticeflow_does_not_have_is_told_with_a_near_one(
+def test_an_unknown_latticeflow_name_is_reported_with_a_similar_one(
     line: str, why: str
 ) -> None:
     function = snippet(f"{line}\n\ndef run():\n    pass\n").function("run")

@@ -166,7 +166,7 @@ def test_a_solver_may_be_written_in_any_of_these_ways(solve, code):
     ],
 )
 @pytest.mark.filterwarnings("ignore:coroutine '.*predict' was never awaited")
-def test_faults_of_a_solver_are_told_with_its_line(solve, tmp_path, code, message):
+def test_errors_of_a_solver_have_its_line(solve, tmp_path, code, message):
     with pytest.raises(DocumentError) as caught:
         solve(solver(code), {}, echo)
     assert message in str(caught.value).replace(str(tmp_path), ".")
@@ -213,12 +213,12 @@ def test_an_output_may_become_any_number_of_rows(read):
         ("return [(sample, 3)]", "must return a valid output: not a trace: 3"),
     ],
 )
-def test_a_postprocessor_that_returns_something_else_is_told(read, body, message):
+def test_a_postprocessor_with_an_invalid_return_value_is_reported(read, body, message):
     with pytest.raises(DocumentError, match=message):
         rows(read, body)
 
 
-def test_a_question_that_nobody_awaits_is_not_asked_and_not_warned_of(solve):
+def test_a_request_that_is_not_awaited_is_not_sent_and_gives_no_warning(solve):
     code = """
 import asyncio
 

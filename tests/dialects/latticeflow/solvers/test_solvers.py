@@ -36,7 +36,7 @@ def turns(output):
     return [(m.role, m.content) for m in output.messages]
 
 
-def test_a_chat_is_asked_once(solve):
+def test_a_chat_sends_one_request(solve):
     output, rounds = solve(CHAT, {"word": "hi"}, upper)
     assert rounds == [[("", (("system", "Be brief."), ("user", "Say hi.")))]]
     assert turns(output)[1:] == [("user", "Say hi."), ("assistant", "SAY HI.")]
@@ -44,7 +44,7 @@ def test_a_chat_is_asked_once(solve):
     assert output.raw_outputs[0].choices[0].message.content == "SAY HI."
 
 
-def test_a_generic_input_says_how_it_is_answered(read):
+def test_a_generic_input_sets_generation_arguments(read):
     """SEED: extra keys such as temperature are passed on."""
     parts, _ = read(GENERIC)
     (sent,) = next(parts.solver.dialogue({"word": "hi"}, 0))
@@ -54,7 +54,7 @@ def test_a_generic_input_says_how_it_is_answered(read):
 
 
 @pytest.mark.parametrize("gen_kwargs", [{}, {"max_new_tokens": 5}])
-def test_a_length_that_nobody_has_said_is_a_bound_only(read, gen_kwargs):
+def test_a_default_length_is_only_an_upper_bound(read, gen_kwargs):
     """A value in the input or on the command line overrides the default."""
     parts, _ = read(CHAT, lambda key: ModelClient(name=key, gen_kwargs=gen_kwargs))
     (found,) = next(parts.solver.dialogue({"word": "hi"}, 0))
@@ -63,7 +63,7 @@ def test_a_length_that_nobody_has_said_is_a_bound_only(read, gen_kwargs):
     assert (length, fits in found.request.options) == expected
 
 
-def test_the_command_line_says_how_long_answers_are_by_any_name(read):
+def test_the_command_line_sets_the_length_of_answers_by_any_name(read):
     parts, _ = read(
         GENERIC, lambda key: ModelClient(name=key, gen_kwargs={"max_tokens": 3})
     )
@@ -114,7 +114,7 @@ def test_a_model_of_latticeflow_takes_and_gives_any_json(solve):
     ]
 
 
-def test_trials_of_a_sampling_model_are_asked_for_apart(read):
+def test_trials_of_a_sampling_model_are_separate_requests(read):
     hot = ModelClient(temperature=1.0)
     parts, _ = read(CHAT, lambda _key: hot)
     cold, _ = read(CHAT)
@@ -125,7 +125,7 @@ def test_trials_of_a_sampling_model_are_asked_for_apart(read):
     ] == [0, 0]
 
 
-def test_each_part_of_a_group_is_asked_in_one_round(solve):
+def test_all_parts_of_a_group_are_sent_in_one_round(solve):
     yaml = """
     type: grouped_single_turn_solver
     input_builder:
@@ -199,7 +199,7 @@ def run_loop(solve, ends_at, way="continue", with_conversation="true", keep="fal
     return solve(yaml, sample, talk(ends_at))
 
 
-def test_a_loop_ends_where_its_text_is_said_and_takes_that_go_back(solve):
+def test_a_loop_ends_at_its_stop_text_and_drops_that_iteration(solve):
     output, rounds = run_loop(solve, 1)
     assert turns(output) == [
         ("system", "s"),
@@ -362,12 +362,12 @@ def test_loop_index_is_unknown_outside_of_loops(solve):
         ),
     ],
 )
-def test_what_a_solver_cannot_say_is_told_with_its_line(read, yaml, message):
+def test_an_invalid_solver_is_reported_with_its_line(read, yaml, message):
     _, problems = read(yaml)
     assert problems[0].splitlines() == message.splitlines()
 
 
-def test_all_models_that_may_be_asked_are_known_beforehand(read):
+def test_all_models_of_a_solver_are_known_in_advance(read):
     parts, _ = read(LOOP % ("error", "true", "true"))
     assert parts.models == {"", "user-sim"}
 

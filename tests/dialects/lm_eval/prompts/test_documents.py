@@ -426,7 +426,7 @@ def test_a_document_is_kept_out_of_its_own_shots_on_request():
     assert "split 'test'" in warning
 
 
-def test_keeping_documents_out_of_another_split_changes_no_shot():
+def test_excluding_documents_of_another_split_does_not_change_examples():
     plain, kept = (toy(n=3, exclude_own_shots=wish) for wish in (False, True))
     for index in range(8):
         assert plain.ask(index).requests == kept.ask(index).requests

@@ -278,7 +278,7 @@ class TestProcessing:
         load_tables(recipe(process, n=1, splits=Splits(test="test")))
         assert seen == ["Q0", "T0", "Q0", "Q0"]
 
-    def test_a_failing_process_docs_says_where(self):
+    def test_a_failing_process_docs_is_reported_with_its_place(self):
         def process(docs):
             return dict(docs[0])["nothing"]
 

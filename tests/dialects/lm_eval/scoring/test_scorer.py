@@ -236,9 +236,9 @@ def test_a_function_of_one_list_gets_reference_and_response():
         return items
 
     (value,) = scorer("generate_until", own(rouge, aggregation=len))(
-        record(doc(["ref"]), *texts("said"))
+        record(doc(["ref"]), *texts("response"))
     )
-    assert value.value == ["ref", "said"]
+    assert value.value == ["ref", "response"]
 
 
 def test_a_function_is_not_called_again_when_it_raises_type_error():

@@ -56,7 +56,7 @@ def test_what_a_model_wrote_is_text(tab, story, name):
     assert page.locator("#app script, #app img").count() == 0
 
 
-def test_a_huge_line_is_shown_in_part_until_all_is_wanted(tab, story):
+def test_a_huge_line_is_truncated_until_expanded(tab, story):
     page = tab.open(story, f"#/documents?doc=hostile/{len(HOSTILE)}")
     first = page.locator(".document pre.text").first
     sync_api.expect(first).to_be_visible()

@@ -32,7 +32,7 @@ def test_all_views_fit_a_phone(tab, story):
         page.set_viewport_size({"width": 1280, "height": 800})
 
 
-def test_paper_is_white_whatever_the_screen_is(tab, story):
+def test_print_is_white_in_both_themes(tab, story):
     page = tab.open(story, "#/summary")
     page.evaluate("document.documentElement.dataset.theme = 'dark'")
     page.emulate_media(media="print", color_scheme="dark")

@@ -115,7 +115,7 @@ def test_paper_gets_the_list_where_no_document_is_open(tab, many):
         page.emulate_media(media="screen")
 
 
-def test_rows_beside_the_page_come_when_they_are_wanted(tab, write, tmp_path):
+def test_rows_in_separate_files_are_loaded_on_demand(tab, write, tmp_path):
     rows = [write.generated(n, f"{n}?", f"answer {n}") for n in range(600)]
     run = write.run(tmp_path / "run", {"quiz": rows})
     path = tmp_path / "with blank & ünïcode.html"

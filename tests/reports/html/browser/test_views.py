@@ -27,7 +27,7 @@ def test_it_opens_on_the_gate_that_failed(tab, story):
 
 
 def test_gates_are_drawn_to_one_scale(tab, write, tmp_path):
-    """Equal values are drawn at the same position, whatever their thresholds."""
+    """Equal values are drawn at the same position, for any threshold."""
     interval = {"low": 0.6, "high": 0.8, "method": "Wilson", "confidence": 0.975}
     bounds = [{"op": ">=", "value": 0.2}]
     change = {
@@ -109,7 +109,7 @@ def test_documents_are_filtered_sorted_and_counted(tab, story):
 def test_search_finds_what_no_line_shows(tab, story):
     page = tab.open(story, "#/documents")
     page.keyboard.press("/")
-    page.keyboard.type("NEEDLE stands")
+    page.keyboard.type("NEEDLE is")
     sync_api.expect(page.locator(".told")).to_have_text("1 document")
     assert tab.rows() == ["quiz[d0]"]
     page.get_by_label("search documents").fill("no such text")
@@ -145,7 +145,7 @@ def test_a_document_is_read_by_keyboard(tab, story):
     sync_api.expect(page.locator("nav [aria-current]")).to_have_text("Summary")
 
 
-def test_an_error_says_why_and_is_no_answer(tab, story):
+def test_an_error_is_shown_with_its_reason_and_not_as_an_answer(tab, story):
     page = tab.open(story, "#/documents?doc=quiz/3")
     sync_api.expect(page.locator(".document .marks")).to_contain_text("errored")
     assert "server is down" in page.locator(".document .trouble").inner_text()
