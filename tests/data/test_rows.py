@@ -125,7 +125,7 @@ def test_awkward_characters_alone_do_not_cost_a_column_its_ids():
     )
 
 
-def test_a_second_column_that_is_fit_leaves_nothing_to_say():
+def test_no_warning_if_a_second_column_fits():
     rows = [{"id": "x", "qid": "p"}, {"id": "x", "qid": "q"}]
 
     assert document_ids(Table(rows)).warnings == ()

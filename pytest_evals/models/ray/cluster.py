@@ -118,7 +118,7 @@ class Cluster:
                 return Ready(which, ended=True)
             return Ready(which, ray.get(reference))
         except exceptions.RayTaskError as error:
-            raise _told(error) from None
+            raise _model_error(error) from None
         except exceptions.RayError as error:
             return Ready(which, lost=type(error).__name__)
 
@@ -170,7 +170,7 @@ def _same_end() -> Iterator[None]:
             signal.signal(signal.SIGTERM, before)
 
 
-def _told(error: exceptions.RayTaskError) -> ModelError:
+def _model_error(error: exceptions.RayTaskError) -> ModelError:
     """The error of a replica's model."""
     cause = error.cause
     if isinstance(cause, EvalsError):

@@ -48,7 +48,7 @@ class CacheInfoMode:
 
     def __init__(self, session: EvalSession) -> None:
         self._session = session
-        self._wanted = session.options.cache_info
+        self._nodeid = session.options.cache_info
         self._lines: list[str] = []
 
     @pytest.hookimpl(trylast=True)
@@ -61,11 +61,11 @@ class CacheInfoMode:
             pytest.UsageError: No document has that node id.
         """
         documents = {i.nodeid: i for i in items if isinstance(i, DocItem)}
-        found = documents.get(self._wanted)
+        found = documents.get(self._nodeid)
         if found is None:
-            near = did_you_mean(self._wanted, [*documents][:MOST_COMPARED])
+            near = did_you_mean(self._nodeid, [*documents][:MOST_COMPARED])
             raise pytest.UsageError(
-                f"--evals-cache-info: no document {self._wanted!r}{near}"
+                f"--evals-cache-info: no document {self._nodeid!r}{near}"
             )
         item = CacheInfoItem.from_parent(
             found.parent, name=found.name, nodeid=found.nodeid, job=found.job

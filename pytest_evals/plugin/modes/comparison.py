@@ -18,7 +18,7 @@ class ComparisonMode:
 
     def __init__(self, session: EvalSession) -> None:
         self._session = session
-        self._told: list[tuple[str, bool]] = []
+        self._lines: list[tuple[str, bool]] = []
         self._xfailed: list[str] = []
 
     @pytest.hookimpl
@@ -51,8 +51,8 @@ class ComparisonMode:
             if self._session.options.save_baseline:
                 self._save()
         except StoreError as error:
-            self._told.append((str(error), True))
-        failed = any(is_bad for _, is_bad in self._told)
+            self._lines.append((str(error), True))
+        failed = any(is_bad for _, is_bad in self._lines)
         found = run.result.comparison
         refused = found is not None and found.refused
         if (failed or refused) and session.exitstatus == pytest.ExitCode.OK:
@@ -61,8 +61,8 @@ class ComparisonMode:
     def _save(self) -> None:
         place, (failure, *lines) = self._session.run.save(self._is_with_mark)
         shown = near(place, self._session.config.invocation_params.dir)
-        self._told += [(f"baseline: {shown}{failure}", False)]
-        self._told += [(line, False) for line in lines]
+        self._lines += [(f"baseline: {shown}{failure}", False)]
+        self._lines += [(line, False) for line in lines]
 
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -87,5 +87,5 @@ class ComparisonMode:
             brief = terminalreporter.config.get_verbosity() < 0
             for line in comparison_lines(found, width, brief=brief):
                 terminalreporter.write_line(line.text, **line.markup)
-        for text, is_bad in self._told:
+        for text, is_bad in self._lines:
             write_text(terminalreporter, text, red=is_bad, bold=is_bad)

@@ -35,7 +35,7 @@ class RepeatabilityMode:
     def __init__(self, session: EvalSession) -> None:
         self._session = session
         self._found: list[MetricRepeatability] = []
-        self._told: list[tuple[str, bool]] = []
+        self._lines: list[tuple[str, bool]] = []
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_teardown(
@@ -52,15 +52,15 @@ class RepeatabilityMode:
         repeats = self._session.repeats
         runs = self._session.suite.tasks.values()
         records = [record for run in runs for record in run.records.values()]
-        n_wanted = self._session.run.inference.n_documents
-        if not len(records) == repeats.n_documents == n_wanted:
-            why = f"{repeats.n_documents:,} of {n_wanted:,} documents were repeated"
+        n_documents = self._session.run.inference.n_documents
+        if not len(records) == repeats.n_documents == n_documents:
+            why = f"{repeats.n_documents:,} of {n_documents:,} documents were repeated"
             if not repeats.n_documents:
                 why = "not all documents were run: nothing was repeated"
-            self._told.append((why, True))
+            self._lines.append((why, True))
             return
         if repeats.n_sampled >= FEW and repeats.n_same == repeats.n_sampled:
-            self._told.append((_COPIES, True))
+            self._lines.append((_COPIES, True))
             return
         first = scores_of(records)
         for task, key in first:
@@ -69,7 +69,7 @@ class RepeatabilityMode:
             if found is not None:
                 self._found.append(found)
         if not self._found:
-            self._told.append(("no metric is a mean over documents", True))
+            self._lines.append(("no metric is a mean over documents", True))
 
     def _metric(self, task: str, key: str) -> Metric | None:
         metrics = self._session.suite.tasks[task].task.metrics
@@ -91,10 +91,10 @@ class RepeatabilityMode:
                     "the noise is not recorded: give --evals-save-baseline or "
                     "--evals-compare with the name of a baseline"
                 )
-                self._told.append((why, False))
+                self._lines.append((why, False))
             else:
                 self._record(name)
-        failed = any(is_bad for _, is_bad in self._told)
+        failed = any(is_bad for _, is_bad in self._lines)
         if failed and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -112,23 +112,23 @@ class RepeatabilityMode:
         try:
             save_flip_rates(folder, noise)
         except StoreError as error:
-            self._told.append((str(error), True))
+            self._lines.append((str(error), True))
         else:
             here = self._session.config.invocation_params.dir
-            self._told.append((f"written to {near(folder, here)} (noise)", False))
+            self._lines.append((f"written to {near(folder, here)} (noise)", False))
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> None:
         """Show the variation, the thresholds that it allows, and the file."""
-        if self._found or self._told:
+        if self._found or self._lines:
             terminalreporter.write_sep("=", "repeatability")
         width = terminalreporter._tw.fullwidth
         for one in self._found:
             for line in repeatability_lines(one, width):
                 terminalreporter.write_line(line.text, **line.markup)
-        for text, is_bad in self._told:
+        for text, is_bad in self._lines:
             write_text(terminalreporter, text, red=is_bad, bold=is_bad)
 
 

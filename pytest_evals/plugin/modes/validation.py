@@ -107,7 +107,7 @@ class ValidationMode:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._notes: dict[str, None] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._counts = {"passed": 0, "failed": 0, "skipped": 0}
 
     @pytest.hookimpl(wrapper=True)
@@ -130,11 +130,11 @@ class ValidationMode:
     def _not_told_yet(self, error: TaskFileError) -> TaskFileError:
         """Return the problems that were not reported before: all tasks of a folder
         share one ``gates.yaml``."""
-        fresh = [p for p in error.problems if str(p) not in self._told]
+        fresh = [p for p in error.problems if str(p) not in self._reported]
         if not fresh and error.problems:
             where = error.problems[0].where
             fresh = [Problem("the problem that was reported above", where)]
-        self._told.update(map(str, error.problems))
+        self._reported.update(map(str, error.problems))
         return TaskFileError(fresh)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)

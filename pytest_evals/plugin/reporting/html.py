@@ -21,7 +21,7 @@ class Html:
 
     def __init__(self, session: EvalSession) -> None:
         self._session = session
-        self._told = ""
+        self._line = ""
         self._failed = False
 
     @staticmethod
@@ -37,9 +37,9 @@ class Html:
             return
         try:
             here = self._session.config.invocation_params.dir
-            self._told = f"report: {near(self._write(), here)}"
+            self._line = f"report: {near(self._write(), here)}"
         except StoreError as error:
-            self._told, self._failed = f"no report: {error}", True
+            self._line, self._failed = f"no report: {error}", True
             if session.exitstatus == pytest.ExitCode.OK:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -61,6 +61,6 @@ class Html:
         self, terminalreporter: pytest.TerminalReporter
     ) -> None:
         """Write the path of the page, or why it is missing."""
-        if self._told:
+        if self._line:
             marks = {"red": self._failed, "bold": self._failed}
-            write_text(terminalreporter, self._told, **marks)
+            write_text(terminalreporter, self._line, **marks)

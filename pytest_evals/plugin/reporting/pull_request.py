@@ -37,7 +37,7 @@ class Publishing:
     def __init__(self, session: EvalSession) -> None:
         self._session = session
         self._on_github = os.environ.get("GITHUB_ACTIONS") == "true"
-        self._told: list[tuple[str, bool]] = []
+        self._lines: list[tuple[str, bool]] = []
 
     @staticmethod
     def begin(session: EvalSession) -> None:
@@ -64,7 +64,7 @@ class Publishing:
                 text = run_markdown(result, COMMENT, changes)
                 replace_text(path, text, "--evals-markdown")
         except StoreError as error:
-            self._told.append((str(error), True))
+            self._lines.append((str(error), True))
             if session.exitstatus == pytest.ExitCode.OK:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
         place = os.environ.get("GITHUB_STEP_SUMMARY") if self._on_github else None
@@ -82,7 +82,7 @@ class Publishing:
             text = run_markdown(result, room, changes)
             append_lines(path, [text], "GITHUB_STEP_SUMMARY")
         except (OSError, StoreError) as error:
-            self._told.append((f"the job's summary is not written: {error}", False))
+            self._lines.append((f"the job's summary is not written: {error}", False))
 
     def _changes(self, result: RunResult) -> Changes:
         """Return the documents that got worse, for gates against a baseline."""
@@ -116,7 +116,7 @@ class Publishing:
         self, terminalreporter: pytest.TerminalReporter
     ) -> None:
         """Write the annotations, which GitHub reads from the log."""
-        for text, is_bad in self._told:
+        for text, is_bad in self._lines:
             write_text(terminalreporter, text, red=is_bad, yellow=not is_bad)
         if self._on_github:
             from pytest_evals.reports.github.annotations import of_verdicts

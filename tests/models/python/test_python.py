@@ -98,7 +98,7 @@ def test_other_callables_are_called_alike(function, text):
     assert answer(function).text == text
 
 
-def test_parameters_get_what_their_names_say():
+def test_parameters_get_the_values_of_their_names():
     seen = []
 
     def respond(prompt, messages, request):

@@ -145,7 +145,7 @@ def test_no_line_is_wider_than_the_terminal(run, width):
     assert max(cells(line) for line in shown(run, width)) <= width
 
 
-def test_colours_only_repeat_what_words_say(run):
+def test_colours_only_repeat_words(run):
     lines = summary_lines(run, 120)
     colours = {
         line.text.split()[-1]: dict(line.markup) for line in lines[1:5] if line.markup
