@@ -55,7 +55,7 @@ def test_ids_in_any_script_stay_as_they_are(text):
         (" ", ""),
     ],
 )
-def test_what_is_not_fit_for_a_node_id_is_replaced(text, shown):
+def test_characters_that_are_invalid_in_a_node_id_are_replaced(text, shown):
     assert document_id(text) == shown
     assert (unfit_id([shown]) is None) == bool(shown)
 

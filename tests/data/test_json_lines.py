@@ -63,7 +63,7 @@ def tables(draw: st.DrawFn) -> list[dict[str, Any]]:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(rows=tables(), escaped=st.booleans())
-def test_what_is_read_equals_what_the_library_gives(
+def test_rows_equal_those_of_the_library(
     tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]], escaped: bool
 ) -> None:
     folder = tmp_path_factory.mktemp("rows")

@@ -162,7 +162,7 @@ def test_the_rows_of_a_field_are_objects_too(folder: Path) -> None:
     assert list(load(made(folder, **given))["train"]) == [{"q": "x"}]
 
 
-def test_what_the_library_reads_in_its_own_way_it_still_reads(folder: Path) -> None:
+def test_files_that_need_the_library_are_read_by_it(folder: Path) -> None:
     """An object on several lines, several on one line, numbers that are not JSON, and
     arrays of strings, which the library stores in the column ``text``."""
     readable = {

@@ -90,7 +90,7 @@ def test_an_unknown_metric_without_aggregation_is_averaged_with_a_warning(
 
 
 @pytest.mark.parametrize("label", ["007", "²"])
-def test_digits_that_are_no_number_stay_text_with_a_warning(label, tmp_path):
+def test_digits_that_are_not_a_number_stay_text_with_a_warning(label, tmp_path):
     """lm-eval ends with a SyntaxError."""
     rows = [{"q": "x", "a": label, "c": [label, "8"]}]
     task = task_of(
@@ -133,7 +133,7 @@ def test_a_right_answer_outside_the_choices_is_wrong_with_a_warning(tmp_path):
     assert "is neither a choice nor" in warning
 
 
-def test_shots_of_metadata_are_shown_and_change_no_prompt(tmp_path):
+def test_num_fewshot_of_metadata_is_shown_without_effect_on_prompts(tmp_path):
     """lm-eval's docs state that they are shown; in 0.4.13 they have no effect."""
     rows = [{"q": f"Q{i}", "a": "y"} for i in range(4)]
     task = task_of(tmp_path, rows, metadata={"num_fewshot": 3})
@@ -154,7 +154,7 @@ def test_shots_of_metadata_are_shown_and_change_no_prompt(tmp_path):
         ("x$1", "x1", {"regexes_to_ignore": [r"\$"]}),
     ],
 )
-def test_exact_match_ignores_what_lm_eval_ignores(text, reference, arguments, tmp_path):
+def test_exact_match_ignores_the_same_as_lm_eval(text, reference, arguments, tmp_path):
     """Measured on lm-eval 0.4.13: each counts as 1."""
     metric = {"metric": "exact_match", "aggregation": "mean", **arguments}
     task = task_of(tmp_path, [{"q": "x", "a": reference}], metric_list=[metric])

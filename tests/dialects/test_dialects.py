@@ -33,7 +33,7 @@ def tree(tmp_path):
     return tmp_path
 
 
-def test_eval_files_are_found_by_what_is_in_them(tree):
+def test_eval_files_are_detected_by_their_content(tree):
     found = [path.relative_to(tree).as_posix() for path in eval_files(tree)]
     assert found == ["a/c.yml", "a/eval_own.py", "b.yaml"]
 

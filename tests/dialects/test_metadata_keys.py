@@ -118,6 +118,6 @@ def test_the_warning_of_a_task_and_a_group_has_the_place_and_a_suggestion(
     assert warnings(text + "metadata:\n  gates: [acc >= 0.5]\n") == []
 
 
-def test_gates_that_are_no_list_stay_an_error(warnings):
+def test_gates_that_are_not_a_list_stay_an_error(warnings):
     with pytest.raises(TaskFileError, match="gates must be a list"):
         warnings(TASK + "metadata: {gates: acc >= 0.5}\n")

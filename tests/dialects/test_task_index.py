@@ -125,7 +125,7 @@ def test_a_file_of_the_same_size_and_time_is_read_again_if_it_is_another(
     assert "u5" in Scanner(cache=tmp_path / "kept").index(large)
 
 
-def test_what_has_just_been_written_is_not_kept(large, tmp_path):
+def test_recently_written_files_are_not_cached(large, tmp_path):
     """Two changes within one clock tick cannot be distinguished."""
     Scanner(cache=tmp_path / "kept").index(large)
     (file,) = (tmp_path / "kept" / "cache").iterdir()

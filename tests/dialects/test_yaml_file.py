@@ -45,7 +45,7 @@ def test_values_are_those_of_safe_load(tmp_path):
     assert read_yaml(path).values == yaml.safe_load(YAML_1_1)
 
 
-def test_every_value_knows_its_line(tmp_path, monkeypatch):
+def test_every_value_has_its_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = write(
         tmp_path, a="task: x\nmetric_list:\n  - metric: acc\n\n  - metric: f1\n"

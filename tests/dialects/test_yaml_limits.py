@@ -63,7 +63,7 @@ def test_an_integer_that_python_cannot_print_is_one_problem_with_its_line(
         read(path)
 
 
-def test_merge_keys_and_anchors_of_usual_size_mean_what_they_mean_in_yaml(tmp_path):
+def test_merge_keys_and_anchors_of_usual_size_have_the_meaning_of_yaml(tmp_path):
     path = tmp_path / "task.yaml"
     path.write_text(
         "base: &base {a: 1, b: 2}\nmore: &more {<<: *base, b: 3}\n"

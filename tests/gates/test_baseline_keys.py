@@ -35,7 +35,7 @@ def problem(**keys):
         ),
     ],
 )
-def test_a_margin_is_absolute_or_a_share_of_the_baselines_value(keys, margin, shown):
+def test_a_margin_is_absolute_or_relative_to_the_baseline(keys, margin, shown):
     gate = read(baseline="main", **keys)
     assert gate.margin == margin
     assert str(gate.margin) == shown

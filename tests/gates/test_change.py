@@ -372,7 +372,7 @@ def test_a_baseline_value_that_is_not_a_number_is_an_error():
     assert found.reason == "acc,none cannot be compared: it was nan and is 0.45"
 
 
-def test_rounding_is_no_difference_between_documents():
+def test_rounding_errors_are_not_differences_between_documents():
     """0.45 - 0.5 and similar differences are not equal to the last digit."""
     old = [0.1 * (i % 7) for i in range(40)]
     found = verdict(old, [one - 0.05 for one in old], max_drop=0.2)

@@ -53,7 +53,7 @@ def test_every_document_needs_so_many_correct_answers():
     )
 
 
-def test_named_documents_need_a_share_of_correct_answers():
+def test_named_documents_need_a_proportion_of_correct_answers():
     entry = {"must_pass": {"ids": ["d0", "d1"], "share": 0.8}}
     assert verdict(entry, (8, 10), (4, 5), (0, 10)).outcome == "passed"
     assert verdict(entry, (8, 10), (3, 5), (0, 10)).documents == ("d1",)

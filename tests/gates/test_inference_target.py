@@ -55,7 +55,7 @@ def verdict(metric, *, policy="warn", **keys):
 @pytest.mark.parametrize(
     ("right", "outcome"), [(255, PASSED), (235, OPEN), (225, OPEN), (195, FAILED)]
 )
-def test_share_of_right_answers_over_other_documents(right, outcome):
+def test_proportion_of_correct_answers_over_other_documents(right, outcome):
     """Clopper-Pearson limits, as scipy computes them at twice the tail."""
     found = verdict(counted(right, 300), min=0.75, over="population")
     known = stats.binomtest(right, 300).proportion_ci(0.9, "exact")
@@ -171,7 +171,7 @@ def test_two_bounds_pass_only_when_both_are_kept_for_sure():
         ("pass", "fail", False),
     ],
 )
-def test_policy_decides_what_an_open_verdict_means(own, session, red):
+def test_policy_decides_the_effect_of_an_inconclusive_verdict(own, session, red):
     keys = {"inconclusive": own} if own else {}
     metric = counted(225, 300)
     found = verdict(metric, min=0.74, over="population", policy=session, **keys)

@@ -12,14 +12,14 @@ RIGHT = st.lists(st.sampled_from([0, 1]), min_size=4, max_size=8)
 
 
 @given(RIGHT, st.integers(1, 4))
-def test_pass_at_k_is_the_share_of_draws_with_a_right_answer(values, k):
+def test_pass_at_k_is_the_proportion_of_draws_with_a_correct_answer(values, k):
     draws = list(combinations(values, k))
     known = sum(any(draw) for draw in draws) / len(draws)
     assert reduced(f"pass@{k}", values) == pytest.approx(known)
 
 
 @given(RIGHT, st.integers(1, 4))
-def test_pass_to_the_k_is_the_share_of_draws_that_are_all_right(values, k):
+def test_pass_to_the_k_is_the_proportion_of_draws_that_are_all_correct(values, k):
     draws = list(combinations(values, k))
     known = sum(all(draw) for draw in draws) / len(draws)
     assert reduced(f"pass^{k}", values) == pytest.approx(known)

@@ -130,7 +130,7 @@ def test_over_another_run_counts_the_variance_between_answers():
     assert found.interval.method == "4 answers to each document"
 
 
-def test_copies_of_one_answer_are_no_evidence():
+def test_copies_of_one_answer_are_not_evidence():
     found = verdict([(1, 1), (0, 0)], copied=True, min=0.1, reducer="mean")
     assert found.outcome is Outcome.INVALID
     assert "so they are copies and not independent" in found.reason

@@ -112,7 +112,7 @@ def test_gates_that_are_judged_together_are_one_family():
     assert own.outcome == "failed"
 
 
-def test_gates_that_cannot_fail_are_no_reason_for_a_correction():
+def test_gates_that_cannot_fail_do_not_cause_a_correction():
     close = [1] * 83 + [0] * 17
     never = {"min": 0, "over": "population"}
     gates = {"a": (FLOOR, close)} | {name: (never, [1] * 100) for name in "bcde"}

@@ -61,7 +61,7 @@ def verdict(old, new, **keys):
     return judge(gate, new, find=lambda *_: baseline(old))
 
 
-def test_agreement_is_the_share_of_equal_answers_with_exact_limits():
+def test_agreement_is_the_proportion_of_equal_answers_with_exact_limits():
     old, new = run(["a"] * 400), run(["a"] * 396 + ["b"] * 4)
     found = verdict(old, new, metric="agreement", min=0.97)
     low, high = proportion_confint(396, 400, alpha=0.1, method="beta")

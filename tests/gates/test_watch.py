@@ -109,7 +109,7 @@ def test_documents_that_cannot_settle_it_leave_it_open_early():
         (record(40, 0, "lost"), "a document has no score, and others are not 0 or 1"),
     ],
 )
-def test_what_voids_the_promise_ends_the_watch(last, why):
+def test_events_that_invalidate_early_stopping_end_the_watch(last, why):
     watch, _ = watch_of(100, min=0.99)
     watch.read("acc,none", [record(0, 0.5)])
     watch.read("acc,none", [last])
@@ -143,7 +143,7 @@ def test_values_of_another_run_are_of_use_only_if_all_are_known():
     assert in_order({0: 1.0, 1: 7.0}, [1, 0]) is None
 
 
-def test_the_expected_share_is_small_far_from_the_threshold_and_1_near_it():
+def test_the_expected_fraction_is_small_far_from_the_threshold_and_1_near_it():
     _, steps = watch_of(1000, min=0.7)
     far = expected_share([(steps, [1.0] * 900 + [0.0] * 100)], 64, 0.01)
     near = expected_share([(steps, [1.0] * 700 + [0.0] * 300)], 64, 0.01)

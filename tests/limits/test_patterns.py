@@ -108,7 +108,7 @@ TEXT = (
 )
 
 
-def test_both_ways_give_what_re_gives_for_the_patterns_of_lm_eval() -> None:
+def test_both_paths_equal_re_for_the_patterns_of_lm_eval() -> None:
     patterns = patterns_of_lm_eval()
     assert len(patterns) > 40
     draw = random.Random(18)

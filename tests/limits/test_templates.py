@@ -238,7 +238,7 @@ def ours(text: str, row: Mapping[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("text", LOOPS)
-def test_what_is_limited_means_what_it_means_in_jinja(text: str) -> None:
+def test_limited_templates_render_as_in_jinja(text: str) -> None:
     assert ours(text, ROW) == oracle(text, ROW)
     given = latticeflow.compile_template(text, Place(Path("t")), "t")
     try:
@@ -266,7 +266,7 @@ def templates_of_lm_eval() -> list[str]:
     return [text for text in texts if isinstance(text, str) and "{" in text]
 
 
-def test_templates_of_lm_eval_give_what_jinja_gives() -> None:
+def test_templates_of_lm_eval_render_as_in_jinja() -> None:
     """With values of several types for the names that they use."""
     texts = templates_of_lm_eval()
     assert len(texts) > 300

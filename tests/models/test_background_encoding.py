@@ -105,7 +105,7 @@ class Encoder:
         return [np.array([1]) for _ in prompts]
 
 
-def test_what_is_expected_is_encoded_once_and_elsewhere():
+def test_expected_requests_are_encoded_once_in_another_thread():
     encoder = Encoder()
     ahead = BackgroundEncoder(encoder)
     ahead.expect([Rolling("one"), Rolling("two")])

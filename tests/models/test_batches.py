@@ -81,7 +81,7 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory():
         list(in_batches([1], [1], run, BatchBudget(9)))
 
 
-def test_a_model_that_runs_out_of_memory_still_answers_what_fits(
+def test_a_model_that_runs_out_of_memory_still_answers_requests_that_fit(
     saved_model, opened, ask, monkeypatch
 ):
     """The torch model rejects more than 40 tokens at a time, past and padding

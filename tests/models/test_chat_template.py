@@ -35,7 +35,7 @@ def refused(template: str) -> str:
     return str(error.value)
 
 
-def test_a_chat_is_what_the_library_makes_of_it() -> None:
+def test_a_chat_equals_that_of_the_library() -> None:
     assert (
         render_chat(tokenizer(PLAIN), ASKED, {})
         == "[system] short\n[user] Q\n[assistant]"

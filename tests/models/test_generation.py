@@ -55,7 +55,7 @@ def generated(plain, request):
 
 
 @pytest.mark.parametrize("kind", [*CACHED, "mamba"])
-def test_every_architecture_writes_what_transformers_writes_for_one_prompt(
+def test_every_architecture_generates_as_transformers_for_one_prompt(
     kind, opened, oracle, ask
 ):
     """transformers' ``generate``, one prompt at a time. Prompts with few-shot examples
@@ -363,9 +363,7 @@ def test_do_sample_false_is_greedy_at_any_temperature(opened, ask):
     ids=str,
 )
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
-def test_options_mean_what_they_mean_in_transformers(
-    kind, options, opened, oracle, ask
-):
+def test_options_have_the_meaning_of_transformers(kind, options, opened, oracle, ask):
     """Compared with transformers' ``generate``, one prompt at a time."""
     import torch
 

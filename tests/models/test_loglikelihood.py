@@ -218,7 +218,7 @@ def test_bos_is_added_once(opened, oracle, ask):
     assert with_bos.logprob == pytest.approx(without.logprob, abs=1e-6)
 
 
-def test_add_bos_token_turns_the_special_tokens_off(opened, oracle, ask):
+def test_add_bos_token_disables_the_special_tokens(opened, oracle, ask):
     (response,) = ask(
         opened("llama", add_bos_token="false"), Loglikelihood("hello", " world")
     )

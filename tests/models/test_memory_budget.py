@@ -32,7 +32,7 @@ def test_the_room_follows_what_a_token_takes_and_what_is_free():
     assert not room.fits(2, 51)
 
 
-def test_what_did_not_fit_is_not_tried_again_at_once_though_it_seems_free():
+def test_sequences_that_did_not_fit_are_not_retried_at_once():
     room = MemoryBudget(100, measure=lambda per_token, n_bytes: 100)
     room.look(1, 0)
     room.lower(100)
@@ -43,7 +43,7 @@ def test_what_did_not_fit_is_not_tried_again_at_once_though_it_seems_free():
     assert room.held == 100
 
 
-def test_rows_overflow_what_may_ever_be_held_and_not_what_did_not_fit_once():
+def test_rows_overflow_the_total_memory_and_not_a_temporary_limit():
     room = MemoryBudget(100)
     room.lower(100)
     assert not room.overflows(2, 50)

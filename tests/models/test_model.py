@@ -238,7 +238,7 @@ def test_prefetching_does_not_change_responses(opened):
         )
 
 
-def test_closing_a_model_stops_what_it_is_at(saved_model):
+def test_closing_a_model_stops_its_work(saved_model):
     model = open_model(parse_spec(f"hf:{saved_model('llama')},device=cpu,batch_size=1"))
     model.works_ahead = True
     requests = [Loglikelihood("the cat", " the dog" * n) for n in range(1, 20)]

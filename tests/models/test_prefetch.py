@@ -21,7 +21,7 @@ def test_items_come_in_order_and_once() -> None:
     assert not threads()
 
 
-def test_items_are_made_while_nobody_reads() -> None:
+def test_items_are_created_without_a_reader() -> None:
     made: list[int] = []
 
     def stream() -> Iterator[int]:

@@ -224,7 +224,7 @@ def test_without_a_hook_nothing_is_called():
     assert calls == []
 
 
-def test_what_a_hook_opened_in_vain_is_closed():
+def test_an_unused_model_of_a_hook_is_closed():
     opened = Full()
     models, _ = hook(lambda text: opened)
     assert models.takes("hf:x")

@@ -75,7 +75,7 @@ def test_a_response_format_does_not_change_the_sampling():
         SamplingParams(temperature=1.0, top_k=3, top_p=0.99),
     ],
 )
-def test_top_k_before_the_others_draws_what_the_whole_vocabulary_would(params):
+def test_top_k_before_the_others_samples_as_over_the_whole_vocabulary(params):
     """Compared with transformers' warpers over all logits, in bfloat16 with many
     ties."""
     import transformers as hf

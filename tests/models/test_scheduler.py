@@ -229,7 +229,7 @@ def test_long_texts_are_the_same_whichever_pass_runs_out_of_memory(kind, fresh, 
             assert shown(ask(model, *requests)) == expected
 
 
-def test_what_was_written_before_memory_ran_out_is_not_written_again(fresh, ask):
+def test_tokens_generated_before_memory_ran_out_are_kept(fresh, ask):
     """The tenth pass fails: half of the rows wait, and prefill their prompts and
     generated tokens at once when they are resumed."""
     requests = [Generate(f"{q} it is", max_tokens=20) for q in QUESTIONS[:4]]

@@ -68,7 +68,7 @@ def test_branches_come_one_after_the_other_and_longer_ones_after_shorter(rows):
         held = path
 
 
-def test_shots_and_passages_within_them_are_read_once():
+def test_few_shot_examples_and_passages_within_them_are_prefilled_once():
     shots, passage = [1] * 100, [2] * 50
     rows = [
         [*shots, *passage, 3, 4],

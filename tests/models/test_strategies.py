@@ -446,7 +446,7 @@ def test_a_prefix_is_cached_for_the_next_window_and_released_on_request(models):
     assert read == [30 + 10 * 8, 10 * 8, 30 + 10 * 8]
 
 
-def test_a_line_whose_logits_are_no_numbers_spoils_no_other(saved_model):
+def test_nan_logits_of_one_row_do_not_affect_others(saved_model):
     """In a packed row its keys are visible to all: the plain path decides."""
     import transformers
 

@@ -47,7 +47,7 @@ def test_a_prompt_has_no_continuation(cutter):
     assert (cut.continuation, cut.n_continuation) == ((), 0)
 
 
-def test_bytes_of_one_character_stand_together(cutter):
+def test_bytes_of_one_character_are_grouped(cutter):
     cut = cutter.token_strings(Generate("ä猫🌍"))
     assert "".join(cut.context) == "ä猫🌍"
     assert cut.n_context > len(cut.context)

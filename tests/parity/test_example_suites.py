@@ -51,7 +51,7 @@ class Constant:
                 yield position, Response(logprob=-50.0, greedy=False)
 
 
-def test_data_files_are_what_the_script_writes(example_suites, toyworld):
+def test_data_files_equal_the_output_of_the_script(example_suites, toyworld):
     folder = example_suites / "lm_eval" / "data"
     on_disk = {
         path.name: [json.loads(line) for line in path.read_text("utf-8").splitlines()]

@@ -92,7 +92,7 @@ def test_what_is_of_the_machine_has_lm_evals_type(files):
     assert isinstance(files.ours["git_hash"], str | None)
 
 
-def test_what_we_say_otherwise_is_of_a_type_that_readers_take(files):
+def test_intended_differences_have_compatible_types(files):
     assert files.ours["lm_eval_version"].startswith("0.4.13+pytest.model.evals.")
     assert files.ours["config"]["batch_size"] == "auto"
 

@@ -188,7 +188,7 @@ def test_metrics_and_standard_errors_are_lm_evals(run):
         assert near(metric.estimate.stderr, expected), key
 
 
-def test_directions_and_shots_are_lm_evals(run):
+def test_directions_and_num_fewshot_are_lm_evals(run):
     assert run.task.n_shots == run.recorded["n_shots"]
     ours = {metric.name: metric.higher_is_better for metric in run.result.metrics}
     for name, direction in run.recorded["higher_is_better"].items():

@@ -60,7 +60,7 @@ def test_each_parameter_set_has_its_cases_with_the_ids_of_pytest(run, workers):
         ('"lang", "en", ids=[1, 2, 3]', "*bot: *2 parameter sets specified*"),
     ],
 )
-def test_what_is_not_supported_is_an_error_of_the_eval(run, mark, message):
+def test_unsupported_keys_are_errors_of_the_eval(run, mark, message):
     text = EVAL.format(marks=f"@pytest.mark.parametrize({mark})", arguments="lang")
     done = run(text + "\n\ndef test_other():\n    pass\n")
     assert done.ret == pytest.ExitCode.INTERRUPTED

@@ -158,7 +158,7 @@ def test_an_invalid_value_is_a_usage_error(quiz):
     run.stderr.fnmatch_lines(["*expected generate or loglikelihood*"])
 
 
-def test_groups_average_what_is_left(quiz):
+def test_groups_average_the_remaining_tasks(quiz):
     (quiz.path / "all.yaml").write_text(GROUP)
     quiz.evals("all.yaml", GENERATE)
     found = results(quiz)["results"]["all"]

@@ -94,7 +94,7 @@ def numbers(pytester: pytest.Pytester) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("installed", [True, False])
-def test_a_task_names_what_a_distribution_provides(
+def test_a_task_uses_components_of_a_distribution(
     suite, pytester, installed, without_lm_eval, monkeypatch
 ):
     """'two' for 'one two.' and 'three' for 'three': distances 2 * 5 and 0."""

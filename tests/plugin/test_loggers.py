@@ -79,7 +79,7 @@ BY_MLFLOW = [["model", MODEL], ["quiz/exact_match.none", 0.8], ["gates.json", [G
     ],
     ids=["wandb", "mlflow"],
 )
-def test_loggers_call_what_the_libraries_document(suite, title, name, module, calls):
+def test_loggers_make_the_documented_calls(suite, title, name, module, calls):
     text = PAGE.read_text(encoding="utf-8").partition(f"## {title}\n")[2]
     suite.pytester.makeconftest(re.search(r"```python\n(.*?)```", text, re.DOTALL)[1])
     (suite.pytester.path / f"{name}.py").write_text(module)

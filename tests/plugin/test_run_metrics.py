@@ -160,7 +160,7 @@ def test_latency_tokens_and_cost_are_those_of_the_responses(suite, gate, outcome
         ),
     ],
 )
-def test_what_a_model_does_not_report_makes_the_gate_invalid(
+def test_a_value_that_a_model_does_not_report_makes_the_gate_invalid(
     suite, gate, every, reason
 ):
     verdict = judged(suite, gate, Model(all=every))

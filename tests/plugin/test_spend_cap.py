@@ -68,7 +68,7 @@ def test_stored_responses_are_scored_after_the_cap(suite, server):
     result.assert_outcomes(passed=1)
 
 
-def test_an_incomplete_run_without_gates_fails_and_is_no_baseline(suite, server):
+def test_an_incomplete_run_without_gates_fails_and_is_not_a_baseline(suite, server):
     spec, _ = server
     result = suite.run(
         "evals", "--evals-save-baseline=v1", model=f"{spec},max_requests=4"

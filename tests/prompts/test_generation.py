@@ -29,7 +29,7 @@ def sampling(given, overrides=(), delimiter="\n\n"):
         ({"temperature": None}, Sampling(stop=("\n\n",))),
     ],
 )
-def test_arguments_mean_what_they_mean_to_lm_eval(given, expected):
+def test_arguments_have_the_meaning_of_lm_eval(given, expected):
     assert sampling(given) == expected
 
 

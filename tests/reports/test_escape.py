@@ -30,7 +30,7 @@ from pytest_evals.reports.escape import cells, cut, near, one_line, tail
         ("####[error]x", "##\\x23#[error]x"),
     ],
 )
-def test_what_could_move_the_cursor_is_escaped(text, shown):
+def test_control_characters_are_escaped(text, shown):
     assert one_line(text) == shown
 
 

@@ -39,7 +39,7 @@ def test_a_few_errors_at_the_start_do_not_stop_a_run():
     assert (losses.n_lost, losses.n_asked) == (13, 1000)
 
 
-def test_a_share_of_all_is_never_reached():
+def test_a_proportion_of_one_is_never_reached():
     losses = ErrorBudget(1.0)
     for _ in range(500):
         losses.add(record("down"))

@@ -64,7 +64,7 @@ def test_means_of_other_numbers_vary_between_runs_too():
     assert low - 0.001 < found.bars[0].value <= low
 
 
-def test_bars_of_what_is_better_when_lower_lie_above():
+def test_limits_are_above_the_mean_if_lower_is_better():
     runs = [{i: 40.0 + i % 3 for i in range(90)}, {i: 40.5 + i % 4 for i in range(90)}]
     found = measure_repeatability(
         "mt", "edits", runs, mean_of("edits", higher_is_better=False)

@@ -32,7 +32,7 @@ def built(case):
     return pipeline("x", [step(**described) for described in case["steps"]])
 
 
-def test_every_recorded_pipeline_leaves_what_lm_eval_leaves():
+def test_every_recorded_pipeline_gives_lm_evals_result():
     cases = [case for case in RECORDED["cases"] if "out" in case]
     assert len(cases) > 300
     for case in cases:

@@ -58,7 +58,7 @@ def test_a_program_that_does_not_end_is_ended():
     assert time.monotonic() - start < 5
 
 
-def test_the_metric_is_the_share_of_answers_that_pass():
+def test_the_metric_is_the_proportion_of_answers_that_pass():
     specific = {"inputs": ["1 2\n"], "outputs": ["3"], "fn_name": None}
     doc = Doc("q", [""], 0, specific=specific)
     texts = ["```python\nprint(3)\n```", "```\nprint(4)\n```", "print(3)"]

@@ -35,7 +35,7 @@ def score(name, golds, preds, **specific):
 
 
 @given(st.integers(1, 8), st.data())
-def test_pass_at_k_is_the_share_of_draws_that_hold_a_right_answer(n, data):
+def test_pass_at_k_is_the_proportion_of_draws_that_contain_a_correct_answer(n, data):
     right = data.draw(st.integers(0, n))
     k = data.draw(st.integers(1, n))
     draws = list(combinations([True] * right + [False] * (n - right), k))
@@ -44,7 +44,7 @@ def test_pass_at_k_is_the_share_of_draws_that_hold_a_right_answer(n, data):
 
 
 @given(st.integers(1, 7), st.data())
-def test_g_pass_at_k_is_the_share_of_draws_with_enough_right_answers(n, data):
+def test_g_pass_at_k_is_the_proportion_of_draws_with_enough_correct_answers(n, data):
     right = data.draw(st.integers(0, n))
     k = data.draw(st.integers(1, n))
     draws = [sum(d) for d in combinations([1] * right + [0] * (n - right), k)]

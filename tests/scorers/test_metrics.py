@@ -208,7 +208,7 @@ def test_names_that_are_measured_elsewhere_give_no_value(name, output_type, meas
     ("name", "hint"),
     [("acc_nrom", "did you mean 'acc_norm'"), ("whatever", "known: acc, ")],
 )
-def test_a_name_that_nobody_knows_is_an_error(name, hint):
+def test_an_unknown_name_is_an_error(name, hint):
     with pytest.raises(UnknownNameError, match=hint):
         is_measured(name, "multiple_choice")
 
@@ -287,7 +287,7 @@ def test_pairs_cannot_be_averaged(name, output_type, aggregation):
         named(name, output_type, aggregation=aggregation)
 
 
-def test_numbers_are_no_pairs():
+def test_numbers_are_not_pairs():
     with pytest.raises(
         EvalsError, match="returns numbers, which the aggregation 'bleu'"
     ):
@@ -367,7 +367,7 @@ def test_nothing_is_known_of_the_range_of_a_users_numbers():
     assert named("acc").closed
 
 
-def test_an_accuracy_by_its_median_is_a_share_and_by_its_perplexity_none():
+def test_an_accuracy_by_its_median_is_a_proportion_and_by_its_perplexity_not():
     assert named("acc", aggregation="median").span == (0, 1)
     low, high = named("acc", aggregation="perplexity").span
     assert (0 < low < 1e-300, high) == (True, math.inf)

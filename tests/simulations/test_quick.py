@@ -159,7 +159,7 @@ def test_limits_of_repeated_runs_need_the_root_of_1_and_1_over_k(k):
     assert without > stated
 
 
-def test_more_gates_that_pass_never_turn_a_failure_into_exit_code_0():
+def test_more_passing_gates_never_change_a_failure_to_exit_code_0():
     rng = np.random.default_rng(0)
     gate = {"min": 0.9, **POPULATION}
     for correct in rng.integers(60, 84, 6).tolist():

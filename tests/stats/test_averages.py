@@ -36,7 +36,7 @@ def test_median_takes_the_upper_of_two_middle_values():
         assert median(case["values"]) == case["value"]
 
 
-def test_nanmean_leaves_out_what_is_not_a_number():
+def test_nanmean_omits_nan():
     for case in cases("nanmean"):
         values = [math.nan if v is None else v for v in case["values"]]
         assert nanmean(values) == pytest.approx(case["value"], rel=1e-13)

@@ -68,7 +68,7 @@ def test_p_value_of_a_bounded_mean_is_that_of_drawn_exponential_weights(sizes):
         assert found.p_less(bound) == pytest.approx(known, abs=0.006)
 
 
-def test_values_that_are_all_alike_prove_what_their_number_allows():
+def test_equal_values_have_limits_by_their_number():
     """(1 - d)^n is the probability to miss a proportion d: closed forms."""
     found = bounded_mean([1.0] * 100).interval(0.95)
     assert found == pytest.approx((0.05 ** (1 / 100), 1.0), abs=1e-7)

@@ -101,7 +101,7 @@ def test_no_answer_that_differs_still_leaves_doubt():
 @pytest.mark.parametrize(
     ("n", "changed", "drop"), [(200, 0.05, 0.02), (200, 0.1, 0.02), (200, 0.2, 0.0)]
 )
-def test_true_margin_is_called_worse_about_as_often_as_promised(n, changed, drop):
+def test_the_error_rate_at_the_margin_is_about_the_nominal_one(n, changed, drop):
     """The probability over all tables of n documents, of which a proportion is gained
     and lost so that the true difference is the margin."""
     gained, lost = (changed - drop) / 2, (changed + drop) / 2

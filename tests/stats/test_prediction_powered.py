@@ -84,7 +84,7 @@ def test_with_a_label_for_each_document_the_mean_of_the_run_is_known():
     assert found.p_greater(0.9) == 1
 
 
-def test_limits_of_a_run_are_what_the_labels_leave_possible():
+def test_limits_of_a_run_are_the_values_that_the_labels_allow():
     low, high = mean_of_run([1.0] * 36, [1.0] * 36, [1.0] * 4).interval(0.95)
     assert (low, high) == pytest.approx((max(0.9, 0.05 ** (1 / 36)), 1.0))
 

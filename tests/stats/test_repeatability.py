@@ -17,7 +17,7 @@ from pytest_evals.stats.repeatability import repeatability
         )
     )
 )
-def test_the_flip_rate_is_the_share_of_flips_over_all_pairs_of_runs(values):
+def test_the_flip_rate_is_the_proportion_of_flips_over_all_pairs_of_runs(values):
     pairs = [
         sum(a != b for a, b in zip(one, other, strict=True)) / 7
         for one, other in combinations(values, 2)
@@ -25,7 +25,7 @@ def test_the_flip_rate_is_the_share_of_flips_over_all_pairs_of_runs(values):
     assert repeatability(values).rate == pytest.approx(np.mean(pairs))
 
 
-def test_standard_deviation_of_a_run_is_found_from_two_runs():
+def test_standard_deviation_of_a_run_is_estimated_from_two_runs():
     """Simulated: 1,319 documents, a few of which are random."""
     rng = np.random.default_rng(0)
     chances = np.repeat([0.0, 0.5, 1.0], [150, 60, 1109])

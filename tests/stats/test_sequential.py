@@ -112,7 +112,7 @@ def test_unknown_numbers_count_against_each_answer():
 
 @settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.floats(0.2, 0.8))
-def test_bounds_hold_what_was_read_and_what_may_come(seed, share):
+def test_bounds_contain_read_and_possible_values(seed, share):
     rng = np.random.default_rng(seed)
     values = (rng.random(200) < share).astype(float)
     part = values[:120]

@@ -23,7 +23,7 @@ def small_files():
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_json_is_written_with_its_folders_and_replaces_what_was_there(tmp_path):
+def test_json_is_written_with_its_folders_and_replaces_an_existing_file(tmp_path):
     path = tmp_path / "a" / "b" / "results.json"
     write_json(path, {"n": 1})
     write_json(path, {"text": "ü⏎", "n": 2})

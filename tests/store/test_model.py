@@ -47,7 +47,7 @@ def stored(model: Listening, tmp_path: Path) -> StoredModel:
     return StoredModel(model.name, responses, lambda: model)
 
 
-def test_only_what_is_not_stored_is_expected(model, stored):
+def test_only_responses_that_are_not_stored_are_expected(model, stored):
     list(stored.answer([request(1), request(2)]))
     stream = iter(stored.answer([request(3), request(4)]))
     next(stream)

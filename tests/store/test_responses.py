@@ -46,7 +46,7 @@ def stored(base, n=1, fingerprint=MODEL):
     return [found[key].text for key in keys(n) if key in found]
 
 
-def test_what_is_stored_is_there_for_the_next_session(tmp_path):
+def test_stored_responses_are_available_in_the_next_session(tmp_path):
     fill(tmp_path, 3)
     assert stored(tmp_path, 5) == ["text 0", "text 1", "text 2"]
 
@@ -297,7 +297,7 @@ def small_files():
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_full_disk_is_noted_once_and_what_is_there_is_still_read(
+def test_a_full_disk_is_reported_once_and_stored_responses_are_still_read(
     tmp_path, small_files
 ):
     fill(tmp_path)

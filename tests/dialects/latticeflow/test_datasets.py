@@ -35,7 +35,7 @@ def lines(tmp_path: Path) -> Path:
     return path
 
 
-def test_rows_of_json_lines_stay_what_they_are(lines: Path) -> None:
+def test_rows_of_json_lines_are_unchanged(lines: Path) -> None:
     """Keys may differ; without ids the position is the id."""
     assert rows(lines.parent, "source: {type: local, file_path: rows.jsonl}") == [
         {"n": 1, "word": "a", "sample_id": "0"},

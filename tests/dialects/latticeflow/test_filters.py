@@ -109,7 +109,7 @@ def test_unary(expression: str, op: str, expected: bool) -> None:
         ),
     ],
 )
-def test_what_cannot_be_compared_is_an_error(values: dict[str, Any], what: str) -> None:
+def test_incomparable_runs_are_an_error(values: dict[str, Any], what: str) -> None:
     with pytest.raises(DocumentError) as caught:
         filter_of(**values).matches({"sample": ROW})
     assert what in str(caught.value)

@@ -76,7 +76,7 @@ def test_a_hole_that_picks_an_aligned_dataset_is_its_own_name(
     assert values.fill(text) == expected
 
 
-def test_secrets_stand_where_they_may_only() -> None:
+def test_secrets_are_only_in_allowed_places() -> None:
     secrets = {"KEY": "hidden"}
     assert Values({}, secrets.get).fill("Bearer << secrets.KEY >>") == ("Bearer hidden")
     with pytest.raises(ValueError, match="models, adapters and generators"):

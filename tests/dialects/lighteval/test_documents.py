@@ -14,7 +14,7 @@ from pytest_evals.errors import DocumentError, TaskFileError
 from pytest_evals.prompts.images import without_images
 
 
-def test_shots_come_from_the_training_split_and_say_that_they_are_shots(module):
+def test_few_shot_examples_come_from_the_training_split_and_are_marked(module):
     (task,) = module("TASKS_TABLE = [task(few_shots_select='random')]", "parity|2")
     doc, (request,) = task.ask(0)
     assert [shot.query for shot in doc.fewshot_samples] == ["100?", "101?"]
@@ -174,7 +174,7 @@ TASKS_TABLE = [task(prompt_function=odd, num_fewshots={shots})]
 
 
 @pytest.mark.parametrize("value", ["5", "Doc('?', ['a'], 0, instruction=5)"])
-def test_a_shot_of_a_document_is_a_document_too(module, problems, value):
+def test_an_example_of_a_document_is_a_document_too(module, problems, value):
     table = f"""
 def odd(line, name):
     return Doc(str(line["n"]), ["a"], 0, fewshot_samples=[{value}])
@@ -184,7 +184,7 @@ TASKS_TABLE = [task(prompt_function=odd)]
     assert "prompt_function returned " in problems(module, table)
 
 
-def test_an_answer_of_a_shot_is_a_text(module, problems):
+def test_the_answer_of_an_example_is_a_string(module, problems):
     table = """
 def odd(line, name):
     return Doc(str(line["n"]), [5, 6], 0)

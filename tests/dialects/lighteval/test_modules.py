@@ -105,7 +105,9 @@ def test_a_field_of_a_metric_of_another_type_is_one_problem_with_its_line(
 
 
 @pytest.mark.parametrize("value", ["5", "print", "{}", "'em'", "Metrics.exact_match"])
-def test_metrics_that_are_no_list_are_one_problem_with_its_line(module, value, n_lines):
+def test_metrics_that_are_not_a_list_are_one_problem_with_its_line(
+    module, value, n_lines
+):
     with pytest.raises(
         TaskFileError, match=rf"py:{n_lines + 1}: metrics (must be a|is empty)"
     ):

@@ -127,7 +127,7 @@ def test_of_two_tasks_with_one_name_the_later_counts_as_in_lighteval(module):
         ("TASKS_TABLE = [3]", "which is not a LightevalTaskConfig"),
     ],
 )
-def test_what_is_wrong_is_reported_with_a_place(module, table, what, problems):
+def test_errors_are_reported_with_a_place(module, table, what, problems):
     message = problems(module, table)
     assert what in message and "parity" in message
 

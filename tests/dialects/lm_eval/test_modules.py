@@ -234,7 +234,7 @@ NEWER = """
 """
 
 
-def test_a_class_may_use_what_later_releases_have(tmp_path, without):
+def test_a_class_may_use_names_of_later_releases(tmp_path, without):
     """Names and meanings as on the seed's page about the class ``Task``."""
     write(tmp_path, task=f"import json\n{CLASS}{NEWER}")
     (tmp_path / "t.yaml").write_text("task: t\nclass: !function task.Mine\n")
@@ -242,7 +242,9 @@ def test_a_class_may_use_what_later_releases_have(tmp_path, without):
     assert found == ["t", 3, 2, [{"q": "Q", "a": " A"}], None, False, False]
 
 
-def test_zero_shots_of_a_class_stay_and_a_task_is_made_of_its_keys(tmp_path, without):
+def test_zero_examples_of_a_class_stay_and_a_task_is_created_from_its_keys(
+    tmp_path, without
+):
     code = (
         "from lm_eval.api.task import ConfigurableTask, Task\n"
         "KEYS = dict(task='k', dataset_path='json', test_split='test', num_fewshot=0, "
@@ -276,7 +278,7 @@ def test_what_only_later_releases_have_is_one_error_that_names_it(
 
 
 @pytest.mark.parametrize("name", ["scorers", "set_repeats(2)", "get_docs('test')"])
-def test_an_installed_lm_eval_lacks_what_later_releases_have(tmp_path, name):
+def test_an_installed_lm_eval_lacks_names_of_later_releases(tmp_path, name):
     from pytest_evals.core.task import TaskOptions
     from pytest_evals.dialects.lm_eval.task import load_tasks
     from pytest_evals.errors import TaskFileError

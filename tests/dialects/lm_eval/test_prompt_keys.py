@@ -130,9 +130,7 @@ def test_a_prompt_without_two_parts_is_the_delimiter(toy, promptsource):
     assert (request.prompt, doc.target) == ("##", "##")
 
 
-def test_what_promptsource_lacks_itself_is_reported_by_name(
-    toy, promptsource, tmp_path
-):
+def test_names_that_promptsource_lacks_are_reported(toy, promptsource, tmp_path):
     templates = tmp_path / "library" / "promptsource" / "templates.py"
     templates.write_text("import pkg_of_nobody\n")
     assert fault(toy, "use_prompt: promptsource:x\n") == (

@@ -127,7 +127,7 @@ def test_what_a_class_does_to_a_row_is_seen_by_no_other_document(tmp_path):
             assert text.count("again") == (2 if "Q0" in text else 1)
 
 
-def test_documents_of_a_class_are_kept_out_of_their_own_shots_on_request(tmp_path):
+def test_documents_of_a_class_are_excluded_from_their_own_examples_on_request(tmp_path):
     """The pool is the requested split, which lm-eval does not notice: the class names
     no split."""
     keys = "\nKEYS = {'validation_split': None, 'test_split': 'test'}\n"
@@ -170,7 +170,7 @@ def test_a_row_of_a_list_carries_what_a_class_leaves_in_it_to_the_scores(tmp_pat
 
 
 @pytest.mark.parametrize("name", ["build_all_requests", "doc_iterator"])
-def test_a_method_that_nobody_would_call_is_an_error_of_the_file(name, tmp_path):
+def test_a_method_that_is_never_called_is_an_error_of_the_file(name, tmp_path):
     with pytest.raises(TaskFileError, match=rf"class: Mine.{name} is never called"):
         load(tmp_path, f"\nMine.{name} = lambda self, **more: None\n")
 

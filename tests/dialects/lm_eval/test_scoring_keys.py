@@ -118,7 +118,7 @@ def test_an_aggregation_that_gives_no_number_is_reported(load, tmp_path):
         ("[true]", None, True),
     ],
 )
-def test_a_direction_is_what_lm_evals_tables_show(load, given, direction, is_odd):
+def test_a_direction_is_that_of_lm_evals_tables(load, given, direction, is_odd):
     """lm-eval 0.4.13 looks the value up in ``{True: "↑", False: "↓"}``."""
     entry = f"{{metric: exact_match, higher_is_better: {given}}}"
     task = load(TEXT + metrics(entry))
@@ -190,7 +190,7 @@ def test_a_metric_of_other_output_types_is_a_warning(load):
     )
 
 
-def test_a_metric_that_nobody_knows_is_a_problem(load):
+def test_an_unknown_metric_is_a_problem(load):
     assert message_of(load, CHOICE + metrics("metric: acc", "metric: my_own")) == (
         "toy.yaml:7: unknown multiple_choice metric 'my_own'; known: "
         "acc, acc_bytes, acc_mutual_info, acc_norm, brier_score, exact_match, f1, "

@@ -38,7 +38,7 @@ def test_weighted_f1_is_lm_evals(pairs):
 @given(
     st.lists(st.lists(st.text(alphabet="a1 #.,", max_size=8), max_size=2), max_size=3)
 )
-def test_the_regex_filter_gives_what_lm_evals_gives(responses):
+def test_the_regex_filter_gives_lm_evals_result(responses):
     from lm_eval.filters.extraction import RegexFilter
 
     ours = NAMES["lm_eval.filters.extraction"]["RegexFilter"]

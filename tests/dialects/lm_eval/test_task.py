@@ -108,14 +108,14 @@ def test_requests_follow_the_file():
     ("own", "option", "shots"),
     [("num_fewshot: 2", 1, 1), ("num_fewshot: 0", 3, 0), ("", 3, 3), ("", None, 0)],
 )
-def test_the_option_for_shots_beats_the_file_unless_that_is_0(toy, own, option, shots):
+def test_num_fewshot_overrides_the_file_unless_that_is_0(toy, own, option, shots):
     loaded = toy(own, num_fewshot=option)
 
     assert loaded.n_shots == shots
     assert loaded.ask(0).requests[0].context.count("Question:") == shots + 1
 
 
-def test_shots_are_read_by_their_own_keys_which_fall_back_to_those_of_the_task(toy):
+def test_few_shot_examples_use_their_own_keys_or_those_of_the_task(toy):
     loaded = toy(
         "num_fewshot: 1\n"
         "gen_prefix: 'It is'\n"

@@ -172,7 +172,9 @@ def test_a_column_that_no_row_has_is_reported_at_the_prompt(tmp_path: Path) -> N
         "score: {judge: {rubric: 'Polite?', scale: [1, 5]}}\n",
     ],
 )
-def test_the_schema_accepts_what_the_reader_accepts(tmp_path: Path, text: str) -> None:
+def test_the_schema_accepts_all_files_that_the_reader_accepts(
+    tmp_path: Path, text: str
+) -> None:
     jsonschema.validate(yaml.safe_load(text), schema())
     path = tmp_path / "eval.yaml"
     path.write_text(text, "utf-8")
@@ -189,7 +191,9 @@ def test_the_schema_accepts_what_the_reader_accepts(tmp_path: Path, text: str) -
         "score: {contains: {txt: a}}\n",
     ],
 )
-def test_the_schema_refuses_what_the_reader_refuses(tmp_path: Path, wrong: str) -> None:
+def test_the_schema_rejects_files_that_the_reader_rejects(
+    tmp_path: Path, wrong: str
+) -> None:
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(yaml.safe_load(SUMS + wrong), schema())
     assert problems(tmp_path, SUMS + wrong)

@@ -53,7 +53,7 @@ def slow_rules(tmp_path):
     return f"scripted:{path}"
 
 
-def test_a_run_on_a_cluster_finds_what_a_run_without_one_finds(
+def test_a_run_on_a_cluster_reuses_responses_of_a_run_without(
     nodes, pytester, example_suites, tiny_model_path
 ):
     """The same rows, in the same order; numbers as close as batching allows."""

@@ -298,7 +298,9 @@ def test_another_refusal_is_not_explained_by_the_window(
     assert found.error == f"the server returned 400: {words!r}"
 
 
-def test_a_server_that_takes_no_ids_writes_what_fits(behind, served, ask, fault):
+def test_a_server_without_token_ids_generates_up_to_its_window(
+    behind, served, ask, fault
+):
     words = {"error": {"message": "prompt must be a string"}}
     served.fault = lambda body: (
         fault(422, words) if isinstance(body.get("prompt"), list) else None
@@ -341,7 +343,7 @@ def test_ids_are_tried_once_and_only_where_something_is_cut(behind, served, ask)
     assert len(served.bodies) == 1 + trial + 3
 
 
-def test_a_window_that_nobody_could_use_is_refused(saved_model):
+def test_an_unusable_window_is_rejected(saved_model):
     def error_of(text):
         with pytest.raises(OptionError) as caught:
             check_spec(parse_spec(f"openai:m,base_url=http://h/v1,{text}"))

@@ -41,7 +41,7 @@ def test_a_server_gives_the_log_likelihoods_of_plain_torch(
 
 
 @pytest.mark.parametrize("server", SERVERS)
-def test_a_server_gives_what_the_same_model_gives_in_this_process(
+def test_a_server_gives_the_results_of_the_same_model_in_this_process(
     served, model_of, tiny, opened, ask, server
 ):
     served.reply = tiny(*server)

@@ -238,7 +238,7 @@ def test_the_library_is_not_imported_before_the_model_is_opened():
     assert done.stdout == "[]\n"
 
 
-def test_a_fingerprint_names_what_changes_answers_and_nothing_else():
+def test_a_fingerprint_contains_only_settings_that_change_responses():
     def of(text):
         return fingerprint_of(parse_spec(text), str)
 

@@ -166,7 +166,7 @@ def test_the_tokenizer_is_that_of_the_hf_model(installed, tiny_model_path):
         (",add_bos_token=true", False),
     ],
 )
-def test_the_fingerprint_contains_what_changes_outputs(
+def test_the_fingerprint_contains_settings_that_change_outputs(
     missing, tiny_model_path, arguments, is_equal
 ):
     def hash_file(path):

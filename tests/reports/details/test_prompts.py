@@ -30,7 +30,7 @@ def lines(make, *requests, cutter=None, error=""):
     return [*prompt_lines(record, "t[0]", cutter)]
 
 
-def test_choices_share_the_context_that_is_shown_once(make):
+def test_the_shared_context_of_choices_is_shown_once(make):
     requests = [Loglikelihood("One\nand two:", f" {c}") for c in ("a b", "c")]
     assert lines(make, *requests) == [
         "t[0]: 2 requests",
@@ -42,7 +42,7 @@ def test_choices_share_the_context_that_is_shown_once(make):
     ]
 
 
-def test_tokens_stand_between_edges(make):
+def test_tokens_are_shown_between_edges(make):
     found = lines(make, Loglikelihood("One\nand two:", " a b"), cutter=Words())
     assert found == [
         "t[0]: 1 request",

@@ -54,7 +54,7 @@ def test_a_task_has_lm_evals_numbers(run):
     )
 
 
-def test_it_is_strict_json_and_notes_what_became_null(run):
+def test_it_is_strict_json_and_lists_values_replaced_by_null(run):
     found = results_json(run)
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     assert found["notes"] == [
@@ -194,7 +194,7 @@ def test_the_environment_goes_to_the_top(run):
     assert found["transformers_version"] == found["library_versions"]["transformers"]
 
 
-def test_outside_of_a_repository_there_is_no_commit(monkeypatch, tmp_path):
+def test_outside_of_a_repository_the_commit_is_unknown(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert environment()["git_hash"] is None

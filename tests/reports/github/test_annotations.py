@@ -48,7 +48,7 @@ def test_an_open_gate_warns_where_it_does_not_fail(verdict, tmp_path):
     assert lines([verdict("inconclusive", policy="pass")], tmp_path) == []
 
 
-def test_green_and_skipped_gates_say_nothing(verdict, tmp_path):
+def test_passed_and_skipped_gates_have_no_annotation(verdict, tmp_path):
     assert lines([verdict("passed"), verdict("skipped")], tmp_path) == []
 
 

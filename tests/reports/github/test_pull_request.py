@@ -51,7 +51,7 @@ def test_the_heading_starts_with_the_worst_result(run):
     )
 
 
-def test_red_gates_come_first_and_are_open(run):
+def test_failed_gates_come_first_and_are_expanded(run):
     text = run_markdown(run, 10**6)
     failed, inconclusive = text.index("<details open>"), text.index("<details>\n")
     assert "&#62;= 0.75</b> FAILED" in text[failed:inconclusive]

@@ -38,7 +38,7 @@ json_values = st.recursive(
 )
 
 
-def test_groups_come_before_what_they_hold():
+def test_groups_come_before_their_members():
     results = {
         "results": {"b": {}, "a": {}, "all": {}, "inner": {}, "c": {}},
         "group_subtasks": {"all": ["inner", "b"], "inner": ["a", "not run"]},

@@ -56,7 +56,7 @@ def test_documents_without_a_value_are_in_no_slice():
     assert labels(columns(*docs)["kind"]) == expected
 
 
-def test_texts_numbers_and_other_rows_are_no_slices():
+def test_texts_numbers_and_other_rows_are_not_slices():
     docs = [
         {"kind": "x" * 61 if n else "a", "n": n / 3, "x": [n, {}]} for n in range(8)
     ]

@@ -153,7 +153,7 @@ def test_an_expression_without_braces_is_an_expression():
     assert value("scores.judge.label", scores={"judge": {"label": "A"}}) == "A"
 
 
-def test_null_exists_and_what_is_not_there_does_not():
+def test_null_exists_and_a_missing_value_does_not():
     sample = {"a": None}
     assert exists("{{ sample.a }}", sample=sample)
     assert not exists("{{ sample.b }}", sample=sample)

@@ -53,7 +53,7 @@ def test_items_before_the_first_message_of_the_user_are_the_preamble():
     assert len(trace.conversation_items) == 6
 
 
-def test_turns_begin_with_a_message_of_the_user():
+def test_dialogues_begin_with_a_user_message():
     first, second = Trace(CHAT).turns
     assert first.user_message.content[0].text == "Hi"
     assert [call.name for call in first.function_calls] == ["look"]

@@ -398,7 +398,7 @@ def test_invalid_trials_are_reported_with_their_line(trials, yaml, message):
     assert trials(yaml)[1][0] == message
 
 
-def test_a_mean_can_be_held_against_a_bar_and_a_baseline(added_up):
+def test_a_mean_can_be_compared_with_a_threshold_and_a_baseline(added_up):
     """Gates need to know that it is a plain mean, and of which values."""
     how = mean_field("is_correct", "accuracy").how("accuracy")
     assert (how.is_mean, how.higher_is_better) == (True, True)

@@ -77,7 +77,7 @@ def test_a_score_without_anything_to_count_is_left_out(scored):
     )
 
 
-def test_required_claims_have_scores_of_their_own(scored):
+def test_required_claims_have_separate_scores(scored):
     yaml = f"""{RAG}  scores_to_compute: [recall]
   mode: required_and_optional
   target_claims_column: claims

@@ -71,7 +71,7 @@ def test_the_command_line_sets_the_length_of_answers_by_any_name(read):
     assert found.request.max_tokens == 3
 
 
-def test_a_template_that_gives_no_json_shows_what_it_gave(solve):
+def test_the_error_of_a_template_without_json_shows_its_output(solve):
     """Matches an upstream quirk: quotes in the data break quotes in the template."""
     with pytest.raises(DocumentError) as caught:
         solve(GENERIC, {"word": 'say "hi"'}, upper)

@@ -135,7 +135,7 @@ STREAMS = [
 
 
 @pytest.mark.parametrize(("splits", "sampler", "expected"), STREAMS)
-def test_shots_are_those_of_lm_eval(splits, sampler, expected):
+def test_few_shot_examples_are_those_of_lm_eval(splits, sampler, expected):
     documents = toy(splits=splits, sampler=sampler, n=3)
 
     drawn = [" ".join(shots_of(documents, i)) for i in range(len(expected.split(", ")))]
@@ -143,7 +143,7 @@ def test_shots_are_those_of_lm_eval(splits, sampler, expected):
     assert drawn == expected.split(", ")
 
 
-def test_shots_do_not_depend_on_the_order_of_asking():
+def test_few_shot_examples_do_not_depend_on_the_order_of_requests():
     forwards, backwards = toy(n=3), toy(n=3)
     expected = [forwards.ask(i) for i in range(8)]
 
@@ -248,7 +248,7 @@ def test_several_targets_give_one_prompt_with_the_first_target_of_each_shot():
     assert (doc.choices, doc.gold_index) == (["A0", "Q0?"], [0, 1])
 
 
-def test_multiple_choice_asks_once_a_choice_and_knows_the_right_one():
+def test_multiple_choice_sends_one_request_per_choice_with_the_correct_one():
     doc, requests = toy().ask(1)
 
     assert requests == tuple(
@@ -320,7 +320,7 @@ def test_rolling_asks_for_the_target_alone():
     assert (doc.query, requests) == ("Q3? A3", (Rolling("Q3? A3"),))
 
 
-def test_a_chat_of_one_turn_keeps_an_answer_that_has_begun_apart():
+def test_a_chat_of_one_turn_keeps_a_started_answer_separate():
     documents = toy(n=1, chat=True, fewshot_as_multiturn=False, prefix="So:")
 
     assert documents.ask(0).requests[0].context == (
@@ -329,7 +329,7 @@ def test_a_chat_of_one_turn_keeps_an_answer_that_has_begun_apart():
     )
 
 
-def test_a_shot_with_an_empty_answer_is_a_question_alone():
+def test_an_example_with_an_empty_answer_is_a_question_alone():
     data = TOY | {"train": [{**row, "ans": ""} for row in TOY["train"]]}
     documents = toy(
         data=data, output_type="generate_until", choices=None, target="ans", n=1
@@ -391,7 +391,7 @@ def test_a_misspelt_column_name_is_used_as_text_with_a_warning():
     )
 
 
-def test_too_few_shots_are_an_error_of_the_task():
+def test_too_few_examples_are_an_error_of_the_task():
     with pytest.raises(TaskFileError) as error:
         toy(n=8, splits={"test": "test", "fewshot": "test"}).ids()
 
@@ -414,7 +414,7 @@ def test_a_pool_that_holds_the_documents_themselves_is_flagged():
     )
 
 
-def test_a_document_is_kept_out_of_its_own_shots_on_request():
+def test_a_document_is_excluded_from_its_own_examples_on_request():
     """The random stream is that of lm-eval's own exclusion, over the same pool: row two
     of STREAMS."""
     documents = toy(n=3, splits={"test": "test"}, exclude_own_shots=True)

@@ -41,7 +41,9 @@ class Failing(Drawing):
 
 @pytest.mark.parametrize("make", [Drawing, Copying])
 @pytest.mark.parametrize("requested", [None, POOL], ids=["other pool", "same pool"])
-def test_the_same_draw_by_a_class_gives_the_same_shots_in_every_order(make, requested):
+def test_the_same_draw_by_a_class_gives_the_same_examples_in_every_order(
+    make, requested
+):
     own = CustomSampler(make, POOL, 3, 1234, requested or ())
     built_in = DefaultSampler(POOL, 3, 1234, requested)
 

@@ -37,7 +37,7 @@ def story(write, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_what_a_model_wrote_is_text(tab, story, name):
+def test_model_output_is_shown_as_text(tab, story, name):
     """Invisible characters are shown by their code points; all others are unchanged."""
     at = list(HOSTILE).index(name)
     page = tab.open(story, f"#/documents?doc=hostile/{at}")

@@ -75,7 +75,7 @@ def test_warnings_of_the_run_are_text(tab, story):
     assert "<img src=x onerror=" in shown
 
 
-def test_without_a_red_gate_it_opens_on_the_summary(tab, write, tmp_path):
+def test_without_a_failed_gate_it_opens_on_the_summary(tab, write, tmp_path):
     run = write.run(tmp_path / "run", {"quiz": [write.generated(0, "p", "x")]})
     write_html(run, tmp_path / "report.html")
     page = tab.open(tmp_path / "report.html")
@@ -106,7 +106,7 @@ def test_documents_are_filtered_sorted_and_counted(tab, story):
     assert tab.rows()[:2] == ["d0", "d1"]
 
 
-def test_search_finds_what_no_line_shows(tab, story):
+def test_search_finds_text_that_is_not_shown(tab, story):
     page = tab.open(story, "#/documents")
     page.keyboard.press("/")
     page.keyboard.type("NEEDLE is")
@@ -159,7 +159,7 @@ def test_words_of_a_judge_are_shown(tab, story):
     assert later.locator("pre").all_inner_texts() == ["Rate: right", "Rating: 5"]
 
 
-def test_two_runs_stand_side_by_side_with_the_words_that_differ(tab, story):
+def test_two_runs_are_shown_side_by_side_with_the_words_that_differ(tab, story):
     page = tab.open(story, "#/changes")
     assert "1 regressed" in page.locator(".legend").inner_text()
     turn = page.locator(".flip", has_text="d1")
