@@ -1,4 +1,4 @@
-"""What encoding 14,042 documents with four choices costs, in seconds of the processor.
+"""Measure the CPU time of encoding 14,042 documents with four choices.
 
 python tests/bench/encoding.py [--kind letters] [--docs 14042]
 

@@ -2,7 +2,7 @@
 
     python tests/bench/plugin_overhead.py [--docs 100000] [--workers 2]
 
-A suite of one task with documents that cost nothing to render, answer or score runs
+A suite of one task with documents that are trivial to render, answer or score runs
 through pytest in new processes; the time of an empty session is subtracted. The rest is
 collection, planning, protocol, aggregation, samples and report. The reference is an
 empty test run through pytest's own protocol, which shows the current speed of the

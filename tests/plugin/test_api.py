@@ -360,7 +360,7 @@ def test_ctrl_c_in_a_notebook_stops_the_run_and_keeps_responses(both):
 
 
 class Everything:
-    """A hook of each kind, and what it has heard."""
+    """A hook of each kind, and the list of its calls."""
 
     def pytest_evals_open_model(self, spec, config):
         assert config is None

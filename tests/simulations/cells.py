@@ -56,7 +56,7 @@ class Cell(NamedTuple):
 
     Args:
         rule: Name of the rule.
-        population: What the scores are like.
+        population: Description of the scores.
         n: Documents, or clusters.
         measure: Number of samples → rates.
     """
@@ -75,7 +75,7 @@ def sampled(rule: str, population: str, n: int, sample: Sample) -> Cell:
 
     Args:
         rule: Name of the rule.
-        population: What the scores are like.
+        population: Description of the scores.
         n: Documents.
         sample: Draws one data set and judges it: the outcome.
     """

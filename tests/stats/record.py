@@ -41,7 +41,7 @@ class Input(NamedTuple):
 
 
 def inputs() -> Iterator[Input]:
-    """All that is recorded."""
+    """All recorded values."""
     rng = random.Random(2024)
     yield from averages(rng)
     yield from labels(rng)

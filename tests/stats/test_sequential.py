@@ -177,7 +177,7 @@ def test_documents_are_read_as_in_the_tables(n, gap, share):
 @pytest.mark.parametrize(("n", "runs"), [(200, 250), (1000, 100), (10_000, 40)])
 @pytest.mark.parametrize("short", [0, 1])
 def test_few_verdicts_differ_from_the_full_run_at_the_threshold(n, runs, short):
-    """The worst urns: exactly on the bar, and one document below."""
+    """The worst urns: exactly at the threshold, and one document below."""
     rng = np.random.default_rng(n + short)
     right = round(0.7 * n) - short
     wrong = 0

@@ -3,22 +3,22 @@
 
 The files contain the expectations. At the beginning of a valid file::
 
-    # model: {"text": "Paris"}      a rule of the tested model, as in scripted:….jsonl
-    # judge: {"text": "RIGHT"}      a rule of all other models
+    # model: {"text": "Paris"}      reply of the tested model, as in scripted:….jsonl
+    # judge: {"text": "RIGHT"}      reply of all other models
     # with: p=3                     a parameter, as in --evals-latticeflow-config
-    # gives: accuracy = 0.5         numbers; of one task among several: key/accuracy
-    # error q2: no answer  how a document's error begins, after its place
-    # unscored q2: the judge's      the same of a document without a score
-    # wants q1: Paris               what reports show as its target
-    # excluded: q1, q4              documents that an action leaves out
+    # gives: accuracy = 0.5         metrics; with several tasks: key/accuracy
+    # error q2: no answer  prefix of a document's error, after its place
+    # unscored q2: the judge's      the same for a document without a score
+    # wants q1: Paris               the target in reports
+    # excluded: q1, q4              documents excluded by an action
     # gates: p.rule passed          gates by their ids
-    # warns: it is called           how a warning of the task begins, after its place
+    # warns: it is called           prefix of a warning of the task, after its place
 
 In an invalid file, on the line that the message must name::
 
-    type: single_turn  # wrong: all messages of this line; and another one
-    template: '…'      # fails q1: how the error of a document begins
-    user_prompt: '…'   # unscored q1: the same of a document without a score
+    type: single_turn  # wrong: all messages of this line, separated by ;
+    template: '…'      # fails q1: prefix of the error of a document
+    user_prompt: '…'   # unscored q1: the same for a document without a score
 
 Numbers are computed by hand.
 """

@@ -217,13 +217,13 @@ class Tiny:
 
     Args:
         oracle: Tokenizer and model.
-        form: ``openai`` for echo with places in the text, ``vllm`` for echo whose
-            places count the special token in front, ``sglang`` for echo without
-            places, ``prompt_logprobs`` for vLLM's own, where echo is refused,
-            ``unlisted`` for echo without the special token in front and with nothing
-            for parts of characters, as llama-cpp-python 0.3 gives it,
-            ``late`` for echo with the probabilities of the next place, as
-            it gives them for texts without BOS.
+        form: ``openai`` for echo with text offsets, ``vllm`` for echo whose
+            offsets count the special token at the start, ``sglang`` for echo without
+            offsets, ``prompt_logprobs`` for vLLM's own field, with echo rejected,
+            ``unlisted`` for echo without the special token at the start and with empty
+            parts of characters, as in llama-cpp-python 0.3,
+            ``late`` for echo with the probabilities of the next position, as in
+            llama-cpp-python for texts without BOS.
     """
 
     def __init__(self, oracle: Any, form: str) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 
 def pictures() -> dict[str, Any]:
-    """Three documents; the second has no picture on the right, and the third's left one
-    has a mode of its own."""
+    """Three documents; the second has no right image, and the left image of the third
+    has another mode."""
     from datasets import Dataset, Features, Image, Value
 
     left = [_picture("RGB", 10), _picture("L", 20), _picture("RGBA", 30)]
@@ -22,12 +22,12 @@ def pictures() -> dict[str, Any]:
 
 
 def custom(**arguments: Any) -> dict[str, Any]:
-    """As ``custom_dataset`` wants it."""
+    """A function for ``custom_dataset``."""
     return pictures()
 
 
 def shown(doc: Any) -> list[Any]:
-    """A picture twice, as a question may speak of one twice."""
+    """One image twice, as a question may refer to it twice."""
     return [doc["left"], doc["left"]]
 
 

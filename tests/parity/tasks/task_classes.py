@@ -25,8 +25,8 @@ def _share(least, pairs):
 
 
 class Sums(ConfigurableTask):
-    """Asks each document for a text and for a log-probability, both at place 0, and
-    adds up what no other task would understand."""
+    """Sends a generation and a log-likelihood request per document, both at index 0,
+    and aggregates a custom structure."""
 
     VERSION = 3
     DATASET_PATH = "none"
@@ -114,7 +114,7 @@ class Reversed(ConfigurableTask):
 
 
 class Letters(ConfigurableTask):
-    """Choices of its own, asked from the last to the first, with lm-eval's metrics."""
+    """Custom choices, requested from the last to the first, with lm-eval's metrics."""
 
     VERSION = "two"
 

@@ -75,7 +75,7 @@ def test_the_policy_lets_in_this_script_and_this_style_only(run, tmp_path):
 
 
 def test_script_makes_no_markup_of_text():
-    """Trusted Types block it in some browsers; no browser may get as far."""
+    """Trusted Types block it in some browsers; no browser may reach that point."""
     for path in ASSETS.glob("*.js"):
         code = path.read_text(encoding="utf-8")
         assert not re.search(
