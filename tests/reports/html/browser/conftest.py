@@ -88,7 +88,7 @@ def tab(shared):
 def story(write, tmp_path_factory):
     """A run with a failed gate, compared with a baseline."""
     base = tmp_path_factory.mktemp("story") / ".evals" / "runs"
-    secret = "The needle is " + "far " * 200 + "in front. Question?"
+    secret = "The needle stands " + "far " * 200 + "in front. Question?"
     chat = [{"role": "user", "content": "Rate: right"}]
     judged = {
         "exchanges": [
