@@ -122,14 +122,20 @@ def test_a_run_whose_responses_are_stored_needs_no_key(
     chosen = suite.run("evals", "-k", "q1 or q3", *workers, model=model)
     assert chosen.ret == 0
     shutil.rmtree(suite.pytester.path / ".evals" / "runs")
+    url = model.partition("base_url=")[2].partition(",")[0]
+    message = f"the environment variable EVALS_TEST_KEY holds no key for {url}"
     for further in (
-        (),
         ("--evals-cache=refresh", "--evals-limit=5"),
         ("--evals-cache=off",),
     ):
         result = suite.run("evals", *further, *workers, model=model)
-        url = model.partition("base_url=")[2].partition(",")[0]
-        message = f"the environment variable EVALS_TEST_KEY holds no key for {url}"
+        check_refused(suite, result, message)
+    result = suite.run("evals", *workers, model=model)
+    if workers:  # the responses of one worker's documents are stored
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stdout.fnmatch_lines("partial run: a worker could not open its model")
+        result.stderr.fnmatch_lines(f"ERROR: {message}")
+    else:
         check_refused(suite, result, message)
     assert len(prompts) == 5
     rescored = suite.run("evals", "--evals-cache=only", *workers, model=model)

@@ -130,17 +130,22 @@ def label_rows(n_samples: int) -> Iterator[str]:
     for rate in (0.8, 0.95):
         for name in ("70% right", "95% right", "lenient"):
             for n in (30, 100):
-                rng = np.random.default_rng([n, *name.encode()])
-                found = np.array(
-                    [_limits(rng, rate, JUDGES[name], n) for _ in range(n_samples)]
-                )  # (samples, methods, 2)
-                width = (found[:, :, 1] - found[:, :, 0]).mean(axis=0)
-                low = 100 * (found[:, :, 0] > rate + 1e-9).mean(axis=0)
-                high = 100 * (found[:, :, 1] < rate - 1e-9).mean(axis=0)
-                columns = zip(width, low, high, strict=True)
-                yield f"{name:12} {rate:>5} {n:>6} " + " ".join(
-                    f"{w:7.3f} {a:3.0f}/{b:<3.0f}" for w, a, b in columns
-                )
+                yield label_row(rate, name, n, n_samples)
+
+
+def label_row(rate: float, name: str, n: int, n_samples: int) -> str:
+    """One row of :func:`label_rows`, for ``n`` labels and the judge of this name."""
+    rng = np.random.default_rng([n, *name.encode()])
+    found = np.array(
+        [_limits(rng, rate, JUDGES[name], n) for _ in range(n_samples)]
+    )  # (samples, methods, 2)
+    width = (found[:, :, 1] - found[:, :, 0]).mean(axis=0)
+    low = 100 * (found[:, :, 0] > rate + 1e-9).mean(axis=0)
+    high = 100 * (found[:, :, 1] < rate - 1e-9).mean(axis=0)
+    columns = zip(width, low, high, strict=True)
+    return f"{name:12} {rate:>5} {n:>6} " + " ".join(
+        f"{w:7.3f} {a:3.0f}/{b:<3.0f}" for w, a, b in columns
+    )
 
 
 def _limits(
