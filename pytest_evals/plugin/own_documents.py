@@ -55,10 +55,12 @@ def is_observed(config: pytest.Config, ours: object) -> bool:
         config: pytest's configuration.
         ours: The plugin of ours that may get them.
     """
+    # pytest 8 wraps hooks with paths in functions, as attributes of config.hook.
+    hooks = config.pluginmanager.hook
     return any(
         impl.plugin is not ours and _package_of(impl.plugin) not in _THEIRS
         for name in _HOOKS
-        for impl in getattr(config.hook, name).get_hookimpls()
+        for impl in getattr(hooks, name).get_hookimpls()
     )
 
 
