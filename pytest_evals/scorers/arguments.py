@@ -37,6 +37,7 @@ def checked_arguments(make: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(make)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        __tracebackhide__ = True  # pytest shows the user's line only
         given = signature.bind(*args, **kwargs)
         for name, value in given.arguments.items():
             kind = _KINDS.get(str(signature.parameters[name].annotation))
@@ -47,7 +48,10 @@ def checked_arguments(make: Callable[P, R]) -> Callable[P, R]:
             except TypeError:
                 what = f"{make.__name__}: {name} is {_shown(value)}, not {kind.meaning}"
                 raise EvalsError(what) from None
-        return make(*given.args, **given.kwargs)
+        try:
+            return make(*given.args, **given.kwargs)
+        except EvalsError as error:
+            raise error.with_traceback(None) from error.__cause__
 
     return checked
 
