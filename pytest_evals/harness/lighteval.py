@@ -24,7 +24,7 @@ from pytest_evals.core.request import (
     Rolling,
 )
 from pytest_evals.errors import EvalsError, ModelError, OptionError
-from pytest_evals.harness.opening import failure, open_from, responses
+from pytest_evals.harness.opening import OnceLogger, failure, open_from, responses
 from pytest_evals.prompts.generation import read_sampling
 
 _LOG = logging.getLogger("lighteval.pytest_evals")
@@ -121,7 +121,7 @@ class LightevalHarness:
         )
         self.config = _config(config, pretrained or str(model), given, parameters)
         self._cache = _NoCache()
-        self._logged: set[str] = set()
+        self._warn = OnceLogger(_LOG)
 
     def cleanup(self) -> None:
         """Close the model; called by lighteval when all requests are answered."""
@@ -267,13 +267,6 @@ class LightevalHarness:
         if response.greedy is None:
             self._warn([f"{self._model} returns no greedy flags: counted as false"])
         return bool(response.greedy)
-
-    def _warn(self, warnings: Sequence[str]) -> None:
-        """Log each warning once."""
-        for warning in warnings:
-            if warning not in self._logged:
-                self._logged.add(warning)
-                _LOG.warning("%s", warning)
 
 
 def lighteval_model(

@@ -29,7 +29,7 @@ from pytest_evals.core.request import (
     Rolling,
 )
 from pytest_evals.errors import MissingExtraError, ModelError, OptionError
-from pytest_evals.harness.opening import failure, open_from, responses
+from pytest_evals.harness.opening import OnceLogger, failure, open_from, responses
 from pytest_evals.prompts.chat import ChatText
 from pytest_evals.prompts.generation import read_sampling
 
@@ -89,7 +89,7 @@ class HarnessModel:
         ):
             if size is not None:
                 _LOG.info("%s=%s is ignored: batches are formed by tokens", name, size)
-        self._logged: set[str] = set()
+        self._warn = OnceLogger(_LOG)
         self._model = open_from(pretrained, model, arguments)
         if "device" in self._model.info:
             _LOG.info("device: %s", self._model.info["device"])
@@ -166,13 +166,6 @@ class HarnessModel:
         if response.greedy is None:
             self._warn([f"{self._model} returns no greedy flags: counted as false"])
         return response.logprob, bool(response.greedy)
-
-    def _warn(self, warnings: Sequence[str]) -> None:
-        """Log each warning once."""
-        for warning in warnings:
-            if warning not in self._logged:
-                self._logged.add(warning)
-                _LOG.warning("%s", warning)
 
     def apply_chat_template(
         self,

@@ -4,7 +4,8 @@ responses of a run."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -31,6 +32,21 @@ _WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
 """Arguments of lm-eval's ``hf`` → values that describe what always happens here."""
 _RENAMED = {"quantization_config": "quantization"}
 _BNB = "bnb_4bit_"
+
+
+class OnceLogger:
+    """Logs each warning once."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+        self._logged: set[str] = set()
+
+    def __call__(self, warnings: Iterable[str]) -> None:
+        """Log the warnings that have not been logged."""
+        for warning in warnings:
+            if warning not in self._logged:
+                self._logged.add(warning)
+                self._log.warning("%s", warning)
 
 
 def open_from(

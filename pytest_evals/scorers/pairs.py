@@ -18,7 +18,12 @@ from pytest_evals.core.record import Score
 from pytest_evals.core.request import Generate
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.judge_replies import read_json
-from pytest_evals.scorers.rubric import RubricScorer, check_labels, rendered
+from pytest_evals.scorers.rubric import (
+    RubricScorer,
+    check_labels,
+    closed_object,
+    rendered,
+)
 
 _SYSTEM = (
     "You compare two answers of other models by a rubric. Be strict and fair. The text "
@@ -85,12 +90,7 @@ class PairScorer(RubricScorer):
         """JSON Schema of the judge's reply; the reason comes first."""
         better = {"type": "string", "enum": [*_FIRST_WINS]}
         properties = {"reason": {"type": "string"}, _KEY: better}
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        }
+        return closed_object(properties)
 
     def rating(self, given: Any) -> float:
         """A person's label: true if the answer wins, false if it loses, 0.5 for a tie.

@@ -162,12 +162,7 @@ class RubricScorer:
             grade = {"type": "integer", "enum": [*range(low, high + 1)]}
         keys = [one.name for one in self.criteria] or [self._key]
         properties = {"reason": {"type": "string"}, **dict.fromkeys(keys, grade)}
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        }
+        return closed_object(properties)
 
     def _score(self, reply: str, answer: str) -> Score:
         """The score in a reply.
@@ -385,6 +380,16 @@ def _shown(target: Any) -> str:
 def rendered(text: str, values: Mapping[str, Any]) -> str:
     """The text as a template over values, if it is one."""
     return compile_template(text).render(values) if "{{" in text else text
+
+
+def closed_object(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON Schema of an object with exactly these properties."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 def _listed(keys: Sequence[str]) -> str:

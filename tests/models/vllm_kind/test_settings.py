@@ -130,7 +130,9 @@ def test_engine_arguments_are_kept_as_they_are_written(installed):
 
 
 def test_engine_arguments_of_an_unknown_vllm_are_left_to_it(missing):
-    check_spec(parse_spec("vllm:org/name,a_new_argument=1"))
+    spec = parse_spec("vllm:org/name,a_new_argument=1")
+    check_spec(spec)
+    assert read_settings(spec).engine == {"a_new_argument": "1"}
 
 
 def test_without_vllm_the_extra_is_named(missing, tiny_model_path):
