@@ -60,12 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _write(options: argparse.Namespace) -> Path:
-    """Write the HTML report and return its path.
-
-    Raises:
-        StoreError: A run or the baseline cannot be read, or the report cannot be
-            written.
-    """
+    """Write the HTML report and return its path."""
     output = Path(options.output)
     if output.is_dir():
         raise StoreError(f"{str(output)!r} is a folder\n  fix: name a file with -o")
@@ -81,11 +76,7 @@ def _write(options: argparse.Namespace) -> Path:
 
 
 def _run(folder: Path) -> EarlierRun:
-    """Return the run in a folder, which may be named by its results file.
-
-    Raises:
-        StoreError: It cannot be read.
-    """
+    """Return the run in a folder, which may be named by its results file."""
     try:
         return read_run(folder.parent if folder.name == "results.json" else folder)
     except StoreError as error:

@@ -32,7 +32,6 @@ def call(
 
     Args:
         function: A function that the task file names.
-        arguments: Its arguments.
         key: The key of the task file that names it.
         place: Place of the key.
 

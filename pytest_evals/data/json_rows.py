@@ -219,11 +219,7 @@ def _error_of(check: Callable[[], None]) -> RowError | None:
 
 
 def _check(text: str, field: str | None) -> None:
-    """Check each row with Python's reader, which reports positions.
-
-    Raises:
-        RowError: For the first invalid row.
-    """
+    """Check each row with Python's reader, which reports positions."""
     start = _skip_space(text, 0)
     if field is not None:
         for outer in _values(text, start):

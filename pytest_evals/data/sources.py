@@ -125,11 +125,7 @@ def not_utf8(source: Source) -> TaskFileError:
 
 
 def _check_builder(source: Source) -> None:
-    """Refuse obvious typos before a server is contacted.
-
-    Raises:
-        TaskFileError: A builder without files, or a misspelled builder.
-    """
+    """Refuse obvious typos before a server is contacted."""
     files = any(source.arguments.get(key) for key in ("data_files", "data_dir"))
     if source.path in _FILE_BUILDERS:
         if not files:
@@ -230,11 +226,7 @@ def _split_mapping(saved: Any) -> Any:
 
 
 def _check_rows(source: Source) -> None:
-    """Refuse rows that would crash the process or be lost silently.
-
-    Raises:
-        TaskFileError: A JSON file has an invalid row.
-    """
+    """Refuse rows that would crash the process or be lost silently."""
     guard_json_builder()
     files = source.arguments.get("data_files") if source.path == "json" else None
     for path in local_files(files):
@@ -272,11 +264,7 @@ def _find_all(files: Any, folders: tuple[Path, ...], place: Place) -> Any:
 
 def _find(file: str, folders: tuple[Path, ...], place: Place) -> str:
     """Return the absolute form of a path or glob pattern that exists in one of the
-    folders.
-
-    Raises:
-        TaskFileError: It exists in none of them.
-    """
+    folders."""
     if "://" in file:
         return file
     candidates = list(

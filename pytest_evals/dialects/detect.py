@@ -90,7 +90,6 @@ def dialect_of(path: Path, read: Callable[[Path], bytes] = Path.read_bytes) -> s
     :data:`~pytest_evals.dialects.readers.READERS`, or an empty string.
 
     Args:
-        path: The file.
         read: Returns its bytes; called only for known suffixes.
     """
     if path.suffix in YAML_SUFFIXES:

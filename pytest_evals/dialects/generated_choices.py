@@ -145,7 +145,6 @@ class _Runner:
 
     Args:
         task: The task by log-probabilities.
-        options: Options of the session.
         sampling: How answers are generated.
         golds: The correct choices of the documents that were built so far.
     """

@@ -31,10 +31,6 @@ from pytest_evals.errors import Place, Problem, TaskFileError, nearest
 def lookalike(path: Path, raw: bytes) -> Problem | None:
     """Return why a file that resembles an eval file is not read as one.
 
-    Args:
-        path: The file.
-        raw: Its bytes.
-
     Returns:
         ``None`` if it does not resemble one.
     """
@@ -63,7 +59,6 @@ def is_included(path: Path, files: Iterable[Path]) -> bool:
     """Return whether another file includes this one, which then does not need a name.
 
     Args:
-        path: The file.
         files: The files of the suite.
     """
     name = rb"(?:^|[\s/'\"\[,])%s(?:$|[\s'\"\],])" % re.escape(path.name.encode())

@@ -25,7 +25,6 @@ def loaded(file: Path, imports: Import) -> ModuleType:
     name in different folders are distinct. A changed file is loaded again.
 
     Args:
-        file: The file.
         imports: Handles its ``import`` statements.
     """
     stamp = file.stat().st_mtime_ns

@@ -196,7 +196,6 @@ def left_out(gate: Gate, machine: Mapping[str, tuple[str, ...]]) -> Verdict | No
     """The verdict of a gate whose conditions do not hold; ``None`` if they do.
 
     Args:
-        gate: The gate.
         machine: As :func:`machine_of` returns it.
     """
     unmet = [

@@ -107,7 +107,6 @@ def decide(
 
     Args:
         conditions: All must hold; without any, the gate passes if there is a number.
-        estimate: The estimate.
         confidence: Of each limit, one-sided; ``None`` compares the number.
     """
     if not conditions:

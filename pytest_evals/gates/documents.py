@@ -162,7 +162,6 @@ def values_of(result: TaskResult, key: str) -> dict[int, Any]:
     """Position of each scored document → its value of a metric.
 
     Args:
-        result: The task.
         key: Metric and filter: ``acc,none``.
     """
     return {
@@ -179,7 +178,6 @@ def labels_of(
     """The cluster of each of these documents.
 
     Args:
-        result: The task.
         field: Field of the rows; empty for independent documents, which gives ``None``.
         positions: The documents.
 

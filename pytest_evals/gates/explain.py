@@ -180,8 +180,6 @@ def _limits(gate: Gate, interval: Interval, unit: Unit | None = None) -> str:
     """Both one-sided limits together: ``90% CI [0.7, 0.8]`` at a confidence of 0.95.
 
     Args:
-        gate: The gate.
-        interval: Its limits.
         unit: The unit of a change; ``None`` for a number.
     """
     low, high = (
@@ -305,8 +303,6 @@ def shown(
     """The change as reports show it.
 
     Args:
-        gate: The gate.
-        estimate: The change.
         condition: The smallest or largest allowed change.
         name: Name of the baseline.
     """

@@ -44,7 +44,6 @@ def shown_change(difference: float, unit: Unit, bar: float | None = None) -> str
 
     Args:
         difference: A share, or a plain number.
-        unit: Its unit.
         bar: The threshold next to it; ``None`` for none.
     """
     if unit == "plain":

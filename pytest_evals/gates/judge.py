@@ -72,8 +72,6 @@ def judge(
     """The verdict of a gate on a task or a group.
 
     Args:
-        gate: The gate.
-        result: Its task or group.
         policy: The meaning of an inconclusive verdict, if the gate does not set one.
         find: Finds a task in a baseline.
 
@@ -137,11 +135,7 @@ def _find_metric(gate: Gate, metrics: Sequence[MetricResult]) -> MetricResult | 
 def _of_number(
     gate: Gate, metric: MetricResult, result: TaskResult | GroupResult, find: Find
 ) -> Verdict:
-    """The verdict over all documents.
-
-    Raises:
-        InvalidGateError: The gate cannot be evaluated.
-    """
+    """The verdict over all documents."""
     _check_number(metric)
     if gate.margin is not None:
         _check_direction(gate, metric)
@@ -256,11 +250,7 @@ def _confidence(gate: Gate, estimate: GateEstimate) -> float | None:
 def _decided(
     gate: Gate, estimate: GateEstimate
 ) -> tuple[list[Condition], Decision, float | None]:
-    """The decision, if documents without a score cannot change it.
-
-    Raises:
-        InvalidGateError: They can.
-    """
+    """The decision, if documents without a score cannot change it."""
     conditions = conditions_of(gate, estimate)
     confidence = _confidence(gate, estimate)
     decision = decide(conditions, estimate, confidence)
@@ -331,9 +321,7 @@ def _change_verdict(
     """The verdict of a gate on a change.
 
     Args:
-        gate: The gate.
         metric: The metric now.
-        estimate: The change.
         name: Name of the reference, if it is not the gate's baseline.
     """
     if has_limits(gate):

@@ -71,7 +71,6 @@ class CorrectedMean:
         low: Lower confidence limit.
         high: Upper confidence limit.
         confidence: Of each limit, one-sided.
-        method: Name of the method.
     """
 
     value: float

@@ -44,7 +44,6 @@ def forecast(
     """The power of a gate on a proportion.
 
     Args:
-        gate: The gate.
         n: Number of its documents, at least 1.
         last: The value in an earlier run, ``None`` if missing.
         flips: Flip rate between two runs, unless the gate sets one.

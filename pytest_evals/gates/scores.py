@@ -148,11 +148,7 @@ def _limits(ends: Any) -> tuple[float, float]:
 def _rows(
     scores: Any, name: str, repeats: int | None, limits: tuple[float, float]
 ) -> list[tuple[float, ...] | None]:
-    """The scores of each document, ``None`` for a missing one.
-
-    Raises:
-        OptionError: A score is not valid.
-    """
+    """The scores of each document, ``None`` for a missing one."""
     if isinstance(scores, (str, bytes, Mapping)) or not hasattr(scores, "__iter__"):
         raise OptionError(f"{name} must be a sequence of numbers, not {scores!r}")
     entries = [*scores]

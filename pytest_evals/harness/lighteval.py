@@ -219,11 +219,7 @@ class LightevalHarness:
     def _answers(
         self, kind: str, docs: Sequence[Any], requests: Sequence[Sequence[Request]]
     ) -> list[tuple[Sequence[Request], list[Response]]]:
-        """Each document's requests and their responses.
-
-        Raises:
-            ModelError: Requests could not be answered.
-        """
+        """Each document's requests and their responses."""
         flat = [request for of_doc in requests for request in of_doc]
         results: list[Response] = [Response()] * len(flat)
         failed: list[tuple[int, str]] = []
@@ -291,7 +287,6 @@ def lighteval_model(
         override_chat_template: Whether prompts are chats; by default, if the model has
             a chat template.
         generation_parameters: lighteval's generation parameters.
-        **arguments: Arguments of the model.
 
     Raises:
         EvalsError: lighteval is not installed.
@@ -341,11 +336,7 @@ def _hf_names(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sampling_of(parameters: dict[str, Any]) -> Mapping[str, Any]:
-    """lighteval's generation parameters by lm-eval's names.
-
-    Raises:
-        OptionError: A parameter is not supported.
-    """
+    """lighteval's generation parameters by lm-eval's names."""
     unknown = [name for name in _UNSUPPORTED if name in parameters]
     if unknown:
         raise OptionError(f"generation_parameters: {', '.join(unknown)}: not supported")

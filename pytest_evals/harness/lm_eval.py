@@ -136,11 +136,7 @@ class HarnessModel:
         requests: Sequence[Request],
         quiet: bool,
     ) -> list[Any]:
-        """Answer all requests, each distinct one once, and add them to lm-eval's cache.
-
-        Raises:
-            ModelError: Requests could not be answered; all others are in the cache.
-        """
+        """Answer each distinct request once, and add all to lm-eval's cache."""
         results: list[Any] = [None] * len(requests)
         failed: list[tuple[int, str]] = []
         label = f"Running {kind} requests"

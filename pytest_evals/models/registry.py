@@ -234,7 +234,6 @@ def fingerprint_of(spec: ModelSpec, hash_file: HashFile) -> Mapping[str, Any] | 
     model is not opened.
 
     Args:
-        spec: The model.
         hash_file: Path → hash of the file's content.
 
     Returns:

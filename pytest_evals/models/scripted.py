@@ -66,7 +66,6 @@ class AnswerRule:
         prompt: End of the prompt; the document for a rolling request.
         regex: Pattern that occurs in the prompt.
         continuation: The continuation of a log-likelihood, exactly.
-        text: The answer.
         logprob: The log-probability in nats; ``None`` to go by ``text``.
         greedy: Whether greedy decoding gives the continuation; ``None`` to go by the
             log-probability.
@@ -138,12 +137,7 @@ class ScriptedModel(Model):
 
 
 def _check(spec: ModelSpec) -> None:
-    """Check that the answers exist.
-
-    Raises:
-        OptionError: No such built-in or file, a file that is not a list of rules, or an
-            argument; this kind takes no arguments.
-    """
+    """Check that the answers exist."""
     for name in spec.arguments:
         raise OptionError(f"the scripted model takes no argument {name!r}")
     if spec.target not in BUILT_IN:
@@ -151,11 +145,7 @@ def _check(spec: ModelSpec) -> None:
 
 
 def _open(spec: ModelSpec) -> Model:
-    """The model of a spec.
-
-    Raises:
-        OptionError: As :func:`_check`.
-    """
+    """The model of a spec."""
     if spec.target in BUILT_IN:
         return ScriptedModel(str(spec), BUILT_IN[spec.target])
     rules = read_rules(spec.target)

@@ -25,7 +25,6 @@ class ModelSpec:
     """The spec of a model.
 
     Args:
-        kind: Which kind of model.
         target: Which one: a folder, a name on the Hub, a file.
         arguments: Further arguments, unparsed, in their order.
     """
@@ -62,8 +61,6 @@ def read_spec(
     quotes or brackets belong to it, and quotes around a whole value are removed.
 
     Args:
-        text: The spec.
-        kinds: All kinds.
         example: A kind to one of its specs, for messages.
 
     Raises:

@@ -61,7 +61,6 @@ class Ledger:
         """Count a request if it fits.
 
         Args:
-            model: The model.
             most: The highest cost that it may have, by its length.
             limits: Maximum of requests and of cost.
 
@@ -87,7 +86,6 @@ class Ledger:
         """Correct the cost of a request.
 
         Args:
-            model: The model.
             change: Its real cost, less the reserved one.
             factor: Its real cost, divided by the highest by its length.
         """

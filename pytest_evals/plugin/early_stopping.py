@@ -31,7 +31,6 @@ class StoppableItems:
         """Create it for a run that may stop early.
 
         Args:
-            run: The run.
             assignment: The assignment of this worker, if it is one.
         """
         assert run.early_stopping is not None

@@ -35,7 +35,6 @@ class MetricNumber:
     """One metric over all documents of a task or a group.
 
     Args:
-        value: The number.
         stderr: Its standard error, ``None`` if missing.
         n: Documents that it is made of.
         higher_is_better: Direction, ``None`` if unknown.
@@ -233,7 +232,6 @@ def assert_gate(claim: str, results: EvalResults, **keys: Any) -> Verdict:
     Args:
         claim: ``TASK/METRIC[,FILTER]``, with a bound if there are no keys.
         results: The fixture ``eval_results``.
-        keys: The other keys of the gate.
 
     Raises:
         AssertionError: The claim does not hold, or there is nothing sound to judge.

@@ -92,7 +92,6 @@ class TaskFile(pytest.File):
         """Return one item a document.
 
         Args:
-            run: Their task.
             places: Which of its documents; ``None`` for all.
         """
         task, name = run.task, run.name
@@ -208,12 +207,7 @@ class GroupNode(pytest.Collector):
 
 def file_node(path: Path, near: pytest.Item | pytest.Collector) -> TaskFile:
     """Return the node of a file with tasks: that of ``near`` if it is the same file,
-    else one that is created once a session.
-
-    Args:
-        path: The file.
-        near: A node of the session.
-    """
+    else one that is created once a session."""
     for node in near.iter_parents():
         if isinstance(node, TaskFile) and node.path == path:
             return node

@@ -95,7 +95,6 @@ def create_own(
 
     Args:
         known: The tasks and groups of the session.
-        assignment: The assignment of this worker.
         items: Its items in the order they run; the list changes.
 
     Returns:

@@ -41,8 +41,6 @@ def example_turns(
     """Return a question with its answer; without an answer, the question only.
 
     Args:
-        question: The question.
-        answer: The answer.
         prefix: Start of the answer.
         target_delimiter: Text between question and answer.
         end: Text after the answer.

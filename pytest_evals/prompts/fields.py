@@ -75,7 +75,6 @@ def bind(
     """Return a function that reads a field from a row.
 
     Args:
-        field: The field.
         columns: Names of columns; ``None`` for the keys of each row.
         after: Converts the rendered text; may raise ``ValueError``.
         note: Called with a warning about a row, for nulls that a template renders.

@@ -78,7 +78,6 @@ def read_sampling(
 
     Args:
         given: ``generation_kwargs`` of the task file, ``None`` for greedy decoding.
-        overrides: Settings of the command line.
         fewshot_delimiter: The stop string if the task has none.
 
     Raises:

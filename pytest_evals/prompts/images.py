@@ -36,7 +36,6 @@ def image_reader(
 
     Args:
         field: ``doc_to_image``.
-        columns: Names of columns.
         base: Folder for relative paths.
     """
     specs = field.spec if isinstance(field.spec, list) else [field.spec]

@@ -62,7 +62,6 @@ def lettered(query: str, choices: Sequence[str]) -> LetteredQuestion:
 
     Args:
         query: The question.
-        choices: Its choices.
 
     Raises:
         DocumentError: There are no choices, or one is not a string.
@@ -96,8 +95,6 @@ def lettered_prompt(
 
     Args:
         doc: The document, with its instruction and few-shot examples.
-        question: Its question.
-        system: System prompt.
         chat: Messages instead of plain text.
         multiturn: In a chat, use one message per turn.
 

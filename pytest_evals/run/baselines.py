@@ -114,7 +114,6 @@ def reference(
     Args:
         name: Name of the baseline.
         run: The baseline, or why it cannot be read.
-        task: Name of the task.
         now: The same task in this run.
         is_replaced: Whether this run replaces the baseline.
     """
@@ -164,7 +163,6 @@ def measured_rate(base: Path, name: str, gate: Gate) -> float | None:
     Args:
         base: The results folder.
         name: The baseline to read first, if the gate has none.
-        gate: The gate.
     """
     key = f"{gate.metric},{gate.filter}" if gate.filter else gate.metric
     return stored_flip_rate(base, gate.baseline or name, gate.task, key)
@@ -196,7 +194,6 @@ def side_of(
     """A task in memory, as one of two runs to pair.
 
     Args:
-        task: The task.
         records: Its documents, in dataset order.
         hashes: Hashes of the documents, and the fields that scoring reads.
         settings: The result of :func:`settings_of`, and the model's description.
@@ -233,7 +230,6 @@ class Baselines:
         """Create the baselines of a run; nothing is read.
 
         Args:
-            config: Its configuration.
             suite: Its tasks, with their records.
             hashes: Hashes of its documents.
             model_info: Returns the tested model's description.
@@ -307,7 +303,6 @@ class EarlierOutcomes:
         were.
 
         Args:
-            task: Name of its task.
             row: Its hashes.
         """
         if task not in self._correct:

@@ -47,7 +47,6 @@ def changes(name: str, baseline: EarlierRun, run: EarlierRun) -> Comparison:
 
     Args:
         name: Name of the baseline.
-        baseline: The baseline.
         run: The later one.
 
     Raises:
@@ -61,7 +60,6 @@ def compared(name: str, baseline: EarlierRun, path: Path) -> Comparison:
 
     Args:
         name: Name of the baseline.
-        baseline: The baseline.
         path: The folder of the run.
 
     Raises:
@@ -81,7 +79,6 @@ def saved(
         base: The results folder.
         name: Name of the baseline.
         path: The folder of the run.
-        result: The result of the run.
         failure: Why the run failed, see :func:`failure_of`; empty to save it anyway.
         consent: The option that saves a failed run, for the message.
 
@@ -108,7 +105,6 @@ def failure_of(
     refer to each other can be created.
 
     Args:
-        result: The result of the run.
         is_missing: Whether there is no baseline of a name.
         is_excused: Whether a gate was expected to fail (xfail).
     """
@@ -135,7 +131,6 @@ def anchor_lines(name: str, result: RunResult) -> Iterator[str]:
 
     Args:
         name: Name of the new baseline.
-        result: The result of the run.
     """
     for verdict in result.verdicts:
         gate, change = verdict.gate, verdict.change

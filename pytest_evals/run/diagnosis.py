@@ -63,7 +63,6 @@ def earlier_near_misses(base: Path, task: Task) -> list[str]:
 
     Args:
         base: The results folder.
-        task: The task.
     """
     for run in earlier_runs(base, _RUNS):
         if task.name in run.tasks:

@@ -53,7 +53,6 @@ class StoppableTask:
     """A task that may stop.
 
     Args:
-        name: Name of the task.
         order: Places in ``indices``, in random order.
         indices: Positions of all its documents.
         ranks: Position of a document → its place in the random order.

@@ -38,7 +38,6 @@ def fill_from_cache(
         suite: The tasks and groups with their gates.
         inference: Its tested model answers from the cache.
         spec: The tested model's spec, if none is open; may be empty.
-        hook: The hooks of users.
         finish: Scores and keeps a record.
 
     Returns:

@@ -33,7 +33,6 @@ class GateJudge:
         """Create the judging of a run.
 
         Args:
-            config: Its configuration.
             suite: The tasks and groups with their gates.
             inference: Describes model and machine, for the conditions of gates.
             records: The results of tasks and groups.

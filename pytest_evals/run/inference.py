@@ -122,12 +122,7 @@ class Inference:
         self._open_judge[key] = opener
 
     def _auxiliary(self, key: Hashable, task: Task, name: str) -> Model:
-        """Return the judge or other auxiliary model of a task, by name.
-
-        Raises:
-            OptionError: Its spec is invalid.
-            ModelError: It cannot be opened.
-        """
+        """Return the judge or other auxiliary model of a task, by name."""
         source = task.models[name]
         if source == JUDGE:
             if key not in self._judges:

@@ -363,7 +363,6 @@ def answered(
     Args:
         records: Records with their requests.
         places: The distinct requests, see :func:`places_of`; equal ones are sent once.
-        model: The model.
 
     Yields:
         Position in ``records``, and the record with its responses.

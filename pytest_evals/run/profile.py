@@ -33,7 +33,6 @@ def conflict(
     """The first of these settings that contradicts the profile.
 
     Args:
-        profile: Name of the profile.
         limit: The limit of documents, if any.
         sample: The sample of documents, if any.
         policy: Meaning of inconclusive verdicts; empty if not set.

@@ -89,7 +89,6 @@ class Records:
         """Create the records of a run.
 
         Args:
-            suite: Its tasks and groups.
             writer: Writes samples.
             hook: The hooks of users; metrics that they add are part of results.
             keeps_whole: Whether complete records are kept, with prompts and rows.

@@ -36,7 +36,6 @@ class ReferenceDocuments:
     """Documents of a task.
 
     Args:
-        task: The task.
         indices: Positions in its dataset.
         hook: Calls the hooks of users.
         required: What its gates need of each document.
@@ -53,9 +52,7 @@ class ReferenceModel:
     """A model that gates name as their baseline.
 
     Args:
-        spec: Its complete spec.
         gate: The first of these gates, for messages.
-        documents: Its documents.
     """
 
     spec: str
@@ -144,7 +141,6 @@ def answered_by(
     """Gate's baseline → results of its model.
 
     Args:
-        models: The reference models.
         answers: The response cache; it is closed afterwards.
         judge: The judge; empty for none.
         no_judge: Error message if there is no judge.

@@ -65,10 +65,8 @@ class Run:
         """Create a run; sends and writes nothing.
 
         Args:
-            config: Its configuration.
             suite: Its tasks and groups; they may still be added.
             inference: Runs documents.
-            hook: The hooks of users.
             on_decided: Called with the name of a task whose gates are decided early.
 
         Raises:
@@ -173,8 +171,6 @@ class Run:
         are written or compared.
 
         Args:
-            record: The record.
-            task: Its task.
             render: Renders chats, if prompts are chats.
         """
         required = self._required.get(task.name)
@@ -273,11 +269,7 @@ class Run:
         )
 
     def finish(self, warnings: list[str]) -> RunResult:
-        """Return the result of the whole run.
-
-        Args:
-            warnings: All warnings.
-        """
+        """Return the result of the whole run."""
         names, groups = tuple(self.suite.tasks), self.suite.group_names()
         result = self._summed_up(names)
         self.partial = self.partial or self.spend_cap or lacking(result.tasks)

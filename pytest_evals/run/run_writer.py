@@ -115,7 +115,6 @@ class RunWriter:
         """Write ``results.json``.
 
         Args:
-            result: The result of the run.
             exit_code: pytest's exit code, if it is known.
             node_ids: Name of a task or group → its node id.
             copy: Path of a copy, if any.
@@ -183,7 +182,6 @@ class TaskHashes:
         """Add a document.
 
         Args:
-            task: Its task.
             index: Its position in the dataset.
             sample: Its entry in results files.
         """

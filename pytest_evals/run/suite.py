@@ -181,11 +181,7 @@ class Suite:
     def _keep(
         self, owner: Task | Group, faults: GateFaults, also: TaskFileError | None = None
     ) -> None:
-        """Collect faults of gates.
-
-        Raises:
-            TaskFileError: Faults are errors of their file; with those of ``also``.
-        """
+        """Collect faults of gates."""
         self.warn(f"{owner.name}: {one}" for one in faults.warnings)
         if faults.problems and self._raises:
             raise TaskFileError([*faults.problems, *(also.problems if also else ())])
@@ -234,11 +230,7 @@ class Suite:
         return run
 
     def _children(self, run: GroupRun) -> None:
-        """Add the members of a group.
-
-        Raises:
-            TaskFileError: With the problems of all of them.
-        """
+        """Add the members of a group."""
         faults = []
         for child in run.group.children:
             try:
@@ -363,11 +355,7 @@ class Suite:
 
 
 def _check_names(task: Task, ids: Sequence[str]) -> None:
-    """Reject names and ids that a node id cannot contain.
-
-    Raises:
-        TaskFileError: With the name of the task, or the id of a document.
-    """
+    """Reject names and ids that a node id cannot contain."""
     if not all(map(is_node_name, task.name.split("::"))):
         what = f"a task cannot be called {task.name!r}"
         fix = "give it a name without '::', '[', ']' and control characters"

@@ -103,7 +103,6 @@ def estimate(
     and if it is not finite. Several numbers have none.
 
     Args:
-        aggregation: The aggregation.
         metric: The metric's name, for messages.
         iterations: Replicates of the bootstrap; 0 disables standard errors, as in
             lm-eval.

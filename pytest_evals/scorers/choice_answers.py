@@ -38,7 +38,6 @@ def select(
     """Return the choice that an answer selects.
 
     Args:
-        answer: The answer.
         labels: The choices' labels, such as ``A`` or ``1``; all differ.
         texts: The choices' texts, if they are known.
         tags: Start and end tags of reasoning, which is not part of the answer.

@@ -71,12 +71,7 @@ class Regex:
         self, regex: BoundedPattern | re.Pattern[str], response: Any
     ) -> str | tuple[str, ...] | None:
         """The selected match; ``None`` without a match. Other types count as an empty
-        string.
-
-        Raises:
-            DocumentError: ``group_select`` is out of range, or the search takes too
-                long.
-        """
+        string."""
         matches: list[Any] = regex.findall(
             response if isinstance(response, str) else ""
         )

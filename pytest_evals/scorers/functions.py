@@ -54,7 +54,6 @@ class FunctionScorer:
         passed: Names of :data:`ARGUMENTS`, in the order of the parameters that get
             them; by position if ``by_name`` is false.
         by_name: Whether arguments are passed by name.
-        fixtures: Names of fixtures.
         values: Their values; set before a case is scored.
         settings: JSON values that determine the scores; part of the task's hash.
         limits: Smallest and largest value; ``None`` if unknown.
@@ -103,8 +102,6 @@ class FunctionScorer:
         """Return the score of an answer.
 
         Args:
-            answer: The answer.
-            case: Its case.
             response: The response with the answer.
             started: The function's result, if :meth:`start` started it.
 
@@ -139,7 +136,6 @@ def function_scorer(function: Callable[..., Any], name: str = "") -> FunctionSco
     """Return the scorer of a function.
 
     Args:
-        function: The function.
         name: Name of the metric; by default that of the function.
 
     Raises:

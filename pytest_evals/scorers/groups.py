@@ -31,7 +31,6 @@ def summarise_group(group: Group, results: Mapping[str, TaskResult]) -> GroupRes
     """Compute a group's results.
 
     Args:
-        group: The group.
         results: Results of tasks by name; missing tasks are ignored.
     """
     tasks = tuple(results[t.name] for t in group.tasks() if t.name in results)

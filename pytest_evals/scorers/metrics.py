@@ -70,7 +70,6 @@ class KnownMetric:
     """A built-in metric.
 
     Args:
-        aggregation: Name of its aggregation.
         higher_is_better: Its direction.
         numbers_in: Output types for which a document's value is a number.
         pairs_in: Output types for which it is a pair, which has no mean.
@@ -262,11 +261,7 @@ def _check_aggregation(
 
 
 def _aggregation(spec: MetricSpec) -> Aggregation:
-    """The aggregation of a metric.
-
-    Raises:
-        UnknownNameError: The aggregation is unknown.
-    """
+    """The aggregation of a metric."""
     if callable(spec.aggregation):
         return from_function(spec.aggregation)
     if spec.aggregation is not None:

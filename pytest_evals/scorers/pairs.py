@@ -159,11 +159,7 @@ def pairwise(  # noqa: PLR0913 - the keys of the scorer in YAML
 
 
 def _first_wins(reply: str) -> tuple[float, str]:
-    """Whether the first answer of a reply wins, and the reason.
-
-    Raises:
-        DocumentError: The reply does not fit the schema.
-    """
+    """Whether the first answer of a reply wins, and the reason."""
     found = read_json(reply, [_KEY])
     if found is None:
         raise DocumentError(f'the reply has no "{_KEY}": {reply[:200]!r}')

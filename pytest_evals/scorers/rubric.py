@@ -109,7 +109,6 @@ class RubricScorer:
             system: System message.
             answers: Name of a tag and the answer in it.
             answer: That of the tested model, for the rubric's template.
-            case: The case.
         """
         values = {"target": case.target, "answer": answer, **case.row}
         parts = [f"<prompt>\n{_prompt_text(case)}\n</prompt>"]
@@ -165,11 +164,7 @@ class RubricScorer:
         return closed_object(properties)
 
     def _score(self, reply: str, answer: str) -> Score:
-        """The score in a reply.
-
-        Raises:
-            DocumentError: The reply does not fit the schema.
-        """
+        """The score in a reply."""
         keys = [one.name for one in self.criteria] or [self._key]
         found = read_json(reply, keys)
         if found is None:

@@ -19,7 +19,6 @@ def summarise(task: Task, records: Sequence[Record], n_selected: int) -> TaskRes
     """Compute the metrics and counts of a task.
 
     Args:
-        task: The task.
         records: Scored records, in any order.
         n_selected: Number of documents that were selected to run.
     """

@@ -55,11 +55,7 @@ def _has_many(doc: Doc) -> bool:
 
 
 def _texts(doc: Doc) -> list[str]:
-    """The references as strings.
-
-    Raises:
-        DocumentError: A gold index is out of range.
-    """
+    """The references as strings."""
     golds = doc.gold_index if isinstance(doc.gold_index, list) else [doc.gold_index]
     n = len(doc.choices)
     for gold in golds:
@@ -76,9 +72,6 @@ def _references(doc: Doc, response: Any) -> list[Any]:
     Several references have the row's types. A single one is a string if the response is
     a string, is unchanged if the response is a list, and is otherwise converted to the
     response's type.
-
-    Raises:
-        DocumentError: The conversion fails.
     """
     texts, target = _texts(doc), doc.target
     if _has_many(doc):

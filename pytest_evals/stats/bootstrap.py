@@ -60,7 +60,6 @@ def bootstrap_stderr(
     result does not depend on the number of threads.
 
     Args:
-        n: Number of values.
         statistic: Maps (B, n) positions to (B,) replicates, as returned by
             :mod:`pytest_evals.stats.resampling`. Called from several threads.
         iterations: Number of replicates.
@@ -106,7 +105,6 @@ def draws(seed: int, n: int, size: int) -> Iterator[Draws]:
 
     Args:
         seed: Seed of the generator.
-        n: Number of values.
         size: Number of resamples.
 
     Yields:

@@ -19,10 +19,6 @@ class IndependentDifference:
     MOVER, the method of variance estimates recovery (Zou and Donner 2008, Statistics in
     Medicine 27, 1693-1702): the distance of each limit is the root of the sum of the
     squared distances of both estimates' limits.
-
-    Args:
-        new: The new estimate.
-        old: The old estimate.
     """
 
     new: IntervalEstimate

@@ -104,7 +104,6 @@ class BoundedMean:
     :class:`~.interval_methods.IntervalEstimate`.
 
     Args:
-        value: The mean.
         stderr: Its standard error; cluster-robust if there are clusters.
         low: Lower end of the range.
         high: Upper end of the range.

@@ -21,8 +21,6 @@ class WeightedTerm(NamedTuple):
     """One term of the sum.
 
     Args:
-        spread: The estimate.
-        weight: Its weight.
         n: Number of its documents.
     """
 

@@ -35,7 +35,6 @@ def write_json(
     Args:
         path: The file. A device or a pipe such as ``/dev/stdout`` is written to
             directly.
-        data: JSON values.
         option: The option that sets the path, for messages.
 
     Raises:
@@ -54,7 +53,6 @@ def replace_text(
     """Replace the content of a file atomically.
 
     Args:
-        path: The file.
         text: Its new content.
         option: The option that sets the path, for messages.
         shown: The name of the file in messages.

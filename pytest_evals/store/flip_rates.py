@@ -38,7 +38,6 @@ def stored_flip_rate(base: Path, name: str, task: str, key: str) -> float | None
     Args:
         base: The results folder.
         name: The baseline to read first; then the others, the latest first.
-        task: Name of the task.
         key: Metric and filter; any filter if it is the metric alone.
     """
     for folder in _folders(base, name):

@@ -21,7 +21,6 @@ class EarlierRun:
     """A stored run or baseline.
 
     Args:
-        path: Its folder.
         results: Content of ``results.json``.
     """
 

@@ -51,7 +51,6 @@ def nearest(
 
     Args:
         base: The results folder.
-        key: Key of the request.
         fingerprint: Fingerprint of its model.
         prompts: Hashes of earlier prompts of the document, the latest first; used if
             the prompt itself is not stored.

@@ -19,7 +19,6 @@ def metadata_of(top: Section, over: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata as a mapping; any other value is stored under ``_metadata``.
 
     Args:
-        top: The file.
         over: Entries that override those of the file.
     """
     given = top.raw("metadata")
@@ -43,7 +42,6 @@ def own_gates(
     """Return the gates of a file; errors are added to its problems.
 
     Args:
-        top: The file.
         name: Name of its task or group.
         metadata: The result of :func:`metadata_of`.
         noun: Placeholder for a missing name.

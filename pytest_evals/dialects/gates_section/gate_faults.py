@@ -51,9 +51,6 @@ def task_faults(
     """Return errors and warnings about a task's gates.
 
     Args:
-        gates: Gates of the task.
-        task: The task.
-        ids: Ids of its documents.
         limited: Whether the task has more documents than these.
     """
     faults = GateFaults([], [])
@@ -86,8 +83,6 @@ def group_faults(gates: Iterable[Gate], group: Group, *, hooked: bool) -> GateFa
     A group has the numbers of its ``aggregate_metric_list`` only.
 
     Args:
-        gates: Gates of the group.
-        group: The group.
         hooked: Whether hooks may add metrics to its tasks or change their scores.
     """
     every = [metric for task in group.tasks() for metric in task.metrics]

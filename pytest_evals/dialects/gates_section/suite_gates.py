@@ -63,7 +63,6 @@ class SuiteGates:
         """Return all gates of a task or group, with unique ids.
 
         Args:
-            owner: The task or group.
             own: The gates in the file.
             folder: Folder whose gates files are read, with those of all folders above
                 it.
@@ -142,9 +141,6 @@ class SuiteGates:
         not defined in its folder or below is an error in any session.
 
         Args:
-            tasks: All tasks of the session.
-            groups: All its groups.
-            names: Other names of the suite.
             left_out: Names in the files of these tasks that were not selected.
         """
         known = list(tasks)

@@ -48,7 +48,6 @@ def excluding_action(actions: Sequence[Action], variables: Mapping[str, Any]) ->
     """Return the key of the first rule that matches a sample, or an empty string.
 
     Args:
-        actions: The rules.
         variables: ``sample``, ``solver_output`` and ``scores``.
 
     Raises:

@@ -288,11 +288,7 @@ class _TaskBuilder:
     def _later_rows(
         self, earlier: AssembledTask, scorers: Sequence[SampleScorer]
     ) -> tuple[SampleRows, EarlierTask]:
-        """Return one row for each sample of an earlier task.
-
-        Raises:
-            TaskFileError: A scorer needs all samples at once, or a column is missing.
-        """
+        """Return one row for each sample of an earlier task."""
         recipe, own = earlier.recipe, earlier.rows
         assert recipe is not None and own is not None, "checked by _earlier"
         place = self._definition.place("dataset")

@@ -77,7 +77,6 @@ class DatasetFile:
     """A dataset.
 
     Args:
-        key: Its key.
         source: Source of its rows.
         filters: Filters; a row must match all of them.
         place: Place of its definition.

@@ -39,7 +39,6 @@ class Entity:
     """One entity.
 
     Args:
-        kind: Its kind.
         key: Its key; empty if it is missing or not a string.
         file: Its keys and values, as a separate file.
         place: Place of its key.
@@ -168,8 +167,6 @@ class Entities:
         """Return the entity with a key, or ``None``.
 
         Args:
-            kind: Expected kind.
-            key: The key.
             near: The file that contains the reference.
             own: Entities with precedence over all others: those of a run file.
 

@@ -37,7 +37,6 @@ class Specification:
     """One task of an evaluation.
 
     Args:
-        key: Its key.
         task: Key of the task.
         config: Values of the task's parameters.
         model: Key of the tested model; empty if it is not set.
@@ -74,7 +73,6 @@ class RunFile:
     Args:
         evaluation: ``None`` if the file only lists entities.
         secrets: Name → value; never shown.
-        file: The file.
         parameters: Parameters that its evaluation declares.
         warnings: Warnings about it.
     """
@@ -98,7 +96,6 @@ def read_run(entity: Entity, given: Mapping[str, Any]) -> RunFile:
     """Return a run file, or an evaluation in a separate file.
 
     Args:
-        entity: The file.
         given: Values of parameters; they override those of the file.
 
     Raises:

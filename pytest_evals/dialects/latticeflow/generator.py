@@ -64,7 +64,6 @@ def generate_rows(
         source: The dataset's entry, with the values of the generator's parameters.
         file: The generator's file.
         secret: Name of a secret of that file → its value.
-        datasets: Rows of the datasets that the generator uses.
 
     Raises:
         TaskFileError: It is invalid, or fails.

@@ -30,9 +30,7 @@ def read_header(
     """Return the header of an entity; errors are added to the problems of the section.
 
     Args:
-        top: The entity.
         owner: Its kind, as shown in messages: ``a task``.
-        required: Required keys.
         provided: Whether its key may start with that of a provider.
     """
     key = top.text("key")

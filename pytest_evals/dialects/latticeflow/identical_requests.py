@@ -24,13 +24,7 @@ def refuse_identical(
     recipe: SampleRecipe, total: Callable[[], int], place: Place
 ) -> Callable[[int], Asked]:
     """Return ``recipe.ask``, which fails for each sample if all samples send the same
-    requests.
-
-    Args:
-        recipe: The task.
-        total: Number of samples.
-        place: Place of the task.
-    """
+    requests."""
     solver = recipe.solver
     if solver is None or not solver.is_declared or recipe.earlier is not None:
         return recipe.ask  # the requests are known only by running the user's code

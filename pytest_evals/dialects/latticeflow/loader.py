@@ -42,8 +42,6 @@ def load_tasks(
     """Return the tasks of a file that the options select.
 
     Args:
-        path: A task file or a run file.
-        options: The session's options.
         entities: Index of the entities around the file; pass a shared one to save time.
         collected: Files and folders of the same session. A task that one of their run
             files runs is not run separately.

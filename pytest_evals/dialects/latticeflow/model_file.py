@@ -64,7 +64,6 @@ class ModelFile:
     """A model that can be opened.
 
     Args:
-        key: Its key.
         source: How it is opened.
         native: Whether it exchanges LatticeFlow's JSON.
         takes_sample: Whether it receives the sample.
@@ -134,7 +133,6 @@ def read_model(entity: Entity, raw: Mapping[str, Any], adapters: Adapters) -> Mo
     Args:
         entity: The file, with all secrets filled in.
         raw: Its ``config`` without secrets.
-        adapters: Looks up adapters that are not built in.
 
     Raises:
         TaskFileError: With all problems of the file.

@@ -53,7 +53,6 @@ class Parameter:
 
     Args:
         key: As in ``<< config.key >>``.
-        type: Type of its values.
         place: Place of its declaration.
         nullable: Whether it may be ``null``.
         default: Its default value; ``None`` if it has none.
@@ -114,7 +113,6 @@ def resolve_values(
     ``null``.
 
     Args:
-        parameters: All parameters of a task.
         given: Key → value; an unknown key is a problem.
         problems: Problems are added here.
         fallback: Value of a parameter without any; ``None`` for a problem.

@@ -61,11 +61,9 @@ class PolicyRule:
 
     Args:
         id: Last part of the node ids of its gates.
-        metric: Name of the metric values.
         bounds: Thresholds; empty if the value only has to exist.
         scope: Key of :data:`_SCOPE_KEYS` → allowed keys; empty for everything.
         text: The text shown in reports.
-        place: Place of the rule.
     """
 
     id: str

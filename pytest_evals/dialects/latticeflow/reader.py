@@ -43,7 +43,6 @@ def read_entity_file(path: Path, base: Path | None = None) -> YamlFile:
     """Return the mapping of a file, with ``!include`` and ``$ref`` resolved.
 
     Args:
-        path: The file.
         base: Folder of the ``.env`` file, which supplements the environment.
 
     Raises:
@@ -80,11 +79,7 @@ class Environment:
 
 
 def _dotenv(base: Path) -> Mapping[str, str]:
-    """Parse ``NAME=value`` lines; ``export`` prefixes and quotes are removed.
-
-    Raises:
-        TaskFileError: The file cannot be read.
-    """
+    """Parse ``NAME=value`` lines; ``export`` prefixes and quotes are removed."""
     path = base / ".env"
     try:
         lines = path.read_text("utf-8-sig").splitlines()

@@ -66,12 +66,10 @@ class SampleRecipe:
     """A task without its samples.
 
     Args:
-        task: Name of the task.
         sample: Returns the sample at a position.
         id: Returns the id of the sample at a position.
         solver: The solver; ``None`` if only a dataset is evaluated.
         scorers: The scorers, in the order of the file.
-        metric_values: The values of their metrics.
         actions: Rules that exclude samples.
         trials: Number of trials; ``None`` for one.
         earlier: The task whose results are the samples; ``None`` for dataset samples.
@@ -135,11 +133,7 @@ class SampleRecipe:
 
     def _target(self, sample: Mapping[str, Any]) -> str | None:
         """Return the reference answer for reports: that of the first scorer that has
-        one. ``None`` with a postprocessor, because its rows have other references.
-
-        Raises:
-            NullFieldError: A scorer's reference is null.
-        """
+        one. ``None`` with a postprocessor, because its rows have other references."""
         if self.makes_rows:
             return None
         found: list[str | None] = []

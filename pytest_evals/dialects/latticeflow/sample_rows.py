@@ -51,7 +51,6 @@ class SampleRows(SelectedRows):
         """Create the rows.
 
         Args:
-            load: Loads all samples.
             options: Limit, sample and seed of the session.
             subsample: The task's own selection of samples.
         """

@@ -55,8 +55,6 @@ def load_rows(
     own, or its position before filtering, as text.
 
     Args:
-        dataset: The dataset.
-        generate: Generates rows.
         base: Folder to which paths of ``huggingface`` sources are relative.
         typed: Whether cells of CSV files are converted from strings.
 

@@ -86,9 +86,7 @@ def substitute(
     """Return a file in which the placeholders of one value are filled in.
 
     Args:
-        file: The file; not modified.
         steps: Path of the value; without effect if missing.
-        values: Values of the placeholders.
         problems: Unknown placeholders are added here.
     """
 

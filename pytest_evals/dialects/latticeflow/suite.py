@@ -30,7 +30,6 @@ class EntitySuite:
     """Looks up the entities that a file refers to.
 
     Args:
-        entities: All entities.
         options: The session's options.
         own: Entities with precedence: those that a run file lists.
         secrets: Secrets of a run file.
@@ -62,7 +61,6 @@ class EntitySuite:
 
         Args:
             kind: Expected kind.
-            key: The key.
             place: Place of the reference.
 
         Raises:
@@ -93,11 +91,7 @@ class EntitySuite:
         return read_model(filled, raw if isinstance(raw, Mapping) else {}, adapter)
 
     def _with_secrets(self, entity: Entity) -> Entity:
-        """Return an entity with its secrets filled in.
-
-        Raises:
-            TaskFileError: A secret is unknown.
-        """
+        """Return an entity with its secrets filled in."""
         problems: list[Problem] = []
         values = Values({}, self.secret_of(entity))
         filled = substitute(self.with_code_rules(entity.file), (), values, problems)

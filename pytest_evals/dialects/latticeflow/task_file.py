@@ -30,8 +30,6 @@ class TaskEntity:
     """A task.
 
     Args:
-        key: Its key.
-        display_name: Its display name.
         tags: Tags as names of pytest markers.
         parameters: Parameters that ``<< config.x >>`` can refer to.
         file: The file before substitution.

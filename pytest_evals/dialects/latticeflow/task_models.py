@@ -20,7 +20,6 @@ class TaskModels:
     Args:
         suite: Looks up models.
         tested: Key of the tested model; empty if no file names it.
-        place: Place of the task.
         temperature: Temperature of models that do not set one.
     """
 

@@ -29,9 +29,6 @@ class TaskUse:
     """How a task is used: on its own, or by a specification of an evaluation.
 
     Args:
-        name: Name of the task in the session.
-        place: Place of the use.
-        config: Values of its parameters.
         model: Key of the tested model; empty if it is not set.
         subsample: Samples to run; ``None`` for all.
         n_trials: Trials per sample; 0 for the task's own number.

@@ -25,7 +25,6 @@ class BuiltDocument(NamedTuple):
     Args:
         split: The row's split.
         number: Its position in the split, after ``hf_filter``.
-        row: The row.
         doc: The document, or the error if the function failed.
     """
 
@@ -40,7 +39,6 @@ class Data:
     """The dataset of a task.
 
     Args:
-        config: The task.
         place: File and line of the task.
         base: Second folder for relative paths, after the module's own folder.
     """
@@ -83,8 +81,6 @@ class Data:
         """Call the prompt function for each row of a split; skipped rows are left out.
 
         Args:
-            splits: All splits.
-            split: Name of the split.
             shot: Whether the documents are few-shot examples.
 
         Raises:
@@ -126,11 +122,7 @@ class Data:
 
     def _checked(self, doc: Any) -> Doc:
         """Validate a document and convert it if it is of an installed lighteval's
-        class.
-
-        Raises:
-            FieldError: It is not a document, or a field has an invalid type.
-        """
+        class."""
         if not isinstance(doc, Doc):
             names = [name for name in Doc.__dataclass_fields__ if hasattr(doc, name)]
             if not {"query", "choices", "gold_index"} <= set(names):
@@ -172,7 +164,6 @@ def pool_split(config: Any, splits: Sequence[str] | None = None) -> str | None:
     """Name of the split with few-shot examples; ``None`` if all splits are evaluated.
 
     Args:
-        config: The task.
         splits: Splits of the dataset; ``None`` to rely on the task's list.
     """
     if config.few_shots_split:

@@ -28,9 +28,6 @@ class TextGenerationInputGrammarType:
 def grammar_text(given: Any) -> str:
     """A grammar serialized for the request option ``GRAMMAR``.
 
-    Args:
-        given: An object with ``type`` and ``value``, or a mapping of both.
-
     Raises:
         EvalsError: It is neither a JSON schema nor a regular expression.
     """

@@ -45,10 +45,7 @@ def task_metrics(
     """Validate the metrics of a task.
 
     Args:
-        config: The task.
-        place: File and line of the task.
         arguments: Arguments from the command line for metrics over several answers.
-        options: Options of the command line.
 
     Raises:
         TaskFileError: A metric is invalid or incomplete, or two share a name.
@@ -81,22 +78,14 @@ def task_metrics(
 
 
 def _checked(given: Any) -> Metric:
-    """Convert a metric and check the types of its fields.
-
-    Raises:
-        EvalsError: It is not a metric, or a field has an invalid type.
-    """
+    """Convert a metric and check the types of its fields."""
     metric = _metric(given)
     check_fields(metric)
     return metric
 
 
 def _metric(given: Any) -> Metric:
-    """Convert a metric by name, or one of an installed lighteval.
-
-    Raises:
-        EvalsError: It is not a metric.
-    """
+    """Convert a metric by name, or one of an installed lighteval."""
     if isinstance(given, str):
         return lighteval_metric(given, {}).metric
     given = getattr(given, "value", given)

@@ -21,8 +21,6 @@ def prompt_of(
     images.
 
     Args:
-        doc: The document, with its few-shot examples.
-        system: System prompt.
         as_chat: Messages instead of plain text.
         multiturn: In a chat, one pair of messages for each few-shot example; otherwise
             everything but the system prompt is one message.

@@ -145,7 +145,6 @@ class _Reader:
         config: The entry.
         place: File and line of the entry.
         tags: The family, if there is one.
-        options: Options of the command line.
         overridden: File and line of earlier entries with the same name.
     """
 

@@ -44,7 +44,6 @@ def read_group(
 
     Args:
         file: Its keys, including those of included files.
-        options: Options of the command line.
         build: Builds a task from its keys and the name of the group that defines it.
 
     Raises:

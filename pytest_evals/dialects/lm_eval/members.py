@@ -95,7 +95,6 @@ class Members:
     Args:
         source: Builds tasks and groups.
         file: The keys of the group.
-        name: Its name.
         over: Keys that override those of its tasks.
         problems: Errors of members are added here.
         warnings: Warnings about members are added here.
@@ -163,7 +162,6 @@ class Members:
         """The task, group or tag with a name, with overrides applied.
 
         Args:
-            name: The name.
             place: File and line of the member.
             over: Keys of the enclosing groups.
             part: The member's own keys, if it has any.

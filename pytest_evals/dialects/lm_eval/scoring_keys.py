@@ -62,9 +62,6 @@ class _ListedMetric(NamedTuple):
     """A metric and the places of its keys.
 
     Args:
-        spec: The metric.
-        place: Place of its name.
-        aggregation_place: Place of its aggregation.
         warnings: Warnings about the entry.
         is_hf_evaluate: Whether the entry sets ``hf_evaluate``.
     """
@@ -79,14 +76,7 @@ class _ListedMetric(NamedTuple):
 def read_scoring(
     top: Section, output_type: str, repeats: int, options: TaskOptions
 ) -> ScoringKeys:
-    """Read the scoring of a task file; errors go to the section's problems.
-
-    Args:
-        top: The file.
-        output_type: Output type of the task.
-        repeats: Answers to each request.
-        options: Options of the command line, with the metrics of user hooks.
-    """
+    """Read the scoring of a task file; errors go to the section's problems."""
     warnings: list[str] = []
     own = top.function("process_results")
     takes_lists = own is not None or output_type == "generate_until"
@@ -142,11 +132,7 @@ def _lacks_aggregation(spec: MetricSpec) -> bool:
 
 
 def _is_never_measured(listed: _ListedMetric, output_type: str) -> bool:
-    """Whether documents have no value of the metric.
-
-    Raises:
-        UnknownNameError: The name is not registered.
-    """
+    """Whether documents have no value of the metric."""
     if output_type == "generate_until" or listed.spec.task_metric is not None:
         return False
     name = listed.spec.name
@@ -308,11 +294,7 @@ def _plugin(
     entry: Section, given: Any, output_type: str, declared: bool
 ) -> PluginMetric | None:
     """The metric of a distribution, if the entry names one that is used: its values for
-    generated texts, its aggregation also for those of ``process_results``.
-
-    Raises:
-        EvalsError: It cannot be loaded.
-    """
+    generated texts, its aggregation also for those of ``process_results``."""
     if not isinstance(given, str) or entry.values.get("hf_evaluate") is True:
         return None
     if not declared and output_type != "generate_until":
@@ -358,11 +340,7 @@ def direction_of(given: object) -> bool | None:
 def _function(
     entry: Section, given: Any, output_type: str
 ) -> Callable[..., Any] | None:
-    """The function of a metric that is not built in.
-
-    Raises:
-        EvalsError: It is from the evaluate library and cannot be loaded.
-    """
+    """The function of a metric that is not built in."""
     if callable(given):
         return cast("Callable[..., Any]", given)
     if output_type != "generate_until":
@@ -395,13 +373,7 @@ def _is_about_aggregation(error: EvalsError, spec: MetricSpec) -> bool:
 def _pipelines(
     top: Section, takes_lists: bool, warnings: list[str]
 ) -> tuple[Pipeline, ...]:
-    """The pipelines; of two with the same name the later one is used, as in lm-eval.
-
-    Args:
-        top: The file.
-        takes_lists: Whether metrics may receive all responses to a request as a list.
-        warnings: Warnings are added here.
-    """
+    """The pipelines; of two with the same name the later one is used, as in lm-eval."""
     if top.values.get("filter_list") is None:
         top.raw("filter_list")
         return (TAKE_FIRST,)
@@ -429,11 +401,7 @@ def _pipelines(
 
 def _filter(function: Any) -> Any:
     """The filter of a name that is not built in, of a task's module or a distribution;
-    otherwise ``function`` itself.
-
-    Raises:
-        EvalsError: It cannot be loaded.
-    """
+    otherwise ``function`` itself."""
     if not isinstance(function, str) or function in FILTERS:
         return function
     from pytest_evals.dialects.lm_eval.modules import registered_filter

@@ -61,11 +61,7 @@ def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
 
 
 def _with_variant(file: YamlFile, options: TaskOptions) -> TaskOptions:
-    """The options with the number of few-shot examples that ``--evals-tasks`` sets.
-
-    Raises:
-        TaskFileError: It sets several numbers, or arguments of metrics.
-    """
+    """The options with the number of few-shot examples that ``--evals-tasks`` sets."""
     values = file.values
     names = [str(values.get("group", "")), str(values.get("task"))]
     variants = options.variants([*names, *tags_of(values.get("tag"))])
@@ -93,13 +89,7 @@ def tags_of(given: Any) -> tuple[str, ...]:
 
 
 def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
-    """Build a task.
-
-    Args:
-        file: Its keys.
-        group: The group that defines it; the task's name is then ``group::name``.
-        options: Options of the command line.
-    """
+    """Build a task; if a ``group`` defines it, its name is ``group::name``."""
     problems: list[Problem] = []
     file = _resolve_functions(file, problems)
     top = Section(file, problems)
@@ -277,13 +267,7 @@ def _function(ref: FunctionRef, problems: list[Problem], key: Any) -> Any:
 def _config(
     values: Mapping[str, Any], recipe: Recipe, metadata: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The configuration for results files, without secrets.
-
-    Args:
-        values: Keys of the task file and its includes, with functions imported.
-        recipe: The resulting recipe.
-        metadata: The metadata, always a mapping.
-    """
+    """The configuration for results files, without secrets."""
     known = {
         **values,
         "unsafe_code": bool(values.get("unsafe_code")),

@@ -70,7 +70,6 @@ def read_index(base: Path | None, file: str) -> StoredIndex:
 
     Args:
         base: The results folder; ``None`` for no cache.
-        file: Name of the file.
     """
     match read_cache(base, file, "index") if base is not None else None:
         case {

@@ -56,7 +56,6 @@ class Section:
 
         Args:
             key: The key to which it refers.
-            what: The problem.
             fix: How to fix it.
             required: Keys of which one is required, if that is the problem and it is
                 reported at another key.
@@ -127,7 +126,6 @@ class Section:
         """Return one of the allowed words.
 
         Args:
-            key: The key.
             noun: Description of the words, for messages.
             known: The allowed words.
             default: Value of a missing key; if it is not an allowed word, the key is

@@ -53,8 +53,6 @@ class YamlFile:
     """A mapping with the places of its values.
 
     Args:
-        path: The file.
-        values: Its values.
         lines: Path of a value → place of its key or list entry. Included values have
             places in other files.
         texts: Path of a string → place of its first line, if different.

@@ -40,7 +40,6 @@ def reading_order(n: int, commit: str, task: str, seed: int | None = None) -> li
     Args:
         n: Number of documents.
         commit: Commit of the suite, empty if it has none.
-        task: Name of the task.
         seed: Seed to use instead of the commit.
     """
     words = f"{commit if seed is None else seed}\0{task}".encode()
@@ -64,7 +63,6 @@ class Watch:
         """Create a watch before the first wave.
 
         Args:
-            gate: The gate.
             steps: Its verdict as a function of a sum.
             n: Number of documents of the task.
             error: Probability that the verdict differs from the full run's; 0 for

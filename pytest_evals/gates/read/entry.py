@@ -105,7 +105,6 @@ def read_defaults(
     """Parse the ``defaults`` of a file of gates.
 
     Args:
-        entry: The mapping.
         source: Returns file and line of one of its keys.
 
     Raises:

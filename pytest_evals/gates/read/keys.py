@@ -44,7 +44,6 @@ class MustPass(NamedTuple):
     """Documents that must be correct.
 
     Args:
-        ids: Ids of the documents.
         share: The share of the answers to each that must be correct.
     """
 

@@ -25,20 +25,12 @@ _SCORED = ("loglikelihood", "loglikelihood_rolling", "multiple_choice")
 
 
 def _check(spec: ModelSpec) -> None:
-    """Check the spec; imports nothing.
-
-    Raises:
-        OptionError: The spec has a mistake.
-    """
+    """Check the spec; imports nothing."""
     read_settings(spec)
 
 
 def _check_ready(spec: ModelSpec) -> None:
-    """Import the function and check its parameters and version.
-
-    Raises:
-        OptionError: It cannot be imported or called with a prompt.
-    """
+    """Import the function and check its parameters and version."""
     settings = read_settings(spec)
     function = load_function(settings.target)
     parameters_of(function, settings.target)
@@ -46,11 +38,7 @@ def _check_ready(spec: ModelSpec) -> None:
 
 
 def _open(spec: ModelSpec) -> PythonModel:
-    """Import the function.
-
-    Raises:
-        OptionError: As :func:`_check_ready`.
-    """
+    """Import the function."""
     settings = read_settings(spec)
     model = PythonModel(
         load_function(settings.target),

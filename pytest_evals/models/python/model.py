@@ -56,7 +56,6 @@ def model_of(given: object, source: str) -> Model:
     """A model object, or a function of the application as a model.
 
     Args:
-        given: Any object.
         source: Where it comes from, for messages.
 
     Raises:

@@ -27,7 +27,6 @@ def check_gates(session: EvalSession, *, is_broken: bool) -> None:
     for, and those of groups next to them. What is only odd becomes a warning.
 
     Args:
-        session: The session.
         is_broken: Whether something could not be collected: then it is not known which
             names there are.
 

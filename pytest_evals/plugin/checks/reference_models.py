@@ -37,7 +37,6 @@ def reference_models(
     """The reference models of gates whose documents are all selected.
 
     Args:
-        session: The session.
         ids: Node ids of what will run; ``None`` for everything.
         hook_of: The path of a file to what calls the hooks of its folder.
     """

@@ -19,7 +19,6 @@ def check_session(
     """Check tasks, gates and models.
 
     Args:
-        session: The session.
         ids: Node ids of the items that will run; ``None`` for all.
         is_broken: Whether something could not be collected, which is reported already.
 

@@ -37,7 +37,6 @@ def check_models(
     """Refuse unsuitable models, unless a hook opens them.
 
     Args:
-        config: Of a session.
         answers: Opens the session's models.
         spec: Of the tested model, empty if a fixture opens it.
         tasks: Those whose documents will run.
@@ -79,7 +78,6 @@ def check_ready(
     and a response is not stored.
 
     Args:
-        config: Of a session.
         spec: Of the tested model, or empty.
         models: The models of the session; nothing of them is opened.
         items: Documents that will run, here or in other workers.
@@ -148,11 +146,7 @@ def _asks(config: pytest.Config) -> bool:
 
 
 def _check_scoring(answers: CachedModels, text: str, tasks: Iterable[Task]) -> None:
-    """Refuse a server without log-probabilities for a task that needs them.
-
-    Raises:
-        pytest.UsageError: With the reason, and the tasks.
-    """
+    """Refuse a server without log-probabilities for a task that needs them."""
     scored = [task for task in tasks if task.output_type in _SCORED]
     spec = parse_spec(text)
     why_unable = KINDS[spec.kind].why_unable
@@ -175,9 +169,6 @@ def _check_judges(
         text: The spec of the session's judge, or empty.
         tasks: Those whose documents will run.
         may_lack: Whether no requests are sent, so that a judge may be missing.
-
-    Raises:
-        pytest.UsageError: A spec is invalid, or a judge is missing; with the task.
     """
     for task in tasks:
         for source in task.models.values():

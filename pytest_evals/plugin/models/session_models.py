@@ -120,11 +120,7 @@ class Models:
 
     def _refuse(self, error: BaseException) -> None:
         """End the session for an error of ours that was raised when its first test
-        needed a model.
-
-        Raises:
-            pytest.exit.Exception: The loop over tests makes a usage error of it.
-        """
+        needed a model."""
         opens = self.inference.answers.opens_itself
         if self.is_first and opens and isinstance(error, EvalsError):
             self.refused = str(error)

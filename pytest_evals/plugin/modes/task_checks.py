@@ -27,7 +27,6 @@ def problems_of(
     """Return the problems of a task's documents; equal ones are merged.
 
     Args:
-        task: The task.
         documents: Its documents, position to id.
         scores: Whether its own scoring is used, and is to be tried.
     """

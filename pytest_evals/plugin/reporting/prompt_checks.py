@@ -47,7 +47,6 @@ def look(session: EvalSession, rendered: Iterable[tuple[Task, Record]]) -> None:
     """Report warnings about the documents of a session.
 
     Args:
-        session: The session.
         rendered: Renders each document when it is iterated over.
     """
     with _as_in_a_test(session.config):

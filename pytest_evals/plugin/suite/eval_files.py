@@ -22,7 +22,6 @@ def is_eval_file(path: Path, hook: Any, config: pytest.Config) -> bool:
     """Whether a front end of ours, or a user's, may read this file.
 
     Args:
-        path: The file.
         hook: pytest's hooks, as the file's folder sees them.
         config: pytest's configuration.
     """

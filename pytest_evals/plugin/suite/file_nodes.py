@@ -23,7 +23,6 @@ def node_of(
     the one that pytest itself uses is called; it remembers what it has collected.
 
     Args:
-        path: The file.
         near: A node; its folders are used again.
         made: Folders outside of these, by path; those that are made here are added.
 

@@ -313,8 +313,6 @@ def call_computation(
         function: A function of ``doc`` and ``model_response``, an object with
             ``compute`` or ``prepare``, or either with the arguments of an earlier
             release.
-        doc: The document.
-        response: The responses.
         more: Further arguments of an object's method.
     """
     for name in ("compute", "prepare"):

@@ -44,7 +44,6 @@ def own_metric(
         name: Its name, if it is a function.
         given: The user's object.
         output_type: The task's output type.
-        arguments: Its arguments.
 
     Raises:
         EvalsError: An argument is unknown or invalid, or a field has an invalid type.

@@ -39,8 +39,6 @@ def reduce_values(function: Reduction, values: Sequence[float], of: str) -> floa
     """Reduce values to one number.
 
     Args:
-        function: The reduction.
-        values: The values.
         of: Noun for the error message, such as ``answers``.
 
     Raises:

@@ -70,7 +70,6 @@ class TaskMetric:
     """A metric in a task.
 
     Args:
-        metric: The metric.
         reasoning_tags: Start and end tags; the text between them is removed from
             responses.
         unconditioned_query: Prompt for scoring choices without the question.

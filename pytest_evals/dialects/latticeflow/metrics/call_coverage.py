@@ -56,7 +56,6 @@ def cover(
 
     Args:
         required: Required calls; one that is listed twice needs two calls.
-        made: Actual calls, in order.
         in_order: Whether the required order matters (other calls may be in between);
             affects ``all_required_calls_made`` only.
     """

@@ -43,12 +43,7 @@ class Entailment:
 
 
 def rag_scores(entailed: Entailment, requested: Sequence[str]) -> dict[str, float]:
-    """Return the requested scores that are defined.
-
-    Args:
-        entailed: Entailment; parts that no requested score needs may be empty.
-        requested: Requested names of ``SCORES``.
-    """
+    """Return the requested scores that are defined."""
     answer = _answer_shares(entailed)
     retrieved = _retrieval_shares(entailed)
     noise = _noise_shares(entailed)

@@ -32,7 +32,6 @@ def count_ratio(
     """Return a ratio of hits to hits and misses, from the scorer's counts.
 
     Args:
-        name: Name of the value.
         hits: Field with the true positives.
         misses: Fields with the other counts of the denominator.
         weight: Weight of the hits; 2 in F1.
@@ -103,13 +102,7 @@ def binary(gold: str, predicted: str, positive: str, negative: str) -> list[Meas
 
 def multiclass(gold: str, predicted: str, name: str) -> list[Measure]:
     """Return accuracy, and precision, recall and F1 of each class and as unweighted
-    means. A class that is never predicted, or never correct, has 0.
-
-    Args:
-        gold: Field with the expected label.
-        predicted: Field with the predicted label.
-        name: Name of the values that are named by classes.
-    """
+    means. A class that is never predicted, or never correct, has 0."""
     message = missing_message(gold, predicted)
 
     def read(values: Values) -> list[str] | None:

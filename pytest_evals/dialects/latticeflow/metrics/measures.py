@@ -97,12 +97,8 @@ def mean_measure(
     """Return the mean over all rows.
 
     Args:
-        name: Name of the value.
         read: Values of a row → number.
         missing: Message if no row has one.
-        higher_is_better: Its direction.
-        invalid_message: Message for a value that is not a number.
-        span: Range of the value.
     """
 
     def how(name: str) -> Metric:
@@ -196,7 +192,6 @@ def ratio_measure(
     """Return a value computed from counts that are summed over samples.
 
     Args:
-        name: Name of the value.
         read: Values of a row → counts.
         score: Sums of the counts → value.
         missing: Message if no sample has counts.
@@ -327,11 +322,7 @@ def _invalid_count(value: Any) -> str:
 def _numbers(
     values: Sequence[Any], invalid_message: InvalidMessage = _invalid_count
 ) -> list[float]:
-    """Return all rows as numbers.
-
-    Raises:
-        EvalsError: A value is not a number.
-    """
+    """Return all rows as numbers."""
     results = flatten(values)
     for value in results:
         if number_of(value) is None:

@@ -17,7 +17,6 @@ class Aggregator:
     """Aggregates one score over trials.
 
     Args:
-        score: Name of the score.
         function: One of ``FUNCTIONS``.
         k: Number of attempts of ``pass@k`` and ``pass^k``; may exceed the number of
             trials.

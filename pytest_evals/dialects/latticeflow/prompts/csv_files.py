@@ -28,8 +28,6 @@ def read_csv(path: Path, text: str, *, typed: bool = True) -> list[dict[str, Any
     """Return the rows of a file.
 
     Args:
-        path: The file, for messages.
-        text: Its content.
         typed: Whether columns are converted from strings.
 
     Raises:

@@ -73,7 +73,6 @@ class SampleTemplate:
 
     Args:
         text: The template's source.
-        place: Its place.
         what: Name of the field, for messages: ``ground_truth``.
     """
 
@@ -152,7 +151,6 @@ def compile_template(text: str, place: Place, what: str) -> SampleTemplate:
 
     Args:
         text: Its source, after substitution of ``<< config.x >>``.
-        place: Its place.
         what: Name of the field, for messages.
 
     Raises:

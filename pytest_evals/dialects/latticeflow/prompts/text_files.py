@@ -24,7 +24,6 @@ def read_folder(folder: Path, extension: str = "") -> list[dict[str, Any]]:
     """Return the rows of a folder and its subfolders.
 
     Args:
-        folder: The folder.
         extension: Without a dot, in lower case; empty for all files except PDFs.
 
     Raises:

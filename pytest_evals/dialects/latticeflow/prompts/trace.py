@@ -63,7 +63,6 @@ class Trace(_ItemAccessors):
     """A conversation.
 
     Args:
-        items: Its items.
         events: Recorded events; if they have an ``item``, they replace ``items``.
         metadata: Recorded metadata.
         span_id, span_name, span_type: The recorder's span.

@@ -43,7 +43,6 @@ class _Judge:
     """A judge model, its prompts and the format of its reply.
 
     Args:
-        client: Client of the model.
         system: System prompt.
         user: User prompt.
         form: Format of the reply.
@@ -77,7 +76,6 @@ class _Form:
     """Format of a reply: a value, the reasoning and the confidence.
 
     Args:
-        key: Name of the value.
         value: Its JSON schema.
         words: Its description.
     """

@@ -113,7 +113,6 @@ class _LightevalScorer:
     """A lighteval metric and its inputs.
 
     Args:
-        metric: The metric.
         reference: Template of the reference, if any.
         value: Template of the answer; without it, the solver's answer.
         judge: Client of the judge that the metric calls, if any.

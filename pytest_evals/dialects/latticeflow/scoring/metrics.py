@@ -41,13 +41,7 @@ _CORRECT = frozenset({"all_required_calls_made", "correct", "is_correct"})
 def default_metric_values(
     kind: str, scorer: str, scores: Sequence[str]
 ) -> tuple[ScorerValue, ...]:
-    """Return the metric values of a scorer without ``metrics``.
-
-    Args:
-        kind: Its type.
-        scorer: Its key.
-        scores: Names of its scores.
-    """
+    """Return the metric values of a scorer without ``metrics``."""
     if kind in _ACCURATE:
         measure = mean_field("is_correct", "accuracy", SHARE)
         return (_metric_value(scorer, "accuracy", measure, True),)
@@ -75,13 +69,7 @@ _DEFAULTS: Mapping[str, Sequence[str]] = {
 def read_metrics(
     section: Section, scorer: str, warnings: list[str]
 ) -> tuple[ScorerValue, ...]:
-    """Return the metric values of a scorer, in the order of its metrics.
-
-    Args:
-        section: The scorer.
-        scorer: Its key.
-        warnings: Warnings are added here.
-    """
+    """Return the metric values of a scorer, in the order of its metrics."""
     result: list[ScorerValue] = []
     keys: set[str] = set()
     for entry in section.entries("metrics"):
@@ -218,11 +206,7 @@ def _python(entry: Section, key: str) -> list[Measure]:
 
 
 def _snippet_values(given: Any, function: SnippetFunction) -> dict[str, Estimate]:
-    """Return the metric values that a snippet returned, by name.
-
-    Raises:
-        DocumentError: The return value is invalid.
-    """
+    """Return the metric values that a snippet returned, by name."""
     given = plain(given)
     fix = 'return {"my_number": 0.5}'
     if not isinstance(given, Mapping):

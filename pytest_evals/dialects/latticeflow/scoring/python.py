@@ -100,11 +100,7 @@ def _n_samples(samples: Any) -> int:
 
 def _score(value: Any, function: SnippetFunction) -> SampleScore:
     """Return the score that a snippet returned: values, or ``scores`` with
-    ``metadata``.
-
-    Raises:
-        DocumentError: The return value is invalid.
-    """
+    ``metadata``."""
     if isinstance(value, SampleScore):
         value = {"scores": value.values, "metadata": value.metadata}
     if not isinstance(value, Mapping):

@@ -59,8 +59,6 @@ def read_scorers(
     """Return the scorers of a task; errors are added to the problems of their sections.
 
     Args:
-        sections: Entries of ``scorers``, after substitution.
-        models: Returns the client of a model by its key.
         has_solver: Whether there is an output to score.
         parses_choices: Whether the choice is extracted from answers to multiple-choice
             questions; otherwise their first character is the choice.

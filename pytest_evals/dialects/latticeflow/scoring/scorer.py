@@ -56,7 +56,6 @@ class SampleScorer:
     Args:
         key: Its name in ``scores``.
         purpose: ``qa`` scores are stored but not aggregated.
-        dialogue: Scores one sample.
         score_samples: Scores all samples at once, if that is the only way.
         target: Returns the reference answer, if it is known in advance.
         scores: Names of its scores; empty if a snippet returns them.

@@ -15,7 +15,6 @@ def to_json(value: Any, other: Callable[[Any], Any] | None = None) -> Any:
     Python values, and parts of traces as plain dicts.
 
     Args:
-        value: The return value.
         other: Converts values that JSON cannot represent.
 
     Raises:

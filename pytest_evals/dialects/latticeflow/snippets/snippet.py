@@ -36,7 +36,6 @@ class Snippet:
         """Compile the snippet.
 
         Args:
-            source: Its source.
             place: File and line of its first line.
             seconds: Time limit of executing it and of each call of its functions; 0 for
                 none.
@@ -193,24 +192,14 @@ class SnippetFunction:
             )
 
     def invalid_return(self, what: str, fix: str = "") -> FieldError:
-        """Return the error for an invalid return value.
-
-        Args:
-            what: The error, without the function's name.
-            fix: A valid return value.
-        """
+        """Return the error for an invalid return value; ``what`` is without the
+        function's name, ``fix`` is a valid value."""
         return FieldError(f"{self.name} {what}", self.place, fix)
 
 
 def snippet_of(section: Section, key: str, name: str) -> SnippetFunction | None:
-    """Return the function of the snippet under a key; errors are added to the problems
-    of the section.
-
-    Args:
-        section: The section.
-        key: The key, such as ``compute_scores_snippet``.
-        name: Name of the function, such as ``compute_scores``.
-    """
+    """Return the function ``name`` of the snippet under a key; errors are added to the
+    problems of the section."""
     source = section.take(key, str, "")
     if not source:
         if section.values.get(key) in (None, ""):

@@ -27,7 +27,6 @@ class Conversation:
     """A conversation under construction.
 
     Args:
-        sample: Its sample.
         trial: Index of the trial.
         items: Items so far.
         raw_outputs: Outputs of the tested model so far.
@@ -67,12 +66,8 @@ class Builder(Protocol):
     def dialogue(
         self, conversation: Conversation, loop_index: int | None
     ) -> Dialogue[str]:
-        """Add to the conversation; returns the last text that was added.
-
-        Args:
-            conversation: The conversation; modified.
-            loop_index: Iteration of the innermost loop; ``None`` outside loops.
-        """
+        """Add to the conversation; returns the last text that was added. ``loop_index``
+        is the iteration of the innermost loop, ``None`` outside loops."""
         ...
 
 
@@ -140,7 +135,6 @@ class GenerateMessage:
     """A message that another model writes.
 
     Args:
-        client: Client of that model.
         extra: Additional messages that only this model receives.
         with_conversation: Whether it receives the conversation, before the additional
             messages.

@@ -67,7 +67,6 @@ class ModelClient:
 
         Args:
             model_input: Any JSON value; a chat has ``messages``.
-            sample: The sample.
             repeat: Index of the repetition if the same input is sent several times.
             kwargs: Further arguments, for the adapter of a native model.
 
@@ -144,9 +143,6 @@ def _sampling(temperature: float, fields_json: str, overrides_json: str) -> Samp
         temperature: Default temperature.
         fields_json: Fields of the input besides its messages, as JSON.
         overrides_json: Settings of the command line, as JSON.
-
-    Raises:
-        DocumentError: A field is invalid.
     """
     extra, overrides = json.loads(fields_json), json.loads(overrides_json)
     settings: dict[str, Any] = {"temperature": temperature, "until": None}
@@ -209,11 +205,7 @@ def _simple_chat(model_input: Any) -> tuple[Message, ...] | None:
 
 
 def _chat(messages: Any) -> tuple[Message, ...]:
-    """Return a chat of texts.
-
-    Raises:
-        DocumentError: It contains other content.
-    """
+    """Return a chat of texts."""
     if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
         raise DocumentError(f"messages must be a list, not {messages!r:.80}")
     return tuple(_message(message) for message in messages)

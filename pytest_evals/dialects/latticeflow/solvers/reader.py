@@ -50,15 +50,8 @@ class SolverParts(NamedTuple):
 
 
 def read_solver(section: Section, models: Models) -> SolverParts | None:
-    """Return the solver of a task.
-
-    Args:
-        section: ``solver``, after substitution.
-        models: Returns the client of a model by its key.
-
-    Returns:
-        ``None`` if it is invalid; errors are added to the problems of the section.
-    """
+    """Return the solver of a task; ``None`` if it is invalid, with errors added to the
+    problems of the section."""
     kind = section.one_of("type", "solver", sorted(_READERS), "")
     if not kind:
         return None

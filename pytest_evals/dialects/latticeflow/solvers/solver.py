@@ -16,11 +16,7 @@ class Solver(Protocol):
     """Turns a sample into an output by calling models."""
 
     def dialogue(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:
-        """Run the solver for one sample.
-
-        Args:
-            sample: The sample; never modified.
-            trial: Index of the trial.
+        """Run the solver for one sample, which it never modifies.
 
         Raises:
             DocumentError: The sample cannot be solved.

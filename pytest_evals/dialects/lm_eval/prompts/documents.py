@@ -225,11 +225,7 @@ class _Loaded:
 @contextmanager
 def _with_document_id(index: int, ids: Sequence[str]) -> Iterator[None]:
     """Add the document's id to errors of the first document, which are reported for the
-    whole task; other errors are reported next to their id.
-
-    Raises:
-        FieldError: The error raised inside.
-    """
+    whole task; other errors are reported next to their id."""
     try:
         yield
     except ColumnError:
@@ -255,11 +251,7 @@ def _has_functions(fields: Fields) -> bool:
 
 
 def _shape_of(question: Question, recipe: Recipe) -> Shape:
-    """Properties of the first document that determine how all documents are handled.
-
-    Raises:
-        TaskFileError: The output type does not support them.
-    """
+    """Properties of the first document that determine how all documents are handled."""
     inputs = isinstance(question.text, int) and recipe.fields.choices is not None
     if inputs and recipe.output_type != "multiple_choice":
         field = recipe.fields.text
@@ -279,8 +271,6 @@ def task_warnings(recipe: Recipe, tables: Tables, own_shots: bool) -> Iterator[s
     """Warnings that require only the first document.
 
     Args:
-        recipe: The task.
-        tables: Its rows.
         own_shots: Whether a document may be its own few-shot example in lm-eval.
     """
     if tables.shuffled:

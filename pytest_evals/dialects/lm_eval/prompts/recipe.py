@@ -41,7 +41,6 @@ class Fields:
     Args:
         text: The question, or the index of the correct one among ``choices``.
         target: The answer: a string, an index among ``choices``, or a list.
-        choices: The choices.
         prefix: Beginning of the answer (``gen_prefix``).
         target_delimiter: Text between question and answer.
         fewshot_delimiter: Text after an answer.
@@ -86,7 +85,6 @@ class Recipe:
         output_type: One of lm-eval's four output types.
         place: File and line of the task.
         source: Location of the rows.
-        splits: Names of the splits.
         process_docs: Transforms the rows of a split first.
         fields: Fields of the documents.
         description: Text before each prompt.
@@ -102,7 +100,6 @@ class Recipe:
         may_be_identical: Whether all documents may have identical requests.
         generates_choices: Whether documents with choices are answered by generation,
             so that documents have their description and few-shot examples.
-        options: Options of the command line.
     """
 
     name: str

@@ -83,10 +83,8 @@ class PythonDocuments:
         """Read the documents.
 
         Args:
-            task_object: The configured object.
             name: Name of the task.
             specs: The metrics that the object aggregates.
-            options: Options of the command line.
             metrics: Metrics that are not the class's own.
         """
         self._metrics = metrics

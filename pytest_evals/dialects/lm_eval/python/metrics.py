@@ -97,7 +97,6 @@ class ExternalMetrics:
     """The external metrics of a task.
 
     Args:
-        metrics: The metrics.
         output_type: Output type of the task.
         iterations: Maximum number of resamples for bootstrapped standard errors.
     """
@@ -131,9 +130,7 @@ class ExternalMetrics:
         """Scores of a document for one filter pipeline.
 
         Args:
-            record: The document.
             instances: lm-eval's instances, after all filters.
-            pipeline: Name of the pipeline.
 
         Raises:
             DocumentError: The document cannot be scored.

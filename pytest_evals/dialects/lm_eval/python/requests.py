@@ -32,13 +32,8 @@ from pytest_evals.prompts.images import image_urls
 def chat_text(
     messages: Iterable[Mapping[str, str]], add_generation_prompt: bool = True
 ) -> ChatText:
-    """Replacement for lm-eval's ``chat_template``.
-
-    Args:
-        messages: The messages.
-        add_generation_prompt: Ignored: the model starts an answer unless the last
-            message is one.
-    """
+    """Replacement for lm-eval's ``chat_template``. ``add_generation_prompt`` is
+    ignored: the model starts an answer unless the last message is one."""
     listed = tuple(
         Message(cast("Role", each["role"]), each["content"]) for each in messages
     )
@@ -49,7 +44,6 @@ def requests_of(instances: Sequence[Any], context: Any) -> tuple[Request, ...]:
     """The requests of one document, repeated as often as each instance demands.
 
     Args:
-        instances: Result of ``construct_requests``, in the order of the responses.
         context: The prompt passed to it, or one for each choice.
 
     Raises:

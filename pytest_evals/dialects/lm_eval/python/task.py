@@ -52,8 +52,6 @@ def python_task(top: Section, names: TaskNames, options: TaskOptions) -> Task:
 
     Args:
         top: The file, with its functions imported.
-        names: Names of the task.
-        options: Options of the command line.
 
     Raises:
         TaskFileError: With all problems of the file; or the class cannot be
@@ -110,11 +108,7 @@ def _identical(
 
 
 def _class_of(top: Section) -> type[Any]:
-    """The class that the file names.
-
-    Raises:
-        TaskFileError: It is not a class, or the file has other problems.
-    """
+    """The class that the file names."""
     cls = top.raw("class")
     if not isinstance(cls, type) and cls is not unresolved_function:
         what = f"class must be a Python class, not {cls!r:.80}"

@@ -59,11 +59,6 @@ class PythonObject:
     def __init__(self, cls: type[Any], config: dict[str, Any], place: Place) -> None:
         """Create the object, which reads its dataset.
 
-        Args:
-            cls: The class.
-            config: The resolved file.
-            place: File and line that names the class.
-
         Raises:
             TaskFileError: Creating it fails.
         """

@@ -58,12 +58,7 @@ class FilterScope:
         return cls(together)
 
     def check(self, document: Any, alone: Sequence[Any]) -> None:
-        """Compare a document with the previous one.
-
-        Args:
-            document: Argument of ``together``.
-            alone: Filtered responses of each request of this document.
-        """
+        """Compare a document with the previous one."""
         if not self._n_remaining or self.differ:
             return
         last, self._last = self._last, (document, alone)

@@ -30,7 +30,6 @@ def find_metric(name: str, folders: Sequence[Path]) -> Callable[..., Any]:
     Args:
         name: ``wer``, ``user/metric``, or the path of a script or of a folder with a
             script of the same name.
-        folders: Base folders of relative paths.
 
     Raises:
         EvalsError: The script is not on this disk.

@@ -68,7 +68,6 @@ class MetricNames:
 
         Args:
             given: A name, or the object of ``!function``.
-            arguments: The other keys of the entry.
 
         Raises:
             EvalsError: lighteval has no such metric, the registered object is not a

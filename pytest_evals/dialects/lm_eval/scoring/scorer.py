@@ -217,7 +217,6 @@ class Scorer:
         """Values of the metrics for a document.
 
         Args:
-            doc: The document.
             filtered: Filtered responses of one pipeline, one for each request.
             response: Response for lighteval's metrics; ``None`` to build it from
                 ``filtered``.
@@ -253,8 +252,6 @@ class Scorer:
         """Aggregation of a metric's scores.
 
         Args:
-            spec: The metric.
-            filter: Name of the filter pipeline.
             declared: Whether any name is valid, as with ``process_results``.
 
         Raises:

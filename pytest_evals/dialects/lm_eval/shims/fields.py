@@ -32,9 +32,6 @@ def value_of(
     """Evaluate a key such as ``doc_to_text`` for a document.
 
     Args:
-        task: The object of the class.
-        key: Name of the key.
-        doc: The document.
         given: Column, template, function or value; ``None`` for the configuration's.
         columns: Column names; ``None`` for the document's keys.
 

@@ -27,10 +27,6 @@ def prompts_of(
     """The chat turns before the answer, for each question of a document.
 
     Args:
-        task: The object of the class; its methods evaluate rows.
-        doc: The document.
-        n_shots: Number of few-shot examples.
-        system: System prompt.
         prefix: Beginning of the answer.
 
     Raises:

@@ -31,7 +31,6 @@ class KeptReport(pytest.TestReport):
         """Keep a report without failure, output and properties.
 
         Args:
-            report: The report.
             known: Values that several reports share.
         """
         fields = vars(report)
@@ -69,7 +68,6 @@ def kept(report: pytest.TestReport, known: _Known) -> pytest.TestReport:
     values.
 
     Args:
-        report: The report.
         known: Values that several reports share; the mapping changes.
     """
     fields = vars(report)

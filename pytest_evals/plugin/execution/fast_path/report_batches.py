@@ -41,7 +41,6 @@ class ReportBatches:
 
         Args:
             config: pytest's configuration.
-            assignment: The assignment of this worker.
         """
         self._config = config
         self._sender: Any = _sender_of(config) if assignment.todo is None else None

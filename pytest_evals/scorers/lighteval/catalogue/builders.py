@@ -43,7 +43,6 @@ def group(
     """Build a metric with several numbers.
 
     Args:
-        names: Their names.
         computation: Computes the values of a document.
         down: Names for which lower is better.
         how: Aggregation by name; the mean by default.

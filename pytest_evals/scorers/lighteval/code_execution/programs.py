@@ -84,8 +84,6 @@ def passes(code: str, tests: Cases, seconds: float = SECONDS) -> bool:
     """Return whether a program passes all tests; stops at the first failure.
 
     Args:
-        code: Python.
-        tests: The tests.
         seconds: Time limit per test.
 
     Raises:

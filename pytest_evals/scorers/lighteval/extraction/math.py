@@ -62,7 +62,6 @@ def extract_values(
     """Return the extracted value and its source string; empty without a match.
 
     Args:
-        text: The text.
         configs: Types of values to extract.
         fallback: Whether to keep the first match as a string.
         mode: Whether to try the matches after one that cannot be parsed.

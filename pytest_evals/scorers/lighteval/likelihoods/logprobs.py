@@ -125,7 +125,6 @@ def normalize_log_probs(
         normalization: The normalization; ``None`` for none.
         choices_logprob: Log-probability of each choice.
         unconditioned_logprob: Log-probability of each choice without the question.
-        choices_text: The choices.
         choices_tokens: Their tokens; only their number is used.
 
     Raises:

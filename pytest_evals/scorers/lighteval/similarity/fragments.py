@@ -27,7 +27,6 @@ class SourceMetric(SampleLevelComputation):
     """Base class of metrics of a summary and its source.
 
     Args:
-        normalize_input: Normalizer of the source.
         normalize_pred: Normalizer of the answer.
         input_column: Key of the source text in ``doc.specific``.
     """

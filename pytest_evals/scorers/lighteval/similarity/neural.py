@@ -40,11 +40,7 @@ _READERS: Registry[Callable[[str], Any]] = Registry(
 
 
 def _reader(kind: str, name: str) -> Any:
-    """Return a model; it is loaded once.
-
-    Raises:
-        EvalsError: The model cannot be loaded.
-    """
+    """Return a model; it is loaded once."""
     model = _loaded(kind, name)
     if isinstance(model, EvalsError):
         raise model
@@ -138,12 +134,7 @@ def _matched(answer: Any, reference: Any) -> tuple[float, float, float]:
 
 @cache
 def _baseline(model: str, layer: int) -> tuple[float, float, float]:
-    """Return the scores of unrelated English texts for a layer of a model.
-
-    Raises:
-        MissingExtraError: The package bert-score is not installed.
-        DocumentError: It has no baseline for the model and layer.
-    """
+    """Return the scores of unrelated English texts for a layer of a model."""
     try:
         import bert_score
     except ModuleNotFoundError as error:

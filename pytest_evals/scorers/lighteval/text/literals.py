@@ -22,24 +22,14 @@ class Literals:
         answer: "answer", before an answer; matched case-insensitively.
         question_word: "question", before a question.
         confirmation_word: "right", after a statement to be confirmed.
-        yes: "yes".
-        no: "no".
         also: "also", before a further statement.
         cause_word: "because".
         effect_word: "therefore".
-        or_word: "or".
-        and_word: "and".
         true: "true" (entailment).
         false: "false" (contradiction).
         neither: "neither" (neutral).
-        full_stop: Full stop.
-        comma: Comma.
-        question_mark: Question mark.
-        exclamation_mark: Exclamation mark.
         word_space: Space between words.
         sentence_space: Space between sentences.
-        colon: Colon.
-        semicolon: Semicolon.
         indices: Letters of choices.
     """
 
