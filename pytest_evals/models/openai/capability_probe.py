@@ -3,7 +3,7 @@ log-probabilities, and whether they belong to the right tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,6 +15,7 @@ from pytest_evals.models.openai.prompt_logprobs import (
     LOGPROB_FORMATS,
     LogprobFormat,
     PromptLogprobs,
+    PromptToken,
     Sent,
     response_of,
 )
@@ -31,6 +32,16 @@ N_WRITTEN = 8
 """Generated tokens of the probe: too many for all to be near ties."""
 
 
+CandidateTrial = Callable[
+    [Sequence[int], Sequence[int], int | None], Awaitable[Mapping[int, Candidate]]
+]
+"""A function from a context, tokens and retries to the values of these tokens."""
+SpanTrial = Callable[
+    [Sequence[int], int, int | None], Awaitable[Sequence[PromptToken]]
+]
+"""A function from a prompt, a position and retries to the tokens after it."""
+
+
 class ScoringUnsupportedError(ModelError):
     """The server replies but returns no usable log-probabilities."""
 
@@ -45,12 +56,6 @@ class ProbedServer(Protocol):
 
     async def read(self, sent: Sent, form: LogprobFormat, /) -> PromptLogprobs:
         """The tokens of a prompt."""
-        ...
-
-    async def ask_candidates(
-        self, ids: Sequence[int], tokens: Sequence[int], retries: int | None, /
-    ) -> Mapping[int, Candidate]:
-        """The log-probabilities of tokens after a context."""
         ...
 
     async def write(self, text: str, n_tokens: int, /) -> Sequence[str]:
@@ -157,22 +162,41 @@ async def _check_ids(
 
 
 async def gives_candidates(
-    server: ProbedServer, encoding: ServerTokenizer, form: LogprobFormat
+    server: ProbedServer, ids: Sequence[int], form: LogprobFormat, ask: CandidateTrial
 ) -> bool:
     """Whether a server returns the log-probabilities of selected tokens, and they are
     those of its prompts. Servers that do not know the parameter reject or ignore it."""
-    ids = encoding.plain(PROBE)
     context, tokens = ids[:-1], sorted({ids[-1], ids[0]})
     try:
-        found = await server.ask_candidates(context, tokens, TRIAL_RETRIES)
+        found = await ask(context, tokens, TRIAL_RETRIES)
         for token in tokens:
             reading = await server.read([*context, token], form)
-            expected = reading.tokens[-1].logprob
-            if expected is None or abs(found[token].logprob - expected) > TOLERANCE:
+            if not _is_near(found[token].logprob, reading.tokens[-1].logprob):
                 return False
     except RequestFailedError:
         return False
     return True
+
+
+async def gives_spans(
+    server: ProbedServer, ids: Sequence[int], form: LogprobFormat, ask: SpanTrial
+) -> bool:
+    """Whether a server returns the log-probabilities of the end of a prompt alone, and
+    they are those of the whole prompt."""
+    start = len(ids) // 2
+    try:
+        found = await ask(ids, start, TRIAL_RETRIES)
+        expected = (await server.read(ids, form)).tokens[start + 1 :]
+    except RequestFailedError:
+        return False
+    return len(found) == len(expected) and all(
+        _is_near(one.logprob, other.logprob) and one.greedy == other.greedy
+        for one, other in zip(found, expected, strict=True)
+    )
+
+
+def _is_near(one: float | None, other: float | None) -> bool:
+    return None not in (one, other) and abs((one or 0) - (other or 0)) <= TOLERANCE
 
 
 async def check_prompts(server: ProbedServer, encoding: ServerTokenizer) -> None:

@@ -23,11 +23,16 @@ from pytest_evals.models.openai.errors import (
     shortened,
     status_error,
 )
-from pytest_evals.models.openai.http_client import HttpClient, lost, wait_of
+from pytest_evals.models.openai.http_client import (
+    RESPONSE,
+    HttpClient,
+    lost,
+    wait_of,
+)
 from pytest_evals.models.openai.settings import OpenAISettings
 from pytest_evals.models.openai.streaming import ARRIVALS, is_stream, merged
 
-Path = Literal["chat", "completions", "models"]
+Path = Literal["chat", "completions", "generate", "models"]
 Reply = Mapping[str, Any]
 """A reply's JSON."""
 
@@ -37,6 +42,7 @@ one such as ``none`` or ``EMPTY``."""
 _PATHS: Mapping[Path, str] = {
     "chat": "chat/completions",
     "completions": "completions",
+    "generate": "generate",
     "models": "models",
 }
 _KEY = "set the environment variable {variable} to a key that the server accepts"
@@ -65,9 +71,10 @@ class OpenAIClient:
         parts = urlsplit(settings.base_url)
         self._secrets = _secrets(key, parts)
         masked(settings.extra_body, loose=True)  # servers may repeat it
+        self._base_url = urlunsplit(parts._replace(query="", fragment=""))
         self._client = openai.AsyncOpenAI(
             api_key=key or "none",
-            base_url=urlunsplit(parts._replace(query="", fragment="")),
+            base_url=self._base_url,
             default_query=dict(parse_qsl(parts.query)) or None,
             http_client=HttpClient(settings.url, settings.timeout),
             max_retries=0,
@@ -96,7 +103,7 @@ class OpenAIClient:
 
     def address(self, path: Path) -> str:
         """The URL of a path, without secrets."""
-        return f"{self._settings.url}/{_PATHS[path]}"
+        return _address(self._settings.url, path)
 
     def fix(self, kind: str, path: Path) -> str:
         """The fix for an error of that kind; empty if unknown."""
@@ -112,6 +119,11 @@ class OpenAIClient:
     async def _text(self, path: Path, body: dict[str, Any]) -> str:
         if path == "models":
             return (await self._client.models.with_raw_response.list()).text
+        if path == "generate":
+            native = native_body(body)
+            address = _address(self._base_url, path)
+            raw = await self._client.post(address, cast_to=RESPONSE, body=native)
+            return str(raw.text)
         model = self._settings.target
         extra = {**body, **self._settings.extra_body}
         if path == "chat":
@@ -138,6 +150,24 @@ class OpenAIClient:
         if self._key:
             fault.what = fault.what.replace(self._key, MASK)
         return fault
+
+
+def native_body(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A completions request for log-probabilities as one of SGLang's ``/generate``."""
+    names = ("prompt", "temperature", "max_tokens")
+    ids, temperature, n_tokens = (body[name] for name in names)
+    return {
+        "input_ids": ids,
+        "sampling_params": {"temperature": temperature, "max_new_tokens": n_tokens},
+        "return_logprob": True,
+        **{name: value for name, value in body.items() if name not in names},
+    }
+
+
+def _address(base_url: str, path: Path) -> str:
+    if path == "generate":  # not part of OpenAI's API
+        base_url = base_url.rstrip("/").removesuffix("/v1")
+    return f"{base_url}/{_PATHS[path]}"
 
 
 def _whole_text(reply: Any) -> str:

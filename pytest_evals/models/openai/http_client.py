@@ -30,6 +30,7 @@ from pytest_evals.models.openai.streaming import ARRIVALS, Arrival
 _LIBRARY: Any = sys.modules[
     openai.DefaultAsyncHttpxClient.__mro__[1].__module__.partition(".")[0]
 ]
+RESPONSE: Any = _LIBRARY.Response
 BASE_BYTES = 8 * 2**20
 TOKEN_BYTES = 256
 """Maximum reply size per token and alternative; far more than servers need."""
@@ -107,7 +108,8 @@ def reply_limit(content: bytes) -> int:
         return BASE_BYTES
     written = max(_whole_of(asked, "max_tokens", "max_completion_tokens"), 0)
     n_tokens = written * max(1, _whole_of(asked, "n"))
-    if asked.get("echo") or asked.get("prompt_logprobs") is not None:
+    scores_prompt = asked.get("echo") or asked.get("return_logprob")
+    if scores_prompt or asked.get("prompt_logprobs") is not None:
         n_tokens += len(content)  # a token has a byte at least
     top = _whole_of(asked, "logprobs", "top_logprobs", "prompt_logprobs")
     per_token = TOKEN_BYTES * (EVENT_TOKENS if asked.get("stream") else 1)

@@ -114,9 +114,7 @@ class OpenAIModel(Model):
             raise ModelError(NO_CHAT)
         self._background.run(self._scorer.probe())
         form = self._scorer.form
-        ways = [form.name] if form else []
-        if self._scorer.candidates is not None:
-            ways.append("logprob_token_ids")
+        ways = (form.name, *self._scorer.ways) if form else ()
         self.info["loglikelihoods"] = " + ".join(ways)
 
     @property

@@ -16,14 +16,17 @@ from pytest_evals.models.openai.candidates import (
     read_candidates,
 )
 from pytest_evals.models.openai.capability_probe import (
+    PROBE,
     TRIAL_RETRIES,
     gives_candidates,
+    gives_spans,
     probe_format,
 )
 from pytest_evals.models.openai.errors import RequestFailedError
 from pytest_evals.models.openai.prompt_logprobs import (
     LogprobFormat,
     PromptLogprobs,
+    PromptToken,
     Sent,
     response_of,
     token_texts,
@@ -31,6 +34,12 @@ from pytest_evals.models.openai.prompt_logprobs import (
 from pytest_evals.models.openai.request_bodies import choice_of
 from pytest_evals.models.openai.retries import RetryingClient
 from pytest_evals.models.openai.settings import OpenAISettings
+from pytest_evals.models.openai.sglang import (
+    read_selection,
+    read_span,
+    selection_body,
+    span_body,
+)
 from pytest_evals.models.openai.token_boundaries import (
     begins_with,
     move_whitespace,
@@ -41,6 +50,8 @@ if TYPE_CHECKING:
     from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan
     from pytest_evals.models.openai.tokenizer import ServerTokenizer, Spans
 
+_TEMPLATE = "chat_template_kwargs"
+"""A parameter that does not change the scores of token ids."""
 _NO_SUM = "the tokens that the server gives do not make up the text"
 
 
@@ -54,6 +65,8 @@ class ServerScorer:
         form: The server's log-probability format, once determined.
         encoding: Makes token ids of texts; ``None`` to send texts.
         candidates: Scores choices of one token; ``None`` if the server cannot.
+        reads_ends: Whether the server scores the ends of prompts alone.
+        ways: Names of the parameters that do both, for reports.
         contexts: Contexts whose tokens were requested separately.
         encoded: Requests as token ids, until they are sent.
     """
@@ -63,6 +76,8 @@ class ServerScorer:
     encoding: ServerTokenizer | None = None
     form: LogprobFormat | None = None
     candidates: CandidateScorer | None = None
+    reads_ends: bool = False
+    ways: tuple[str, ...] = ()
     contexts: dict[str, asyncio.Task[PromptLogprobs]] = field(default_factory=dict)
     encoded: dict[Request, Spans | str] = field(default_factory=dict)
 
@@ -74,13 +89,25 @@ class ServerScorer:
         """
         if self.form is None:
             self.form = await probe_format(self, self.encoding)
-            if await self._gives_candidates(self.form):
-                self.candidates = CandidateScorer(self.ask_candidates)
+            if self.encoding is not None and not self.settings.is_openai:
+                await self._try_shortcuts(self.form, self.encoding.plain(PROBE))
 
-    async def _gives_candidates(self, form: LogprobFormat) -> bool:
-        if self.encoding is None or self.settings.is_openai:
-            return False
-        return await gives_candidates(self, self.encoding, form)
+    async def _try_shortcuts(self, form: LogprobFormat, ids: Sequence[int]) -> None:
+        """Try the requests of vLLM and of SGLang that need less work."""
+        if await gives_candidates(self, ids, form, self.ask_candidates):
+            self.candidates = CandidateScorer(self.ask_candidates)
+            self.ways = ("logprob_token_ids",)
+            return
+        # These requests have no model name and none of the spec's parameters. LoRA
+        # adapters are selected by a name with a colon.
+        if self.settings.extra_body.keys() - {_TEMPLATE} or ":" in self.settings.target:
+            return
+        if await gives_spans(self, ids, form, self.read_end):
+            self.reads_ends = True
+            self.ways = ("logprob_start_len",)
+            if await gives_candidates(self, ids, form, self.ask_selection):
+                self.candidates = CandidateScorer(self.ask_selection)
+                self.ways += ("token_ids_logprob",)
 
     def prepare(self, requests: Sequence[Request], window: int) -> None:
         """Tokenize all requests that will be scored, if ids are sent.
@@ -133,9 +160,12 @@ class ServerScorer:
             return _with_cut(await self.candidates.score(single), single)
         scored = []
         for line in lines:
-            reading = await self.read(line.tokens.tolist())
-            n = len(line.tokens) - line.n_scored
-            scored.append(response_of(reading.tokens[n:], n_context=n))
+            ids, n = line.tokens.tolist(), len(line.tokens) - line.n_scored
+            if self.reads_ends and n:
+                tokens = await self.read_end(ids, n - 1)
+            else:
+                tokens = (await self.read(ids)).tokens[n:]
+            scored.append(response_of(tokens, n_context=n))
         if isinstance(request, Rolling):
             return Response(
                 logprob=math.fsum(one.logprob or 0.0 for one in scored),
@@ -215,6 +245,32 @@ class ServerScorer:
         body = {**_greedy(ids, n_tokens=1), **candidates_body(tokens)}
         return await self.client.ask(
             "completions", body, lambda reply: read_candidates(reply, tokens), retries
+        )
+
+    async def ask_selection(
+        self, ids: Sequence[int], tokens: Sequence[int], retries: int | None = None
+    ) -> Mapping[int, Candidate]:
+        """As :meth:`ask_candidates`, by SGLang's ``/generate``.
+
+        Raises:
+            RequestFailedError: One is missing.
+        """
+        body = {**_greedy(ids, n_tokens=1), **selection_body(tokens)}
+        return await self.client.ask(
+            "generate", body, lambda reply: read_selection(reply, tokens), retries
+        )
+
+    async def read_end(
+        self, ids: Sequence[int], start: int, retries: int | None = None
+    ) -> Sequence[PromptToken]:
+        """The tokens after ``start``, by SGLang's ``/generate``.
+
+        Raises:
+            RequestFailedError: The reply is for other tokens or incomplete.
+        """
+        body = {**_greedy(ids, n_tokens=1), **span_body(start)}
+        return await self.client.ask(
+            "generate", body, lambda reply: read_span(reply, ids, start), retries
         )
 
     async def write(self, text: str, n_tokens: int) -> Sequence[str]:

@@ -137,15 +137,19 @@ _IMAGE = re.compile(r'"data:[^"]*"')
 
 def _has_counts(reply: Mapping[str, Any]) -> bool:
     """Whether a reply reports its prompt and completion tokens."""
-    usage = reply.get("usage")
-    n_out = usage.get("completion_tokens") if isinstance(usage, dict) else None
+    n_out = _usage_of(reply).get("completion_tokens")
     return tokens_of(reply)[0] > 0 and type(n_out) is int and n_out >= 0
+
+
+def _usage_of(reply: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The counts in a reply; ``meta_info`` is that of SGLang's ``/generate``."""
+    usage = reply.get("usage", reply.get("meta_info"))
+    return usage if isinstance(usage, dict) else {}
 
 
 def tokens_of(reply: Mapping[str, Any]) -> tuple[int, int]:
     """Tokens of prompt and completion; 0 if not reported."""
-    usage = reply.get("usage")
-    usage = usage if isinstance(usage, dict) else {}
+    usage = _usage_of(reply)
     n_in, n_out = usage.get("prompt_tokens"), usage.get("completion_tokens")
     return count_of(n_in), count_of(n_out)
 
