@@ -119,12 +119,13 @@ class OpenAIClient:
     async def _text(self, path: Path, body: dict[str, Any]) -> str:
         if path == "models":
             return (await self._client.models.with_raw_response.list()).text
+        model = self._settings.target
         if path == "generate":
-            native = native_body(body)
+            # SGLang ignores the model's name; gateways in front of it select by it.
+            native = {"model": model, **native_body(body)}
             address = _address(self._base_url, path)
             raw = await self._client.post(address, cast_to=RESPONSE, body=native)
             return str(raw.text)
-        model = self._settings.target
         extra = {**body, **self._settings.extra_body}
         if path == "chat":
             chat = self._client.chat.completions.with_raw_response

@@ -98,8 +98,8 @@ class ServerScorer:
             self.candidates = CandidateScorer(self.ask_candidates)
             self.ways = ("logprob_token_ids",)
             return
-        # These requests have no model name and none of the spec's parameters. LoRA
-        # adapters are selected by a name with a colon.
+        # SGLang's requests have none of the spec's parameters, and the model's name
+        # with a colon does not select a LoRA adapter there.
         if self.settings.extra_body.keys() - {_TEMPLATE} or ":" in self.settings.target:
             return
         if await gives_spans(self, ids, form, self.read_end):

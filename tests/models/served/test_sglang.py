@@ -1,6 +1,6 @@
 """SGLang's ``/generate``, in the request and reply shapes of the sources of SGLang
-0.5.23 (``io_struct.py``, ``tokenizer_manager.py``, ``logprob_result_processor.py``). The
-oracle is a plain pass of torch; no real SGLang server is run."""
+0.5.23 (``api/v1/api_types.py``, ``io_struct.py``, ``tokenizer_manager.py``). The oracle
+is a plain pass of torch; no real SGLang server is run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SGLang:
         ids, start = body["input_ids"], body.get("logprob_start_len", -1)
         assert body["sampling_params"] == {"temperature": 0, "max_new_tokens": 1}
         assert body["return_logprob"]
-        assert "model" not in body
+        assert body["model"] == "tiny"  # ignored by SGLang, read by gateways
         self.asked.append(body)
         with self.plain.lock, torch.no_grad():
             logits = self.plain.model(torch.tensor([ids])).logits[0]
