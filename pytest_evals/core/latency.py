@@ -24,7 +24,8 @@ class Timings:
 
         Args:
             usage: JSON values; numbers in it are added up over workers.
-            no_first_token: Why the latency to the first token is unknown.
+            no_first_token: Why the latency to the first token is unknown; empty for
+                models that cannot stream.
         """
         self._usage = usage
         self._no_first_token = no_first_token
@@ -57,7 +58,7 @@ class Timings:
         _add(times.setdefault(REPLY, {}), took_s)
         if first_s:
             _add(times.setdefault(FIRST_TOKEN, {}), first_s)
-        elif self._no_first_token:
+        elif self._no_first_token and n_tokens != 1:  # 1 for scored prompts
             self._usage["no_first_token"] = self._no_first_token
         self.generated(took_s, n_tokens, first_s)
 
@@ -100,8 +101,8 @@ def with_latency(info: Mapping[str, Any]) -> Mapping[str, Any]:
         if counts:
             found = {f"p{n}": _rounded(percentile(counts, n / 100)) for n in (50, 95)}
             latency[name] = {**found, "n": sum(counts.values())}
-        elif name == FIRST_TOKEN:
-            latency[name] = usage.get("no_first_token", "unknown")
+        elif name == FIRST_TOKEN and "no_first_token" in usage:
+            latency[name] = usage["no_first_token"]
     latency["per_token_includes_prompt"] = not usage[TIMES].get(FIRST_TOKEN)
     busy_s = usage.get("busy_s", 0.0) / max(1, usage.get("clients", 1))
     if busy_s > 0:

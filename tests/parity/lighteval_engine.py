@@ -4,8 +4,9 @@ lighteval.
 
     python tests/parity/lighteval_engine.py FOLDER
 
-Creates an environment in FOLDER/venv if it does not exist, with lighteval and without
-this package's other dependencies; the only network access is to a package index. The
+Uses the environment of the interpreter if lighteval is installed in it with pytest,
+orjson and numba. Otherwise it creates FOLDER/venv, with lighteval and without this
+package's other dependencies; the only network access is to a package index. The
 tasks are those of ``example_suites/lighteval`` with local data. lighteval's own backend
 fails for rolling log-likelihoods, so those run with this package only.
 """
@@ -32,7 +33,6 @@ PACKAGES = (
     "orjson",
     "numba",
     "pytest",
-    "hypothesis",
 )
 TASKS = '''
 from pathlib import Path
@@ -117,9 +117,11 @@ NAMES = "toyworld:capitals|0,toyworld:spaced|0,toyworld:addition|2,toyworld:reve
 
 
 def environment(folder: Path) -> Path:
-    """Return the scripts folder of an environment with lighteval; create it if
-    missing."""
-    binaries = folder / "venv" / "bin"
+    """Return the scripts folder of an environment with lighteval: this one, or that of
+    FOLDER, which is created if missing."""
+    binaries = Path(sys.executable).parent
+    if not (binaries / "lighteval").exists():
+        binaries = folder / "venv" / "bin"
     if not (binaries / "lighteval").exists():
         subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
         subprocess.run([binaries / "pip", "install", "-q", *PACKAGES], check=True)
@@ -277,8 +279,7 @@ def main() -> None:
         "texts",
         ["custom", str(TINY), str(engine), "toyworld:stories|0"],
     )
-    test = [binaries / "python", "-m", "pytest", "-q", "--noconftest", "-o", "addopts="]
-    test += ["--import-mode=importlib", "tests/test_harness_lighteval.py"]
+    test = [binaries / "python", "-m", "pytest", "-q", "tests/test_harness_lighteval.py"]
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run(test, cwd=ROOT, env=environ, check=True)
 

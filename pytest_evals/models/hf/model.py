@@ -6,20 +6,16 @@ Has no global state: no seed is set, and several models may be open at once.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
-import torch
-
-from pytest_evals.core.model import Model
-from pytest_evals.core.request import Generate, Prompt, Request, Response
+from pytest_evals.core.request import Generate, Response
 from pytest_evals.errors import ModelError
 from pytest_evals.models.hf.batches import BatchBudget, default_tokens
 from pytest_evals.models.hf.device_memory import (
     create_blas_handle,
     devices_of,
-    inference_thread,
     release,
 )
 from pytest_evals.models.hf.fingerprint import fingerprint, hash_file
@@ -31,23 +27,19 @@ from pytest_evals.models.hf.generation.memory_budget import (
     MemoryBudget,
     free_tokens,
 )
+from pytest_evals.models.hf.in_process_model import InProcessModel
 from pytest_evals.models.hf.loader import describe, load
 from pytest_evals.models.hf.memory_estimate import estimate_memory
-from pytest_evals.models.hf.prefetch import Prefetch
 from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy
 from pytest_evals.models.hf.scoring.scorer import LoglikelihoodScorer
 from pytest_evals.models.hf.scoring.strategies import choose_strategy
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.hf.token_counts import TokenCounts
-from pytest_evals.models.hf.tokenization.background_encoding import (
-    BackgroundEncoder,
-    PendingRequests,
-)
+from pytest_evals.models.hf.tokenization.encoder import Ids
 from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
-from pytest_evals.models.hf.tokenization.tokenizer import first_tokens
 
 
-class HfModel(Model):
+class HfModel(InProcessModel):
     """A causal language model."""
 
     def __init__(self, name: str, settings: HfSettings) -> None:
@@ -69,12 +61,8 @@ class HfModel(Model):
         tokens = settings.batch_tokens or default_tokens(
             model, estimate_memory(forward).token
         )
+        super().__init__(name, encoder, model.device)
         self._counters = TokenCounts()
-        self._running: list[Prefetch[tuple[int, Response]]] = []
-        self._device: torch.device = model.device
-        self.works_ahead: bool = model.device.type != "cpu"
-        """Whether inference continues in the background between two responses. On a CPU
-        it would only compete with scoring."""
         self._engine = GenerationEngine(
             model,
             encoder,
@@ -85,18 +73,14 @@ class HfModel(Model):
         choice = choose_strategy(
             PaddedStrategy(forward, self._counters), loaded.max_length
         )
-        self.name = name
         self._settings = settings
         batch_tokens = settings.batch_tokens or choice.batch_tokens or tokens
-        self.info: Mapping[str, Any] = {
+        self._info = {
             **describe(loaded, name),
-            "prefix_token_id": encoder.prefix_id,
-            "bos_rule": encoder.bos_rule,
+            **self._info,
             "scoring_path": choice.path.name,
             "batch_tokens": batch_tokens,
         }
-        self._encoder = encoder
-        self._expected = BackgroundEncoder(encoder)
         length = loaded.max_length
         budget = BatchBudget(batch_tokens, settings.batch_size)
         self._scorer = LoglikelihoodScorer(
@@ -106,39 +90,20 @@ class HfModel(Model):
         self._notes = (self._scorer.notes, self._engine.notes)
         self._generator = Generator(self._engine, length, model.generation_config)
 
-    def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
-        """Answer all requests; yields responses as batches finish.
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """Model metadata for results files."""
+        return self._info
 
-        Raises:
-            ModelError: Generations are requested and ``generation_config`` has an
-                unsupported setting; before anything is run.
-        """
-        if "first_tokens" not in self.info:
-            self.info = {**self.info, **first_tokens(self._encoder, requests)}
-        answers = self._answer(requests, self._expected.take(requests))
-        if not self.works_ahead:
-            return answers
-        ahead = Prefetch(answers, partial(inference_thread, self._device))
-        self._running = [ahead]
-        return ahead
+    def _check_generation(self) -> None:
+        self._generator.check()
 
-    def expect(self, requests: Sequence[Request]) -> None:
-        """Encode the next requests while the model runs."""
-        self._expected.expect(requests)
-
-    def _answer(
-        self, requests: Sequence[Request], known: PendingRequests
+    def _generate(
+        self, texts: Mapping[int, Generate], prompts: Mapping[int, Ids]
     ) -> Iterator[tuple[int, Response]]:
-        texts = {i: r for i, r in enumerate(requests) if isinstance(r, Generate)}
-        if texts:
-            self._generator.check()
-        asked = known.encoded()
-        for position, why in asked.refused.items():
-            yield position, Response(error=str(why))
-        yield from self._scorer.answer(asked.pairs, asked.texts)
         if texts:
             self._scorer.forget()
-        yield from self._generator.answer(texts, asked.prompts)
+        return self._generator.answer(texts, prompts)
 
     @cached_property
     def fingerprint(self) -> Mapping[str, Any] | None:
@@ -156,14 +121,6 @@ class HfModel(Model):
         """Warnings about the results so far."""
         return tuple(note for notes in self._notes for note in notes)
 
-    def render(self, prompt: Prompt) -> str:
-        """The prompt as a string; chats are rendered by the tokenizer's template.
-
-        Raises:
-            DocumentError: There is no template, or it refuses the chat.
-        """
-        return self._encoder.render(prompt)
-
     @property
     def tokenizer(self) -> Any:
         """The tokenizer of transformers."""
@@ -171,9 +128,7 @@ class HfModel(Model):
 
     def close(self) -> None:
         """Free the model's memory; it cannot be used afterwards."""
-        self._expected.close()
-        for ahead in self._running:
-            ahead.close()
+        super().close()
         del self._scorer, self._generator, self._engine
         release()
 

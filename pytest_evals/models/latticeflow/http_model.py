@@ -161,7 +161,7 @@ class HttpModel(Model):
         self.name = info.name
         self.fingerprint: Mapping[str, Any] | None = fingerprint
         self._info, self._adapter, self._connection = info, adapter, connection
-        self._usage = Usage(0, 0, no_first_token="unknown: replies are not streamed")
+        self._usage = Usage(0, 0)
         self.info: dict[str, Any] = {
             "model": info.name,
             "base_url": masked_text(connection.url),

@@ -1,5 +1,5 @@
-"""SGLang's own ``/generate``: log-probabilities from a position of the prompt on, and of
-selected tokens.
+"""SGLang's own ``/generate``: log-probabilities from a position of the prompt on, and
+of selected tokens.
 
 SGLang's completions take neither: ``echo`` scores whole prompts and does not read the
 prefix cache. With ``logprob_start_len``, tokens before that position come from the

@@ -115,9 +115,7 @@ class PythonModel(Model):
         self._random = Random()
         self._retried: Counter[str] = Counter()
         self._usage: dict[str, Any] = {"requests": 0, "completion_tokens": 0}
-        self._timings = Timings(
-            self._usage, "unknown: a function returns whole answers"
-        )
+        self._timings = Timings(self._usage)
         self._cap = SpendCap(self.name, self.label, max_requests)
         self._background: BackgroundLoop | None = None
         self._calls = FunctionCalls(function, self._parameters, concurrency, time_limit)

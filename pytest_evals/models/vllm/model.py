@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
-from pytest_evals.core.model import Model
-from pytest_evals.core.request import Generate, Prompt, Request, Response
+from pytest_evals.core.request import Generate, Response
 from pytest_evals.models.hf.batches import BatchBudget
-from pytest_evals.models.hf.device_memory import inference_thread
 from pytest_evals.models.hf.fingerprint import hash_file
+from pytest_evals.models.hf.in_process_model import InProcessModel
 from pytest_evals.models.hf.loader import (
     describe_tokenizer,
     device_name,
     load_tokenizer,
     weights_hash,
 )
-from pytest_evals.models.hf.prefetch import Prefetch
 from pytest_evals.models.hf.scoring.scorer import LoglikelihoodScorer
 from pytest_evals.models.hf.scoring.strategies import StrategyChoice
-from pytest_evals.models.hf.tokenization.background_encoding import (
-    BackgroundEncoder,
-    PendingRequests,
-)
+from pytest_evals.models.hf.tokenization.encoder import Ids
 from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
-from pytest_evals.models.hf.tokenization.tokenizer import first_tokens
 from pytest_evals.models.vllm.engine import VllmEngine
 from pytest_evals.models.vllm.fingerprint import (
     environment,
@@ -42,7 +36,7 @@ token, and the last scored token is an input too (lm-eval 0.4.13,
 ``VLLM._loglikelihood_tokens``)."""
 
 
-class VllmModel(Model):
+class VllmModel(InProcessModel):
     """A causal language model in vLLM.
 
     Tokenization, truncation, rolling windows and decoding are those of ``hf:`` models;
@@ -57,10 +51,11 @@ class VllmModel(Model):
             ModelError: The model cannot be loaded, or another one is open.
         """
         tokenizer = load_tokenizer(settings.hf)
-        self.name = name
         self._settings = settings
         self._engine = VllmEngine(settings)
         try:
+            encoder = RequestEncoder(tokenizer, settings.hf, self._engine.vocab_size)
+            super().__init__(name, encoder, self._engine.device)
             self._prepare(tokenizer)
         except BaseException:
             self._engine.close()
@@ -68,8 +63,6 @@ class VllmModel(Model):
 
     def _prepare(self, tokenizer: Any) -> None:
         engine, settings = self._engine, self._settings
-        self._encoder = RequestEncoder(tokenizer, settings.hf, engine.vocab_size)
-        self._expected = BackgroundEncoder(self._encoder)
         self._scoring = VllmScoring(engine, reuses_prefix=settings.reuse_prefix)
         self._scorer = LoglikelihoodScorer(
             self._encoder,
@@ -80,14 +73,10 @@ class VllmModel(Model):
         self._generation = VllmGeneration(
             engine, self._encoder, settings.hf.think_end_token
         )
-        self._running: list[Prefetch[tuple[int, Response]]] = []
-        self.works_ahead: bool = engine.device.type != "cpu"
-        self._info: Mapping[str, Any] = {
+        self._info = {
             **_described(engine, settings),
             **describe_tokenizer(tokenizer, settings.hf),
-            "model": self.name,
-            "prefix_token_id": self._encoder.prefix_id,
-            "bos_rule": self._encoder.bos_rule,
+            **self._info,
             "scoring_path": "vllm"
             + "+candidates" * self._scoring.has_candidates
             + "+reuse_prefix" * self._scoring.reuses_prefix,
@@ -113,48 +102,14 @@ class VllmModel(Model):
         """Equal for models with equal outputs; reads the model's files."""
         return fingerprint(self._settings, hash_file)
 
-    def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
-        """Answer all requests; yields responses as they finish.
-
-        Raises:
-            ModelError: The engine fails.
-        """
-        if "first_tokens" not in self._info:
-            self._info = {**self._info, **first_tokens(self._encoder, requests)}
-        answers = self._answer(requests, self._expected.take(requests))
-        if not self.works_ahead:
-            return answers
-        ahead = Prefetch(answers, partial(inference_thread, self._engine.device))
-        self._running = [ahead]
-        return ahead
-
-    def expect(self, requests: Sequence[Request]) -> None:
-        """Encode the next requests while the engine runs."""
-        self._expected.expect(requests)
-
-    def _answer(
-        self, requests: Sequence[Request], known: PendingRequests
+    def _generate(
+        self, texts: Mapping[int, Generate], prompts: Mapping[int, Ids]
     ) -> Iterator[tuple[int, Response]]:
-        texts = {i: r for i, r in enumerate(requests) if isinstance(r, Generate)}
-        asked = known.encoded()
-        for position, why in asked.refused.items():
-            yield position, Response(error=str(why))
-        yield from self._scorer.answer(asked.pairs, asked.texts)
-        yield from self._generation.answer(texts, asked.prompts)
-
-    def render(self, prompt: Prompt) -> str:
-        """The prompt as a string; chats are rendered by the tokenizer's template.
-
-        Raises:
-            DocumentError: The template is missing, or rejects the chat.
-        """
-        return self._encoder.render(prompt)
+        return self._generation.answer(texts, prompts)
 
     def close(self) -> None:
         """Stop the engine; the model cannot be used afterwards."""
-        self._expected.close()
-        for ahead in self._running:
-            ahead.close()
+        super().close()
         self._engine.close()
 
 

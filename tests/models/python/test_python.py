@@ -11,6 +11,7 @@ from functools import partial
 
 import pytest
 
+from pytest_evals.core.latency import with_latency
 from pytest_evals.core.request import (
     GRAMMAR,
     IMAGES,
@@ -24,6 +25,7 @@ from pytest_evals.models.openai.retries import Backoff
 from pytest_evals.models.python.model import PythonModel
 from pytest_evals.models.python.settings import read_settings
 from pytest_evals.models.registry import open_model, parse_spec
+from pytest_evals.reports.overview.counts import latency_line
 
 CHAT = (Message("system", "Be brief."), Message("user", "Hi"))
 DICTS = [
@@ -550,3 +552,13 @@ def test_a_function_that_cannot_be_loaded_names_the_reason(project, target, mess
     with pytest.raises(OptionError) as caught:
         open_model(parse_spec(f"python:{target}"))
     assert message in str(caught.value)
+
+
+def test_the_latency_of_a_function_has_no_first_token():
+    model = PythonModel(lambda prompt: Response(text="two words", n_tokens=2))
+    list(model.answer([Generate("Q:")]))
+    model.close()
+    info = with_latency(model.info)
+    assert info["latency"]["reply_s"]["n"] == 1
+    assert "first_token_s" not in info["latency"]
+    assert "first token" not in latency_line(info)
