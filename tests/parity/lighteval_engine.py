@@ -279,7 +279,10 @@ def main() -> None:
         "texts",
         ["custom", str(TINY), str(engine), "toyworld:stories|0"],
     )
-    test = [binaries / "python", "-m", "pytest", "-q", "tests/test_harness_lighteval.py"]
+    test = [
+        binaries / "python",
+        *"-m pytest -q tests/test_harness_lighteval.py".split(),
+    ]
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run(test, cwd=ROOT, env=environ, check=True)
 

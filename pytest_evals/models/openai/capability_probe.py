@@ -36,9 +36,7 @@ CandidateTrial = Callable[
     [Sequence[int], Sequence[int], int | None], Awaitable[Mapping[int, Candidate]]
 ]
 """A function from a context, tokens and retries to the values of these tokens."""
-SpanTrial = Callable[
-    [Sequence[int], int, int | None], Awaitable[Sequence[PromptToken]]
-]
+SpanTrial = Callable[[Sequence[int], int, int | None], Awaitable[Sequence[PromptToken]]]
 """A function from a prompt, a position and retries to the tokens after it."""
 
 
