@@ -279,10 +279,8 @@ def main() -> None:
         "texts",
         ["custom", str(TINY), str(engine), "toyworld:stories|0"],
     )
-    test = [
-        binaries / "python",
-        *"-m pytest -q tests/test_harness_lighteval.py".split(),
-    ]
+    test = [binaries / "python", "-m", "pytest", "-q"]
+    test += ["tests/test_harness_lighteval.py"]
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run(test, cwd=ROOT, env=environ, check=True)
 
