@@ -147,22 +147,22 @@ def all_greedy(reply):
 
 
 @pytest.mark.parametrize(
-    ("shift", "change"),
+    "faults",
     [
-        (0.5, lambda reply: reply),
-        (-3.0, lambda reply: reply),
-        (0.0, without("input_token_logprobs")),
-        (0.0, without("input_top_logprobs")),
-        (0.0, lambda reply: {"text": ""}),
-        (0.0, lambda reply: {"error": {"message": "not supported"}}),
-        (0.0, other_ids),
-        (0.0, all_greedy),
+        {"shift": 0.5},
+        {"shift": -3.0},
+        {"change": without("input_token_logprobs")},
+        {"change": without("input_top_logprobs")},
+        {"change": lambda reply: {"text": ""}},
+        {"change": lambda reply: {"error": {"message": "not supported"}}},
+        {"change": other_ids},
+        {"change": all_greedy},
     ],
 )
 def test_a_server_with_another_generate_scores_whole_prompts(
-    served, model, plain, ask, oracle, shift, change
+    served, model, plain, ask, oracle, faults
 ):
-    served.reply = SGLang(plain, shift, change)
+    served.reply = SGLang(plain, **faults)
     check(ask(model, *REQUESTS), oracle)
     assert model.info["loglikelihoods"] == "echo"
 
