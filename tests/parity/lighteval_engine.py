@@ -134,12 +134,16 @@ def environment(folder: Path) -> Path:
     return binaries
 
 
-def with_bos(folder: Path) -> Path:
+def copied(target: Path) -> Path:
+    """A copy of the tiny model, since lighteval writes into its folder."""
+    shutil.rmtree(target, ignore_errors=True)
+    return Path(shutil.copytree(TINY, target))
+
+
+def with_bos(target: Path) -> Path:
     """The tiny model with a tokenizer that adds BOS, and a template that adds it
     too."""
-    target = folder / "bos"
-    shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(TINY, target)
+    copied(target)
     path = target / "tokenizer.json"
     tokenizer = json.loads(path.read_text())
     (end,) = [t["id"] for t in tokenizer["added_tokens"] if t["content"] == "<|end|>"]
@@ -254,10 +258,10 @@ def main() -> None:
     write_data(folder / "data")
     (folder / "tasks.py").write_text(TASKS.replace("DATA", str(folder / "data")))
     engine = folder / "engine.py"
-    bos = with_bos(folder)
+    plain, bos = copied(folder / "plain"), with_bos(folder / "bos")
     for title, model, chat in (
-        ("plain", TINY, False),
-        ("chat", TINY, None),
+        ("plain", plain, False),
+        ("chat", plain, None),
         ("BOS, plain", bos, False),
         ("BOS, chat", bos, None),
     ):
@@ -277,7 +281,7 @@ def main() -> None:
         binaries,
         folder,
         "texts",
-        ["custom", str(TINY), str(engine), "toyworld:stories|0"],
+        ["custom", str(plain), str(engine), "toyworld:stories|0"],
     )
     test = [binaries / "python", "-m", "pytest", "-q"]
     test += ["tests/test_harness_lighteval.py"]
