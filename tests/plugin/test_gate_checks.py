@@ -125,22 +125,22 @@ def test_a_task_name_that_a_python_module_may_define_is_a_warning(both):
 GROUP = {"task": ["quiz", "zoo"]}
 
 
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    [
-        ("exact_mach >= 0.5", "unknown metric 'exact_mach' of group 'bag'; did *"),
-        ("exact_match => 0.5", "*unknown operator '=>'; did you mean '>='?"),
-        ("exact_match >= 75", "exact_match is between 0 and 1, so >= 75 never*"),
-    ],
-)
-def test_a_faulty_gate_of_a_group_next_to_a_task_is_refused(both, way, entry, message):
-    both.group("bag", **GROUP, gates=[entry])
+def test_faulty_gates_of_a_group_next_to_a_task_are_refused(both, way):
+    both.group("bag", **GROUP, gates=["exact_mach >= 0.5", "exact_match >= 75"])
+    refused(
+        both.run(*way),
+        "*evals/bag.yaml:*: unknown metric 'exact_mach' of group 'bag'; did *",
+        "*evals/bag.yaml:*: exact_match is between 0 and 1, so >= 75 never*",
+    )
+
+
+def test_a_malformed_gate_of_a_group_next_to_a_task_is_refused(both, way):
+    both.group("bag", **GROUP, gates=["exact_match => 0.5"])
     result = both.run(*way)
-    is_collected = way[0] == "evals" and "--evals-tasks=quiz" not in way
-    if is_collected and "=>" in entry:  # then it is an unreadable file
+    if way[0] == "evals" and "--evals-tasks=quiz" not in way:  # an unreadable file
         assert result.ret == pytest.ExitCode.INTERRUPTED
     else:
-        refused(result, f"*evals/bag.yaml:*: {message}")
+        refused(result, "*evals/bag.yaml:*: *unknown operator '=>'; did you mean '>='?")
 
 
 def test_a_faulty_gate_of_a_group_above_a_task_is_refused(both):
@@ -179,28 +179,32 @@ def test_a_group_without_gates_next_to_a_task_is_not_read(both):
     assert both.run("evals/quiz.yaml").ret == 0
 
 
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    [
-        ("exact_match >= 0", "exact_match is between 0 and 1, so >= 0 always holds*"),
-        ("exact_match > 1", "exact_match is between 0 and 1, so > 1 never holds*"),
-        ("exact_match >= 75", "*never holds; did you mean >= 75%?"),
-        (
-            {"metric": "exact_match", "baseline": "main", "max_drop": 2},
-            "*so drop <= 2 always holds; did you mean max_drop: 0.02?",
-        ),
-        ("accuracy >= 0.5", "unknown metric 'accuracy'; the task has exact_match"),
-        ("exact_mach >= 0.5", "*did you mean 'exact_match'? the task has exact_match"),
-    ],
-)
-def test_a_gate_that_can_never_fail_is_refused_with_its_line(
-    suite, entry, message, way
-):
-    path = suite.task("quiz", gates=[entry])
-    line = path.read_text().splitlines().index("gates:") + 2
+FAULTY = {
+    "exact_match >= 0": "exact_match is between 0 and 1, so >= 0 always holds*",
+    "exact_match > 1": "exact_match is between 0 and 1, so > 1 never holds*",
+    "exact_match >= 75": "*never holds; did you mean >= 75%?",
+    "{metric: exact_match, baseline: main, max_drop: 2}": (
+        "*so drop <= 2 always holds; did you mean max_drop: 0.02?"
+    ),
+    "accuracy >= 0.5": "unknown metric 'accuracy'; the task has exact_match",
+    "exact_mach >= 0.5": "*did you mean 'exact_match'? the task has exact_match",
+}
+
+
+def test_gates_that_can_never_fail_are_refused_with_their_lines(suite, way):
+    path = suite.task("quiz")
+    first = len(path.read_text().splitlines()) + 2
+    with path.open("a") as file:
+        file.write("gates:\n" + "".join(f"  - {gate}\n" for gate in FAULTY))
     result = suite.run(*way, model="scripted:break")
-    refused(result, f"*evals/quiz.yaml:{line}: {message}")
+    faults = enumerate(FAULTY.values(), first)
+    refused(result, *(f"*evals/quiz.yaml:{line}: {fault}" for line, fault in faults))
     assert not (suite.pytester.path / ".evals").exists()
+
+
+def test_one_gate_that_can_never_fail_is_refused(suite):
+    suite.task("quiz", gates=["exact_match >= 0"])
+    refused(suite.run("evals"), "ERROR: evals/quiz.yaml:13: exact_match is between *")
 
 
 def test_evaluate_refuses_a_gate_that_can_never_fail(suite, monkeypatch):

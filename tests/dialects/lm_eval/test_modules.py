@@ -1,7 +1,7 @@
 """Modules of tasks that import lm-eval, without lm-eval installed.
 
-lm-eval is installed in the test environment, so each test runs in a new Python process
-in which an import finder hides ``lm_eval``.
+lm-eval is installed in the test environment, so each test runs in a fork of a Python
+process in which an import finder hides ``lm_eval``.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 BEGINNING = """
-import json
+import json, os, sys
+import datasets
 from pathlib import Path
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Response
@@ -32,6 +33,19 @@ def function(name):
 def task():
     return load_tasks(Path("t.yaml").absolute(), TaskOptions())[0]
 """
+FORKS = """
+for line in sys.stdin:
+    folder, code = json.loads(line)
+    child = os.fork()
+    if not child:
+        os.chdir(folder)
+        for stream, name in ((1, "stdout"), (2, "stderr")):
+            os.dup2(os.open(name, os.O_CREAT | os.O_WRONLY), stream)
+        exec(code)
+        sys.stdout.flush()
+        os._exit(0)
+    print(os.waitpid(child, 0)[1], flush=True)
+"""
 TASK = """task: t
 dataset_path: json
 dataset_kwargs: {data_files: {test: rows.jsonl}}
@@ -41,21 +55,28 @@ doc_to_target: a
 """
 
 
+@pytest.fixture(scope="module")
+def forks(without_lm_eval) -> Iterator[subprocess.Popen[str]]:
+    """A process that runs each line of its input, a folder and code, in a fork."""
+    with subprocess.Popen(
+        [sys.executable, "-c", f"{without_lm_eval}{BEGINNING}{FORKS}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield process
+
+
 @pytest.fixture
-def without(tmp_path, without_lm_eval) -> Callable[[str], object]:
+def without(tmp_path, forks) -> Callable[[str], object]:
     """Run code next to the files of ``tmp_path``; return its output as JSON."""
     (tmp_path / "rows.jsonl").write_text('{"q": "x", "a": "y"}\n')
 
     def run(code: str) -> object:
-        done = subprocess.run(
-            [sys.executable, "-c", f"{without_lm_eval}{BEGINNING}\n{code}"],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout.splitlines()[-1])
+        print(json.dumps([str(tmp_path), code]), file=forks.stdin, flush=True)
+        status = forks.stdout.readline().strip()
+        assert status == "0", (tmp_path / "stderr").read_text()
+        return json.loads((tmp_path / "stdout").read_text().splitlines()[-1])
 
     return run
 
