@@ -34,9 +34,8 @@ from pytest_evals.run.arguments import with_checked_arguments
 from pytest_evals.run.baselines import measured_rate
 from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.config import RunConfig, StopMode
-from pytest_evals.run.event_loop import in_own_thread
 from pytest_evals.run.inference import Given, Inference, open_model
-from pytest_evals.run.notebook import progress
+from pytest_evals.run.notebook import in_own_thread, progress
 from pytest_evals.run.plugins import Plugins
 from pytest_evals.run.profile import RELEASE, Profile, policy_of
 from pytest_evals.run.readiness import PlannedRequests, why_refused

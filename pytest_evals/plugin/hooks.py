@@ -32,7 +32,6 @@ from pytest_evals.plugin.settings.process import (
     visible_devices,
 )
 from pytest_evals.plugin.settings.profile import profile_line
-from pytest_evals.plugin.suite.packages import Package
 from pytest_evals.run.start import Start
 
 if TYPE_CHECKING:
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from pytest_evals.core.task import Task
 
 __all__ = ["eval_judge", "eval_model", "eval_results", "evals"]
+_IMPORTED: pytest.StashKey[set[object]] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -229,3 +229,21 @@ def pytest_evals_open_model(spec: str, config: pytest.Config) -> Model:
     from pytest_evals.models.registry import open_model, parse_spec
 
     return open_model(parse_spec(spec))
+
+
+class Package(pytest.Package):
+    """A Python package that is imported for the tests in it, but not for documents.
+
+    pytest imports a package before the first item below it. A folder of lm-eval's tasks
+    is one too, and imports all of ``lm_eval``, which may not be installed.
+    """
+
+    def setup(self) -> None:
+        """Import the package if it contains items other than documents and gates."""
+        stash = self.session.stash
+        if _IMPORTED not in stash:
+            tests = [i for i in self.session.items if getattr(i, "in_package", True)]
+            nodes: set[object] = {node for test in tests for node in test.listchain()}
+            stash[_IMPORTED] = nodes
+        if self in stash[_IMPORTED]:
+            super().setup()

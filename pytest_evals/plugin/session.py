@@ -24,9 +24,9 @@ from pytest_evals.plugin.models.definitions import DocumentItem
 from pytest_evals.plugin.models.progress import Progress
 from pytest_evals.plugin.models.session_models import Models
 from pytest_evals.plugin.rerun_scores import RerunScores
-from pytest_evals.plugin.session_warnings import SessionWarnings
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
 from pytest_evals.plugin.settings.process import (
+    ALONE,
     WorkerAssignment,
     assignment_of,
     is_distributed,
@@ -38,7 +38,6 @@ from pytest_evals.plugin.settings.run_options import (
     run_config,
     task_options,
 )
-from pytest_evals.plugin.suite.deduplication import Deduplication
 from pytest_evals.plugin.suite.task_index import task_index_of
 from pytest_evals.plugin.suite.user_metrics import hooks_of
 from pytest_evals.plugin.workers.collection_report import CollectionReport
@@ -235,3 +234,67 @@ def _word(record: Record) -> str:
 
 
 _WORDS = {True: "correct", False: "wrong", None: "scored"}
+
+
+class Deduplication:
+    """Assigns each task and group to the first collector that reaches it.
+
+    If the command line names a part of a file, all collectors of its tasks collect
+    them, because the parts are not known here;
+    :mod:`~pytest_evals.plugin.execution.hooks` removes duplicates.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        base = config.invocation_params.dir
+        parts = (str(arg).partition("::") for arg in config.args)
+        self._named = {base / path for path, colons, _ in parts if colons}
+        self._collectors: dict[str, pytest.Collector] = {}
+
+    def take(self, run: TaskRun | GroupRun, collector: pytest.Collector) -> bool:
+        """Return whether the collector collects the documents of a task, or the gates
+        of a group."""
+        if run.path in self._named or self._named & {collector.path}:
+            return True
+        return self._collectors.setdefault(run.nodeid, collector) is collector
+
+
+class SessionWarnings:
+    """Collects warnings, and remembers which were reported."""
+
+    def __init__(self, config: pytest.Config, run: Run) -> None:
+        self._config, self._run = config, run
+        self._reported: set[str] = set()
+        self.of_workers: dict[int, list[str]] = {}
+        """Slot of a worker → its warnings."""
+        self.unsendable: list[str] = []
+        """Tasks with documents that cannot be sent, known before any is."""
+
+    def new(self) -> list[str]:
+        """Return the warnings that were not reported yet."""
+        fresh = [text for text in self.all() if text not in self._reported]
+        self._reported.update(fresh)
+        return fresh
+
+    def all(self) -> list[str]:
+        """Return all warnings that are known so far."""
+        config = self._config
+        options = config.stash[OPTIONS]
+        texts = [*self._run.warnings(plans=options.plan), *self.unsendable]
+        if self.of_workers:
+            from pytest_evals.prompts.document_warnings import (
+                merge_warnings,
+                without_count,
+            )
+
+            by_slot = [self.of_workers[slot] for slot in sorted(self.of_workers)]
+            known = {*map(without_count, texts)}
+            found = merge_warnings(text for texts in by_slot for text in texts)
+            texts += [text for text in found if without_count(text) not in known]
+        if config.stash.get(ALONE, False):
+            texts.append("-n auto sees no GPU and takes 1 worker; -n N takes N")
+        if suite_root(config, options.include_path) != config.rootpath:
+            texts.append(
+                f"pytest took {config.rootpath} for the rootdir, and reads no ini "
+                "file here; write --evals-include-path=DIR, with '='"
+            )
+        return [*dict.fromkeys(texts)]

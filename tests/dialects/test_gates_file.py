@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from pytest_evals.core.gate import Bound
-from pytest_evals.dialects.gates_section.gates_file import load_gates
+from pytest_evals.dialects.gates_section.suite_gates import load_gates
 from pytest_evals.errors import TaskFileError
 
 

@@ -16,7 +16,7 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.dialects.lighteval import dynamic_metrics
 from pytest_evals.dialects.lighteval.shims import NAMES
 from pytest_evals.scorers.lighteval.catalogue.names import PUBLISHED
-from pytest_evals.scorers.lighteval.code_execution.programs import extract_code
+from pytest_evals.scorers.lighteval.code_execution.codegen import extract_code
 from pytest_evals.scorers.lighteval.corpus import (
     labels,
     perplexities,

@@ -18,7 +18,7 @@ from pytest_evals.core.model import Model
 from pytest_evals.core.request import Generate, Response, Rolling
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.dialects.gates_section.gates_file import load_gates
+from pytest_evals.dialects.gates_section.suite_gates import load_gates
 from pytest_evals.dialects.task_index.lookup import TaskLookup
 from pytest_evals.gates.judge import judge
 from pytest_evals.models.registry import open_model, parse_spec

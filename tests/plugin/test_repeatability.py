@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pytest_evals.core.request import Generate, Loglikelihood, Response
-from pytest_evals.plugin.modes.rerun import RerunModel
+from pytest_evals.plugin.modes.repeatability import RerunModel
 
 MODEL = """
 import pytest

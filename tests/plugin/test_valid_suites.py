@@ -8,7 +8,7 @@ import pytest
 
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.lm_eval.task import load_tasks
-from pytest_evals.plugin.modes.task_checks import problems_of
+from pytest_evals.plugin.modes.validation import problems_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SUITES = (ROOT / "example_suites" / "lm_eval", ROOT / "tests" / "parity" / "tasks")

@@ -4,8 +4,10 @@ import math
 
 import pytest
 
-from pytest_evals.scorers.lighteval.catalogue.choices import CHOICE_METRICS
-from pytest_evals.scorers.lighteval.catalogue.corpora import CORPUS_METRICS
+from pytest_evals.scorers.lighteval.catalogue.names import (
+    CHOICE_METRICS,
+    CORPUS_METRICS,
+)
 from pytest_evals.scorers.lighteval.catalogue.texts import TEXT_METRICS
 from pytest_evals.scorers.lighteval.metric import SampleLevelMetric, SamplingMethod
 from pytest_evals.scorers.lighteval.similarity.matches import ExactMatches

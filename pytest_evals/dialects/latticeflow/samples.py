@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import csv
+import hashlib
+import io
 import os
-from collections.abc import Callable, Mapping
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import yaml
 
 from pytest_evals.data.hub import reading_datasets
 from pytest_evals.data.json_rows import json_row
 from pytest_evals.data.rows import Table
 from pytest_evals.data.sources import Source, load
-from pytest_evals.data.user_files import read_text
+from pytest_evals.data.user_files import decode_text, read_text
+from pytest_evals.data.yaml_loader import BoundedLoader
 from pytest_evals.dialects.latticeflow.dataset_file import (
     DatasetFile,
     FolderSource,
@@ -22,8 +30,6 @@ from pytest_evals.dialects.latticeflow.dataset_file import (
     UrlSource,
 )
 from pytest_evals.dialects.latticeflow.filters import matching_rows
-from pytest_evals.dialects.latticeflow.prompts.csv_files import read_csv
-from pytest_evals.dialects.latticeflow.prompts.text_files import read_folder
 from pytest_evals.errors import (
     DocumentError,
     Place,
@@ -38,6 +44,14 @@ ID = "sample_id"
 Rows = list[dict[str, Any]]
 Generate = Callable[[GeneratedSource], Rows]
 """Generates the rows of a generator."""
+_FRONT = re.compile(r"---[ \t]*\n(?P<block>.*?\n)?---[ \t]*(?:\n|\Z)", re.DOTALL)
+_SKIPPED = ".pdf"
+_ID = "sample_id"
+_INTEGER = re.compile(r"[+-]?(?:0|[1-9]\d{0,17})")
+"""A leading zero marks a code, and more than 18 digits are not read as a number."""
+_NUMBER = re.compile(
+    r"[+-]?(?:(?:0|[1-9]\d*)?\.\d+|(?:0|[1-9]\d*)\.?)(?:[eE][+-]?\d+)?"
+)
 
 
 class _FileKey(NamedTuple):
@@ -189,3 +203,122 @@ def _select_split(splits: Mapping[str, Any], source: HubSource) -> Any:
         if len(selections) == 1
         else datasets.concatenate_datasets(selections)
     )
+
+
+# Columns are ``sample_id`` (SHA-256 of the bytes), ``file_name`` and ``content``. YAML
+# front matter between ``---`` lines adds columns and is not part of the content.
+def read_folder(folder: Path, extension: str = "") -> list[dict[str, Any]]:
+    """Return the rows of a folder and its subfolders.
+
+    Args:
+        extension: Without a dot, in lower case; empty for all files except PDFs.
+
+    Raises:
+        TaskFileError: A file is not UTF-8.
+    """
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    selected = [
+        path
+        for path in paths
+        if path.suffix.lower() != _SKIPPED
+        and (not extension or path.suffix.lower() == f".{extension}")
+    ]
+    ordered = sorted(selected, key=lambda path: path.relative_to(folder).as_posix())
+    return [_row(path) for path in ordered]
+
+
+def _row(path: Path) -> dict[str, Any]:
+    raw = path.read_bytes()
+    columns, content = _split_front_matter(decode_text(raw, path).replace("\r\n", "\n"))
+    own = {
+        "sample_id": hashlib.sha256(raw).hexdigest(),
+        "file_name": path.name,
+        "content": content,
+    }
+    return {**columns, **own}
+
+
+def _split_front_matter(text: str) -> tuple[dict[str, Any], str]:
+    """Return the columns of the front matter and the rest; invalid front matter is
+    content."""
+    match = _FRONT.match(text)
+    if match is None:
+        return {}, text
+    try:
+        columns = yaml.load(match["block"] or "", BoundedLoader)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return {}, text
+    if not isinstance(columns, dict):
+        return {}, text
+    return {str(name): value for name, value in columns.items()}, text[match.end() :]
+
+
+# A column is read as booleans, integers or floats if all of its cells are, and as
+# strings otherwise. An empty cell is ``None``. The document id is always a string.
+def read_csv(path: Path, text: str, *, typed: bool = True) -> list[dict[str, Any]]:
+    """Return the rows of a file.
+
+    Args:
+        typed: Whether columns are converted from strings.
+
+    Raises:
+        TaskFileError: It is invalid CSV, or a row has more cells than the header.
+    """
+    header, rows = _cells(path, text)
+    columns = [
+        _column(name, [row[n] for row in rows], typed=typed)
+        for n, name in enumerate(header)
+    ]
+    return [
+        dict(zip(header, values, strict=True)) for values in zip(*columns, strict=True)
+    ]
+
+
+def _cells(path: Path, text: str) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the rows; missing cells at the end of a row are empty."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    longest = csv.field_size_limit(sys.maxsize)
+    rows = []
+    try:
+        header = next(reader, [])
+        _check_header(path, header)
+        for cells in reader:
+            if len(cells) > len(header):
+                what = f"{len(cells)} cells, but the header has {len(header)}"
+                fix = "quote cells that contain a comma or a line break"
+                raise TaskFileError([Problem(what, Place(path, reader.line_num), fix)])
+            if cells:
+                rows.append(cells + [""] * (len(header) - len(cells)))
+    except csv.Error as error:
+        place = Place(path, reader.line_num)
+        raise TaskFileError([Problem(f"invalid CSV: {error}", place)]) from None
+    finally:
+        csv.field_size_limit(longest)
+    return header, rows
+
+
+def _check_header(path: Path, header: Sequence[str]) -> None:
+    for name in header:
+        if header.count(name) > 1 or not name.strip():
+            what = f"duplicate column {name!r}"
+            if not name.strip():
+                what = "a column has no name"
+            raise TaskFileError([Problem(what, Place(path, 1))])
+
+
+def _column(name: str, cells: Sequence[str], *, typed: bool) -> Sequence[Any]:
+    if not typed:
+        return cells
+    filled_cells = [cell for cell in cells if cell != ""]
+    convert = str if name == _ID else _conversion(filled_cells)
+    return [None if cell == "" else convert(cell) for cell in cells]
+
+
+def _conversion(cells: Sequence[str]) -> Callable[[str], Any]:
+    if all(cell.lower() in ("true", "false") for cell in cells):
+        return lambda cell: cell.lower() == "true"
+    if all(_INTEGER.fullmatch(cell) for cell in cells):
+        return int
+    if all(_NUMBER.fullmatch(cell) for cell in cells):
+        return float
+    return str

@@ -25,11 +25,17 @@ from pytest_evals.dialects.lighteval.metrics_enum import (
     extend_enum,
 )
 from pytest_evals.dialects.lighteval.placeholders import Placeholder
+from pytest_evals.dialects.lighteval.templates import (
+    continuation,
+    formulation,
+    literals,
+    multiple_choice,
+    nli,
+)
 from pytest_evals.dialects.lighteval.templates.formulation import (
     get_metrics_for_formulation,
     normalize_subset,
 )
-from pytest_evals.dialects.lighteval.templates.modules import TEMPLATES
 from pytest_evals.scorers.lighteval import metric, response
 from pytest_evals.scorers.lighteval.corpus import (
     labels,
@@ -62,6 +68,39 @@ T = TypeVar("T")
 METRICS = MetricsEnum()
 """``Metrics`` of all modules in the process, as lighteval has one enumeration for
 all."""
+_HOME = "lighteval.tasks.templates"
+_FUNCTIONS = {
+    "boolq": multiple_choice.get_boolq_prompt_function,
+    "continuation": continuation.get_continuation_prompt_function,
+    "copa": continuation.get_copa_prompt_function,
+    "hellaswag": continuation.get_hellaswag_prompt_function,
+    "multichoice": multiple_choice.get_mcq_prompt_function,
+    "nli": nli.get_nli_prompt_function,
+    "qa": multiple_choice.get_qa_prompt_function,
+    "translation": continuation.get_translation_prompt_function,
+}
+"""Module → the function that it defines."""
+
+TEMPLATES: Mapping[str, Mapping[str, Any]] = {
+    _HOME: {},
+    **{
+        f"{_HOME}.{module}": {function.__name__: function}
+        for module, function in _FUNCTIONS.items()
+    },
+    f"{_HOME}.utils": {},
+    f"{_HOME}.utils.formatting_utils": {
+        "capitalize": literals.capitalize,
+        "decapitalize": literals.decapitalize,
+    },
+    f"{_HOME}.utils.formulation": {
+        name: getattr(formulation, name) for name in formulation.__all__
+    },
+    f"{_HOME}.utils.translation_literals": {
+        "TRANSLATION_LITERALS": literals.TRANSLATION_LITERALS,
+        "TranslationLiterals": literals.TranslationLiterals,
+    },
+}
+"""Module → its names."""
 
 
 def safe_divide(numerator: Any, denominator: float, default_value: float = 0.0) -> Any:

@@ -6,13 +6,14 @@ together. Rows are read on first use.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.group import Group
+from pytest_evals.core.metric import Metric
 from pytest_evals.core.node_names import is_node_name
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.dialects.detect import TASK_KEYS
@@ -27,7 +28,6 @@ from pytest_evals.dialects.lm_eval.functions import resolve, unresolved_function
 from pytest_evals.dialects.lm_eval.prompt_keys import read_recipe
 from pytest_evals.dialects.lm_eval.prompts.documents import Documents
 from pytest_evals.dialects.lm_eval.prompts.recipe import Recipe
-from pytest_evals.dialects.lm_eval.scoring.remedies import remedies
 from pytest_evals.dialects.lm_eval.scoring.repeats import Repeats
 from pytest_evals.dialects.lm_eval.scoring.scorer import Scorer
 from pytest_evals.dialects.lm_eval.scoring_keys import read_scoring
@@ -38,6 +38,23 @@ from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile, read_with_incl
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.masking.values import masked
 from pytest_evals.prompts.generation import GREEDY
+from pytest_evals.scorers.near_misses import LETTER, MARKDOWN, NUMBER
+
+_REMEDIES = {
+    "whitespace": "add filter remove_whitespace",
+    "target": "remove the whitespace from doc_to_target",
+    "markdown": f"add filter regex with regex_pattern: '{MARKDOWN}'",
+    "first number": f"add filter regex with regex_pattern: '{NUMBER}'",
+    "last number": f"add filter regex with regex_pattern: '{NUMBER}', group_select: -1",
+    "first letter": f"add filter regex with regex_pattern: '{LETTER}'",
+    "last letter": f"add filter regex with regex_pattern: '{LETTER}', group_select: -1",
+    "stop": r'add "\n" to until in generation_kwargs',
+    "limit": "raise max_gen_toks in generation_kwargs",
+}
+_OF_EXACT_MATCH = {
+    "case": "set ignore_case: true on exact_match",
+    "punctuation": "set ignore_punctuation: true on exact_match",
+}
 
 
 def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
@@ -314,3 +331,9 @@ def _generation(values: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
         typed["temperature"] = float(typed["temperature"])
     typed.setdefault("until", [recipe.fields.fewshot_delimiter])
     return {**typed, **recipe.options.gen_kwargs}
+
+
+def remedies(metrics: Iterable[Metric]) -> Mapping[str, str]:
+    """Return the change of the task file for each cause of wrong answers."""
+    has_exact_match = any(metric.name == "exact_match" for metric in metrics)
+    return _REMEDIES | (_OF_EXACT_MATCH if has_exact_match else {})

@@ -8,13 +8,14 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, NamedTuple
 
 from pytest_evals.core.request import Generate
 from pytest_evals.errors import ModelError
 from pytest_evals.models.python.functions import Function
 from pytest_evals.models.python.parameters import PromptParameter, arguments_of
-from pytest_evals.models.python.threads import DaemonThreads
 
 
 class CallOutcome(NamedTuple):
@@ -184,3 +185,29 @@ def _is_coroutine_function(function: Function) -> bool:
     method = getattr(type(function), "__call__", None)  # noqa: B004 - of an instance
     both = (function, method)
     return any(map(inspect.iscoroutinefunction, both))
+
+
+class DaemonThreads:
+    """A pool of daemon threads. ``concurrent.futures`` would wait for its threads when
+    Python exits."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._n = most, 0
+        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+
+    def submit(self, call: Callable[[], None]) -> None:
+        """Run a call, which raises nothing, in one of the threads."""
+        self._calls.put(call)
+        if self._n < self._most:
+            self._n += 1
+            Thread(target=self._work, name="evals-python", daemon=True).start()
+
+    def close(self) -> None:
+        """End the threads that are idle, and the others after their calls."""
+        for _ in range(self._n):
+            self._calls.put(None)
+        self._n = 0
+
+    def _work(self) -> None:
+        while (call := self._calls.get()) is not None:
+            call()

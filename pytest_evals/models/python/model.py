@@ -26,7 +26,6 @@ from pytest_evals.models.python.calls import (
     CallTimeLimitError,
     FunctionCalls,
 )
-from pytest_evals.models.python.errors import retry_reason
 from pytest_evals.models.python.functions import (
     check_function,
     code_owner,
@@ -50,6 +49,21 @@ _BLOCKED_S = 1.0
 """Seconds after which a blocked event loop is worth a note."""
 _CLOSE_S = 2.0
 """Seconds that cancelled coroutines may take when the session ends."""
+_BUSY = frozenset({408, 409, 429})
+_TRANSIENT = (
+    "ConnectError",
+    "ConnectionError",
+    "ConnectionResetError",
+    "NetworkError",
+    "RateLimitError",
+    "RemoteProtocolError",
+    "ServerDisconnectedError",
+    "Timeout",
+    "TimeoutError",
+    "TimeoutException",
+)
+"""Ends of the names of such exceptions in HTTP clients, which do not inherit from
+Python's."""
 
 
 def model_of(given: object, source: str) -> Model:
@@ -262,3 +276,42 @@ class PythonModel(Model):
 def fingerprint_of_version(name: str, version: str) -> Mapping[str, Any]:
     """The fingerprint of a version of a function."""
     return {"python": name, "version": version}
+
+
+def retry_reason(error: BaseException) -> str:
+    """The status or the kind of an error after which a retry may succeed; empty for
+    other errors."""
+    for one in _causes(error):
+        status = _status(one)
+        if status in _BUSY or 500 <= status <= 599:
+            return str(status)
+        if status:
+            return ""
+        for kind in type(one).__mro__:
+            if kind.__name__.endswith(_TRANSIENT):
+                return "timeout" if "Timeout" in kind.__name__ else "no connection"
+    return ""
+
+
+def _status(error: BaseException) -> int:
+    """The HTTP status of an error, 0 if it has none."""
+    response = getattr(error, "response", None)
+    for owner in (error, response):
+        for name in ("status_code", "code", "status"):
+            status = getattr(owner, name, None)
+            if type(status) is int and 400 <= status <= 599:
+                return status
+    return 0
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and the errors that it was explicitly raised from."""
+    seen: set[int] = set()
+    current: object = error
+    while isinstance(current, BaseException) and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        reason = getattr(current, "reason", None)  # urllib's URLError
+        current = current.__cause__ or (
+            reason if isinstance(reason, BaseException) else None
+        )

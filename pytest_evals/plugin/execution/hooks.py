@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Generator, Sequence
 from pathlib import Path
@@ -9,11 +10,10 @@ from typing import Any
 
 import pytest
 
+from pytest_evals.masking.registry import hidden
 from pytest_evals.plugin.checks.reference_models import run_reference_models
 from pytest_evals.plugin.checks.session import check_session
 from pytest_evals.plugin.execution.document_reports import Status, mark, status_of
-from pytest_evals.plugin.execution.duplicate_items import deduplicate
-from pytest_evals.plugin.execution.finish import finish
 from pytest_evals.plugin.execution.gate_marks import gate_marks_of
 from pytest_evals.plugin.execution.last_failed import keep_failed
 from pytest_evals.plugin.execution.model_readiness import ModelReadiness
@@ -24,7 +24,7 @@ from pytest_evals.plugin.gate_documents import (
 from pytest_evals.plugin.junit import JUnitReport
 from pytest_evals.plugin.messages import message_of
 from pytest_evals.plugin.models.progress import Progress
-from pytest_evals.plugin.nodes import DocItem
+from pytest_evals.plugin.nodes import DocItem, GateItem
 from pytest_evals.plugin.own_documents import (
     create_all,
     create_own,
@@ -39,12 +39,14 @@ from pytest_evals.plugin.reporting.terminal_summary import (
 )
 from pytest_evals.plugin.result_tests import is_late, rank
 from pytest_evals.plugin.session import EvalSession
+from pytest_evals.plugin.settings.process import is_distributed
 from pytest_evals.plugin.settings.profile import profile_line
 from pytest_evals.plugin.settings.run_options import check_places
 from pytest_evals.plugin.suite.entities import check_parameters
 from pytest_evals.plugin.suite.lookalike_files import unused_gates_files
 from pytest_evals.plugin.workers.collection_report import report_collection
 from pytest_evals.plugin.workers.sharding import shard_items
+from pytest_evals.run.suite import Suite
 from pytest_evals.store.writable import remove_made
 
 LOOK_S = 0.2
@@ -250,3 +252,77 @@ class SessionHooks:
     def pytest_unconfigure(self, config: pytest.Config) -> None:
         """Restore pytest's JUnit plugin."""
         JUnitReport.end(config)
+
+
+def finish(evals: EvalSession, session: pytest.Session) -> None:
+    """Compute and write the results; a worker sends its models, warnings and repeated
+    runs to the controller."""
+    run = evals.run
+    run.inference.close()
+    if evals.assignment is not None:
+        report = {
+            "models": run.inference.worker_report(),
+            "warnings": evals.warnings.new(),
+            "repeats": evals.repeats.as_json(),
+        }
+        # The controller does not know secrets that only a worker has seen.
+        evals.config.workeroutput["evals"] = hidden(json.dumps(report))  # type: ignore[attr-defined]
+        return
+    stopped = session.shouldstop or session.shouldfail
+    run.partial = run.partial or run.spend_cap or str(stopped or "")
+    if run.spend_cap and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    result = run.finish(evals.warnings.all())
+    run.writer.flush()
+    if is_distributed(evals.config):
+        run.writer.sort()
+    run.writer.results(
+        result,
+        exit_code=int(session.exitstatus),
+        node_ids=evals.suite.node_ids(),
+        copy=evals.options.json,
+    )
+    if run.writer.error and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def deduplicate(items: list[pytest.Item], known: Suite) -> None:
+    """Keep each document and gate once, under the last definition of its name, and add
+    the names of groups to the keywords of ``-k``.
+
+    Args:
+        items: Items of the session; the list changes.
+        known: The tasks and groups.
+    """
+    if not known.groups:
+        return
+    seen: set[str] = set()
+    kept = []
+    for item in items:
+        if _is_current(item, known) and item.nodeid not in seen:
+            kept.append(item)
+            if isinstance(item, DocItem | GateItem):
+                seen.add(item.nodeid)
+    items[:] = kept
+    around = _groups_of(known)
+    for item in kept:
+        if isinstance(item, DocItem) and item.job.task.name in around:
+            item.parent.group_names = around
+        elif isinstance(item, GateItem) and item.gate.task in around:
+            item.extra_keyword_matches |= around[item.gate.task]
+
+
+def _groups_of(known: Suite) -> dict[str, set[str]]:
+    """Return the names of all groups of each task."""
+    found: dict[str, set[str]] = {}
+    for run in known.groups.values():
+        for task in run.group.tasks():
+            found.setdefault(task.name, set()).add(run.group.name)
+    return found
+
+
+def _is_current(item: pytest.Item, known: Suite) -> bool:
+    if isinstance(item, DocItem):
+        run = known.tasks.get(item.job.task.name)
+        return run is not None and run.task is item.job.task
+    return not isinstance(item, GateItem) or known.holds(item.run)

@@ -5,13 +5,21 @@ Standard library and pytest only: this is imported in every pytest run.
 
 from __future__ import annotations
 
+import argparse
+import os
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 
 from pytest_evals.errors import did_you_mean
-from pytest_evals.plugin.settings.completion import completing
 from pytest_evals.plugin.settings.option_table import GROUPS, Option
+from pytest_evals.plugin.settings.values import STATUSES
+
+LIMIT_S = 0.5
+"""Seconds after which no further folder is searched for task files."""
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -83,3 +91,65 @@ def _known(parser: pytest.Parser) -> set[str]:
         return {name for group in groups for o in group.options for name in o.names()}
     except AttributeError:
         return set()
+
+
+# pytest supports argcomplete, which calls the attribute ``completer`` of an argparse
+# action. Standard library only: this is imported in every pytest run.
+class CompletionAction(argparse.Action):
+    """Stores a value, as ``action="store"`` does."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        """Store the value."""
+        setattr(namespace, self.dest, values)
+
+    def completer(
+        self, prefix: str, parsed_args: argparse.Namespace, **_: object
+    ) -> list[str]:
+        """Return the values that start with a prefix; in a list separated by commas,
+        those of the last entry."""
+        before, comma, last = prefix.rpartition(",")
+        values = self._values(parsed_args)
+        return sorted({before + comma + one for one in values if one.startswith(last)})
+
+    def _values(self, given: argparse.Namespace) -> Iterable[str]:
+        if self.dest == "evals_tasks":
+            return _task_names(given)
+        if self.dest == "evals_compare":
+            folder = Path(given.evals_dir or ".evals", "baselines")
+            return [path.name for path in folder.glob("*") if path.is_dir()]
+        if self.dest == "evals_only":
+            return STATUSES
+        return str(self.metavar).split("|")
+
+
+def completing(option: Option) -> dict[str, Any]:
+    """Return the arguments of ``addoption`` that complete the values of an option;
+    nothing unless argcomplete calls pytest."""
+    if "_ARGCOMPLETE" not in os.environ or option.kind != "text" or option.alone:
+        return {}
+    has_words = option.metavar.islower()
+    is_listed = option.name in ("tasks", "compare") or has_words
+    return {"action": CompletionAction} if is_listed else {}
+
+
+def _task_names(given: argparse.Namespace) -> Iterable[str]:
+    """Names of lm-eval's tasks, groups and tags below the folders of the command line
+    and the include paths."""
+    from pytest_evals.dialects.task_index.index import Scanner
+
+    typed = [str(arg).partition("::")[0] for arg in given.file_or_dir or ()]
+    folders = [path for path in typed if os.path.isdir(path)] or ["."]
+    folders += [p for text in given.evals_include_path or () for p in text.split(",")]
+    cache = Path(given.evals_dir or ".evals")
+    end = time.monotonic() + LIMIT_S
+    scanner = Scanner(
+        cache=cache.absolute() if cache.is_dir() else None,
+        skips=lambda path: path.name.startswith(".") or time.monotonic() > end,
+    )
+    return [name for path in folders for name in scanner.index(Path(path).absolute())]

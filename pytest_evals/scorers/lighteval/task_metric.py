@@ -13,8 +13,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from pytest_evals.core.doc import Doc, WatchedRow
+from pytest_evals.core.metric import ANYTHING, SHARE, Span
 from pytest_evals.core.metric import Metric as CoreMetric
-from pytest_evals.core.metric import Span
 from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
 from pytest_evals.scorers.aggregations import (
     AGGREGATIONS,
@@ -36,7 +36,6 @@ from pytest_evals.scorers.lighteval.judges.judge_lm import (
 from pytest_evals.scorers.lighteval.metric import Metric, SamplingMethod
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.text.reasoning_tags import remove_reasoning_tags
-from pytest_evals.scorers.lighteval.value_ranges import span_of
 from pytest_evals.scorers.metric_value import MetricValue
 from pytest_evals.scorers.user_aggregation import Decides, PrefersOnes, estimate_user
 from pytest_evals.scorers.user_code import UserCode
@@ -63,6 +62,28 @@ _FIX = {
 _UNSAFE = (
     "pass --evals-allow-unsafe-code to run it on this machine, with your permissions"
 )
+_OURS = "pytest_evals."
+_SHARES = frozenset(
+    {
+        "AccGoldLikelihood",
+        "BLEU",
+        "CodegenMetric",
+        "DropMetrics",
+        "ExactMatches",
+        "F1_score",
+        "GPassAtK",
+        "IFBenchMetrics",
+        "IFEvalMetrics",
+        "LoglikelihoodAcc",
+        "MRR",
+        "MultilingualExtractiveMatchMetric",
+        "PassAtK",
+        "ROUGE",
+        "Recall",
+        "TruthfulqaMCMetrics",
+    }
+)
+"""Classes with values between 0 and 1; subclasses may have other ranges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,3 +323,15 @@ def _shown(doc: Doc, response: ModelResponse) -> str:
         return ""
     best = max(range(len(logprobs)), key=logprobs.__getitem__)
     return str(doc.choices[best])
+
+
+def span_of(computation: Any) -> Span:
+    """Return the range of a computation's values, if known."""
+    computation = getattr(computation, "computation", computation)
+    kind = type(computation)
+    if not kind.__module__.startswith(_OURS) or kind.__name__ not in _SHARES:
+        return ANYTHING
+    how = getattr(computation, "aggregation_function", None)
+    is_users = callable(how) and how not in (max, min)
+    in_percent = getattr(computation, "bootstrap", False)
+    return ANYTHING if is_users or in_percent else SHARE

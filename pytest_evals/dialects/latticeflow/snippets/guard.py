@@ -3,27 +3,29 @@ limited, and neither session nor process can be ended."""
 
 from __future__ import annotations
 
+import asyncio
 import opcode
 import os
+import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
-from types import CodeType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import NoReturn, cast
 
+from pytest_evals.core.threads import raise_in
 from pytest_evals.data.calls import FieldError, error_text
-from pytest_evals.dialects.latticeflow.snippets.event_loop import no_running_loop
-from pytest_evals.dialects.latticeflow.snippets.time_limit import (
-    OvertimeError,
-    time_limit,
-)
 from pytest_evals.errors import Place
 
 _GUARDED = ContextVar("_GUARDED", default=0)
 """Process id while code is guarded, else 0; a child process may exit."""
 _exit = os._exit
+_AGAIN_S = 0.2
+"""Seconds until code is interrupted again that has caught the exception."""
 
 
 @contextmanager
@@ -97,3 +99,101 @@ def _guarded_exit(status: int) -> NoReturn:
     if _GUARDED.get() == os.getpid():
         raise SystemExit(status)
     _exit(status)
+
+
+# In the main thread a system timer interrupts the code, even during a sleep. In other
+# threads, and on systems without such a timer, a watcher thread raises the exception as
+# soon as the code executes Python bytecode again.
+class OvertimeError(BaseException):
+    """The time limit was exceeded; not an ``Exception``, which the code might catch."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Limit the duration of a block in seconds; 0 for no limit.
+
+    Raises:
+        OvertimeError: Inside the block, when the time is over.
+    """
+    if seconds <= 0:
+        yield
+    elif threading.current_thread() is threading.main_thread() and _HAS_TIMER:
+        with _by_timer(seconds):
+            yield
+    else:
+        with _by_watch(seconds):
+            yield
+
+
+_HAS_TIMER = hasattr(signal, "setitimer")
+
+
+@contextmanager
+def _by_timer(seconds: float) -> Iterator[None]:
+    """Use the system timer. A timer that is already set, for example by pytest-timeout,
+    is restored after the block; if it expires earlier, it is the only one."""
+    left, _ = signal.getitimer(signal.ITIMER_REAL)
+    if 0 < left <= seconds:
+        yield
+        return
+    start = time.monotonic()
+    before = signal.signal(signal.SIGALRM, _interrupt)
+    _, interval = signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        if left:
+            rest = max(left - (time.monotonic() - start), 1e-3)
+            signal.setitimer(signal.ITIMER_REAL, rest, interval)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise OvertimeError
+
+
+@contextmanager
+def _by_watch(seconds: float) -> Iterator[None]:
+    thread = threading.get_ident()
+    over = threading.Event()
+    lock = threading.Lock()
+
+    def watch() -> None:
+        wait = seconds
+        while not over.wait(wait):
+            with lock:
+                if not over.is_set():
+                    raise_in(thread, OvertimeError)
+            wait = _AGAIN_S
+
+    watcher = threading.Thread(target=watch, name="evals-time-limit", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        with lock:
+            over.set()
+            raise_in(thread, None)  # cancel an exception that is still pending
+
+
+# asyncio allows one running loop per thread. While user code runs, its thread's loop is
+# hidden, so that the code can start its own loop in the same thread, where the time
+# limit applies.
+@contextmanager
+def no_running_loop() -> Iterator[None]:
+    """Hide the running event loop inside the block; the outer loop is suspended."""
+    loop = asyncio._get_running_loop()
+    if loop is None:
+        yield
+        return
+    task = asyncio.current_task(loop)
+    if task is not None:
+        asyncio.tasks._leave_task(loop, task)
+    asyncio._set_running_loop(None)
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(loop)
+        if task is not None:
+            asyncio.tasks._enter_task(loop, task)

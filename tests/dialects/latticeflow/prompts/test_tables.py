@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_evals.dialects.latticeflow.prompts.csv_files import read_csv
-from pytest_evals.dialects.latticeflow.prompts.text_files import read_folder
+from pytest_evals.dialects.latticeflow.samples import read_csv, read_folder
 
 CSV = Path("x.csv")
 

@@ -9,11 +9,11 @@ from textwrap import dedent
 
 import pytest
 
-from pytest_evals.dialects.latticeflow.snippets.snippet import Snippet
-from pytest_evals.dialects.latticeflow.snippets.time_limit import (
+from pytest_evals.dialects.latticeflow.snippets.guard import (
     OvertimeError,
     time_limit,
 )
+from pytest_evals.dialects.latticeflow.snippets.snippet import Snippet
 from pytest_evals.errors import DocumentError, Place, TaskFileError
 
 HERE = Place(Path("task.yaml"), 10)
