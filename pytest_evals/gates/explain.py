@@ -25,7 +25,7 @@ from pytest_evals.gates.formatting import (
 )
 from pytest_evals.gates.reversal import Reversal
 from pytest_evals.stats.interval_methods import Proportion
-from pytest_evals.stats.search import first_that
+from pytest_evals.stats.power import first_that
 
 WITHIN_NOISE = "within noise"
 """Part of the reason of a verdict with a threshold within the confidence interval."""

@@ -22,8 +22,7 @@ from pytest_evals.stats.independent import IndependentDifference
 from pytest_evals.stats.interval_methods import ExactValue, Proportion
 from pytest_evals.stats.intervals import ConfidenceInterval
 from pytest_evals.stats.paired_proportions import PairedProportions
-from pytest_evals.stats.power import POWER, chance_below, paired_stderr
-from pytest_evals.stats.search import first_that
+from pytest_evals.stats.power import POWER, chance_below, first_that, paired_stderr
 
 WEAK = 0.5
 """A warning is shown if the probability of failing at three times the margin is

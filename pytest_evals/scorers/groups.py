@@ -14,7 +14,7 @@ from pytest_evals.core.group import Aggregate, Group
 from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import suggestion
-from pytest_evals.stats.pooling import mean_of_means, plain_stderr, pooled_stderr
+from pytest_evals.stats.averages import mean_of_means, plain_stderr, pooled_stderr
 
 _SHOWN = 5
 """Maximum number of tasks in a note."""

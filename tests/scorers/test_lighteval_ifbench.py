@@ -10,7 +10,7 @@ import pytest
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError
-from pytest_evals.scorers.lighteval.instruction_following.ifbench.sentences import (
+from pytest_evals.scorers.lighteval.instruction_following.ifbench.tokens import (
     sentences,
 )
 from pytest_evals.scorers.lighteval.instruction_following.ifeval import (

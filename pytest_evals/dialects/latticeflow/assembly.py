@@ -44,9 +44,9 @@ from pytest_evals.dialects.latticeflow.task_dataset import (
     read_task_dataset,
 )
 from pytest_evals.dialects.latticeflow.task_file import DATASET_KEY, TaskEntity
-from pytest_evals.dialects.latticeflow.task_models import TaskModels
 from pytest_evals.dialects.latticeflow.task_parts import (
     AssembledTask,
+    TaskModels,
     TaskParts,
     TaskUse,
 )

@@ -24,10 +24,10 @@ from pytest_evals.dialects.latticeflow.prompts.templates import (
     compile_template,
 )
 from pytest_evals.dialects.latticeflow.samples import Rows
-from pytest_evals.dialects.latticeflow.snippets.return_values import to_json
 from pytest_evals.dialects.latticeflow.snippets.snippet import (
     SnippetFunction,
     snippet_of,
+    to_json,
 )
 from pytest_evals.dialects.latticeflow.substitution import Values, substitute
 from pytest_evals.dialects.yaml_reader.section import Section

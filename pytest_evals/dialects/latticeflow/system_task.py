@@ -11,10 +11,10 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import Estimate, Metric
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.task import Asked
-from pytest_evals.dialects.latticeflow.snippets.return_values import to_json
 from pytest_evals.dialects.latticeflow.snippets.snippet import (
     SnippetFunction,
     snippet_of,
+    to_json,
 )
 from pytest_evals.dialects.yaml_reader.section import Section
 

@@ -19,10 +19,10 @@ from pytest_evals.core.request import GRAMMAR, IMAGES, Loglikelihood, Request, R
 from pytest_evals.core.task import Asked, TaskOptions
 from pytest_evals.data.calls import FieldError
 from pytest_evals.data.rows import Table, document_ids, selection
-from pytest_evals.dialects.lighteval.chat_turns import TURNS
 from pytest_evals.dialects.lighteval.data import BuiltDocument, Data, pool_split
 from pytest_evals.dialects.lighteval.grammar import grammar_text
 from pytest_evals.dialects.lighteval.prompt import prompt_of
+from pytest_evals.dialects.lighteval.scoring import TURNS
 from pytest_evals.dialects.lighteval.shots import Pool, ShotSampler, sampler_of
 from pytest_evals.errors import DocumentError, EvalsError, Problem, TaskFileError
 from pytest_evals.prompts.generation import Sampling, read_sampling

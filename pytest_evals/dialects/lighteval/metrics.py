@@ -10,8 +10,7 @@ from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.json_values import as_json
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
 from pytest_evals.scorers.lighteval.metric import Metric, SamplingMethod
-from pytest_evals.scorers.lighteval.metric_entry import lighteval_metric
-from pytest_evals.scorers.lighteval.metric_fields import check_fields
+from pytest_evals.scorers.lighteval.metric_entry import check_fields, lighteval_metric
 from pytest_evals.scorers.lighteval.task_metric import TaskMetric
 
 

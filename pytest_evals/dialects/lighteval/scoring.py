@@ -7,11 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pytest_evals.core.dialogue import Dialogue, ModelSource, replayed
+from pytest_evals.core.dialogue import Ask, Dialogue, ModelSource, replayed
 from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
 from pytest_evals.core.record import Record, Score
-from pytest_evals.core.request import Generate, Loglikelihood, Request, Response
-from pytest_evals.dialects.lighteval.chat_turns import later_turns
+from pytest_evals.core.request import (
+    Generate,
+    Loglikelihood,
+    Message,
+    Prompt,
+    Request,
+    Response,
+)
 from pytest_evals.errors import DocumentError
 from pytest_evals.scorers.lighteval.judge_adapter import (
     JudgedMetric,
@@ -26,6 +32,7 @@ from pytest_evals.scorers.user_aggregation import Decides
 
 FILTER = "none"
 """Name of the filter in results; the dialect has no filters."""
+TURNS = "multi_turn_queries"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,3 +153,34 @@ def _method(request: Request) -> SamplingMethod:
 def _filtered(response: ModelResponse) -> tuple[Any, ...]:
     """Values shown next to a score in results files."""
     return tuple(response.text) or tuple(response.logprobs)
+
+
+# The turns are in ``doc.specific["multi_turn_queries"]``, as in lighteval's MT-Bench;
+# the first turn is the document's query. Judges grade the answers.
+def later_turns(record: Record) -> Dialogue[list[str]]:
+    """Send the second and later turns; return the model's answers to them.
+
+    Raises:
+        DocumentError: A response contains an error.
+    """
+    queries = (record.doc.specific or {}).get(TURNS)
+    request = next((r for r in record.requests if isinstance(r, Generate)), None)
+    answers: list[str] = []
+    if not isinstance(queries, list | tuple) or request is None:
+        return answers
+    answer = record.responses[0].text
+    for query in queries[1:]:
+        messages = (
+            *_messages(request.prompt),
+            Message("assistant", answer),
+            Message("user", str(query)),
+        )
+        request = replace(request, prompt=messages)
+        (response,) = yield [Ask("", request)]
+        answer = response.raise_for_error().text
+        answers.append(answer)
+    return answers
+
+
+def _messages(prompt: Prompt) -> tuple[Message, ...]:
+    return (Message("user", prompt),) if isinstance(prompt, str) else prompt

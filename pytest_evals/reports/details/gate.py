@@ -8,14 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_evals.core.comparison import is_environment
-from pytest_evals.core.gate import Outcome, Verdict
+from pytest_evals.core.gate import Gate, Outcome, Verdict
+from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.record import Record, Status
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import Place
 from pytest_evals.gates.explain import WITHIN_NOISE, shown_noise
+from pytest_evals.gates.formatting import figure
 from pytest_evals.gates.run_metrics import RUN_METRICS
 from pytest_evals.reports.details.examples import error_of, example_lines, ids_by_index
-from pytest_evals.reports.details.members import member_lines
 from pytest_evals.reports.escape import one_line
 
 EXAMPLES = 3
@@ -26,6 +27,8 @@ _MARKS = {
     Outcome.SKIPPED: "-   ",
     Outcome.PASSED: "    ",
 }
+_SHOWN = 5
+"""Maximum number of tasks."""
 
 
 def gate_lines(
@@ -176,3 +179,36 @@ def _name(record: Record, result: TaskResult, ids: Mapping[int, str]) -> str:
 
 def _quoted(node: str) -> str:
     return one_line(shlex.quote(node))
+
+
+def member_lines(verdict: Verdict, result: GroupResult) -> list[str]:
+    """Yield the tasks to inspect first: those with missing documents, then those with
+    the worst values."""
+    gate = verdict.gate
+    rows = sorted(_rows(gate, verdict.metric, result), key=lambda row: row[:2])
+    if not rows:
+        return []
+    n = len(rows)
+    heading = "tasks, worst first" + (f" ({_SHOWN} of {n})" if n > _SHOWN else "")
+    return ["", f"  {heading}", *(f"    {text}" for _, _, text in rows[:_SHOWN])]
+
+
+def _rows(
+    gate: Gate, found: MetricResult | None, result: GroupResult
+) -> Iterator[tuple[int, float, str]]:
+    """Yield the negated number of unscored documents; the value, higher is better;
+    text."""
+    filter_ = found.filter if found else gate.filter
+    for task in result.members:
+        for metric in task.metrics:
+            if metric.name == gate.metric and filter_ in ("", metric.filter):
+                value = metric.estimate.value if metric.estimate else 0.0
+                better = -value if metric.higher_is_better is False else value
+                yield -metric.n_lacking, better, _row(task, metric)
+
+
+def _row(task: TaskResult, metric: MetricResult) -> str:
+    shown = "-" if metric.estimate is None else figure(metric.estimate.value)
+    n = task.n_selected
+    docs = f"{metric.n_scored} of {n}" if metric.n_scored != n else str(n)
+    return f"{one_line(task.task.name)}  {one_line(metric.key)} {shown} over {docs}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.metric import MetricResult
@@ -12,7 +13,6 @@ from pytest_evals.core.task import Task
 from pytest_evals.gates.explain import shown_limits, shown_noise
 from pytest_evals.gates.formatting import figure, figure_beside
 from pytest_evals.reports.escape import one_line
-from pytest_evals.reports.overview.hierarchy import ordered
 from pytest_evals.reports.overview.table import TableColumn, TableRow
 
 COLUMNS = (
@@ -155,3 +155,33 @@ def verdict_word(verdict: Verdict | None) -> str:
     if verdict is None:
         return ""
     return _WORDS[verdict.outcome] + " (early)" * verdict.early
+
+
+class TableEntry(NamedTuple):
+    """A task or group, and its depth."""
+
+    result: TaskResult | GroupResult
+    depth: int
+
+
+def ordered(run: RunResult) -> Iterator[TableEntry]:
+    """Yield all groups and tasks; a task of several groups is listed below each of
+    them."""
+    known: dict[str, TaskResult | GroupResult] = {t.task.name: t for t in run.tasks}
+    known |= {one.group.name: one for one in run.groups}
+    held = {child.name: None for one in run.groups for child in one.group.children}
+    top = [name for name in known if name not in held]
+    top.sort(key=lambda name: (not isinstance(known[name], GroupResult), name))
+    for name in top:
+        yield from _below(name, known, 0)
+
+
+def _below(
+    name: str, known: dict[str, TaskResult | GroupResult], depth: int
+) -> Iterator[TableEntry]:
+    result = known[name]
+    yield TableEntry(result, depth)
+    if isinstance(result, GroupResult):
+        for child in sorted(c.name for c in result.group.children):
+            if child in known:
+                yield from _below(child, known, depth + 1)

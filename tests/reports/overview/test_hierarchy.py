@@ -7,7 +7,7 @@ from pathlib import Path
 from pytest_evals.core.group import Group
 from pytest_evals.core.result import GroupResult
 from pytest_evals.errors import Place
-from pytest_evals.reports.overview.hierarchy import ordered
+from pytest_evals.reports.overview.rows import ordered
 
 
 def test_groups_come_first_each_with_all_it_holds_then_the_other_tasks(make):

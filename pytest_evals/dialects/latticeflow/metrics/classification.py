@@ -14,13 +14,14 @@ from typing import Any
 from pytest_evals.core.metric import SHARE, Estimate, Ratio
 from pytest_evals.dialects.latticeflow.metrics.measures import (
     Measure,
+    Values,
+    flatten,
     mean_measure,
     missing_message,
     named_values_measure,
     ratio_measure,
     sum_measure,
 )
-from pytest_evals.dialects.latticeflow.metrics.rows import Values, flatten
 
 Pair = tuple[str, str]
 """Expected and predicted label."""

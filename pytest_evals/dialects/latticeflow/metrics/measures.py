@@ -8,7 +8,7 @@ has a delta-method standard error. Values of one row per sample are plain means.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,12 +21,6 @@ from pytest_evals.core.metric import (
     Ratio,
     Span,
     Totals,
-)
-from pytest_evals.dialects.latticeflow.metrics.rows import (
-    Values,
-    flatten,
-    number_of,
-    rows_of,
 )
 from pytest_evals.errors import EvalsError, suggestion
 from pytest_evals.scorers.metrics import MetricSpec, metric
@@ -61,6 +55,8 @@ _MORE_IS_BETTER = frozenset(
 
 InvalidMessage = Callable[[Any], str]
 """Returns the error message for a value that is not a number."""
+Values = Mapping[str, Any]
+"""Name → value of one row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -373,3 +369,20 @@ def _estimate(totals: Totals) -> Estimate:
 
 _ROUNDING = 1e-9
 """Standard errors of shares below this are rounding errors."""
+
+
+def rows_of(value: Any) -> tuple[Any, ...]:
+    """Return the values of a sample's rows."""
+    return value if isinstance(value, tuple) else (value,)
+
+
+def flatten(values: Iterable[Any]) -> list[Any]:
+    """Return the values of all rows of all samples."""
+    return [one for value in values for one in rows_of(value)]
+
+
+def number_of(value: Any) -> float | None:
+    """Return a number or boolean as a number, ``None`` for anything else."""
+    if isinstance(value, bool):
+        return int(value)
+    return value if isinstance(value, int | float) else None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_evals.dialects.latticeflow.metrics.rows import number_of
+from pytest_evals.dialects.latticeflow.metrics.measures import number_of
 from pytest_evals.errors import DocumentError
 
 FUNCTIONS = ("mean", "min", "max", "pass@k", "pass^k")

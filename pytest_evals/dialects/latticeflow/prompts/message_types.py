@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, ClassVar
 
-from pytest_evals.dialects.latticeflow.prompts.text_objects import refuse_text
 from pytest_evals.errors import unknown_name
 
 __all__ = [
@@ -240,3 +239,36 @@ class ModelUsage(Part):
         "num_prompt_tokens": 0,
         "num_completion_tokens": 0,
     }
+
+
+class Structured:
+    """An object that cannot be compared with a string: the result would always be False
+    and score correct answers as wrong."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether both are the same object.
+
+        Raises:
+            TypeError: The other object is a string.
+        """
+        refuse_text(self, other)
+        return self is other
+
+    __hash__ = object.__hash__
+
+
+def refuse_text(one: object, other: object) -> None:
+    """Refuse to compare an object with a string.
+
+    Raises:
+        TypeError: The other object is a string.
+    """
+    if isinstance(other, str):
+        keys = f": {', '.join(map(str, one))}" if isinstance(one, Mapping) else ""
+        raise TypeError(
+            f"{type(one).__name__} was compared with the string "
+            f"{other!r:.60}, which is "
+            f"never equal; compare one of its fields{keys}"
+        )

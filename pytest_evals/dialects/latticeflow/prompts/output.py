@@ -26,9 +26,9 @@ from pytest_evals.dialects.latticeflow.prompts.message_types import (
     CustomTaskOutputMessage,
     Message,
     Part,
+    Structured,
     unwrap,
 )
-from pytest_evals.dialects.latticeflow.prompts.text_objects import Structured
 from pytest_evals.dialects.latticeflow.prompts.trace import Trace, trace_of
 from pytest_evals.errors import DocumentError
 

@@ -12,10 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from pytest_evals.dialects.latticeflow.prompts.items import items_of, text_of
-from pytest_evals.dialects.latticeflow.prompts.message_types import Part, unwrap, wrap
-from pytest_evals.dialects.latticeflow.prompts.text_objects import (
+from pytest_evals.dialects.latticeflow.prompts.message_types import (
+    Part,
     Structured,
     refuse_text,
+    unwrap,
+    wrap,
 )
 from pytest_evals.errors import DocumentError
 

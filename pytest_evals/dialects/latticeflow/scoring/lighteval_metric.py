@@ -17,10 +17,10 @@ from pytest_evals.core.metric import Metric
 from pytest_evals.core.request import Response
 from pytest_evals.dialects.latticeflow.metric_values import NOTHING, ScorerValue
 from pytest_evals.dialects.latticeflow.metrics.measures import (
+    flatten,
     mean_measure,
     missing_message,
 )
-from pytest_evals.dialects.latticeflow.metrics.rows import flatten
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate

@@ -18,13 +18,14 @@ from pytest_evals.dialects.latticeflow.metrics.classification import (
 from pytest_evals.dialects.latticeflow.metrics.measures import (
     Measure,
     extreme,
+    flatten,
     frequencies,
     mean_field,
     named_values_measure,
+    number_of,
     standard_deviation,
     weighted_label,
 )
-from pytest_evals.dialects.latticeflow.metrics.rows import flatten, number_of
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.snippets.snippet import (
     SnippetFunction,

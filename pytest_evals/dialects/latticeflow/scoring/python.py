@@ -10,10 +10,10 @@ from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts
-from pytest_evals.dialects.latticeflow.snippets.return_values import to_json
 from pytest_evals.dialects.latticeflow.snippets.snippet import (
     SnippetFunction,
     snippet_of,
+    to_json,
 )
 from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.latticeflow.solvers.template_fields import Models

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from pytest_evals.core.dialogue import Ask, Dialogue, Exchange, resumed
 from pytest_evals.core.request import Response
-from pytest_evals.dialects.latticeflow.prompts.text_objects import Structured
+from pytest_evals.dialects.latticeflow.prompts.message_types import Structured
 from pytest_evals.dialects.latticeflow.snippets.guard import no_running_loop
 
 T = TypeVar("T")

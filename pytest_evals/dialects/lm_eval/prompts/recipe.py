@@ -61,7 +61,7 @@ class Shots:
     Args:
         n: Number of examples.
         sampler: ``default``, ``first_n``, or a function that creates a sampler
-            (:class:`~pytest_evals.dialects.lm_eval.prompts.custom_sampler.CustomSampler`).
+            (:class:`~pytest_evals.dialects.lm_eval.prompts.shots.CustomSampler`).
         samples: Rows, or a function that returns them, if they are not from a split.
         process_docs: Transforms the rows of the split ``Splits.fewshot``.
         fields: Fields of the examples.

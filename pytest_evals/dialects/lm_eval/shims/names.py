@@ -20,17 +20,15 @@ from pytest_evals.dialects.lm_eval.shims.filters import (
     register_filter,
 )
 from pytest_evals.dialects.lm_eval.shims.instance import Instance
-from pytest_evals.dialects.lm_eval.shims.metrics import (
+from pytest_evals.dialects.lm_eval.shims.registry import (
     mean,
     median,
     metric_max_over_ground_truths,
     perplexity,
-    weighted_f1_score,
-    weighted_perplexity,
-)
-from pytest_evals.dialects.lm_eval.shims.registry import (
     register_aggregation,
     register_metric,
+    weighted_f1_score,
+    weighted_perplexity,
 )
 from pytest_evals.dialects.lm_eval.shims.samplers import (
     ContextSampler,

@@ -7,8 +7,9 @@ Libraries are imported when a metric is computed, not when it is created.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 
-from pytest_evals.scorers.lighteval.catalogue.bug_compatibility import PUBLISHED_METRICS
 from pytest_evals.scorers.lighteval.catalogue.builders import (
     CHOICES,
     ROLLING,
@@ -18,8 +19,7 @@ from pytest_evals.scorers.lighteval.catalogue.builders import (
     group,
     sample,
 )
-from pytest_evals.scorers.lighteval.catalogue.legacy_names import LEGACY_METRICS
-from pytest_evals.scorers.lighteval.catalogue.texts import TEXT_METRICS
+from pytest_evals.scorers.lighteval.catalogue.texts import DISTANCES, TEXT_METRICS, em
 from pytest_evals.scorers.lighteval.corpus.labels import (
     CorpusLevelF1Score,
     MatthewsCorrCoef,
@@ -43,7 +43,15 @@ from pytest_evals.scorers.lighteval.likelihoods.choices import (
     Recall,
     TruthfulqaMCMetrics,
 )
-from pytest_evals.scorers.lighteval.metric import CorpusLevelMetric, SampleLevelMetric
+from pytest_evals.scorers.lighteval.likelihoods.logprobs import LogProbCharNorm
+from pytest_evals.scorers.lighteval.metric import (
+    CorpusLevelMetric,
+    Metric,
+    SampleLevelMetric,
+)
+from pytest_evals.scorers.lighteval.similarity.distance import StringDistance
+from pytest_evals.scorers.lighteval.similarity.drop import DropMetrics
+from pytest_evals.scorers.lighteval.similarity.matches import ExactMatches
 
 CHOICE_METRICS: Mapping[str, Maker] = {
     "acc_golds_likelihood": lambda: sample("acc", AccGoldLikelihood(), CHOICES),
@@ -69,6 +77,46 @@ CHOICE_METRICS: Mapping[str, Maker] = {
     ),
 }
 """Metrics computed from the log-probabilities of choices."""
+_REPEATED = tuple(name for name in TEXT_METRICS if "_at_" in name)
+"""Metrics of several answers per prompt."""
+
+
+def quasi_exact_match(
+    name: str, normalizer: str, kind: str = "full", published: bool = False
+) -> Metric:
+    """Build an exact match of normalized texts."""
+    how = ExactMatches(
+        normalize_gold=normalizer,
+        normalize_pred=normalizer,
+        strip_strings=True,
+        type_exact_match=kind,
+        published=published,
+    )
+    return sample(name, how)
+
+
+LEGACY_METRICS: Mapping[str, Maker] = {
+    "loglikelihood_acc_norm": lambda: sample(
+        "acc_norm", LoglikelihoodAcc(LogProbCharNorm()), CHOICES
+    ),
+    "loglikelihood_acc_norm_nospace": lambda: sample(
+        "acc_norm", LoglikelihoodAcc(LogProbCharNorm(ignore_first_space=True)), CHOICES
+    ),
+    "perfect_exact_match": partial(em, "perfect_em"),
+    "prefix_exact_match": partial(
+        em, "pem", strip_strings=True, type_exact_match="prefix"
+    ),
+    "prefix_quasi_exact_match": partial(
+        quasi_exact_match, "pqem", "helm_normalizer", "prefix"
+    ),
+    "quasi_exact_match": partial(quasi_exact_match, "qem", "helm_normalizer"),
+    "quasi_exact_match_gsm8k": partial(quasi_exact_match, "qem", "gsm8k_normalizer"),
+    "quasi_exact_match_math": partial(quasi_exact_match, "qem", "math_normalizer"),
+    "quasi_exact_match_triviaqa": partial(
+        quasi_exact_match, "qem", "harness_triviaqa_normalizer"
+    ),
+}
+"""Name in earlier releases → factory."""
 
 
 def _perplexity(name: str, kind: str, unit: str) -> CorpusLevelMetric:
@@ -113,6 +161,51 @@ CORPUS_METRICS: Mapping[str, Maker] = {
     ),
 }
 """Corpus metrics of texts."""
+
+
+def _published(name: str) -> Metric:
+    made = TEXT_METRICS[name]()
+    return replace(made, sample_level_fn=replace(made.sample_level_fn, published=True))
+
+
+PUBLISHED_METRICS: Mapping[str, Maker] = {
+    **{name: partial(_published, name) for name in _REPEATED},
+    "copyright": lambda: group(
+        DISTANCES,
+        StringDistance(DISTANCES),
+        down=("edit_distance",),
+        how={name: min if name == "edit_distance" else max for name in DISTANCES},
+    ),
+    "drop": lambda: group(
+        ["em", "f1"], DropMetrics(published=True), how={"em": max, "f1": max}
+    ),
+    "loglikelihood_f1": lambda: corpus(
+        "loglikelihood_f1",
+        LoglikelihoodPreparator(),
+        CorpusLevelF1Score(None, published=True),
+    ),
+    "multi_f1_numeric": lambda: corpus(
+        "mf1",
+        LoglikelihoodPreparator(True),
+        CorpusLevelF1Score("micro", 3, published=True),
+    ),
+    "prefix_quasi_exact_match": partial(
+        quasi_exact_match, "pqem", "helm_normalizer_published", "prefix"
+    ),
+    "quasi_exact_match": partial(quasi_exact_match, "qem", "helm_normalizer_published"),
+    "quasi_exact_match_gsm8k": partial(
+        quasi_exact_match, "qem", "gsm8k_normalizer", published=True
+    ),
+    "recall_at_k": lambda: sample("recall", Recall(published=True), CHOICES),
+    "target_perplexity": lambda: SampleLevelMetric(
+        "ppl",
+        False,
+        CHOICES,
+        TargetPerplexityPreparator("words", published=True),
+        CorpusLevelPerplexityMetric("perplexity"),
+    ),
+}
+"""Metrics with lighteval's bugs, for ``published: true``."""
 
 CATALOGUE: Mapping[str, Maker] = {
     **TEXT_METRICS,

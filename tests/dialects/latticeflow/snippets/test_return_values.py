@@ -12,7 +12,7 @@ import pytest
 
 from pytest_evals.dialects.latticeflow.prompts.message_types import Message
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
-from pytest_evals.dialects.latticeflow.snippets.return_values import to_json
+from pytest_evals.dialects.latticeflow.snippets.snippet import to_json
 
 
 class Colour(StrEnum):

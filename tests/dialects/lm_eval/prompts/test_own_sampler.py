@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from pytest_evals.dialects.lm_eval.prompts.custom_sampler import CustomSampler
+from pytest_evals.dialects.lm_eval.prompts.shots import CustomSampler
 from pytest_evals.errors import EvalsError
 from pytest_evals.prompts.fewshot import DefaultSampler
 

@@ -6,13 +6,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
-from pytest_evals.scorers.lighteval.instruction_following.ifbench.sentences import (
-    sentences,
-)
 from pytest_evals.scorers.lighteval.instruction_following.ifbench.tokens import (
     EDGES,
     library,
     nltk_data,
+    sentences,
 )
 from pytest_evals.scorers.lighteval.text.normalizers import without_punctuation
 

@@ -10,11 +10,9 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 
 from pytest_evals.limits.patterns import compiled
-from pytest_evals.scorers.lighteval.instruction_following.ifbench.sentences import (
-    sentences,
-)
 from pytest_evals.scorers.lighteval.instruction_following.ifbench.tokens import (
     ascii_only,
+    sentences,
     trimmed,
 )
 from pytest_evals.scorers.lighteval.text.normalizers import without_punctuation

@@ -7,11 +7,9 @@ import string
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 
-from pytest_evals.scorers.lighteval.instruction_following.ifbench.sentences import (
-    sentences,
-)
 from pytest_evals.scorers.lighteval.instruction_following.ifbench.tokens import (
     library,
+    sentences,
     trimmed,
 )
 from pytest_evals.scorers.lighteval.text.normalizers import without_punctuation

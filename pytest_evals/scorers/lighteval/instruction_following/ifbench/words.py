@@ -7,13 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
-from pytest_evals.scorers.lighteval.instruction_following.ifbench.sentences import (
-    sentences,
-)
 from pytest_evals.scorers.lighteval.instruction_following.ifbench.tokens import (
     EDGES,
     library,
     nltk_data,
+    sentences,
     trimmed,
 )
 from pytest_evals.scorers.lighteval.text.normalizers import without_punctuation
