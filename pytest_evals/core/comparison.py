@@ -21,7 +21,6 @@ class MetricChange:
 
     Args:
         task: The task or group.
-        key: Metric and filter.
         before: Its value in the baseline, ``None`` if it has none.
         now: Its value in this run.
         higher_is_better: Direction, ``None`` if unknown.

@@ -26,7 +26,6 @@ class MetricRepeatability:
 
     Args:
         task: Name of the task.
-        key: Metric and filter.
         n_runs: Number of runs.
         n: Number of documents with a value in each run.
         mean: Mean over all runs.

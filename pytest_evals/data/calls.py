@@ -31,9 +31,7 @@ def call(
     """Call a function and return its result.
 
     Args:
-        function: A function that the task file names.
         key: The key of the task file that names it.
-        place: Place of the key.
 
     Raises:
         FieldError: The function failed, or tried to exit.

@@ -55,7 +55,6 @@ def report_null(value: Any, name: str, note: Callable[[str], object]) -> Any:
     """Return the value unchanged and report a null in it.
 
     Args:
-        value: Value of an expression.
         name: Name of the expression; with a star, each item of the value becomes text.
         note: Called with the name of a null.
     """

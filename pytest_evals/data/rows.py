@@ -231,7 +231,6 @@ def selection(
     """Return the positions of the documents to run, ascending.
 
     Args:
-        total: Number of documents.
         limit: Number of first documents, or a fraction below 1, rounded up (lm-eval
             0.4.13, ``evaluator_utils.py``, ``get_sample_size``); ``None`` for all.
         sample: As ``limit``, but drawn at random after the limit. A smaller sample is a

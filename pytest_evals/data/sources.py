@@ -84,7 +84,6 @@ def load(source: Source, *, plain: bool = False) -> Mapping[str, Any]:
     """Return the splits of a dataset: name → rows.
 
     Args:
-        source: The dataset.
         plain: Whether plain rows are sufficient; otherwise they are a dataset of the
             ``datasets`` library, unless a user function creates them.
 

@@ -90,7 +90,6 @@ def load_folder(
     """Yield the tasks and groups of all eval files below a folder.
 
     Args:
-        options: The session's options.
         first: Called first for each file; reads it unless it returns ``None``.
 
     Raises:

@@ -304,7 +304,6 @@ def shown(
 
     Args:
         condition: The smallest or largest allowed change.
-        name: Name of the baseline.
     """
     gained = lost = None
     if estimate.shares is not None:

@@ -321,7 +321,6 @@ def _change_verdict(
     """The verdict of a gate on a change.
 
     Args:
-        metric: The metric now.
         name: Name of the reference, if it is not the gate's baseline.
     """
     if has_limits(gate):

@@ -47,10 +47,7 @@ def reversal_of_proportion(
     (beta-binomial); ``None`` if no threshold is within the confidence interval.
 
     Args:
-        conditions: The gate's conditions.
         count: Number of documents with value 1.
-        n: Number of documents.
-        outcome: The gate's outcome.
         flip_rate: Fraction of documents that flip between two runs of one model.
     """
     if not any(_is_within(one, count, n) for one in conditions):
@@ -80,10 +77,7 @@ def reversal_of_value(
     difference of two runs is sqrt(2) standard errors.
 
     Args:
-        conditions: The gate's conditions.
-        value: The number.
         stderr: Its standard error over other documents.
-        outcome: The gate's outcome.
         limits: Possible values of the number.
         rerun_stderr: Its standard error over reruns, ``None`` if unknown.
     """

@@ -28,11 +28,7 @@ class StoppableItems:
     """Sorts and skips items."""
 
     def __init__(self, run: Run, assignment: WorkerAssignment | None) -> None:
-        """Create it for a run that may stop early.
-
-        Args:
-            assignment: The assignment of this worker, if it is one.
-        """
+        """Create it for a run that may stop early."""
         assert run.early_stopping is not None
         self._run, self._orders = run, assignment
         self._early: EarlyStopping = run.early_stopping
@@ -41,11 +37,7 @@ class StoppableItems:
         self._looked = 0.0
 
     def arrange(self, items: list[pytest.Item]) -> None:
-        """Sort the documents of tasks that may stop.
-
-        Args:
-            items: All items of the session; the list changes.
-        """
+        """Sort the documents of tasks that may stop."""
         places: dict[str, list[int]] = {}
         for place, item in enumerate(items):
             job = _job(item)
@@ -78,7 +70,6 @@ class StoppableItems:
         """Watch the gates, in the process that judges them.
 
         Args:
-            ids: Node ids of all items in the order they run.
             folder: Of the list of stopped tasks, which workers read.
         """
         self._folder = folder

@@ -18,12 +18,7 @@ def documents_of_named_gates(
     config: pytest.Config, items: Sequence[pytest.Item]
 ) -> list[DocItem]:
     """Return documents that were not collected although one of their gates was selected
-    by its id. Other selections apply afterwards.
-
-    Args:
-        config: pytest's configuration.
-        items: All collected items.
-    """
+    by its id. Other selections apply afterwards."""
     if _leaves_out(config):
         return []
     session = session_of(config)
@@ -39,7 +34,6 @@ def documents_of_gates(
     without any. A test of the results may use any document that ``--lf`` deselected.
 
     Args:
-        config: pytest's configuration.
         before: All collected items.
         after: Those that are still selected.
     """

@@ -50,7 +50,6 @@ class JUnitReport:
         """Implement all hooks that the log implements, by the log itself but for one.
 
         Args:
-            log: pytest's ``LogXML``.
             every: Whether documents that did not fail are included.
         """
         self.log = log

@@ -146,7 +146,6 @@ def document_properties(record: Record, word: str) -> list[tuple[str, object]]:
     """Return the properties of a document for JUnit and other reports.
 
     Args:
-        record: After scoring.
         word: Its result: ``correct``, ``wrong``, …
     """
     from pytest_evals.reports.escape import cut, one_line

@@ -52,7 +52,6 @@ def is_observed(config: pytest.Config, ours: object) -> bool:
     """Whether another plugin gets the items of the session.
 
     Args:
-        config: pytest's configuration.
         ours: The plugin of ours that may get them.
     """
     # pytest 8 wraps hooks with paths in functions, as attributes of config.hook.
@@ -70,11 +69,7 @@ def _package_of(plugin: object) -> str:
 
 
 def create_all(items: list[pytest.Item]) -> None:
-    """Replace pending documents by their items.
-
-    Args:
-        items: Items of the session; the list changes.
-    """
+    """Replace pending documents by their items."""
     items[:] = [one for item in items for one in _created(item)]
 
 
@@ -94,7 +89,6 @@ def create_own(
     others.
 
     Args:
-        known: The tasks and groups of the session.
         items: Its items in the order they run; the list changes.
 
     Returns:

@@ -69,7 +69,6 @@ class EvalSession:
         """Read the options.
 
         Args:
-            config: pytest's configuration.
             document_lines: Returns the lines that the terminal shows of a document;
                 ``None`` if it shows none.
 

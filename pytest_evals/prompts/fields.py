@@ -58,7 +58,6 @@ class Field:
     Args:
         key: Name of the key, such as ``doc_to_text``.
         spec: Name of a column, a template, a function, or a constant.
-        place: Place of the key.
     """
 
     key: str
@@ -252,7 +251,6 @@ class Template:
 
         Args:
             row: A row that renders without error.
-            rendered: The rendered text.
         """
         may_have_nulls = "None" in rendered or self.folds
         if may_have_nulls or any(row.get(name) is None for name in self.names):

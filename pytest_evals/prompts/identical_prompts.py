@@ -32,7 +32,6 @@ class IdenticalPrompts:
     Args:
         sent: Position of a document → its requests; ``None`` for none. A document for
             which it raises is ignored.
-        total: Number of documents.
     """
 
     sent: Callable[[int], Any]

@@ -35,7 +35,6 @@ def image_reader(
     single image is accepted as a list, and a template may render a path.
 
     Args:
-        field: ``doc_to_image``.
         base: Folder for relative paths.
     """
     specs = field.spec if isinstance(field.spec, list) else [field.spec]

@@ -60,9 +60,6 @@ def lettered(query: str, choices: Sequence[str]) -> LetteredQuestion:
 
     Choices or questions that have labels keep them: nothing is listed twice.
 
-    Args:
-        query: The question.
-
     Raises:
         DocumentError: There are no choices, or one is not a string.
     """

@@ -71,13 +71,7 @@ class ReferenceRun(EarlierRun):
 
 def is_model(base: Path, name: str, here: Path) -> bool:
     """Whether the baseline of a gate is a model: ``KIND:…`` with a registered kind, and
-    no stored run of that name.
-
-    Args:
-        base: The results folder.
-        name: The gate's baseline.
-        here: The folder that paths are relative to.
-    """
+    no stored run of that name."""
     return _has_kind(name) and isinstance(stored_run(base, name, here), str)
 
 
@@ -90,9 +84,7 @@ def stored_run(base: Path, name: str, here: Path) -> EarlierRun | str:
     """The stored run of a name; or the error, with its fix, if missing.
 
     Args:
-        base: The results folder.
         name: Name of a baseline, or the folder of a run.
-        here: The folder that paths are relative to.
     """
     try:
         return find_baseline(base, name, here)
@@ -112,7 +104,6 @@ def reference(
     """A task in a baseline, paired with the task in this run.
 
     Args:
-        name: Name of the baseline.
         run: The baseline, or why it cannot be read.
         now: The same task in this run.
         is_replaced: Whether this run replaces the baseline.
@@ -161,7 +152,6 @@ def measured_rate(base: Path, name: str, gate: Gate) -> float | None:
     """The measured flip rate of a gate's metric, if any.
 
     Args:
-        base: The results folder.
         name: The baseline to read first, if the gate has none.
     """
     key = f"{gate.metric},{gate.filter}" if gate.filter else gate.metric
@@ -169,12 +159,7 @@ def measured_rate(base: Path, name: str, gate: Gate) -> float | None:
 
 
 def settings_of(tasks: Iterable[tuple[Task, int]], judge: str) -> dict[str, Any]:
-    """The settings of tasks in ``results.json`` that two comparable runs share.
-
-    Args:
-        tasks: The tasks, each with its number of selected documents.
-        judge: The spec of the judge.
-    """
+    """The settings of tasks in ``results.json`` that two comparable runs share."""
     every = [*tasks]
     return {
         "n-shot": {task.name: task.n_shots for task, _ in every},
@@ -194,7 +179,6 @@ def side_of(
     """A task in memory, as one of two runs to pair.
 
     Args:
-        records: Its documents, in dataset order.
         hashes: Hashes of the documents, and the fields that scoring reads.
         settings: The result of :func:`settings_of`, and the model's description.
     """
@@ -230,8 +214,6 @@ class Baselines:
         """Create the baselines of a run; nothing is read.
 
         Args:
-            suite: Its tasks, with their records.
-            hashes: Hashes of its documents.
             model_info: Returns the tested model's description.
         """
         self._base, self._here = config.dir, config.here
@@ -300,11 +282,7 @@ class EarlierOutcomes:
 
     def was_correct(self, task: str, row: Mapping[str, Any]) -> bool:
         """Whether a document was correct; of documents with equal hashes, whether all
-        were.
-
-        Args:
-            row: Its hashes.
-        """
+        were."""
         if task not in self._correct:
             by_hash: dict[Hashable, bool] = {}
             for old in self.run.rows(task):

@@ -44,7 +44,6 @@ class CachedModels:
         Args:
             folder: The results folder.
             cache: Use of the response cache.
-            hook: The users' hook that opens models.
             opens: Whether models may be opened; otherwise only stored responses are
                 used.
         """
@@ -159,7 +158,6 @@ class CachedModels:
         fingerprint.
 
         Args:
-            given: The return value of a fixture, a function or a hook.
             source: Its origin, for messages.
 
         Raises:

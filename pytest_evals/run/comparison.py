@@ -24,13 +24,7 @@ def setting_faults(
     run: EarlierRun, tasks: Iterable[tuple[Task, int]], judge: str
 ) -> list[str]:
     """Why tasks cannot be compared, determined before any request is sent: another
-    number of few-shot examples, another limit, version, judge or model interface.
-
-    Args:
-        run: The baseline.
-        tasks: The tasks, each with its number of selected documents.
-        judge: The spec of the judge.
-    """
+    number of few-shot examples, another limit, version, judge or model interface."""
     sizes = [*tasks]
     before = Side(results=run.results, rows={})
     now = Side(results=settings_of(sizes, judge), rows={})
@@ -45,10 +39,6 @@ def setting_faults(
 def changes(name: str, baseline: EarlierRun, run: EarlierRun) -> Comparison:
     """The changes from one stored run to another.
 
-    Args:
-        name: Name of the baseline.
-        run: The later one.
-
     Raises:
         StoreError: One of them cannot be read.
     """
@@ -57,10 +47,6 @@ def changes(name: str, baseline: EarlierRun, run: EarlierRun) -> Comparison:
 
 def compared(name: str, baseline: EarlierRun, path: Path) -> Comparison:
     """Write the changes to ``comparison.json`` next to the results, and return them.
-
-    Args:
-        name: Name of the baseline.
-        path: The folder of the run.
 
     Raises:
         StoreError: A run cannot be read, or the file cannot be written.
@@ -76,9 +62,6 @@ def saved(
     """Save a run as a baseline.
 
     Args:
-        base: The results folder.
-        name: Name of the baseline.
-        path: The folder of the run.
         failure: Why the run failed, see :func:`failure_of`; empty to save it anyway.
         consent: The option that saves a failed run, for the message.
 
@@ -127,11 +110,7 @@ def failure_of(
 
 
 def anchor_lines(name: str, result: RunResult) -> Iterator[str]:
-    """The distance of a run that becomes a baseline from each anchor.
-
-    Args:
-        name: Name of the new baseline.
-    """
+    """The distance of a run that becomes a baseline from each anchor."""
     for verdict in result.verdicts:
         gate, change = verdict.gate, verdict.change
         if not gate.is_anchor or gate.baseline == name:

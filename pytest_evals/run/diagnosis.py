@@ -36,7 +36,6 @@ def diagnosed(
     """Return the likely causes of wrong answers in a run.
 
     Args:
-        run: The run, with the samples of its documents.
         result: The task; or the group, of which all tasks are looked at.
         key: Metric and filter that count answers as wrong; empty for the first ones.
         template: The chat template of the model if prompts are sent without it.
@@ -59,11 +58,7 @@ def diagnosed(
 
 def earlier_near_misses(base: Path, task: Task) -> list[str]:
     """Return the likely causes of wrong answers in the last stored run of a task that
-    has not changed since.
-
-    Args:
-        base: The results folder.
-    """
+    has not changed since."""
     for run in earlier_runs(base, _RUNS):
         if task.name in run.tasks:
             stored = (run.results.get("configs") or {}).get(task.name)

@@ -110,8 +110,6 @@ class EarlyStopping:
 
         Args:
             config: Its configuration; ``stop`` is not "off".
-            suite: The tasks and groups with their gates.
-            baselines: The baselines of gates.
             compared: The stored run that this one is compared with, if any.
         """
         self._suite, self._baselines, self._compared = suite, baselines, compared

@@ -35,9 +35,6 @@ def fill_from_cache(
     no item.
 
     Args:
-        suite: The tasks and groups with their gates.
-        inference: Its tested model answers from the cache.
-        spec: The tested model's spec, if none is open; may be empty.
         finish: Scores and keeps a record.
 
     Returns:

@@ -33,12 +33,7 @@ class GateJudge:
         """Create the judging of a run.
 
         Args:
-            suite: The tasks and groups with their gates.
             inference: Describes model and machine, for the conditions of gates.
-            records: The results of tasks and groups.
-            baselines: The baselines of gates.
-            early_stopping: Has the verdicts of tasks that stopped early, if any may
-                stop.
         """
         self._config, self._suite, self._inference = config, suite, inference
         self._records, self._baselines = records, baselines

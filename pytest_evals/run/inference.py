@@ -37,11 +37,6 @@ Prepare = Callable[[Task, list[Record]], list[Record]]
 def open_model(answers: CachedModels, source: Given, closing: ExitStack) -> Model:
     """Return a model with the response cache in front of it.
 
-    Args:
-        answers: The response cache.
-        source: A spec, or a model that is open.
-        closing: Closes the model, if a spec opened it.
-
     Raises:
         OptionError: The spec is invalid.
         ModelError: The model cannot be opened.
@@ -70,7 +65,6 @@ class Inference:
         """Create a run's inference; nothing is opened.
 
         Args:
-            answers: The response cache in front of all models.
             max_errors: The fraction of documents that may fail with a model error.
             on_answer: Called after each response, and for each document of a worker.
         """
@@ -247,11 +241,7 @@ class Inference:
 
     def machine(self, spec: str) -> Mapping[str, tuple[str, ...]]:
         """Return the names of model and machine for the conditions of gates; complete
-        once a document has run.
-
-        Args:
-            spec: The tested model's spec as typed.
-        """
+        once a document has run."""
         return self._remote.machine or machine_of(self.name, spec, self.info)
 
     def arrived(

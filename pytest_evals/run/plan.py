@@ -65,11 +65,7 @@ def looked(task: Task, index: int) -> Iterator[Record]:
 
 
 def unsendable(rendered: Iterable[tuple[Task, Record]]) -> list[str]:
-    """The documents that cannot be prompted, one line for each task.
-
-    Args:
-        rendered: Documents before any request is sent, each with its task.
-    """
+    """The documents that cannot be prompted, one line for each task."""
     seen: Counter[str] = Counter()
     faults: dict[str, list[tuple[Task, Record]]] = {}
     for task, record in rendered:
@@ -361,7 +357,6 @@ def answered(
     a response is an error of its document.
 
     Args:
-        records: Records with their requests.
         places: The distinct requests, see :func:`places_of`; equal ones are sent once.
 
     Yields:

@@ -74,7 +74,6 @@ def why_refused(planned: PlannedRequests, answers: CachedModels) -> EvalsError |
 
     Args:
         asked: The requests.
-        answers: The response cache; models are not opened here.
     """
     faults = _Faults(planned, answers)
     tasks = {id(job.task): job.task for job in planned.jobs}

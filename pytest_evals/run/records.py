@@ -89,7 +89,6 @@ class Records:
         """Create the records of a run.
 
         Args:
-            writer: Writes samples.
             hook: The hooks of users; metrics that they add are part of results.
             keeps_whole: Whether complete records are kept, with prompts and rows.
             on_record: Called with the name of the task whenever a record is kept.

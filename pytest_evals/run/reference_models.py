@@ -102,7 +102,6 @@ def named_by(
     """Return the models that gates name, each once, with the documents of its gates.
 
     Args:
-        suite: The tasks and groups with their gates.
         is_model: Whether the baseline of a gate is a model.
         hook_of: Maps a file's path to the hooks of users in its folder.
         is_whole: Whether all documents of a task are selected, so that it is judged.
@@ -141,7 +140,6 @@ def answered_by(
     """Gate's baseline → results of its model.
 
     Args:
-        answers: The response cache; it is closed afterwards.
         judge: The judge; empty for none.
         no_judge: Error message if there is no judge.
 

@@ -30,7 +30,6 @@ def measure_repeatability(
     """Repeatability of a mean over documents, from runs on the same documents.
 
     Args:
-        key: Metric and filter.
         runs: Position of a document to its value, for each run; at least two.
         metric: The metric; ``None`` if unknown, and then only a share of correct
             answers is a mean.

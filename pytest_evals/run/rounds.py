@@ -38,10 +38,6 @@ def followed(
     concurrently, and yield each record when its dialogue is complete.
 
     Args:
-        first: Positions, and records after the first round.
-        tasks: Their tasks, by position.
-        model: The tested model.
-        auxiliary_models: Finds the other models.
         tally: Called with the number of distinct requests of each batch.
 
     Raises:

@@ -65,8 +65,6 @@ class Run:
         """Create a run; sends and writes nothing.
 
         Args:
-            suite: Its tasks and groups; they may still be added.
-            inference: Runs documents.
             on_decided: Called with the name of a task whose gates are decided early.
 
         Raises:

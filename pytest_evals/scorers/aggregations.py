@@ -106,7 +106,6 @@ def estimate(
         metric: The metric's name, for messages.
         iterations: Replicates of the bootstrap; 0 disables standard errors, as in
             lm-eval.
-        values: One for each document, in document order, not empty.
 
     Raises:
         EvalsError: The aggregation does not accept the values.

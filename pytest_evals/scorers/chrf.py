@@ -27,7 +27,6 @@ def chrf_counts(
 
     Args:
         metric: sacrebleu's ``CHRF``, without lower-casing and white space.
-        texts: The generated texts.
         references: For each reference position, one reference or ``None`` for each
             text.
     """

@@ -65,7 +65,6 @@ class Pipeline:
 
         Args:
             responses: A list for each request, one entry for each repeat.
-            row: The document's row, for filters that use it.
 
         Raises:
             DocumentError: A filter failed or changed the number of requests.

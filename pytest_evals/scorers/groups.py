@@ -67,7 +67,6 @@ def overall_results(
     ``logging/info_loggers.py``).
 
     Args:
-        tasks: All tasks of a run.
         groups: Names of its groups. An average with the name of a task or group is left
             out.
     """

@@ -38,7 +38,6 @@ def read_label(reply: str, keys: Sequence[str], labels: Sequence[str]) -> JudgeL
     """Return the label of a reply.
 
     Args:
-        reply: The judge's text.
         keys: Possible keys of the label in a JSON object; the first match is used.
         labels: The valid labels; empty for any.
 

@@ -126,7 +126,6 @@ def pairwise(  # noqa: PLR0913 - the keys of the scorer in YAML
         structured: Whether the reply's schema is sent as ``response_format``.
         labels: As in :func:`~pytest_evals.scorers.rubric.judge`.
         sampled: As in :func:`~pytest_evals.scorers.rubric.judge`.
-        name: Name of the metric.
 
     Raises:
         EvalsError: An argument is invalid.

@@ -53,7 +53,6 @@ class RubricScorer:
     """A judge with its rubric.
 
     Args:
-        name: Name of the metric.
         rubric: What a good answer does; a template over the case's row.
         criteria: Aspects that are graded one by one; empty to grade the rubric.
         scale: Lowest and highest grade, whole numbers; ``None`` for pass or fail.
@@ -260,7 +259,6 @@ def judge(  # noqa: PLR0913 - the keys of a judge in YAML
         labels: JSONL file with human labels of some cases, next to the eval. They
             measure the judge's error, and gates correct its mean by them.
         sampled: How the labelled cases were chosen; gates need ``"random"``.
-        name: Name of the metric.
 
     Raises:
         EvalsError: An argument is invalid.

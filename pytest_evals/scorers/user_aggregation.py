@@ -122,7 +122,6 @@ def estimate_user(
         metric: The metric's name, for messages.
         decides: Whether 1 means correct and 0 wrong.
         iterations: Resamples of the bootstrap; 0 disables standard errors.
-        values: One for each document, in document order, not empty.
 
     Raises:
         EvalsError: The function fails on these values.

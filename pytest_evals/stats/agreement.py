@@ -47,11 +47,7 @@ def f1_score(golds: Sequence[Hashable], predictions: Sequence[Hashable]) -> floa
 
 
 def f1_by_label(counts: Mapping[tuple[Any, Any], float]) -> dict[Any, float]:
-    """Return the F1 of each label.
-
-    Args:
-        counts: Number of documents for each pair of reference and predicted label.
-    """
+    """Return the F1 of each label."""
     found = {}
     for label in dict.fromkeys(label for pair in counts for label in pair):
         both = counts.get((label, label), 0)

@@ -62,7 +62,6 @@ def bootstrap_stderr(
     Args:
         statistic: Maps (B, n) positions to (B,) replicates, as returned by
             :mod:`pytest_evals.stats.resampling`. Called from several threads.
-        iterations: Number of replicates.
 
     Returns:
         The standard error; ``None`` for fewer than two values or replicates. NaN if a
@@ -102,10 +101,6 @@ def _each(
 
 def draws(seed: int, n: int, size: int) -> Iterator[Draws]:
     """Generate ``random.Random(seed).choices(range(n), k=n)``, ``size`` times.
-
-    Args:
-        seed: Seed of the generator.
-        size: Number of resamples.
 
     Yields:
         (B, n) positions; the rows of all blocks are the resamples in order. All blocks

@@ -47,7 +47,6 @@ class BootstrapT:
 
     Args:
         value: The estimate.
-        stderr: Its standard error.
         scores: (resampled estimate - estimate) / standard error of the resample, in
             ascending order.
     """
@@ -149,7 +148,6 @@ def _moments(
 
     Args:
         sums: (b, m + m * m) sums of m columns and of their products.
-        n: Number of units.
         m: Number of columns: numerator and denominator of each ratio.
     """
     import numpy as np

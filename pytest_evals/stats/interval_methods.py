@@ -112,7 +112,6 @@ class NormalEstimate:
     """An estimate with normal error and a known or estimated standard error.
 
     Args:
-        stderr: Its standard error.
         df: Degrees of freedom of the standard error; infinite if it is known.
         low: Smallest possible value; limits are clipped to it.
         high: Largest possible value.

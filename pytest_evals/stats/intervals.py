@@ -25,8 +25,6 @@ def student(
     """Return Student's t interval of a mean.
 
     Args:
-        value: The mean.
-        stderr: Its standard error.
         df: Degrees of freedom, more than 0: number of documents minus one. Infinite if
             the standard error is known.
         confidence: Level of each limit, below 1.

@@ -105,7 +105,6 @@ class BoundedMean:
 
     Args:
         stderr: Its standard error; cluster-robust if there are clusters.
-        low: Lower end of the range.
         high: Upper end of the range.
         units: Independent units, merged by equal sum and size: (sum, size, count) each.
     """
@@ -201,7 +200,6 @@ def bounded_mean(
 
     Args:
         values: (n,) at least one, each in the range.
-        low: Lower end of the range.
         high: Upper end of the range, more than ``low``.
         clusters: (n,) cluster label of each value; ``None`` if the values are
             independent. With clusters, the wider of the clustered and the independent

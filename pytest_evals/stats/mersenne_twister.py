@@ -88,7 +88,6 @@ def sums(key: Key, table: NDArray[np.float64], size: int) -> NDArray[np.float64]
     Args:
         key: State of the generator; advanced in place.
         table: (m, n): m numbers for each of n values.
-        size: Number of resamples.
 
     Returns:
         (size, m); exact for integers below 2**53.
@@ -131,7 +130,6 @@ def counts(
         key: As in :func:`sums`.
         kinds: (n,) from 0.
         n_kinds: Number of kinds.
-        size: Number of resamples.
 
     Returns:
         (size, n_kinds).
@@ -163,7 +161,6 @@ def middles(
         key: As in :func:`sums`.
         ranks: (n,) a permutation of 0 to n - 1.
         middle: Index of the order statistic, from 0.
-        size: Number of resamples.
 
     Returns:
         (size,).

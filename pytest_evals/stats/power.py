@@ -18,7 +18,6 @@ def paired_stderr(flips: float, n: float, drop: float = 0.0) -> float:
     Args:
         flips: Flip rate: fraction of documents that flip; raised to the drop if
             smaller.
-        n: Number of documents.
         drop: The true change.
     """
     return math.sqrt(max(flips, abs(drop)) - drop * drop) / math.sqrt(n)

@@ -128,7 +128,6 @@ def resample(n: int, statistic: Statistic, value: float) -> Replicates:
     """Bootstrap any statistic, with plain percentiles.
 
     Args:
-        n: Number of documents.
         statistic: Maps (B, n) positions of documents, with repetition, to the
             statistics of the B rows.
         value: The statistic of all documents.

@@ -45,9 +45,7 @@ def find_baseline(base: Path, name: str, here: Path) -> EarlierRun:
     """Return the baseline with a name, or the baseline or run in a folder.
 
     Args:
-        base: The results folder.
         name: What the user typed.
-        here: The folder that paths are relative to.
 
     Raises:
         StoreError: It does not exist; the message suggests the nearest name.

@@ -17,13 +17,7 @@ _VERSION = "schema_version"
 
 
 def read_cache(base: Path, name: str, kind: Kind) -> dict[str, Any]:
-    """Return the JSON object in a file; empty if it cannot be read.
-
-    Args:
-        base: The results folder.
-        name: Name of the file.
-        kind: Kind of content.
-    """
+    """Return the JSON object in a file; empty if it cannot be read."""
     path = base / _FOLDER / name
     found = read_json(path)
     return {} if schema_fault(kind, found.pop(_VERSION, None), path) else found

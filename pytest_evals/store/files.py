@@ -53,7 +53,6 @@ def replace_text(
     """Replace the content of a file atomically.
 
     Args:
-        text: Its new content.
         option: The option that sets the path, for messages.
         shown: The name of the file in messages.
 

@@ -20,7 +20,6 @@ def save_flip_rates(folder: Path, noise: Mapping[str, Any]) -> None:
     """Write the flip rates of tasks next to a baseline; those of other tasks are kept.
 
     Args:
-        folder: Folder of the baseline.
         noise: For each task and key of a metric, ``flip_rate``, or ``mean_square`` for
             answers that are not correct or wrong, and other measurements.
 
@@ -36,7 +35,6 @@ def stored_flip_rate(base: Path, name: str, task: str, key: str) -> float | None
     change of other numbers; ``None`` if it was not measured.
 
     Args:
-        base: The results folder.
         name: The baseline to read first; then the others, the latest first.
         key: Metric and filter; any filter if it is the metric alone.
     """

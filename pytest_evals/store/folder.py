@@ -45,7 +45,6 @@ class RunFolder:
         """Choose the folder; it is created with the first file.
 
         Args:
-            base: The results folder, ``.evals`` by default.
             model: The model's spec; the folder is named after the last part of its
                 path, without arguments.
             started: Unix time; the folder's name has it in UTC.

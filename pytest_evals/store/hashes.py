@@ -29,7 +29,6 @@ class FileHashes:
         """Read the cached hashes.
 
         Args:
-            base: The results folder.
             writes: Whether the cache may be written.
         """
         self._base, self._writes = base, writes

@@ -108,7 +108,6 @@ def last_run(base: Path, model: str) -> EarlierRun | None:
     """Return the newest readable run of a model, ``None`` if missing.
 
     Args:
-        base: The results folder.
         model: The ``--model`` option, as stored in results files.
 
     Raises:
@@ -125,7 +124,6 @@ def earlier_runs(base: Path, most: int | None = None) -> list[EarlierRun]:
     """Yield all readable runs of this schema version, the newest first.
 
     Args:
-        base: The results folder.
         most: Maximum number of folders, the newest by name; ``None`` for all.
     """
     return [run for run in _stored(base, most) if not run.schema_fault]

@@ -40,14 +40,7 @@ def paired_estimates(
     before: Mapping[str, Any], now: Mapping[str, Any], old: Values, new: Values
 ) -> dict[str, MetricEstimate]:
     """Return the changes of those metrics of a task that are means over the same
-    documents in both runs.
-
-    Args:
-        before: The numbers of the task in the baseline, by key.
-        now: Its numbers in this run.
-        old: Values in the baseline, by the documents of this run.
-        new: Values in this run.
-    """
+    documents in both runs."""
     found = {}
     for key, values in new.items():
         was = old.get(key, {})
@@ -78,8 +71,6 @@ def group_estimates(
 
     Args:
         before: The numbers of the group in the baseline, by key.
-        now: Its numbers in this run.
-        members: The changes of its tasks.
     """
     found: dict[str, MetricEstimate] = {}
     for key in now:
@@ -109,8 +100,6 @@ def metric_changes(
     Args:
         name: The task or group.
         before: Its numbers in the baseline, by key.
-        now: Its numbers in this run.
-        directions: Name of a metric → whether higher is better.
         estimates: The changes with a known uncertainty.
     """
     for key in dict.fromkeys([*before, *now]):

@@ -45,12 +45,9 @@ class StoredModel(Model):
         """Set up the cache without opening the model.
 
         Args:
-            name: The model's name.
-            responses: The stored responses of the model.
             open_model: Opens the model; ``None`` if it must not be opened, so that
                 requests without a stored response are errors.
             open_render: Opens a renderer of chats that does not need the model.
-            reads: Whether stored responses are used.
         """
         self.name = name
         self._responses = responses

@@ -50,8 +50,6 @@ def nearest(
     """Return the stored request with the fewest differences.
 
     Args:
-        base: The results folder.
-        fingerprint: Fingerprint of its model.
         prompts: Hashes of earlier prompts of the document, the latest first; used if
             the prompt itself is not stored.
 

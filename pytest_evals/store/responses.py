@@ -68,9 +68,7 @@ class Responses:
         """Open the file, or create it.
 
         Args:
-            base: The results folder.
             fingerprint: JSON values that are equal for models with equal answers.
-            writes: Whether responses are stored.
 
         Raises:
             TypeError: The fingerprint contains a value that is not a JSON value.
@@ -346,7 +344,6 @@ def stored_since(base: Path, moment: float) -> int:
     the store cannot be read.
 
     Args:
-        base: The results folder.
         moment: Unix time.
     """
     try:

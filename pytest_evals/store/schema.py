@@ -36,8 +36,6 @@ def schema_fault(kind: Kind, found: object, path: Path) -> str:
     """Return why a file of this schema version cannot be read; empty if it can.
 
     Args:
-        kind: The kind of file.
-        found: Its version; ``None`` for a file without one.
         path: The file, for the message.
     """
     current, oldest = SCHEMAS[kind]

@@ -26,9 +26,7 @@ def check_base(
     """Check that a run can be written to the results folder, and create the folder.
 
     Args:
-        base: The results folder.
         option: The option that sets it, for messages.
-        stores: Whether responses are stored.
         save: Name of the baseline that the run is saved as, if any.
 
     Returns:

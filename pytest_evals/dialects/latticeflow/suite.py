@@ -30,7 +30,6 @@ class EntitySuite:
     """Looks up the entities that a file refers to.
 
     Args:
-        options: The session's options.
         own: Entities with precedence: those that a run file lists.
         secrets: Secrets of a run file.
     """

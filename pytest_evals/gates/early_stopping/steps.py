@@ -78,8 +78,6 @@ def steps_of(
     """The steps of a gate over ``n`` documents; or the reason why it has none.
 
     Args:
-        metric: Its metric, ``None`` if unknown.
-        n: Number of documents of the task.
         old: Position of a document → its value in the gate's baseline.
     """
     reason = _refusal(gate, metric)

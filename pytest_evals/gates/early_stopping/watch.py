@@ -38,7 +38,6 @@ def reading_order(n: int, commit: str, task: str, seed: int | None = None) -> li
     repeated runs cannot select a favorable verdict.
 
     Args:
-        n: Number of documents.
         commit: Commit of the suite, empty if it has none.
         seed: Seed to use instead of the commit.
     """
@@ -64,7 +63,6 @@ class Watch:
 
         Args:
             steps: Its verdict as a function of a sum.
-            n: Number of documents of the task.
             error: Probability that the verdict differs from the full run's; 0 for
                 certain verdicts only.
             old: Contributions of the documents in another run, in random order.
@@ -101,12 +99,7 @@ class Watch:
         self.outcome, self.void = None, why
 
     def read(self, key: str, records: Sequence[Record]) -> None:
-        """Add the next wave, and decide if possible.
-
-        Args:
-            key: Metric and filter of the gate.
-            records: The documents of the wave, scored or not.
-        """
+        """Add the next wave, and decide if possible."""
         if self.is_settled or self.void:
             return
         try:
@@ -148,7 +141,6 @@ class Watch:
         """The verdict of a gate that is decided.
 
         Args:
-            metric: Its metric over the documents that were run.
             promise: Probability that the full run has the same verdict.
         """
         assert self.outcome is not None

@@ -101,10 +101,6 @@ def read_condition(text: str) -> ShortForm:
 def split_subject(subject: str, task: str) -> Subject:
     """Task, metric and filter of ``[TASK/]METRIC[,FILTER]``.
 
-    Args:
-        subject: As written.
-        task: The task that contains the gate; empty for gates outside of task files.
-
     Raises:
         ConditionError: A part is empty, or the prefix names another task.
     """
@@ -125,7 +121,6 @@ def read_number(value: object, name: str) -> Decimal:
     """A threshold from a mapping: a number, or text such as ``75%``.
 
     Args:
-        value: The value in the file.
         name: Its key, for messages.
 
     Raises:

@@ -112,8 +112,6 @@ def run_reference_models(
     """Let the reference models answer.
 
     Args:
-        session: The session; it keeps the answers.
-        ids: Node ids of what will run.
         hook_of: The path of a file to what calls the hooks of its folder.
 
     Raises:

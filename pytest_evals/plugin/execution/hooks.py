@@ -288,12 +288,7 @@ def finish(evals: EvalSession, session: pytest.Session) -> None:
 
 def deduplicate(items: list[pytest.Item], known: Suite) -> None:
     """Keep each document and gate once, under the last definition of its name, and add
-    the names of groups to the keywords of ``-k``.
-
-    Args:
-        items: Items of the session; the list changes.
-        known: The tasks and groups.
-    """
+    the names of groups to the keywords of ``-k``."""
     if not known.groups:
         return
     seen: set[str] = set()

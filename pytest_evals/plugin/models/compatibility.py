@@ -37,9 +37,7 @@ def check_models(
     """Refuse unsuitable models, unless a hook opens them.
 
     Args:
-        answers: Opens the session's models.
         spec: Of the tested model, empty if a fixture opens it.
-        tasks: Those whose documents will run.
 
     Raises: pytest.UsageError: A spec is invalid, a model does not support a task, or a
         judge is missing.
@@ -108,8 +106,6 @@ def _check_model(text: str, tasks: Iterable[Task], *, chat: bool) -> None:
     """Refuse an invalid model, or one that does not support a task.
 
     Args:
-        text: The model's spec.
-        tasks: Those whose documents will run.
         chat: Whether prompts are chats.
 
     Raises: pytest.UsageError: The spec is invalid; or with the reason and all affected
@@ -165,9 +161,7 @@ def _check_judges(
     """Refuse judges that are invalid or cannot generate, unless a hook opens them.
 
     Args:
-        answers: Opens the session's models.
         text: The spec of the session's judge, or empty.
-        tasks: Those whose documents will run.
         may_lack: Whether no requests are sent, so that a judge may be missing.
     """
     for task in tasks:

@@ -54,7 +54,6 @@ class Models:
         """Plan the selected documents, one plan a definition of ``eval_model``.
 
         Args:
-            items: Documents in the order they run.
             window: Documents to answer together, if not as many as usual.
             wave_of: The wave of a document, which is answered before the next, if any.
         """
@@ -80,7 +79,6 @@ class Models:
         """Answer documents once more, in this order.
 
         Args:
-            items: Documents whose models are open.
             wrap: Returns the model to use instead of the one that answered.
         """
         for definition, members in by_definition(items).items():

@@ -188,12 +188,7 @@ def _is_sampled(request: Request) -> bool:
 
 
 def repeat(session: EvalSession, items: Sequence[DocumentItem]) -> RerunScores:
-    """Run documents again.
-
-    Args:
-        session: Its models are open.
-        items: Documents that were run once.
-    """
+    """Run documents again."""
     found = RerunScores(n_documents=len(items))
     texts: dict[tuple[str, int], str] = {}
     for number in range(1, session.options.repeatability):

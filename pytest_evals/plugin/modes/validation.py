@@ -274,7 +274,6 @@ def problems_of(
     """Return the problems of a task's documents; equal ones are merged.
 
     Args:
-        documents: Its documents, position to id.
         scores: Whether its own scoring is used, and is to be tried.
     """
     found: dict[tuple[str, str], list[str]] = {}

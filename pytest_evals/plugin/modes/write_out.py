@@ -37,7 +37,6 @@ def write_out_lines(
     """Return the lines of all tasks; none without the option.
 
     Args:
-        config: pytest's configuration.
         selected: Tasks with their documents, ids by position.
     """
     if SESSION not in config.stash or not config.stash[SESSION].options.write_out:

@@ -18,7 +18,6 @@ def apply_profile(config: pytest.Config, raw: dict[str, Any]) -> None:
     """Set the options of the profile.
 
     Args:
-        config: The session's configuration.
         raw: Name of an option → its value; changed in place.
 
     Raises:

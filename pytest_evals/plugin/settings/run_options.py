@@ -90,7 +90,6 @@ def run_config(config: pytest.Config, *, is_worker: bool) -> RunConfig:
     """Return the configuration of the session's run.
 
     Args:
-        config: pytest's configuration.
         is_worker: Whether this process is a worker of pytest-xdist.
     """
     options = config.stash[OPTIONS]

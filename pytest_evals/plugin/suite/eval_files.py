@@ -19,12 +19,7 @@ OURS = "pytest_evals.plugin.hooks"
 
 
 def is_eval_file(path: Path, hook: Any, config: pytest.Config) -> bool:
-    """Whether a front end of ours, or a user's, may read this file.
-
-    Args:
-        hook: pytest's hooks, as the file's folder sees them.
-        config: pytest's configuration.
-    """
+    """Whether a front end of ours, or a user's, may read this file."""
     return bool(dialect_here(path, config)) or _others_read(path, hook, config)
 
 

@@ -56,11 +56,6 @@ def judge_dialogue(
 ) -> Dialogue[ModelResponse]:
     """Query the judges of a metric; return the response with their replies.
 
-    Args:
-        part: The metric, document and response.
-        ask: Converts a question to a request.
-        read: Extracts the text of a reply.
-
     Raises:
         DocumentError: A judge request failed, or the document cannot be scored.
     """

@@ -108,7 +108,6 @@ class Metric:
     Args:
         metric_name: Name, or a list of names.
         higher_is_better: Direction; a mapping for several names.
-        category: Type of requests.
         sample_level_fn: Function of ``doc`` and ``model_response``; or an object with
             ``compute``, or with ``prepare`` for a corpus metric.
         corpus_level_fn: Function of the documents' values, in order; or an object with

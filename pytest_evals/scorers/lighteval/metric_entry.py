@@ -41,7 +41,6 @@ def own_metric(
 
     Args:
         name: Its name, if it is a function.
-        given: The user's object.
         output_type: The task's output type.
 
     Raises:

@@ -88,7 +88,6 @@ class Recipe:
         process_docs: Transforms the rows of a split first.
         fields: Fields of the documents.
         description: Text before each prompt.
-        images: Images of a document.
         sound: Audio of a document, which is not supported.
         shots: Few-shot examples.
         sampling: Generation arguments.

@@ -17,11 +17,7 @@ from pytest_evals.errors import DocumentError
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """A scorer that also stores the value of each answer.
-
-    Args:
-        scorer: The task's scorer.
-    """
+    """A scorer that also stores the value of each answer."""
 
     scorer: Scorer
     _once: Scorer = field(init=False, repr=False, compare=False)

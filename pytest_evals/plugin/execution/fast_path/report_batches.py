@@ -37,11 +37,7 @@ class ReportBatches:
     """
 
     def __init__(self, config: pytest.Config, assignment: WorkerAssignment) -> None:
-        """Find xdist's plugin.
-
-        Args:
-            config: pytest's configuration.
-        """
+        """Find xdist's plugin."""
         self._config = config
         self._sender: Any = _sender_of(config) if assignment.todo is None else None
         self._logreport: Call | None = None

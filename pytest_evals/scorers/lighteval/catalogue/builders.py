@@ -43,11 +43,8 @@ def group(
     """Build a metric with several numbers.
 
     Args:
-        computation: Computes the values of a document.
         down: Names for which lower is better.
         how: Aggregation by name; the mean by default.
-        category: Type of requests.
-        made: The class.
     """
     return made(
         names,

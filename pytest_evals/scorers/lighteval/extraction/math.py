@@ -87,7 +87,6 @@ def equal(
 
     Args:
         gold: Values of the reference, from :func:`extract_values`.
-        pred: Values of the answer.
         precision: Decimal places for rounding.
         timeout_s: As in :func:`extract_values`; values are not equal on timeout.
 

@@ -208,12 +208,6 @@ def is_followed(
 ) -> bool:
     """Return whether an answer follows an instruction; blank ones never do.
 
-    Args:
-        text: The answer.
-        instruction: Id, such as ``keywords:existence``.
-        arguments: Arguments by name; ``None`` counts as missing.
-        checks: The known instructions.
-
     Raises:
         DocumentError: The instruction is unknown, or an argument is missing.
         MissingExtraError: A required library is not installed.
