@@ -187,8 +187,7 @@ def _pairs(values: Sequence[Any]) -> list[_Pair]:
         if len(kinds) > 1:
             raise EvalsError(
                 "references must be all strings or all lists, and so must the "
-                "generated "
-                f"texts; {what}, unlike the earlier ones"
+                f"generated texts; {what}, unlike the earlier ones"
             )
         if isinstance(text, (list, tuple)) and len(text) == 1:
             (text,) = text

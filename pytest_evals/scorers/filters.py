@@ -91,9 +91,8 @@ class Pipeline:
                 filtered = list(step.filter.apply(current, list(rows)))
                 if len(filtered) != len(current):
                     raise DocumentError(
-                        f"it returned {len(filtered)} entries for "
-                        f"{len(current)} requests; "
-                        "it must return one for each request"
+                        f"it returned {len(filtered)} entries for {len(current)} "
+                        "requests; it must return one for each request"
                     )
             except (Exception, SystemExit) as fault:
                 what = f"filter {step.name!r} of pipeline {self.name!r}"
@@ -124,9 +123,8 @@ class TakeFirstK:
         for group in responses:
             if len(group) < self._k:
                 raise DocumentError(
-                    f"take_first_k needs {self._k} responses to each request, "
-                    "but there are "
-                    f"{len(group)}; increase repeats"
+                    f"take_first_k needs {self._k} responses to each request, but "
+                    f"there are {len(group)}; increase repeats"
                 )
         return [group[: self._k] for group in responses]
 

@@ -208,9 +208,8 @@ class _Reader(YamlParser):
             self._texts[steps] = Place(place.path, place.line + 1)
         if _QUOTED_INCLUDE.match(value):
             self._warnings.append(
-                f"{place}: {value!r} is quoted and therefore a string; remove "
-                "the quotes to "
-                "include the file"
+                f"{place}: {value!r} is quoted and therefore a string; remove the "
+                "quotes to include the file"
             )
         self._refuse_todo(value, steps, place)
         is_name = value.startswith("$") and not re.search(r"\s", value)

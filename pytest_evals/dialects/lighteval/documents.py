@@ -188,9 +188,8 @@ class TaskDocuments:
         self._notes.update(dict.fromkeys(warnings))
         if self._required.n_samples > 1 and sampling.temperature == 0:
             self._notes.setdefault(
-                f"all {self._required.n_samples} answers to a prompt are "
-                "identical: decoding "
-                "is greedy; set --evals-gen-kwargs temperature=0.8 to sample"
+                f"all {self._required.n_samples} answers to a prompt are identical: "
+                "decoding is greedy; set --evals-gen-kwargs temperature=0.8 to sample"
             )
         return sampling
 

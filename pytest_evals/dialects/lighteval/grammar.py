@@ -40,9 +40,8 @@ def grammar_text(given: Any) -> str:
     if kind == "regex" and isinstance(value, str):
         return json.dumps({"type": "regex", "value": _compiled(value)})
     raise EvalsError(
-        "generation_grammar must have a type (json or regex) and a value (the "
-        "schema or "
-        f"the expression), not {given!r:.120}"
+        "generation_grammar must have a type (json or regex) and a value (the schema "
+        f"or the expression), not {given!r:.120}"
     )
 
 

@@ -151,8 +151,7 @@ class Members:
         if known is not None:
             self.warnings.append(
                 f"{place}: the inline group {name!r} is different from the "
-                f"{known.kind} of "
-                "that name"
+                f"{known.kind} of that name"
             )
         return self.source.group(part, f"{self.name}::{name}", self.over)
 
@@ -185,9 +184,8 @@ class Members:
             over = over._replace(origin=place)
         if entry.kind != "task" and part is not None and "task" in part.values:
             self.warnings.append(
-                f"{place}: {name!r} is a {entry.kind}, so these keys apply to "
-                "all its tasks;"
-                " lm-eval 0.4.13 runs only one of them"
+                f"{place}: {name!r} is a {entry.kind}, so these keys apply to all its "
+                "tasks; lm-eval 0.4.13 runs only one of them"
             )
         for one in self._expand_tag(entry):
             if changed:

@@ -268,7 +268,6 @@ def refuse_text(one: object, other: object) -> None:
     if isinstance(other, str):
         keys = f": {', '.join(map(str, one))}" if isinstance(one, Mapping) else ""
         raise TypeError(
-            f"{type(one).__name__} was compared with the string "
-            f"{other!r:.60}, which is "
-            f"never equal; compare one of its fields{keys}"
+            f"{type(one).__name__} was compared with the string {other!r:.60}, which "
+            f"is never equal; compare one of its fields{keys}"
         )

@@ -282,15 +282,13 @@ def task_warnings(recipe: Recipe, tables: Tables, own_shots: bool) -> Iterator[s
         yield (
             "documents are excluded from their own few-shot examples "
             "(--evals-exclude-own-shots), which come from the same "
-            f"{tables.pool_name}; "
-            "lm-eval's prompts differ"
+            f"{tables.pool_name}; lm-eval's prompts differ"
         )
     elif own_shots:
         yield (
             "few-shot examples come from the evaluated documents "
-            f"({tables.pool_name}), so a document can be its own example, as "
-            "in lm-eval; "
-            "set a different fewshot_split or pass --evals-exclude-own-shots"
+            f"({tables.pool_name}), so a document can be its own example, as in "
+            "lm-eval; set a different fewshot_split or pass --evals-exclude-own-shots"
         )
     if recipe.images is not None and recipe.shots.n:
         yield "few-shot examples are shown without their images, as in lm-eval"
@@ -356,9 +354,8 @@ def _multiple_target_warnings(recipe: Recipe, targets: Any) -> Iterator[str]:
     texts = any(isinstance(target, str) for target in targets)
     if "exact_match" in recipe.metrics and not texts:
         yield (
-            f"{recipe.fields.target.key} returns several targets, but none is "
-            "a string; "
-            "exact_match never equals a number to a string, as in lm-eval"
+            f"{recipe.fields.target.key} returns several targets, but none is a "
+            "string; exact_match never equals a number to a string, as in lm-eval"
         )
 
 

@@ -82,14 +82,12 @@ def _request(instance: Any, chats: Sequence[ChatText]) -> Request:
     kinds = (Loglikelihood.kind, Rolling.kind, Generate.kind)
     if kind not in kinds:
         raise DocumentError(
-            f"construct_requests returned a request of type {kind!r}; "
-            "supported types are "
-            f"{', '.join(kinds)}"
+            f"construct_requests returned a request of type {kind!r}; supported types "
+            f"are {', '.join(kinds)}"
         )
     raise DocumentError(
         f"construct_requests returned a {kind} request with {len(arguments)} "
-        "arguments; "
-        "images support generation only, and audio is not supported"
+        "arguments; images support generation only, and audio is not supported"
     )
 
 
@@ -124,9 +122,8 @@ def _prompt(given: Any, chats: Sequence[ChatText]) -> Prompt:
     text = _text(given)
     if any(chat.strip() and chat.strip() in text for chat in chats):
         raise DocumentError(
-            "construct_requests changes the prompt, but a chat is rendered by "
-            "the model; "
-            "run this task without a chat template"
+            "construct_requests changes the prompt, but a chat is rendered by the "
+            "model; run this task without a chat template"
         )
     return text
 
