@@ -21,11 +21,7 @@ class SelectedRows(ABC):
     @property
     @abstractmethod
     def own(self) -> Sequence[int]:
-        """Positions of the task's documents in the whole dataset.
-
-        Raises:
-            TaskFileError: The dataset cannot be loaded.
-        """
+        """Positions of the task's documents in the whole dataset."""
 
     @abstractmethod
     def _load_ids(self) -> Ids:
@@ -36,11 +32,7 @@ class SelectedRows(ABC):
         """Bytes of text at these positions."""
 
     def ids(self) -> Sequence[str]:
-        """Unique ids of the documents to run.
-
-        Raises:
-            TaskFileError: The dataset cannot be loaded.
-        """
+        """Unique ids of the documents to run."""
         return [self._document_ids.ids[n] for n in self._selected]
 
     def indices(self) -> Sequence[int]:

@@ -86,9 +86,6 @@ def load(source: Source, *, plain: bool = False) -> Mapping[str, Any]:
     Args:
         plain: Whether plain rows are sufficient; otherwise they are a dataset of the
             ``datasets`` library, unless a user function creates them.
-
-    Raises:
-        TaskFileError: The dataset cannot be read.
     """
     if source.maker is not None:
         return _user_dataset(source, source.maker)

@@ -167,11 +167,7 @@ class _Runner:
         )
 
     def ask(self, index: int) -> Asked:
-        """The document at a position, with the request for its answer.
-
-        Raises:
-            DocumentError: It cannot be built.
-        """
+        """The document at a position, with the request for its answer."""
         doc = self.task.ask(index).doc
         question = question_of(doc)
         prompt = lettered_prompt(
@@ -189,11 +185,7 @@ class _Runner:
         return Asked(doc, self.sampling.requests(prompt, 1))
 
     def score(self, record: Record) -> tuple[Score, ...]:
-        """Whether the answer names a correct choice, and whether it can be parsed.
-
-        Raises:
-            DocumentError: There is no answer.
-        """
+        """Whether the answer names a correct choice, and whether it can be parsed."""
         doc, (response,) = record.doc, record.responses
         question = question_of(doc)
         answer = response.raise_for_error().text

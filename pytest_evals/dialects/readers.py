@@ -72,11 +72,7 @@ def ignored_files(folder: Path) -> Iterator[Problem]:
 
 
 def load_group(path: Path, options: TaskOptions) -> Sequence[Task | Group]:
-    """Return the definitions of an lm-eval group file, independent of the selection.
-
-    Raises:
-        TaskFileError: With all problems of the file.
-    """
+    """Return the definitions of an lm-eval group file, independent of the selection."""
     defaults = TaskOptions()
     options = replace(options, takes=defaults.takes, variants=defaults.variants)
     return READERS["lm_eval"](path, options)
@@ -91,9 +87,6 @@ def load_folder(
 
     Args:
         first: Called first for each file; reads it unless it returns ``None``.
-
-    Raises:
-        TaskFileError: With all problems of a file.
     """
     for path in _files(folder):
         loaded = first(path)

@@ -167,11 +167,7 @@ def _open(spec: ModelSpec) -> Model:
 
 
 def read_rules(target: str) -> tuple[AnswerRule, ...]:
-    """The rules of a file.
-
-    Raises:
-        OptionError: The file does not exist or is not as it should be.
-    """
+    """The rules of a file."""
     path = Path(os.path.expanduser(target))
     if path.suffix not in (".json", ".jsonl"):
         names = sorted(BUILT_IN)

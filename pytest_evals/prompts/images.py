@@ -67,9 +67,6 @@ def image_urls(given: Any, base: Path) -> tuple[str, ...]:
     Args:
         given: As for :func:`data_url`, or the path of a file; ``None`` for no image.
         base: Folder for relative paths.
-
-    Raises:
-        DocumentError: It is none of these.
     """
     if given is None:
         return ()
@@ -96,9 +93,6 @@ def data_url(image: Any) -> str:
     Args:
         image: A PIL image, the bytes of a file, or an undecoded image of the
             ``datasets`` library.
-
-    Raises:
-        DocumentError: It is none of these.
     """
     raw = _bytes(image)
     mime = _mime(raw) or "image/png"

@@ -138,11 +138,7 @@ class CachedModels:
 
     def without_model(self, text: str) -> StoredModel | None:
         """The stored responses of the model of a spec; other requests get an error.
-        ``None`` if the fingerprint is unknown without opening the model.
-
-        Raises:
-            OptionError: The spec is invalid.
-        """
+        ``None`` if the fingerprint is unknown without opening the model."""
         if self._cache == "off" or self.is_hooked(text):
             return None
         spec = parse_spec(text)

@@ -80,11 +80,7 @@ class StoppableTask:
 
 
 def earlier_values(run: EarlierRun, task: str, metric: Metric) -> dict[int, float]:
-    """Position of a document → its value in a stored run.
-
-    Raises:
-        StoreError: The run cannot be read.
-    """
+    """Position of a document → its value in a stored run."""
     values = {}
     for row in run.all_rows(task):
         value = row.get(metric.key, row.get(metric.name))

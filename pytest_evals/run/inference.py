@@ -35,12 +35,7 @@ Prepare = Callable[[Task, list[Record]], list[Record]]
 
 
 def open_model(answers: CachedModels, source: Given, closing: ExitStack) -> Model:
-    """Return a model with the response cache in front of it.
-
-    Raises:
-        OptionError: The spec is invalid.
-        ModelError: The model cannot be opened.
-    """
+    """Return a model with the response cache in front of it."""
     if not isinstance(source, str):
         return answers.given(source)
     model = answers.named(source)

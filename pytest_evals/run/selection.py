@@ -11,11 +11,7 @@ from pytest_evals.errors import OptionError, did_you_mean
 
 def names_of(entries: Iterable[str]) -> list[str]:
     """Names and globs of entries of ``--evals-tasks``, without few-shot examples and
-    arguments.
-
-    Raises:
-        OptionError: An entry is invalid.
-    """
+    arguments."""
     try:
         return [task_pattern(entry).name for entry in entries]
     except OptionError as error:

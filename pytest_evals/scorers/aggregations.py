@@ -174,11 +174,7 @@ _OTHER_NAMES = {"bypass_agg": "bypass", "chrfpp": "chrf++", "f1_score": "f1"}
 
 
 def check_installed(aggregation: Aggregation) -> None:
-    """Require the library of an aggregation.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
+    """Require the library of an aggregation."""
     if aggregation.name in CORPUS_METRICS:
         check_library(aggregation.name)
 

@@ -60,11 +60,7 @@ whole edits."""
 
 
 def check_library(name: str) -> None:
-    """Require sacrebleu without importing it.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
+    """Require sacrebleu without importing it."""
     if find_spec("sacrebleu") is None:
         raise MissingExtraError(f"aggregation {name!r}", "sacrebleu", "metrics")
 

@@ -126,9 +126,6 @@ def pairwise(  # noqa: PLR0913 - the keys of the scorer in YAML
         structured: Whether the reply's schema is sent as ``response_format``.
         labels: As in :func:`~pytest_evals.scorers.rubric.judge`.
         sampled: As in :func:`~pytest_evals.scorers.rubric.judge`.
-
-    Raises:
-        EvalsError: An argument is invalid.
     """
     for key, text in (("rubric", rubric), ("versus", versus)):
         if not isinstance(text, str) or not text.strip():

@@ -259,9 +259,6 @@ def judge(  # noqa: PLR0913 - the keys of a judge in YAML
         labels: JSONL file with human labels of some cases, next to the eval. They
             measure the judge's error, and gates correct its mean by them.
         sampled: How the labelled cases were chosen; gates need ``"random"``.
-
-    Raises:
-        EvalsError: An argument is invalid.
     """
     listed = tuple(_criteria(criteria))
     if not rubric and not listed:

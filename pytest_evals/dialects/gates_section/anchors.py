@@ -32,9 +32,6 @@ def read_gates(
         task: Name of the task or group; empty if each entry names its own.
         source: File and line of the entry.
         defaults: Default keys for gates with statistical tests.
-
-    Raises:
-        TaskFileError: With all problems of the entry.
     """
 
     def read(one: object) -> Gate:

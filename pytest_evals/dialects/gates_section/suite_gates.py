@@ -219,11 +219,7 @@ def _load(path: Path) -> tuple[Gate, ...]:
 
 
 def load_gates(path: Path) -> tuple[Gate, ...]:
-    """Return the gates of a file, in order.
-
-    Raises:
-        TaskFileError: With all problems of the file.
-    """
+    """Return the gates of a file, in order."""
     problems: list[Problem] = []
     path = path.absolute()
     file = _Reader(path).read(bytes_of(path))

@@ -19,11 +19,7 @@ from pytest_evals.models.latticeflow.adapters import Adapter, ModelInfo, parsed
 
 
 def read_adapter(entity: Entity) -> Adapter:
-    """Return the adapter of a file in which all secrets are filled in.
-
-    Raises:
-        TaskFileError: With all problems of the file.
-    """
+    """Return the adapter of a file in which all secrets are filled in."""
     problems: list[Problem] = []
     top = Section(entity.file, problems)
     read_header(top, "a model adapter", ("key", "display_name"), provided=True)

@@ -58,11 +58,7 @@ from pytest_evals.prompts.identical_prompts import ALLOWED, are_allowed
 
 
 def assemble(task: TaskEntity, use: TaskUse, suite: EntitySuite) -> AssembledTask:
-    """Build the task.
-
-    Raises:
-        TaskFileError: With all problems of its definition.
-    """
+    """Build the task."""
     builder = _TaskBuilder(task, use, suite)
     if builder.problems:  # missing values would cause follow-up errors everywhere
         raise TaskFileError(builder.problems)

@@ -91,11 +91,7 @@ class DatasetFile:
 
 
 def read_dataset(entity: Entity) -> DatasetFile:
-    """Return the dataset of a file.
-
-    Raises:
-        TaskFileError: With all problems of the file.
-    """
+    """Return the dataset of a file."""
     problems: list[Problem] = []
     warnings: list[str] = []
     top = Section(entity.file, problems)

@@ -151,11 +151,7 @@ class Entities:
     _trees: dict[Path, list[Path]] = field(default_factory=dict)
 
     def in_file(self, path: Path) -> Sequence[Entity]:
-        """Return the entities of a file, the file itself first.
-
-        Raises:
-            TaskFileError: It cannot be read.
-        """
+        """Return the entities of a file, the file itself first."""
         found = self._read(path.absolute())
         if isinstance(found, TaskFileError):
             raise found

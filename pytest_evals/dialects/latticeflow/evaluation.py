@@ -97,9 +97,6 @@ def read_run(entity: Entity, given: Mapping[str, Any]) -> RunFile:
 
     Args:
         given: Values of parameters; they override those of the file.
-
-    Raises:
-        TaskFileError: With all problems of it.
     """
     reader = _RunReader(entity, given)
     file = reader.run_file() if entity.kind == "run" else reader.evaluation_file()

@@ -64,9 +64,6 @@ def generate_rows(
         source: The dataset's entry, with the values of the generator's parameters.
         file: The generator's file.
         secret: Name of a secret of that file → its value.
-
-    Raises:
-        TaskFileError: It is invalid, or fails.
     """
     problems: list[Problem] = []
     definition = _definition(file, secret, source, problems)

@@ -45,9 +45,6 @@ def load_tasks(
         entities: Index of the entities around the file; pass a shared one to save time.
         collected: Files and folders of the same session. A task that one of their run
             files runs is not run separately.
-
-    Raises:
-        TaskFileError: With all problems of it.
     """
     known = entities or entities_of(path, options)
     first, *listed = known.in_file(path) or _refuse_undeclared(path)
@@ -191,11 +188,7 @@ class _EvaluationTasks:
         self._open: list[str] = []
 
     def all(self) -> list[AssembledTask]:
-        """Return all tasks, in the order of the file.
-
-        Raises:
-            TaskFileError: With the problems of all invalid tasks.
-        """
+        """Return all tasks, in the order of the file."""
         ones = [self._one(key) for key in self._specifications]
         problems = [
             problem

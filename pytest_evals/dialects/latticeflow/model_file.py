@@ -133,9 +133,6 @@ def read_model(entity: Entity, raw: Mapping[str, Any], adapters: Adapters) -> Mo
     Args:
         entity: The file, with all secrets filled in.
         raw: Its ``config`` without secrets.
-
-    Raises:
-        TaskFileError: With all problems of the file.
     """
     problems: list[Problem] = []
     top = Section(entity.file, problems)

@@ -144,11 +144,7 @@ def _subjects_of(
 
 
 def read_policy(entity: Entity) -> tuple[PolicyRule, ...]:
-    """Return the rules of a policy.
-
-    Raises:
-        TaskFileError: With all problems of it.
-    """
+    """Return the rules of a policy."""
     problems: list[Problem] = []
     top = Section(entity.file, problems)
     header = read_header(top, "a policy", ("key", "display_name"))

@@ -44,9 +44,6 @@ def read_entity_file(path: Path, base: Path | None = None) -> YamlFile:
 
     Args:
         base: Folder of the ``.env`` file, which supplements the environment.
-
-    Raises:
-        TaskFileError: With all problems of the file.
     """
     path = path.absolute()
     reader = _Reader(path, (), Environment(base))

@@ -115,11 +115,7 @@ class SampleRecipe:
 
     def ask(self, index: int) -> Asked:
         """Return the document at a position, with the first requests to the tested
-        model.
-
-        Raises:
-            DocumentError: The sample is invalid.
-        """
+        model."""
         sample = self.sample(index)
         doc = Doc("", [], 0, id=self.id(index), task_name=self.task, row=sample)
         doc.target = self._target(sample)
@@ -148,11 +144,7 @@ class SampleRecipe:
         return found[0] if found else None
 
     def follow_up(self, record: Record) -> Dialogue[None]:
-        """Run the part of the work that sends requests, after those of :meth:`ask`.
-
-        Raises:
-            DocumentError: The sample cannot be solved.
-        """
+        """Run the part of the work that sends requests, after those of :meth:`ask`."""
         first = _exchanges(record)
         if self._runs_code:
             start = partial(self._request_dialogue, record.index, record)

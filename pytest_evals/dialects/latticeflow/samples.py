@@ -71,9 +71,6 @@ def load_rows(
     Args:
         base: Folder to which paths of ``huggingface`` sources are relative.
         typed: Whether cells of CSV files are converted from strings.
-
-    Raises:
-        TaskFileError: It cannot be read, or a filter fails.
     """
     match dataset.source:
         case LocalSource() as source:
@@ -212,9 +209,6 @@ def read_folder(folder: Path, extension: str = "") -> list[dict[str, Any]]:
 
     Args:
         extension: Without a dot, in lower case; empty for all files except PDFs.
-
-    Raises:
-        TaskFileError: A file is not UTF-8.
     """
     paths = [path for path in folder.rglob("*") if path.is_file()]
     selected = [
@@ -260,9 +254,6 @@ def read_csv(path: Path, text: str, *, typed: bool = True) -> list[dict[str, Any
 
     Args:
         typed: Whether columns are converted from strings.
-
-    Raises:
-        TaskFileError: It is invalid CSV, or a row has more cells than the header.
     """
     header, rows = _cells(path, text)
     columns = [

@@ -120,11 +120,7 @@ class EntitySuite:
         return match[0].key if len(match) == 1 else None
 
     def rows(self, key: str, place: Place) -> Rows:
-        """Return the rows of a dataset.
-
-        Raises:
-            TaskFileError: It does not exist, or cannot be read.
-        """
+        """Return the rows of a dataset."""
         if key in self._open:
             names = " needs ".join((*self._open, key))
             raise TaskFileError([Problem(f"circular datasets: {names}", place)])

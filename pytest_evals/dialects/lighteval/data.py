@@ -68,11 +68,7 @@ class Data:
         )
 
     def splits(self) -> Mapping[str, Any]:
-        """All splits: name → rows.
-
-        Raises:
-            TaskFileError: The dataset cannot be read.
-        """
+        """All splits: name → rows."""
         return load(self.source, plain=True)
 
     def build(

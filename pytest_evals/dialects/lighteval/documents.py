@@ -98,12 +98,7 @@ class TaskDocuments:
         return [_size(built[i].doc) for i in self.indices()]
 
     def ask(self, index: int) -> Asked:
-        """The document at a position, with its requests.
-
-        Raises:
-            DocumentError: It cannot be built, or lacks a value that a metric needs.
-            TaskFileError: As for :meth:`ids`.
-        """
+        """The document at a position, with its requests."""
         asked = self._ask(index)
         if not are_allowed(self._options.metadata) and self._identical.n:
             fix = f"correct the prompt function; if this is intended, pass {_ALLOW}"

@@ -26,11 +26,7 @@ class TextGenerationInputGrammarType:
 
 
 def grammar_text(given: Any) -> str:
-    """A grammar serialized for the request option ``GRAMMAR``.
-
-    Raises:
-        EvalsError: It is neither a JSON schema nor a regular expression.
-    """
+    """A grammar serialized for the request option ``GRAMMAR``."""
     fields = given if isinstance(given, Mapping) else getattr(given, "__dict__", {})
     kind, value = fields.get("type"), fields.get("value")
     if kind in ("json", "json_schema") and isinstance(value, str):

@@ -37,11 +37,7 @@ class MetricsEnum:
             raise AttributeError(str(error)) from None
 
     def __getitem__(self, name: str) -> Metric:
-        """The metric of that name.
-
-        Raises:
-            UnknownNameError: The name is not registered.
-        """
+        """The metric of that name."""
         if name not in self._made:
             self._made[name] = self._makers[name]()
         return self._made[name]

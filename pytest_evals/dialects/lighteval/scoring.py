@@ -61,11 +61,7 @@ class MetricScorer:
             yield from metric.metrics(FILTER, self.bootstrap_iters)
 
     def __call__(self, record: Record) -> tuple[Score, ...]:
-        """Score a document with responses.
-
-        Raises:
-            DocumentError: The document cannot be scored.
-        """
+        """Score a document with responses."""
         scores: list[Score] = []
         if record.exchanges:
             dialogue = self.follow_up(record)
@@ -81,11 +77,7 @@ class MetricScorer:
 
     def follow_up(self, record: Record) -> Dialogue[list[JudgedMetric]]:
         """Send the later turns of a chat to the tested model, then query the judges;
-        return the inputs of each metric.
-
-        Raises:
-            DocumentError: The document cannot be scored.
-        """
+        return the inputs of each metric."""
         parts = self._parts(record, (yield from later_turns(record)))
         responses = yield from judge_dialogues(parts)
         pairs = zip(parts, responses, strict=True)

@@ -155,11 +155,7 @@ class _Reader:
     overridden: tuple[Place, ...]
 
     def tasks(self) -> Iterator[Task]:
-        """One task for each requested variant.
-
-        Raises:
-            TaskFileError: A metric is invalid.
-        """
+        """One task for each requested variant."""
         variants = self.options.variants([self.config.name, *self.tags])
         for variant in variants:
             yield self._task(variant, is_one_of_several=len(variants) > 1)

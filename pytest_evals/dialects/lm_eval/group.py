@@ -45,9 +45,6 @@ def read_group(
     Args:
         file: Its keys, including those of included files.
         build: Builds a task from its keys and the name of the group that defines it.
-
-    Raises:
-        TaskFileError: With all problems of the file and of its members.
     """
     name = file.values.get("group")
     if not is_name(name):

@@ -68,11 +68,7 @@ class MemberSource(Protocol):
     library: NameIndex
 
     def task(self, file: YamlFile, group: str = "") -> Task:
-        """Build a task from its keys; ``group`` is the group that defines it, if any.
-
-        Raises:
-            TaskFileError: The keys are invalid.
-        """
+        """Build a task from its keys; ``group`` is the group that defines it."""
         ...
 
     def group(self, file: YamlFile, name: str, over: Overrides) -> Group:

@@ -48,11 +48,7 @@ class PluginMetric(NamedTuple):
 
 
 def plugin_filter(name: str) -> Callable[..., Any] | None:
-    """The filter of a name, ``None`` if no distribution has it.
-
-    Raises:
-        EvalsError: It cannot be loaded.
-    """
+    """The filter of a name, ``None`` if no distribution has it."""
     return None if name in FILTERS else _loaded(_FILTERS, name)
 
 
@@ -62,11 +58,7 @@ def has_plugin_metric(name: str) -> bool:
 
 
 def plugin_metric(name: str) -> PluginMetric | None:
-    """The metric of a name, ``None`` if no distribution has it.
-
-    Raises:
-        EvalsError: It cannot be loaded.
-    """
+    """The metric of a name, ``None`` if no distribution has it."""
     function = None if name in METRICS else _loaded(_METRICS, name)
     if function is None:
         return None
@@ -80,11 +72,7 @@ def plugin_metric(name: str) -> PluginMetric | None:
 
 def plugin_aggregation(name: str) -> Callable[..., Any] | None:
     """The aggregation of a name, ``None`` if no distribution has it. Includes those
-    that the module of a metric registered.
-
-    Raises:
-        EvalsError: It cannot be loaded.
-    """
+    that the module of a metric registered."""
     if name in AGGREGATIONS:
         return None
     return _loaded(_AGGREGATIONS, name) or _registered().aggregations.get(name, None)

@@ -95,11 +95,7 @@ def read_yaml(path: Path) -> YamlFile:
 
 
 def bytes_of(path: Path) -> bytes:
-    """Return the bytes of a file.
-
-    Raises:
-        TaskFileError: It cannot be read.
-    """
+    """Return the bytes of a file."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -130,11 +126,7 @@ def read_with_includes(path: Path) -> YamlFile:
 
 
 def subsection(file: YamlFile, *steps: Step) -> YamlFile:
-    """Return a mapping inside a file, with its includes, as a separate file.
-
-    Raises:
-        TaskFileError: As for :func:`read_with_includes`.
-    """
+    """Return a mapping inside a file, with its includes, as a separate file."""
     values: Any = file.values
     for step in steps:
         values = values[step]

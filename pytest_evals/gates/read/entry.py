@@ -73,9 +73,6 @@ def read_gate(
             gate names its own.
         source: File and line of the entry.
         defaults: Keys of :data:`DEFAULTS` for gates with an inference target.
-
-    Raises:
-        TaskFileError: With all problems of the entry.
     """
     try:
         if isinstance(entry, str):
@@ -106,9 +103,6 @@ def read_defaults(
 
     Args:
         source: Returns file and line of one of its keys.
-
-    Raises:
-        TaskFileError: With all problems of it.
     """
     problems = []
     for key, value in entry.items():

@@ -108,9 +108,6 @@ class PythonModel(Model):
             time_limit: Seconds that one call may take.
             retries: Maximum of retries after a connection error or a busy server.
             max_requests: Maximum of calls in a run, retries included; 0 for none.
-
-        Raises:
-            OptionError: An argument is invalid.
         """
         check_limits(concurrency, time_limit, retries, max_requests)
         check_function(function, "the model's function")

@@ -29,9 +29,6 @@ def check_gates(session: EvalSession, *, is_broken: bool) -> None:
     Args:
         is_broken: Whether something could not be collected: then it is not known which
             names there are.
-
-    Raises:
-        pytest.UsageError: With all problems.
     """
     found = GateFaults([*session.suite.gate_faults], [])
     if not is_broken:

@@ -79,9 +79,6 @@ def check_ready(
         spec: Of the tested model, or empty.
         models: The models of the session; nothing of them is opened.
         items: Documents that will run, here or in other workers.
-
-    Raises:
-        pytest.UsageError: With the reason.
     """
     options = config.stash[OPTIONS]
     for definition, members in by_definition(items).items():

@@ -100,11 +100,7 @@ class OnlyMode:
 
 
 def run_to_select_from(options: Options) -> EarlierRun | None:
-    """The last run of this session's model, if there is one.
-
-    Raises:
-        pytest.UsageError: It cannot be read, since it has another schema version.
-    """
+    """The last run of this session's model, if there is one."""
     try:
         return last_run(
             options.dir, masked_text(options.model) if options.model else ""

@@ -91,11 +91,7 @@ class TaskCheck(Check):
         self.task, self.documents, self.scores = task, documents, scores
 
     def runtest(self) -> None:
-        """Render, score and collect warnings.
-
-        Raises:
-            TaskFileError: With all problems.
-        """
+        """Render, score and collect warnings."""
         problems = problems_of(self.task, self.documents, scores=self.scores)
         base = self.config.stash[OPTIONS].dir
         earlier = (f"last run: {one}" for one in earlier_near_misses(base, self.task))

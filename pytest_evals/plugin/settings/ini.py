@@ -24,11 +24,7 @@ _SEPARATORS = {"NAMES": ",", "GLOBS": " ", "K=V,…|JSON": ","}
 
 def ini_value(config: pytest.Config, option: Option) -> Any:
     """Return the ini value of an option: a string, a boolean or a list of strings, by
-    its kind; ``None`` if it is not set.
-
-    Raises:
-        pytest.UsageError: The value has a type that the option does not accept.
-    """
+    its kind; ``None`` if it is not set."""
     value = _value(config, option)
     if value is None or (option.kind == "text" and isinstance(value, str)):
         return value

@@ -24,11 +24,7 @@ ENTITIES: pytest.StashKey[Entities] = pytest.StashKey()
 def load_tasks_near(
     path: Path, config: pytest.Config, options: TaskOptions
 ) -> Sequence[Task]:
-    """The tasks of a LatticeFlow file.
-
-    Raises:
-        TaskFileError: It cannot be used.
-    """
+    """The tasks of a LatticeFlow file."""
     from pytest_evals.dialects.latticeflow.entities import Entities
     from pytest_evals.dialects.latticeflow.loader import load_tasks
 

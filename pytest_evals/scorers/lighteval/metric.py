@@ -185,11 +185,7 @@ class Metric:
         return {str(name): value[name] for name in value}
 
     def __call__(self, sample_params: Mapping[str, Any] | None = None) -> Metric:
-        """Return the metric with other arguments, which become part of its name.
-
-        Raises:
-            EvalsError: An argument or its value is invalid.
-        """
+        """Return the metric with other arguments, which become part of its name."""
         params = dict(sample_params or {})
         if not params:
             return self
@@ -197,11 +193,7 @@ class Metric:
 
     def with_arguments(self, params: Mapping[str, Any]) -> Metric:
         """Return the metric with other arguments; its name changes only if the
-        computation derives it from its arguments.
-
-        Raises:
-            EvalsError: An argument or its value is invalid.
-        """
+        computation derives it from its arguments."""
         corpus = _own_arguments(self.corpus_level_fn, self.sample_level_fn)
         rest = {key: value for key, value in params.items() if key not in corpus}
         made = _with_parameters(self.sample_level_fn, rest)

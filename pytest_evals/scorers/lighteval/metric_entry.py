@@ -20,10 +20,6 @@ def lighteval_metric(name: str, arguments: Mapping[str, Any]) -> TaskMetric:
     Args:
         name: Name in lighteval, with or without the prefix.
         arguments: Its arguments. ``published: true`` reproduces lighteval's bugs.
-
-    Raises:
-        UnknownNameError: The metric does not exist.
-        EvalsError: An argument is unknown or invalid.
     """
     from pytest_evals.scorers.lighteval.catalogue.names import CATALOGUE, PUBLISHED
 

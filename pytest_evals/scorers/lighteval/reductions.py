@@ -22,11 +22,7 @@ _NAMES: Mapping[str, Reduction] = {"max": max, "mean": mean, "min": min, "sum": 
 
 
 def reduction(given: Reduction | str | None, default: str = "max") -> Reduction:
-    """Return a reduction given as a function or by name.
-
-    Raises:
-        EvalsError: The name is unknown.
-    """
+    """Return a reduction given as a function or by name."""
     if given is not None and not isinstance(given, str):
         return given
     name = given or default

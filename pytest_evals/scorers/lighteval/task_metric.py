@@ -186,11 +186,7 @@ class TaskMetric:
                     raise MissingExtraError(f"metric {shown}", library, extra)
 
     def measure(self, doc: Doc, response: ModelResponse) -> list[MetricValue]:
-        """Compute the values of a document. ``doc.specific`` defaults to the row.
-
-        Raises:
-            DocumentError: The document cannot be scored.
-        """
+        """Compute the values of a document. ``doc.specific`` defaults to the row."""
         try:
             return self._measured(doc, response)
         except PendingQuestions as missing:
@@ -244,11 +240,7 @@ class TaskMetric:
         self, doc: Doc, response: ModelResponse
     ) -> tuple[JudgeQuestion, ...]:
         """Return the next judge requests, given the replies in ``response``; empty if
-        the metric has all replies.
-
-        Raises:
-            DocumentError: The document cannot be scored.
-        """
+        the metric has all replies."""
         if not self.judges:
             return ()
         try:

@@ -50,11 +50,7 @@ class ChatCompletionModelOutput(Part, metaclass=ABCMeta):
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"choices": [], "usage": None}
 
     def __str__(self) -> str:
-        """Return the text of the first answer.
-
-        Raises:
-            DocumentError: It is missing.
-        """
+        """Return the text of the first answer."""
         text = self.answer()
         if text is None:
             raise _no_answer()

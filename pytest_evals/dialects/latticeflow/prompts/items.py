@@ -51,11 +51,7 @@ def items_of(recorded: Iterable[Any]) -> list[Part]:
 
 
 def item_of(recorded: Any) -> list[Part]:
-    """Return the items of one entry; a message with function calls has several.
-
-    Raises:
-        DocumentError: It is neither an item nor a message.
-    """
+    """Return the items of one entry; a message with function calls has several."""
     if not isinstance(recorded, Mapping):
         raise DocumentError(
             f"an item of a trace must be a mapping, not {recorded!r:.80}"

@@ -43,11 +43,7 @@ class ModelResponse(Structured):
 
     @property
     def text(self) -> str:
-        """The model's last text.
-
-        Raises:
-            DocumentError: It has none.
-        """
+        """The model's last text."""
         text_ = Trace(self.items).get_last_assistant_text()
         if text_ is None and self.items and "content" in self.items[-1]:
             content = self.items[-1]["content"]
@@ -93,11 +89,7 @@ class SolverTrace(Structured):
         return self.trace.items
 
     def append(self, item: Any) -> None:
-        """Add an item, or an OpenAI chat message.
-
-        Raises:
-            DocumentError: It is neither.
-        """
+        """Add an item, or an OpenAI chat message."""
         self.trace.items += items_of([item])
 
     def extend(self, items: Iterable[Any]) -> None:
@@ -105,19 +97,11 @@ class SolverTrace(Structured):
         self.trace.items += items_of(list(items))
 
     def append_user_message(self, text: str) -> None:
-        """Add a user message.
-
-        Raises:
-            DocumentError: The text is null.
-        """
+        """Add a user message."""
         self.append(Message(role="user", content=_not_null(text)))
 
     def append_system_message(self, text: str) -> None:
-        """Add a system message.
-
-        Raises:
-            DocumentError: The text is null.
-        """
+        """Add a system message."""
         self.append(Message(role="system", content=_not_null(text)))
 
     def append_custom_task_input_message(self, content: Any) -> None:
@@ -216,11 +200,7 @@ class SolverOutput(Structured):
     @property
     def answer(self) -> str:
         """The assistant's last text, or the output of a custom task's model if it is a
-        string.
-
-        Raises:
-            DocumentError: There is no such text.
-        """
+        string."""
         text_ = self.trace.get_last_assistant_text()
         if text_ is None and isinstance(self.output, str):
             text_ = self.output

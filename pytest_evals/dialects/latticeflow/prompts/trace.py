@@ -214,11 +214,7 @@ class Trace(_ItemAccessors):
 
 def trace_of(recorded: Any) -> Trace:
     """Return the trace of a column: a trace, a list of items or messages, a mapping
-    that contains one of them, or any of these as JSON.
-
-    Raises:
-        DocumentError: It is none of these.
-    """
+    that contains one of them, or any of these as JSON."""
     if isinstance(recorded, Trace):
         return recorded
     if isinstance(recorded, str):

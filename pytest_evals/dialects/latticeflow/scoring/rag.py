@@ -99,11 +99,7 @@ class _Checker:
         return SampleScore(values, metadata)
 
     def target(self, sample: Sample) -> str:
-        """Return the reference answer.
-
-        Raises:
-            DocumentError: The sample has no such column.
-        """
+        """Return the reference answer."""
         return self._text(sample, "target_column")
 
     def _column(self, sample: Sample, key: str) -> Any:

@@ -195,11 +195,7 @@ def _column_template(
 
 
 def parse_literal(template: SampleTemplate, sample: Sample) -> Any:
-    """Return a rendered value, parsed as JSON or as a Python literal.
-
-    Raises:
-        FieldError: It is neither.
-    """
+    """Return a rendered value, parsed as JSON or as a Python literal."""
     text = template.render({"sample": sample})
     try:
         return json.loads(text)

@@ -42,9 +42,6 @@ class Snippet:
             place: File and line of its first line.
             seconds: Time limit of executing it and of each call of its functions; 0 for
                 none.
-
-        Raises:
-            TaskFileError: It is not valid Python.
         """
         self.place, self.seconds = place, seconds
         self._module: ModuleType | None = None
@@ -137,11 +134,7 @@ class SnippetFunction:
         return function
 
     def takes(self, name: str) -> bool:
-        """Return whether it has a parameter with that name.
-
-        Raises:
-            DocumentError: As for :meth:`raw`.
-        """
+        """Return whether it has a parameter with that name."""
         return name in self.parameters()
 
     def declares(self, name: str) -> bool:
@@ -150,11 +143,7 @@ class SnippetFunction:
         return name in self._snippet.declared(self.name)
 
     def parameters(self) -> tuple[str, ...]:
-        """Return the names of its parameters.
-
-        Raises:
-            DocumentError: As for :meth:`raw`.
-        """
+        """Return the names of its parameters."""
         try:
             return tuple(inspect.signature(self.raw()).parameters)
         except (TypeError, ValueError):  # built-in functions have none

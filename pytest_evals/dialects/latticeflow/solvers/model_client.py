@@ -69,9 +69,6 @@ class ModelClient:
             model_input: Any JSON value; a chat has ``messages``.
             repeat: Index of the repetition if the same input is sent several times.
             kwargs: Further arguments, for the adapter of a native model.
-
-        Raises:
-            DocumentError: The model does not support the input.
         """
         if self.native:
             return Ask(self.name, self._native(model_input, sample, repeat, kwargs))

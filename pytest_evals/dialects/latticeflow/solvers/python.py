@@ -160,11 +160,7 @@ class Postprocessor:
     function: SnippetFunction
 
     def rows(self, sample: Sample, output: SolverOutput) -> tuple[Row, ...]:
-        """Return the rows to score.
-
-        Raises:
-            DocumentError: It fails, or returns an invalid value.
-        """
+        """Return the rows to score."""
         return self.function.read(self._read, deepcopy(dict(sample)), output)
 
     def _read(self, result: Any) -> tuple[Row, ...]:

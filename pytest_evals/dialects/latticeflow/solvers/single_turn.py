@@ -34,11 +34,7 @@ class InputBuilder(Protocol):
     """Creates the model input of a sample."""
 
     def model_input(self, sample: Sample) -> Any:
-        """Return the model input.
-
-        Raises:
-            DocumentError: It cannot be created.
-        """
+        """Return the model input."""
         ...
 
 

@@ -16,9 +16,5 @@ class Solver(Protocol):
     """Turns a sample into an output by calling models."""
 
     def dialogue(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:
-        """Run the solver for one sample, which it never modifies.
-
-        Raises:
-            DocumentError: The sample cannot be solved.
-        """
+        """Run the solver for one sample, which it never modifies."""
         ...

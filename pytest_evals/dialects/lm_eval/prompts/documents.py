@@ -81,12 +81,7 @@ class Documents:
         return self._notes.texts()
 
     def ask(self, index: int) -> Asked:
-        """The document at a position of the full dataset, with its requests.
-
-        Raises:
-            DocumentError: It cannot be built, or it contains audio.
-            TaskFileError: As for :meth:`ids`.
-        """
+        """The document at a position of the full dataset, with its requests."""
         if (field := self._recipe.sound) is not None:
             what = f"{field.key}: audio is not supported"
             raise FieldError(what, field.place)

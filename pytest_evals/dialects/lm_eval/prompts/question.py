@@ -66,9 +66,6 @@ class Readers:
                 digits: Whether rendered digits are the index of a choice.
                 for_shots: For few-shot examples the row decides whether the prefix is a
                     column; for documents, the dataset decides.
-
-            Raises:
-                FieldError: A template is invalid.
         """
         self._fields = fields
         self._notes: list[str] = []

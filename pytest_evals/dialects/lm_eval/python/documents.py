@@ -222,11 +222,7 @@ class PythonDocuments:
         return stored
 
     def score(self, record: Record) -> tuple[Score, ...]:
-        """Scores of a document with responses: for each filter, for each metric.
-
-        Raises:
-            DocumentError: The document cannot be scored.
-        """
+        """Scores of a document with responses: for each filter, for each metric."""
         built = self._build(record.index)
         instances = self._filtered_instances(built, record)
         # lm-eval reads dataset rows again, but keeps the row objects of a list, in
@@ -254,11 +250,7 @@ class PythonDocuments:
         return tuple(scores)
 
     def follow_up(self, record: Record) -> Dialogue[object]:
-        """Query the judges about a document with responses.
-
-        Raises:
-            DocumentError: The document cannot be scored.
-        """
+        """Query the judges about a document with responses."""
         instances = self._filtered_instances(self._build(record.index), record)
         return self._metrics.dialogue(record, instances)
 

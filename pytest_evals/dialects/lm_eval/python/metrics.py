@@ -64,11 +64,7 @@ def split_entries(
 def build_metrics(
     entries: Sequence[MetricEntry], output_type: str, repeats: int, options: TaskOptions
 ) -> ExternalMetrics:
-    """Build the metrics of external entries.
-
-    Raises:
-        TaskFileError: A metric is unknown or cannot be computed for this task.
-    """
+    """Build the metrics of external entries."""
     metrics: list[TaskMetric] = []
     problems: list[Problem] = []
     for entry in entries:
@@ -131,9 +127,6 @@ class ExternalMetrics:
 
         Args:
             instances: lm-eval's instances, after all filters.
-
-        Raises:
-            DocumentError: The document cannot be scored.
         """
         dialogue = self.dialogue(record, instances)
         for name, part in replayed(dialogue, record.exchanges, by_order=True):

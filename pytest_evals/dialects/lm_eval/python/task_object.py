@@ -127,11 +127,7 @@ class PythonObject:
         return {"config": config}
 
     def call(self, function: Callable[[Any], Any]) -> Any:
-        """Call a function with the object.
-
-        Raises:
-            TaskFileError: It fails.
-        """
+        """Call a function with the object."""
         try:
             return function(self.task)
         except EvalsError as error:

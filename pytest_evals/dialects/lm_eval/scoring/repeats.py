@@ -27,11 +27,7 @@ class Repeats:
         object.__setattr__(self, "_once", replace(self.scorer, repeats=1))
 
     def __call__(self, record: Record) -> tuple[Score, ...]:
-        """The scores, with the values of all answers if each can be scored on its own.
-
-        Raises:
-            DocumentError: The document cannot be scored.
-        """
+        """The scores, with those of single answers if they can be scored alone."""
         scores, n = self.scorer(record), self.scorer.repeats
         try:
             single = [self._once(_answer(record, i, n)) for i in range(n)]

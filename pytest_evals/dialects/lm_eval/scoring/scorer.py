@@ -111,11 +111,7 @@ class Scorer:
         object.__setattr__(self, "_filter_scopes", scopes)
 
     def __call__(self, record: Record) -> tuple[Score, ...]:
-        """Scores of a document with responses: for each pipeline, for each metric.
-
-        Raises:
-            DocumentError: The document cannot be scored.
-        """
+        """Scores of a document with responses: for each pipeline, for each metric."""
         scores: list[Score] = []
         judged: _Judged = {}
         if record.exchanges and self._with_judges:
@@ -158,11 +154,7 @@ class Scorer:
         return [one for one in with_values if one.judges]
 
     def follow_up(self, record: Record) -> Dialogue[_Judged]:
-        """Query the judges about a document with responses; return their replies.
-
-        Raises:
-            DocumentError: The document cannot be scored.
-        """
+        """Query the judges about a document with responses; return their replies."""
         from pytest_evals.scorers.lighteval.judge_adapter import (
             JudgedMetric,
             judge_dialogues,
@@ -220,9 +212,6 @@ class Scorer:
             filtered: Filtered responses of one pipeline, one for each request.
             response: Response for lighteval's metrics; ``None`` to build it from
                 ``filtered``.
-
-        Raises:
-            DocumentError: The document cannot be scored.
         """
         return self._measure(doc, filtered, response)
 
@@ -239,11 +228,7 @@ class Scorer:
         return self.metric(spec, filter, declared=not named)
 
     def metrics_of(self, spec: MetricSpec, filter: str) -> tuple[Metric, ...]:  # noqa: A002
-        """Aggregation of each value of a metric.
-
-        Raises:
-            EvalsError: See :func:`~pytest_evals.scorers.metrics.metric`.
-        """
+        """Aggregation of each value of a metric."""
         if spec.task_metric is not None:
             return tuple(spec.task_metric.metrics(filter, self.bootstrap_iters))
         return (self.metric(spec, filter),)
@@ -253,9 +238,6 @@ class Scorer:
 
         Args:
             declared: Whether any name is valid, as with ``process_results``.
-
-        Raises:
-            EvalsError: See :func:`~pytest_evals.scorers.metrics.metric`.
         """
         declared = declared or self.process_results is not None
         return metric(spec, filter, self.output_type, declared, self.bootstrap_iters)

@@ -57,11 +57,7 @@ def register_metric(**arguments: Any) -> Callable[[T], T]:
 
 
 def aggregation_function(name: str) -> Callable[[Sequence[Any]], float]:
-    """An aggregation as a function with lm-eval's name.
-
-    Raises:
-        UnknownNameError: The name is not registered.
-    """
+    """An aggregation as a function with lm-eval's name."""
     aggregation = AGGREGATIONS[name]
 
     def aggregate(arr: Sequence[Any]) -> float:

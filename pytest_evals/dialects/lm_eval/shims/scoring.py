@@ -37,11 +37,7 @@ class Ensemble:
 
 
 def ensembles(given: Sequence[Mapping[str, Any]] | None) -> list[Ensemble]:
-    """The pipelines of a ``filter_list``.
-
-    Raises:
-        EvalsError: A filter is invalid.
-    """
+    """The pipelines of a ``filter_list``."""
     if given is None:
         return [Ensemble(TAKE_FIRST)]
     return [
@@ -83,12 +79,7 @@ class Scoring:
         function."""
 
     def values(self, task: Any, doc: Any, results: Sequence[Any]) -> dict[str, Any]:
-        """The document's values by metric.
-
-        Raises:
-            DocumentError: The document cannot be scored.
-            EvalsError: A metric is unknown.
-        """
+        """The document's values by metric."""
         if self._config.output_type == "loglikelihood_rolling":
             return self._rolling(task, doc, results[0])
         document = _doc(task, doc, self._config.output_type)

@@ -32,10 +32,6 @@ class CorpusMetric(CorpusLevelComputation):
 
 
 def check_choice(noun: str, name: Any, known: Sequence[Any]) -> None:
-    """Check that a name is known.
-
-    Raises:
-        EvalsError: The name is unknown.
-    """
+    """Check that a name is known."""
     if name not in known:
         raise EvalsError(unknown_name(noun, name, known))

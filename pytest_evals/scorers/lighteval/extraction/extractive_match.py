@@ -87,11 +87,7 @@ class MultilingualExtractiveMatchMetric(SampleLevelComputation):
     _reduce: Reduction = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Resolve names.
-
-        Raises:
-            EvalsError: A name is unknown.
-        """
+        """Resolve names."""
         if self.fallback_mode not in ("no_fallback", "first_match"):
             raise EvalsError(f"unknown fallback_mode {self.fallback_mode!r}")
         if self.extraction_mode not in ("first_match", "any_match"):

@@ -66,9 +66,6 @@ def extract_values(
         fallback: Whether to keep the first match as a string.
         mode: Whether to try the matches after one that cannot be parsed.
         timeout_s: Time limit for parsing; ignored outside of the main thread.
-
-    Raises:
-        MissingExtraError: math-verify is not installed.
     """
     values: list[Any] = _library().parse(
         text,
@@ -89,9 +86,6 @@ def equal(
         gold: Values of the reference, from :func:`extract_values`.
         precision: Decimal places for rounding.
         timeout_s: As in :func:`extract_values`; values are not equal on timeout.
-
-    Raises:
-        MissingExtraError: math-verify is not installed.
     """
     return bool(
         _library().verify(

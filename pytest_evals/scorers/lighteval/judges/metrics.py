@@ -70,11 +70,7 @@ class JudgeLLM(SampleLevelComputation):
         return doc.query
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> Any:
-        """Compute the mean score, by name.
-
-        Raises:
-            DocumentError: The response has no answer.
-        """
+        """Compute the mean score, by name."""
         scores = self._scores(doc, model_response)
         return {self.name: sum(scores) / len(scores)}
 
@@ -112,11 +108,7 @@ class JudgeLLMMixEval(JudgeLLM):
     """MixEval's rating; the question is in ``doc.specific``."""
 
     def question(self, doc: Doc) -> str:
-        """Return the question without options and instruction.
-
-        Raises:
-            DocumentError: It is missing.
-        """
+        """Return the question without options and instruction."""
         found = (doc.specific or {}).get("question")
         if not isinstance(found, str):
             raise DocumentError('specific["question"] must be a string')
@@ -180,11 +172,7 @@ class JudgeLLMHLE(JudgeLLM):
     max_tokens: int | None = 2048
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> Any:
-        """Return the pair of both, for each number computed from it.
-
-        Raises:
-            DocumentError: The response has no answer.
-        """
+        """Return the pair of both, for each number computed from it."""
         verdict = self._scores(doc, model_response)[0]
         names = ("accuracy", "confidence_half_width", "calibration_error")
         return dict.fromkeys(names, verdict)

@@ -66,11 +66,7 @@ _NAMES: Mapping[str, LogProbNormalization | None] = {
 def normalization(
     given: LogProbNormalization | str | None,
 ) -> LogProbNormalization | None:
-    """Return a normalization given as an object or by its name in task files.
-
-    Raises:
-        EvalsError: The name is unknown.
-    """
+    """Return a normalization given as an object or by its name in task files."""
     if not isinstance(given, str):
         return given
     if given not in _NAMES:

@@ -41,11 +41,7 @@ class AvgAtN(_MetricAtN):
     """The mean score of ``n`` answers."""
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
-        """Compute the mean score.
-
-        Raises:
-            DocumentError: There are too few answers.
-        """
+        """Compute the mean score."""
         n = required_count("n", self.n, "avg@n")
         if not self.published:
             scores = self.scores(doc, model_response, n)

@@ -48,11 +48,7 @@ class SamplingMetric(SampleLevelComputation):
     _normalize: Normalizer | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Resolve names.
-
-        Raises:
-            EvalsError: A name is unknown.
-        """
+        """Resolve names."""
         object.__setattr__(self, "_normalize", resolve_normalizer(self.normalize))
         if isinstance(self.sample_scoring_function, str):
             match_type(self.sample_scoring_function)
@@ -81,32 +77,20 @@ class SamplingMetric(SampleLevelComputation):
     def scores(
         self, doc: Doc, model_response: ModelResponse, n: int | None
     ) -> list[float]:
-        """Score the first ``n`` answers, or all.
-
-        Raises:
-            DocumentError: There are too few answers.
-        """
+        """Score the first ``n`` answers, or all."""
         prepared = replace(doc, choices=[self.preprocess(one) for one in doc.choices])
         return [
             self.score(prepared, pred) for pred in self.first_answers(model_response, n)
         ]
 
     def first_answers(self, model_response: ModelResponse, n: int | None) -> list[str]:
-        """Return the first ``n`` answers, normalized.
-
-        Raises:
-            DocumentError: There are too few answers.
-        """
+        """Return the first ``n`` answers, normalized."""
         answers = model_response.final_text
         self.check_number(len(answers), n)
         return [self.preprocess(answer) for answer in answers[:n]]
 
     def check_number(self, given: int, n: int | None) -> None:
-        """Check the number of answers.
-
-        Raises:
-            DocumentError: There are too few answers.
-        """
+        """Check the number of answers."""
         if not given or (n is not None and given < n and not self.published):
             needed = n or 1
             raise DocumentError(
@@ -116,11 +100,7 @@ class SamplingMetric(SampleLevelComputation):
 
 
 def single_reference(doc: Doc, metric: str) -> str:
-    """Return the only reference.
-
-    Raises:
-        DocumentError: The document does not have exactly one reference.
-    """
+    """Return the only reference."""
     golds = references(doc)
     if len(golds) != 1:
         raise DocumentError(f"{metric} is not defined for {len(golds)} references")

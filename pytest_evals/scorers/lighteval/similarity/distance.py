@@ -67,11 +67,7 @@ class StringDistance(SampleLevelComputation):
     strip_prediction: bool = True
 
     def __post_init__(self) -> None:
-        """Validate the names.
-
-        Raises:
-            EvalsError: A name is unknown.
-        """
+        """Validate the names."""
         for name in self._names:
             if name not in _TYPES:
                 hint = suggestion(name, list(_TYPES))

@@ -58,11 +58,7 @@ class _PairwiseMetric(NormalizedMetric):
     strip_strings: bool = False
 
     def __post_init__(self) -> None:
-        """Validate names.
-
-        Raises:
-            EvalsError: A name is unknown.
-        """
+        """Validate names."""
         self.check_names()
         reduction(self.aggregation_function)
 
@@ -93,11 +89,7 @@ class ExactMatches(_PairwiseMetric):
     published: bool = False
 
     def __post_init__(self) -> None:
-        """Validate names.
-
-        Raises:
-            EvalsError: A name is unknown.
-        """
+        """Validate names."""
         match_type(self.type_exact_match)
         _PairwiseMetric.__post_init__(self)
 

@@ -16,11 +16,7 @@ class NormalizedMetric(SampleLevelComputation):
     normalize_pred: Normalizer | str | None
 
     def check_names(self) -> None:
-        """Validate the names of normalizers.
-
-        Raises:
-            EvalsError: A name is unknown.
-        """
+        """Validate the names of normalizers."""
         resolve_normalizer(self.normalize_gold)
         resolve_normalizer(self.normalize_pred)
 

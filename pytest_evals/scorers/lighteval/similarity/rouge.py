@@ -136,11 +136,7 @@ class BLEU(SampleLevelComputation):
             raise EvalsError(f"n_gram must be a positive integer, not {self.n_gram!r}")
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
-        """Compute the score, between 0 and 1.
-
-        Raises:
-            MissingExtraError: NLTK is not installed.
-        """
+        """Compute the score, between 0 and 1."""
         golds = [words(gold) for gold in references(doc)]
         values = [self._one(golds, words(p)) for p in model_response.final_text]
         return float(reduce_values(reduction("mean"), values, "answers"))

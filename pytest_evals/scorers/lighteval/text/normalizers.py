@@ -141,9 +141,5 @@ NORMALIZERS: Registry[Normalizer] = Registry(
 
 
 def resolve_normalizer(normalizer: Normalizer | str | None) -> Normalizer | None:
-    """Return a normalizer given as a function or by name.
-
-    Raises:
-        UnknownNameError: The name is unknown.
-    """
+    """Return a normalizer given as a function or by name."""
     return NORMALIZERS[normalizer] if isinstance(normalizer, str) else normalizer

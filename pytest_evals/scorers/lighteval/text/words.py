@@ -12,30 +12,18 @@ from pytest_evals.errors import MissingExtraError
 
 
 def sentences(text: str) -> list[str]:
-    """Split an English text into sentences.
-
-    Raises:
-        MissingExtraError: NLTK is not installed.
-    """
+    """Split an English text into sentences."""
     return list(_punkt().tokenize(text))
 
 
 def words(text: str) -> list[str]:
-    """Split a text into words (``nltk.word_tokenize``).
-
-    Raises:
-        MissingExtraError: NLTK is not installed.
-    """
+    """Split a text into words (``nltk.word_tokenize``)."""
     tokenizer = _nltk("tokenize.destructive").NLTKWordTokenizer()
     return [word for each in sentences(text) for word in tokenizer.tokenize(each)]
 
 
 def treebank_words(text: str) -> list[str]:
-    """Split a text into words by the rules of the Penn Treebank.
-
-    Raises:
-        MissingExtraError: NLTK is not installed.
-    """
+    """Split a text into words by the rules of the Penn Treebank."""
     return list(_nltk("tokenize.treebank").TreebankWordTokenizer().tokenize(text))
 
 

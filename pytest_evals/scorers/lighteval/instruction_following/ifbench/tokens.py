@@ -60,11 +60,7 @@ def ascii_only(text: str) -> str:
 
 @cache
 def library(name: str) -> Any:
-    """Import a library.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
+    """Import a library."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
