@@ -104,6 +104,16 @@ def test_a_text_ends_with_the_token_that_completes_a_stop_string(data, tokenizer
     )
 
 
+def test_parts_of_a_character_do_not_complete_a_stop_string(saved_model):
+    """Bytes C2 A1 are one character; its second byte alone decodes to U+FFFD."""
+    encoder = RequestEncoder(of_bytes(saved_model), HfSettings(target="x"), 314)
+    tokens = [encoder.tokenizer.convert_tokens_to_ids(c) for c in "Â¡!!!!!!!"]
+    assert encoder.decode(tokens, specials=True) == "¡!!!!!!!"
+    stops = StopStrings(encoder, ("\ufffd!",))
+    for n in range(1, len(tokens) + 1):
+        assert not stops.in_text(encoder.decode(stops.tail(tokens[:n]), specials=True))
+
+
 def test_special_tokens_without_text_within_a_stop_string_do_not_hide_it(saved_model):
     """A token that consists of a mark only, which the decoder drops."""
     from tokenizers import Tokenizer, decoders, models

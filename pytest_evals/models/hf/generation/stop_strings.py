@@ -7,6 +7,7 @@ contains the last character of one, or is ambiguous.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -26,6 +27,10 @@ class StopStrings:
         # A token with text is a byte or more, and a tokenizer may drop a space at the
         # start of a text.
         self._span = max((len(s.encode()) + 4 for s in strings), default=0)
+        if any(
+            BROKEN in s for s in strings
+        ):  # a part of a character decodes to it, too
+            self._span = sys.maxsize
         last = {s[-1] for s in strings}
         # A blank is shown or not according to the tokens around it.
         vague = BROKEN in last or " " in last
