@@ -60,6 +60,7 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
     *,
     prompt: str = "",
     target: Any = None,
+    choices: Any = None,
     score: Any = (),
     gates: Sequence[str] = (),
     judge: str | ModelLike = "",
@@ -84,6 +85,8 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
         prompt: For rows: a template over their values; by default the value
             ``prompt``.
         target: For rows: a template or a column; by default the column ``target``.
+        choices: For rows: a template, a column or a list of templates; the target is
+            then the text, the letter or the index of the correct one.
         score: For rows: scorers, or their names; ``exact`` by default.
         gates: Further gates, as for ``--evals-gate``: ``["arc_easy/acc >= 0.6"]``; for
             rows, ``["exact >= 0.9"]``.
@@ -118,10 +121,11 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
     is_one = isinstance(tasks, str | Path | Task | Group | Eval)
     sources: Any = [tasks] if is_one else tasks
     if is_rows(sources):
-        own = {"prompt": prompt, "target": target, "score": score, "gates": gates}
-        sources, gates = [rows_eval(sources, **own)], ()
-    elif prompt or score or target is not None:
-        raise OptionError("prompt, target and score are for rows, not for tasks")
+        own = {"target": target, "choices": choices, "score": score, "gates": gates}
+        sources, gates = [rows_eval(sources, prompt=prompt, **own)], ()
+    elif prompt or score or target is not None or choices is not None:
+        what = "prompt, target, choices and score are for rows, not for tasks"
+        raise OptionError(what)
     tested = model if isinstance(model, str) else model_of(model, "model")
     judged_by = judge if isinstance(judge, str) else model_of(judge, "judge")
     spec = tested if isinstance(tested, str) else ""

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.dialects.lm_eval.schema import schema
-from pytest_evals.dialects.native.eval_file import SCORERS
 from pytest_evals.dialects.native.schema import schema as eval_schema
+from pytest_evals.dialects.native.scorers import SCORERS
 from pytest_evals.plugin.settings.option_table import TABLE, Option
 
 PAGES = Path(__file__).parent.parent / "docs"

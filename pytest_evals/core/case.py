@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
+from pytest_evals.core.choices import checked_choices, golds_of
 from pytest_evals.core.request import Message, Prompt, Role
 from pytest_evals.errors import DocumentError
 
@@ -26,15 +27,20 @@ class Case:
         id: Unique within the eval; the position if empty.
         row: Further values by name: the row of the data, or the keyword arguments of
             :func:`case`.
+        choices: Possible answers, kept as a tuple of texts; ``target`` is then the
+            text, the letter or the index of the correct one, or a list of these.
+            ``None`` for an open answer.
 
     Raises:
-        DocumentError: The prompt is neither text nor messages, or is empty.
+        DocumentError: The prompt is neither text nor messages, or is empty; or choices
+            or their target are invalid.
     """
 
     prompt: Prompt
     target: Any = None
     id: str = ""
     row: Mapping[str, Any] = field(default_factory=dict)
+    choices: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.prompt, str):
@@ -43,19 +49,36 @@ class Case:
             raise DocumentError("the prompt of a case is empty")
         if type(self.id) is not str:
             object.__setattr__(self, "id", "" if self.id is None else str(self.id))
+        if self.choices is not None:
+            object.__setattr__(self, "choices", checked_choices(self.choices))
+            _ = self.golds
 
     def __getitem__(self, name: str) -> Any:
         """Return a value of the row."""
         return self.row[name]
 
+    @property
+    def golds(self) -> list[int]:
+        """Indices of the correct choices."""
+        return [] if self.choices is None else golds_of(self.target, self.choices)
 
-def case(prompt: CasePrompt, target: Any = None, id: str = "", **row: Any) -> Case:  # noqa: A002 - pytest's word
+
+def case(
+    prompt: CasePrompt,
+    target: Any = None,
+    id: str = "",  # noqa: A002 - pytest's word
+    choices: Sequence[str] | None = None,
+    **row: Any,
+) -> Case:
     """Return a case; keyword arguments are its row, which scorers can read.
+
+    With ``choices``, ``target`` is the text, the letter or the index of the correct
+    one.
 
     >>> case("2 + 2 =", target="4", topic="sums")["topic"]
     'sums'
     """
-    return Case(prompt=prompt, target=target, id=id, row=row)  # type: ignore[arg-type]
+    return Case(prompt=prompt, target=target, id=id, row=row, choices=choices)  # type: ignore[arg-type]
 
 
 def _messages(prompt: Any) -> tuple[Message, ...]:

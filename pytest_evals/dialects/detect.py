@@ -278,6 +278,7 @@ def _has_task_keys_only(values: Mapping[Any, Any]) -> bool:
 EVAL_KEYS = (
     "prompt", "rows", "dataset", "score", "target", "generation", "system", "repeats",
     "task", "description", "id", "model", "gates", "tags", "version", "metadata",
+    "choices", "choices_by",
 )  # fmt: skip
 """The keys of an eval of our own dialect; the first four are rare elsewhere."""
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from pytest_evals.core.doc import Doc, as_list
 from pytest_evals.core.group import Aggregate, Group
 from pytest_evals.core.metric import Metric
-from pytest_evals.core.record import Record, Score
+from pytest_evals.core.record import Score
+from pytest_evals.core.request import Message, Prompt, Response
 from pytest_evals.core.task import Asked, Task, TaskOptions
 from pytest_evals.dialects.metadata_keys import CHOICES
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Problem
-from pytest_evals.prompts.generation import Sampling, read_sampling
+from pytest_evals.prompts.generation import read_sampling
 from pytest_evals.prompts.lettered import QUESTION, lettered_prompt, question_of
 from pytest_evals.scorers.aggregations import AGGREGATIONS, estimate
 from pytest_evals.scorers.choice_answers import UNPARSABLE, select
@@ -88,10 +89,8 @@ def _task(task: Task, options: TaskOptions) -> Task:
     is_variant = is_generated(options, task.config.get(CHOICES))
     if task.output_type != "multiple_choice" or not is_variant:
         return task
-    stop = [] if options.chat else [QUESTION.strip()]
-    given = {"until": stop, "max_gen_toks": MAX_TOKENS}
-    sampling, warnings = read_sampling(given, options.gen_kwargs, "")
-    runner = _Runner(task, options, sampling)
+    answers = GeneratedChoices(options)
+    warnings: tuple[str, ...] = ()
     left_out = [one.name for one in task.metrics if one.name != _ACCURACY]
     if left_out:
         listed = ", ".join(dict.fromkeys(left_out))
@@ -103,27 +102,18 @@ def _task(task: Task, options: TaskOptions) -> Task:
         warnings += ("choices are answered by generation, without repeats",)
     return replace(
         task,
-        ask=runner.ask,
-        score=runner.score,
-        metrics=(
-            _metric(_ACCURACY, True, options.bootstrap_iters),
-            _metric(UNPARSABLE, False, options.bootstrap_iters),
-        ),
+        ask=lambda index: answers.asked(index, task.ask(index).doc),
+        score=lambda record: answers.scores(record.doc, record.responses[0]),
+        metrics=answers.metrics,
         metric_for=None,
         score_repeats=None,
         follow_up=None,
         models={},
         output_type="generate_until",
         repeats=1,
-        config={
-            **task.config,
-            CHOICES: GENERATE,
-            "output_type": "generate_until",
-            "generation_kwargs": {**given, **options.gen_kwargs},
-            "repeats": 1,
-        },
+        config={**task.config, **answers.config, "repeats": 1},
         remedies={},
-        warnings=lambda: (*task.warnings(), *warnings, *runner.warnings),
+        warnings=lambda: (*task.warnings(), *warnings, *answers.warnings),
     )
 
 
@@ -139,58 +129,87 @@ def _metric(name: str, higher_is_better: bool, iterations: int) -> Metric:
     )
 
 
-@dataclass(slots=True)
-class _Runner:
-    """Requests and scores of one task.
+class GeneratedChoices:
+    """Requests and scores of one task whose choices are answered by generation."""
 
-    Args:
-        task: The task by log-probabilities.
-        sampling: How answers are generated.
-        golds: The correct choices of the documents that were built so far.
-    """
-
-    task: Task
-    options: TaskOptions
-    sampling: Sampling
-    golds: dict[int, str] = field(default_factory=dict)
+    def __init__(self, options: TaskOptions) -> None:
+        """Read the sampling parameters of the command line."""
+        stop = [] if options.chat else [QUESTION.strip()]
+        generation = {"until": stop, "max_gen_toks": MAX_TOKENS}
+        self._options = options
+        self._sampling, self._warnings = read_sampling(
+            generation, options.gen_kwargs, ""
+        )
+        self._golds: dict[int, str] = {}
+        """Position of a document → labels of its correct choices."""
+        self.metrics = (
+            _metric(_ACCURACY, True, options.bootstrap_iters),
+            _metric(UNPARSABLE, False, options.bootstrap_iters),
+        )
+        self.config: Mapping[str, Any] = {
+            CHOICES: GENERATE,
+            "output_type": "generate_until",
+            "generation_kwargs": {**generation, **options.gen_kwargs},
+        }
 
     @property
     def warnings(self) -> Sequence[str]:
-        """A warning if the same label is correct in all documents."""
-        counts = Counter(self.golds.values())
-        if len(self.golds) < _ENOUGH or len(counts) > 1:
-            return ()
+        """Warnings about sampling, and one if the same label is correct in all
+        documents."""
+        counts = Counter(self._golds.values())
+        if len(self._golds) < _ENOUGH or len(counts) > 1:
+            return self._warnings
         (label,) = counts
         return (
-            f"the correct choice is {label} in all {len(self.golds)} documents, so a "
+            *self._warnings,
+            f"the correct choice is {label} in all {len(self._golds)} documents, so a "
             "model that prefers it scores higher; shuffle the choices in the data",
         )
 
-    def ask(self, index: int) -> Asked:
-        """The document at a position, with the request for its answer."""
-        doc = self.task.ask(index).doc
-        question = question_of(doc)
-        prompt = lettered_prompt(
-            doc,
-            question,
-            self.options.system_instruction,
-            chat=self.options.chat,
-            multiturn=self.options.fewshot_as_multiturn,
-        )
+    def asked(
+        self, index: int, doc: Doc, context: Sequence[Message] | None = None
+    ) -> Asked:
+        """The document with the request for its answer.
+
+        Args:
+            index: Its position.
+            doc: The document.
+            context: Messages before the question, in a chat without few-shot examples;
+                by default the prompt depends on the options.
+
+        Raises:
+            DocumentError: It has no choices, or one is not a string.
+        """
+        question, options = question_of(doc), self._options
+        prompt: Prompt
+        if context is not None:
+            text = f"{question.text}\n\n{question.format}"
+            prompt = (*context, Message("user", text))
+        else:
+            prompt = lettered_prompt(
+                doc,
+                question,
+                options.system_instruction,
+                chat=options.chat,
+                multiturn=options.fewshot_as_multiturn,
+            )
         golds = _golds(doc)
-        self.golds[index] = ", ".join(question.labels[n] for n in golds)
+        self._golds[index] = ", ".join(question.labels[n] for n in golds)
         if golds:
             shown = [question.choice(n) for n in golds]
             doc = replace(doc, target=shown[0] if len(shown) == 1 else shown)
-        return Asked(doc, self.sampling.requests(prompt, 1))
+        return Asked(doc, self._sampling.requests(prompt, 1))
 
-    def score(self, record: Record) -> tuple[Score, ...]:
-        """Whether the answer names a correct choice, and whether it can be parsed."""
-        doc, (response,) = record.doc, record.responses
+    def scores(self, doc: Doc, response: Response) -> tuple[Score, ...]:
+        """Whether the answer names a correct choice, and whether it can be parsed.
+
+        Raises:
+            DocumentError: There is no answer.
+        """
         question = question_of(doc)
         answer = response.raise_for_error().text
         found = select(
-            answer, question.labels, question.texts, self.options.reasoning_tags
+            answer, question.labels, question.texts, self._options.reasoning_tags
         )
         golds = _golds(doc)
         chosen = "" if found.choice is None else question.choice(found.choice)

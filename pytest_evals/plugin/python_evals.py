@@ -15,7 +15,8 @@ from _pytest.fixtures import FixtureLookupError, TopRequest
 from _pytest.mark.structures import get_unpacked_marks
 
 from pytest_evals.dialects.detect import raw_of
-from pytest_evals.dialects.native.python import Eval, fixtures_of_scorers
+from pytest_evals.dialects.native.python import Eval
+from pytest_evals.dialects.native.scorers import fixtures_of_scorers
 from pytest_evals.dialects.native.task import EvalParts, eval_task
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
 from pytest_evals.plugin.execution.start import start
@@ -163,7 +164,7 @@ class EvalNode(TaskFile):
         calls = parameter_sets(self, found, self.refuse)
         self.parameters = calls[0].values
         parts = found.parts(session.task_options, _CaseFixtures(self), calls)
-        self._requested = fixtures_of_scorers(parts)
+        self._requested = fixtures_of_scorers(parts.scorers)
         self._check_scorer_fixtures(parts)
         parts = replace(parts, begins_early=not self.per_document)
         task = eval_task(parts, session.task_options)

@@ -40,6 +40,7 @@ class UnitEvals:
         *,
         prompt: str = "",
         target: Any = None,
+        choices: Any = None,
         score: Any = (),
         gates: Any = (),
         model: Any = None,
@@ -52,6 +53,8 @@ class UnitEvals:
             rows: A list of mappings or cases; or an eval or a task.
             prompt: A template over the values of a row; by default its ``prompt``.
             target: A template or a column; by default the column ``target``.
+            choices: A template, a column or a list of templates; the target is one of
+                them.
             score: Scorers, or their names; ``exact`` by default.
             gates: Gates, such as ``["exact >= 0.9"]``.
             model: The model that answers; by default that of the session.
@@ -70,6 +73,7 @@ class UnitEvals:
                 options,
                 prompt=prompt,
                 target=target,
+                choices=choices,
                 score=score,
                 gates=[gates] if isinstance(gates, str) else gates,
                 judge=judge if judge is not None else self._judge(),

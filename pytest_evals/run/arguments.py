@@ -223,6 +223,7 @@ _ARGUMENTS: Mapping[str, Check] = {
     ),
     "prompt": _TEXT,
     "target": (lambda value: True, "anything"),
+    "choices": (lambda value: True, "anything"),
     "score": (lambda value: True, "scorers"),
     "gates": (_is_list, "a list such as ['arc_easy/acc >= 0.6']"),
     "judge": (lambda value: value == "" or _is_model(value), f"{_MODEL}; '' for none"),

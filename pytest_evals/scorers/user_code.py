@@ -52,11 +52,12 @@ def user_fault(what: str, fault: BaseException) -> str:
     if isinstance(fault, EvalsError):
         return f"{what}: {text}"
     description = f"{type(fault).__name__}: {text}" if text else type(fault).__name__
-    return f"{what}: {description}{_user_line(fault.__traceback__)}"
+    place = user_place(fault.__traceback__)
+    return f"{what}: {description}{f' ({place})' if place else ''}"
 
 
-def _user_line(trace: TracebackType | None) -> str:
-    """The deepest line in the user's files, as ``" (utils.py:12)"``.
+def user_place(trace: TracebackType | None) -> Place | None:
+    """The deepest line in the user's files, such as ``utils.py:12``.
 
     The user's files are in the folder of the first file outside this package and
     pluggy, or below it; so an error inside NumPy gets the line that called NumPy.
@@ -68,7 +69,7 @@ def _user_line(trace: TracebackType | None) -> str:
         and frame.f_globals.get("__name__", "").partition(".")[0] != "pluggy"
     ]
     if not frames:
-        return ""
+        return None
     folder = str(Path(frames[0][0]).parent)
     file, line = [(f, n) for f, n in frames if f.startswith(folder)][-1]
-    return f" ({Place(Path(file), line)})"
+    return Place(Path(file), line)

@@ -85,14 +85,14 @@ class RowCases:
     def __init__(
         self,
         table: Table,
-        build: Callable[[Mapping[str, Any]], Case],
+        build: Callable[[int, Mapping[str, Any]], Case],
         id_column: str = "",
     ) -> None:
         """Keep the rows.
 
         Args:
             table: The rows.
-            build: Row → case. Raises ``DocumentError``.
+            build: Position and row → case. Raises ``DocumentError``.
             id_column: Column with ids; by default one of the usual names.
         """
         self._table, self._build, self._id_column = table, build, id_column
@@ -110,7 +110,7 @@ class RowCases:
 
     def case(self, index: int) -> Case:
         """The case of a row."""
-        return self._build(self._table[index])
+        return self._build(index, self._table[index])
 
     def sizes(self, indices: Sequence[int]) -> Sequence[int]:
         """Bytes of text of rows."""
@@ -141,18 +141,22 @@ class CaseRows(SelectedRows):
         return self.cases.sizes(indices)
 
 
-def checked_first(cases: CaseSource, where: Any) -> CaseSource:
-    """Return the cases if the first one can be built.
+def checked_first(cases: CaseSource, where: Any, n: int = 1) -> CaseSource:
+    """Return the cases if the first ``n`` can be built.
 
     Raises:
-        TaskFileError: There are no cases, or the first one cannot be built.
+        TaskFileError: There are no cases, or one cannot be built.
     """
     if not len(cases):
         fix = 'yield pytest_evals.case("2 + 2 =", target="4")'
         raise TaskFileError([Problem("the eval has no cases", where, fix)])
-    try:
-        cases.case(0)
-    except DocumentError as error:
-        problem = getattr(error, "problem", None) or Problem(str(error), where)
-        raise TaskFileError([problem]) from error
+    problems = dict[Problem, None]()
+    for index in range(n):
+        try:
+            cases.case(index)
+        except DocumentError as error:
+            found = getattr(error, "problem", None) or Problem(str(error), where)
+            problems[found] = None
+    if problems:
+        raise TaskFileError(problems)
     return cases

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,12 @@ from pytest_evals.data.calls import FieldError
 from pytest_evals.data.rows import EncodingError, RowsError, Table
 from pytest_evals.data.sources import Source, load, not_utf8
 from pytest_evals.dialects.gates_section.entries import own_gates
+from pytest_evals.dialects.metadata_keys import CHOICES
 from pytest_evals.dialects.native.cases import RowCases, checked_first
+from pytest_evals.dialects.native.choices import UNUSED, bind_choices, check_way
 from pytest_evals.dialects.native.labels import with_labels
 from pytest_evals.dialects.native.remedies import yaml_remedies
+from pytest_evals.dialects.native.scorers import scorer_of_entry
 from pytest_evals.dialects.native.task import (
     EvalParts,
     Scorer,
@@ -25,8 +27,9 @@ from pytest_evals.dialects.native.task import (
     sampling_of,
 )
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile, read_yaml
+from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
 from pytest_evals.errors import (
+    DocumentError,
     EvalsError,
     Place,
     Problem,
@@ -34,11 +37,14 @@ from pytest_evals.errors import (
     suggestion,
     unknown_name,
 )
-from pytest_evals.prompts.fields import Field, Reader, bind, text_itself
+from pytest_evals.prompts.fields import (
+    Field,
+    Reader,
+    bind,
+    text_itself,
+)
 from pytest_evals.prompts.generation import Sampling
-from pytest_evals.scorers import answers
-from pytest_evals.scorers.pairs import pairwise
-from pytest_evals.scorers.rubric import RubricScorer, judge
+from pytest_evals.scorers.rubric import RubricScorer
 
 _BUILDERS = {
     ".arrow": "arrow",
@@ -48,18 +54,8 @@ _BUILDERS = {
     ".parquet": "parquet",
     ".tsv": "csv",
 }
-SCORERS: Mapping[str, tuple[Callable[..., Scorer], str]] = {
-    "exact": (answers.exact, ""),
-    "contains": (answers.contains, "text"),
-    "starts_with": (answers.starts_with, "text"),
-    "regex": (answers.regex, "pattern"),
-    "json": (answers.json, "schema"),
-    "json_schema": (answers.json, "schema"),
-    "similar": (answers.similar, "threshold"),
-    "judge": (judge, "rubric"),
-    "pairwise": (pairwise, ""),
-}
-"""Name in ``score`` → the scorer, and the argument that a bare value sets."""
+_RENAMED = {"choices": "choices_from", "choices_by": "choices"}
+"""Keys whose names differ in results files."""
 _ROLES = ("assistant", "system", "user")
 
 
@@ -105,7 +101,8 @@ class _Reader:
         build = self._case_builder()
         source = self._source()
         id_column = top.text("id")
-        scorers = self._scorers()
+        choices_by = self._choices_by()
+        scorers = [] if choices_by is not None else self._scorers()
         sampling, warnings = self._sampling()
         version = top.raw("version")
         top.text("description")
@@ -124,7 +121,7 @@ class _Reader:
                 what = f"id: {unknown_name('column', id_column, table.columns)}"
                 raise TaskFileError([Problem(what, top.place("id"))])
             found = RowCases(table, build, id_column)
-            checked_first(found, place)
+            checked_first(found, place, n=len(table) if "rows" in top else 1)
             return found
 
         return EvalParts(
@@ -132,6 +129,7 @@ class _Reader:
             source=top.place("task") if "task" in top else place,
             load=cases,
             scorers=scorers,
+            choices_by=choices_by,
             sampling=sampling,
             repeats=repeats,
             system=system,
@@ -140,7 +138,11 @@ class _Reader:
             tags=tags,
             version=version if isinstance(version, str | int | float) else None,
             config={
-                **{key: _plain(top.values[key]) for key in top.values if key != "rows"},
+                **{
+                    _RENAMED.get(key, key): _plain(value)
+                    for key, value in top.values.items()
+                    if key != "rows"
+                },
                 "metadata": {**_plain(metadata), "version": version},
             },
             remedies=yaml_remedies(scorers),
@@ -152,16 +154,52 @@ class _Reader:
 
     # --- cases ---
 
-    def _case_builder(self) -> Callable[[Mapping[str, Any]], Case]:
-        prompt = self._prompt()
-        target = self._reader("target") if "target" in self._top else None
-        self._top.raw("target")
+    def _case_builder(self) -> Callable[[int, Mapping[str, Any]], Case]:
+        prompt, top = self._prompt(), self._top
+        target = self._reader("target") if "target" in top else None
+        top.raw("target")
+        choices = self._choices() if "choices" in top else None
 
-        def build(row: Mapping[str, Any]) -> Case:
+        def build(index: int, row: Mapping[str, Any]) -> Case:
+            text = prompt(row)
             value = target(row) if target is not None else row.get("target")
-            return Case(prompt=prompt(row), target=value, row=row)
+            listed = None if choices is None else choices(row)
+            if choices is not None and listed is None:
+                listed = []
+            try:
+                return Case(prompt=text, target=value, row=row, choices=listed)
+            except DocumentError as error:
+                steps = ("rows", index) if "rows" in top else (key,)
+                raise FieldError(str(error), top.file.place(*steps)) from None
 
+        key = "prompt" if choices is None else "choices"
         return build
+
+    def _choices(self) -> Reader:
+        top = self._top
+        try:
+            return bind_choices(top.raw("choices"), top.text_place("choices"))
+        except FieldError as error:
+            top.problems.append(error.problem)
+            return lambda row: None
+
+    def _choices_by(self) -> str | None:
+        """How choices are answered; ``None`` without choices."""
+        top = self._top
+        way, has_choices = top.text("choices_by"), "choices" in top
+        try:
+            check_way(way, has_choices=has_choices)
+        except EvalsError as error:
+            top.problem("choices_by", str(error))
+        metadata = top.values.get("metadata")
+        if isinstance(metadata, Mapping) and CHOICES in metadata:  # lm-eval's place
+            what = f"metadata: {CHOICES} has no effect in an eval"
+            top.problem("metadata", what, f"choices_by: {metadata[CHOICES]}")
+        for key, fix in UNUSED.items():
+            if has_choices and key in top:
+                top.raw(key)
+                top.problem(key, f"{key} has no effect on choices", fix)
+        return way if has_choices else None
 
     def _reader(self, key: str, spec: Any = None, place: Place | None = None) -> Reader:
         top = self._top
@@ -283,7 +321,7 @@ class _Reader:
             steps = ("score", number) if isinstance(given, list) else ("score",)
             place = top.file.place(*steps)
             try:
-                scorer = _scorer(one, top.file)
+                scorer = scorer_of_entry(one, top.file.path.parent)
                 if isinstance(scorer, RubricScorer):
                     scorer = with_labels(scorer, place)
             except TaskFileError as error:
@@ -314,58 +352,6 @@ def _rows_have_target(top: Section) -> bool:
     if not isinstance(rows, list):
         return True  # a dataset: its columns are known later
     return any(isinstance(row, dict) and "target" in row for row in rows)
-
-
-def _scorer(given: Any, file: YamlFile) -> Scorer:
-    """The scorer of an entry of ``score``: a name, or a name with arguments.
-
-    Raises:
-        EvalsError: The entry is invalid.
-    """
-    if isinstance(given, str):
-        given = {given: None}
-    if not isinstance(given, Mapping) or len(given) != 1:
-        raise EvalsError("score: each entry is a name, or one name with its arguments")
-    ((name, value),) = given.items()
-    if name == "not":
-        scorer = _scorer(value, file)
-        if not isinstance(scorer, answers.AnswerScorer):
-            raise EvalsError(f"score: not cannot be applied to {scorer.name}")
-        return ~scorer
-    if name not in SCORERS:
-        known = [*SCORERS, "not"]
-        hint = suggestion(str(name), known)
-        raise EvalsError(f"score: unknown scorer {name!r}{hint}")
-    make, bare = SCORERS[name]
-    arguments = _arguments(name, value, bare, make)
-    if isinstance(arguments.get("schema"), str):
-        arguments["schema"] = file.path.parent / arguments["schema"]
-    if name == "json_schema" and arguments.get("schema") is None:
-        raise EvalsError("score: json_schema needs a schema")
-    if name == "json_schema":
-        arguments.setdefault("name", name)
-    try:
-        return make(**arguments)
-    except TypeError as error:
-        raise EvalsError(f"score: {name}: {error}") from None
-
-
-def _arguments(
-    name: str, value: Any, bare: str, make: Callable[..., Scorer]
-) -> dict[str, Any]:
-    if value is None:
-        return {}
-    parameters = [*signature(make).parameters]
-    is_schema = bare == "schema" and isinstance(value, Mapping)
-    if not isinstance(value, Mapping) or (is_schema and not set(value) & {*parameters}):
-        if not bare:
-            raise EvalsError(f"score: {name} takes named arguments: {{{name}: {{}}}}")
-        return {bare: value}
-    for key in value:
-        if key not in parameters:
-            hint = suggestion(key, parameters)
-            raise EvalsError(f"score: {name} has no argument {key!r}{hint}")
-    return dict(value)
 
 
 def _table(source: Source, split: str, place: Place) -> Table:

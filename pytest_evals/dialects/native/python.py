@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
-from pytest_evals.core.case import Case
+from pytest_evals.core.case import Case, case
 from pytest_evals.core.dialogue import ModelSource
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.model import ModelLike
@@ -21,6 +22,7 @@ from pytest_evals.dialects.native.cases import (
     ParameterSet,
     checked_first,
 )
+from pytest_evals.dialects.native.choices import check_choices
 from pytest_evals.dialects.native.labels import with_labels
 from pytest_evals.dialects.native.remedies import python_remedies
 from pytest_evals.dialects.native.scorers import scorers_of
@@ -39,9 +41,9 @@ from pytest_evals.errors import (
     unknown_name,
 )
 from pytest_evals.gates.read.text import with_unique_ids
-from pytest_evals.scorers.functions import FunctionScorer, result_of
+from pytest_evals.scorers.functions import result_of
 from pytest_evals.scorers.rubric import RubricScorer
-from pytest_evals.scorers.user_code import user_fault
+from pytest_evals.scorers.user_code import user_fault, user_place
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 ModelGiven = str | ModelLike | Callable[..., Any] | None
@@ -123,11 +125,8 @@ class Eval:
         """Names of fixtures that the function requests."""
         variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         parameters = inspect.signature(self.cases).parameters.values()
-        return tuple(
-            one.name
-            for one in parameters
-            if one.default is one.empty and one.kind not in variadic
-        )
+        required = [one for one in parameters if one.default is one.empty]
+        return tuple(one.name for one in required if one.kind not in variadic)
 
     def parts(
         self,
@@ -153,7 +152,7 @@ class Eval:
             except TaskFileError as error:
                 problems.extend(error.problems)
             except EvalsError as error:
-                problems.append(Problem(f"{self.name}: {error}", self.place))
+                problems.extend(self._error(str(error)).problems)
             return default
 
         scorers = checked(self._scorers, ())
@@ -164,11 +163,18 @@ class Eval:
         if problems:
             raise TaskFileError(dict.fromkeys(problems))
         shown = settings.model if isinstance(settings.model, str) else None
+
+        @cache
+        def load() -> ListedCases:
+            return self._cases(values, calls)
+
+        is_open = settings.score or self.scorers or load().case(0).choices is None
         return EvalParts(
             name=self.name,
             source=self.place,
-            load=lambda: self._cases(values, calls),
-            scorers=scorers,
+            load=load,
+            scorers=scorers if is_open else (),
+            choices_by=None if is_open else settings.choices_by,
             sampling=sampling.sampling,
             repeats=settings.repeats,
             system=settings.system,
@@ -210,20 +216,36 @@ class Eval:
     def _cases(
         self, values: Mapping[str, Any], calls: Sequence[ParameterSet]
     ) -> ListedCases:
+        """All cases, if there are any, their ids differ and their choices fit."""
         cases = [one for call in calls for one in self._call(values, call)]
-        return ListedCases(self._checked(cases))
+        listed, seen = ListedCases(cases), dict[str, int]()
+        checked_first(listed, self.place)
+        for number, one in enumerate(cases):
+            first = seen.setdefault(one.id or str(number), number)
+            if first != number:
+                what = f"cases {first} and {number} have the id {one.id!r}"
+                raise self._error(what, "give each case its own id, or none")
+        given = {
+            "score": self.settings.score or self.scorers,
+            "generation": self.settings.generation,
+            "repeats": self.settings.repeats > 1,
+        }
+        used = [key for key, value in given.items() if value]
+        try:
+            check_choices(cases, self.settings.choices_by, used)
+        except EvalsError as error:
+            raise self._error(str(error)) from None
+        return listed
 
     def _call(self, values: Mapping[str, Any], call: ParameterSet) -> list[Case]:
         """The cases of one call of the function."""
         values = {**values, **call.values}
         missing = [one for one in self.fixtures if one not in values]
         if missing:
-            what = (
-                f"{self.name} requests the fixture {missing[0]!r}, which only pytest "
-                "provides"
-            )
+            what = f"requests the fixture {missing[0]!r}, which only pytest provides"
             fix = f"run pytest {self.place.path}"
-            raise TaskFileError([Problem(what, self.place, fix)])
+            problem = Problem(f"{self.name} {what}", self.place, fix)
+            raise TaskFileError([problem])
         try:
             given = self.cases(**{one: values[one] for one in self.fixtures})
             if inspect.isawaitable(given):
@@ -233,7 +255,9 @@ class Eval:
             listed = [] if given is None else list(given)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - of any user code
             what = user_fault(f"the cases of {self.name}", error)
-            raise TaskFileError([Problem(what, self.place)]) from None
+            ours = isinstance(error, EvalsError)  # its text contains no line
+            place = user_place(error.__traceback__) if ours else None
+            raise TaskFileError([Problem(what, place or self.place)]) from None
         cases = [self._case(number, one) for number, one in enumerate(listed)]
         if not call.id:
             return cases
@@ -249,30 +273,17 @@ class Eval:
     def _case(self, number: int, given: Any) -> Case:
         if isinstance(given, Case):
             return given
-        if isinstance(given, Mapping) and "prompt" in given:
-            values = dict(given)
-            prompt, target = values.pop("prompt"), values.pop("target", None)
-            id_ = str(values.pop("id", ""))
-            try:
-                return Case(prompt=prompt, target=target, id=id_, row=values)
-            except DocumentError as error:
-                what = f"{self.name}: case {number}: {error}"
-                raise TaskFileError([Problem(what, self.place)]) from None
-        what = f"{self.name}: case {number} is a {type(given).__name__}, not a case"
-        fix = 'yield pytest_evals.case("2 + 2 =", target="4")'
-        raise TaskFileError([Problem(what, self.place, fix)])
+        if not isinstance(given, Mapping) or "prompt" not in given:
+            what = f"case {number} is a {type(given).__name__}, not a case"
+            fix = 'yield pytest_evals.case("2 + 2 =", target="4")'
+            raise self._error(what, fix)
+        try:
+            return case(**{str(key): value for key, value in given.items()})
+        except DocumentError as error:
+            raise self._error(f"case {number}: {error}") from None
 
-    def _checked(self, cases: Sequence[Case]) -> Sequence[Case]:
-        """The cases, if there are any and their ids differ."""
-        checked_first(ListedCases(cases), self.place)
-        seen = dict[str, int]()
-        for number, one in enumerate(cases):
-            first = seen.setdefault(one.id or str(number), number)
-            if first != number:
-                what = f"{self.name}: cases {first} and {number} have the id {one.id!r}"
-                fix = "give each case its own id, or none"
-                raise TaskFileError([Problem(what, self.place, fix)])
-        return cases
+    def _error(self, what: str, fix: str = "") -> TaskFileError:
+        return TaskFileError([Problem(f"{self.name}: {what}", self.place, fix)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,6 +296,7 @@ class EvalSettings:
     system: str = ""
     generation: Mapping[str, Any] = field(default_factory=dict)
     repeats: int = 1
+    choices_by: str = ""
     tags: tuple[str, ...] = ()
     version: str | int | float | None = None
 
@@ -303,6 +315,7 @@ def eval(  # noqa: A001 - the keys of an eval in YAML
     system: str = "",
     generation: Mapping[str, Any] = NO_VALUES,
     repeats: int = 1,
+    choices_by: str = "",
     tags: str | Sequence[str] = (),
     version: str | int | float | None = None,
 ) -> Callable[[Callable[..., Any]], Eval]: ...
@@ -331,6 +344,8 @@ def eval(function: Any = None, /, *, name: str = "", **settings: Any) -> Any:  #
         generation: ``max_tokens``, ``temperature``, ``stop`` and other sampling
             parameters.
         repeats: Answers to each prompt; scores are their means.
+        choices_by: How choices are answered: ``loglikelihood`` (default) or
+            ``generate``.
         tags: Names for ``--evals-tasks`` and ``-m``.
         version: Version of the eval.
     """
@@ -373,29 +388,10 @@ def _check_repeats(repeats: object) -> None:
         raise EvalsError(f"repeats is not a whole number from 1 to {MOST_REPEATS:,}")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _OpenModel:
-    """Returns a model object; each object is a separate source."""
-
-    model: ModelLike
-
-    def __call__(self) -> ModelLike:
-        return self.model
-
-
 def _model_source(given: ModelGiven) -> ModelSource | None:
     if given is None or isinstance(given, str):
         return given or None
     from pytest_evals.models.python.model import model_of
 
-    return _OpenModel(model_of(given, "model"))
-
-
-def fixtures_of_scorers(parts: EvalParts) -> Mapping[str, list[FunctionScorer]]:
-    """Name of a fixture → the scorers that request it."""
-    found = dict[str, list[FunctionScorer]]()
-    for scorer in parts.scorers:
-        if isinstance(scorer, FunctionScorer):
-            for name in scorer.fixtures:
-                found.setdefault(name, []).append(scorer)
-    return found
+    model = model_of(given, "model")
+    return lambda: model  # each object is a separate source

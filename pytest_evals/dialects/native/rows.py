@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_evals.core.case import Case
 from pytest_evals.data.calls import FieldError
+from pytest_evals.dialects.native.choices import bind_choices
 from pytest_evals.dialects.native.python import Eval, EvalSettings, as_tuple
 from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError
 from pytest_evals.prompts.fields import Field, Reader, bind, text_itself
@@ -25,9 +26,9 @@ def rows_eval(
     *,
     prompt: str = "",
     target: Any = None,
+    choices: Any = None,
     score: Any = (),
     gates: str | Sequence[Any] = (),
-    name: str = "rows",
 ) -> Eval:
     """Return an eval of rows.
 
@@ -35,9 +36,10 @@ def rows_eval(
         rows: Cases, or mappings of names to values.
         prompt: Template over a row's values; by default its value ``prompt``.
         target: Template or column; by default the column ``target``.
+        choices: Column, template or list of templates: texts of which the target is
+            one. By default rows without ``prompt=`` have the value ``choices``.
         score: Scorers, or names of scorers; ``exact`` by default.
         gates: Gates, such as ``"exact >= 0.9"``.
-        name: Name of the eval.
 
     Raises:
         TaskFileError: A template is invalid, or does not fit a row.
@@ -45,13 +47,14 @@ def rows_eval(
     place = _caller()
 
     def reader(key: str, spec: Any) -> Reader:
-        try:
-            return bind(Field(key=key, spec=spec, place=place), None, text_itself)
-        except FieldError as error:
-            raise TaskFileError([error.problem]) from None
+        return bind(Field(key=key, spec=spec, place=place), None, text_itself)
 
-    prompt_of = reader("prompt", prompt) if prompt else None
-    target_of = reader("target", target) if target is not None else None
+    try:
+        prompt_of = reader("prompt", prompt) if prompt else None
+        target_of = reader("target", target) if target is not None else None
+        choices_of = None if choices is None else bind_choices(choices, place)
+    except FieldError as error:
+        raise TaskFileError([error.problem]) from None
 
     def case_of(number: int, row: Any) -> Any:
         if not isinstance(row, Mapping):
@@ -63,16 +66,23 @@ def rows_eval(
         try:
             text = row["prompt"] if prompt_of is None else prompt_of(row)
             value = row.get("target") if target_of is None else target_of(row)
+            if choices_of is not None:
+                listed = choices_of(row)
+                listed = () if listed is None else listed
+            else:
+                listed = row.get("choices") if prompt_of is None else None
         except FieldError as error:
             raise TaskFileError([error.problem]) from None
         try:
-            return Case(prompt=text, target=value, id=str(row.get("id", "")), row=row)
+            return Case(
+                prompt=text, target=value, id=row.get("id", ""), row=row, choices=listed
+            )
         except DocumentError as error:
             raise TaskFileError([Problem(f"row {number}: {error}", place)]) from None
 
     cases = [case_of(number, row) for number, row in enumerate(rows)]
     settings = EvalSettings(score=as_tuple(score), gates=as_tuple(gates))
-    return Eval(lambda: cases, name=name, place=place, settings=settings)
+    return Eval(lambda: cases, name="rows", place=place, settings=settings)
 
 
 _PACKAGE = str(Path(__file__).parents[2])

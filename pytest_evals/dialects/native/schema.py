@@ -10,7 +10,8 @@ from typing import Any
 
 from pytest_evals.core.task import MOST_REPEATS
 from pytest_evals.dialects.gates_section.schema import described, gate_schema
-from pytest_evals.dialects.native.eval_file import SCORERS
+from pytest_evals.dialects.native.choices import WAYS
+from pytest_evals.dialects.native.scorers import SCORERS
 
 Schema = dict[str, Any]
 _TEXT: Schema = {"type": "string"}
@@ -91,6 +92,14 @@ def _keys() -> Iterator[tuple[str, Schema, str]]:
     )
     yield "id", _TEXT, "Column with the cases' ids."
     yield "target", {}, "Template or column; by default the column target."
+    yield (
+        "choices",
+        {"anyOf": [_TEXT, {"type": "array", "minItems": 2}]},
+        "Template, column or list: the target is the text, the letter or the index of "
+        "one.",
+    )
+    ways = {"enum": [*WAYS]}
+    yield "choices_by", ways, "How choices are answered. Default: loglikelihood."
     yield (
         "score",
         {"anyOf": [scorer, {"type": "array", "items": scorer, "minItems": 1}]},

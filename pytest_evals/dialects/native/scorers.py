@@ -1,16 +1,32 @@
-"""The scorers of evals in Python: values, functions and names."""
+"""The scorers of evals: by name in YAML; values, functions and names in Python."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import signature
+from pathlib import Path
 from typing import Any
 
-from pytest_evals.dialects.native.eval_file import SCORERS
 from pytest_evals.dialects.native.task import Scorer
 from pytest_evals.errors import EvalsError, suggestion
-from pytest_evals.scorers.answers import AnswerScorer, exact
+from pytest_evals.scorers import answers
+from pytest_evals.scorers.answers import AnswerScorer
 from pytest_evals.scorers.functions import FunctionScorer, function_scorer
-from pytest_evals.scorers.rubric import RubricScorer
+from pytest_evals.scorers.pairs import pairwise
+from pytest_evals.scorers.rubric import RubricScorer, judge
+
+SCORERS: Mapping[str, tuple[Callable[..., Scorer], str]] = {
+    "exact": (answers.exact, ""),
+    "contains": (answers.contains, "text"),
+    "starts_with": (answers.starts_with, "text"),
+    "regex": (answers.regex, "pattern"),
+    "json": (answers.json, "schema"),
+    "json_schema": (answers.json, "schema"),
+    "similar": (answers.similar, "threshold"),
+    "judge": (judge, "rubric"),
+    "pairwise": (pairwise, ""),
+}
+"""Name in ``score`` → the scorer, and the argument that a bare value sets."""
 
 
 def scorers_of(
@@ -34,7 +50,7 @@ def scorers_of(
                 f"two scorers are called {name!r}\n"
                 f"  fix: give one of them a name: contains('hello', name='greets')"
             )
-    return tuple(found) or (exact(),)
+    return tuple(found) or (answers.exact(),)
 
 
 def _scorer(given: Any) -> Scorer:
@@ -62,3 +78,72 @@ def _named(name: str) -> Scorer:
         raise EvalsError(
             f"score: {name} needs arguments\n  fix: pytest_evals.{name}(…)"
         ) from None
+
+
+def fixtures_of_scorers(
+    scorers: Iterable[Scorer],
+) -> Mapping[str, list[FunctionScorer]]:
+    """Name of a fixture → the scorers that request it."""
+    found = dict[str, list[FunctionScorer]]()
+    for scorer in scorers:
+        if isinstance(scorer, FunctionScorer):
+            for name in scorer.fixtures:
+                found.setdefault(name, []).append(scorer)
+    return found
+
+
+def scorer_of_entry(given: Any, folder: Path) -> Scorer:
+    """Return the scorer of an entry of ``score`` in a file: a name, or a name with
+    arguments.
+
+    Args:
+        given: The entry.
+        folder: Folder of the file, for paths of schemas.
+
+    Raises:
+        EvalsError: The entry is invalid.
+    """
+    if isinstance(given, str):
+        given = {given: None}
+    if not isinstance(given, Mapping) or len(given) != 1:
+        raise EvalsError("score: each entry is a name, or one name with its arguments")
+    ((name, value),) = given.items()
+    if name == "not":
+        scorer = scorer_of_entry(value, folder)
+        if not isinstance(scorer, AnswerScorer):
+            raise EvalsError(f"score: not cannot be applied to {scorer.name}")
+        return ~scorer
+    if name not in SCORERS:
+        known = [*SCORERS, "not"]
+        hint = suggestion(str(name), known)
+        raise EvalsError(f"score: unknown scorer {name!r}{hint}")
+    make, bare = SCORERS[name]
+    arguments = _arguments(name, value, bare, make)
+    if isinstance(arguments.get("schema"), str):
+        arguments["schema"] = folder / arguments["schema"]
+    if name == "json_schema" and arguments.get("schema") is None:
+        raise EvalsError("score: json_schema needs a schema")
+    if name == "json_schema":
+        arguments.setdefault("name", name)
+    try:
+        return make(**arguments)
+    except TypeError as error:
+        raise EvalsError(f"score: {name}: {error}") from None
+
+
+def _arguments(
+    name: str, value: Any, bare: str, make: Callable[..., Scorer]
+) -> dict[str, Any]:
+    if value is None:
+        return {}
+    parameters = [*signature(make).parameters]
+    is_schema = bare == "schema" and isinstance(value, Mapping)
+    if not isinstance(value, Mapping) or (is_schema and not set(value) & {*parameters}):
+        if not bare:
+            raise EvalsError(f"score: {name} takes named arguments: {{{name}: {{}}}}")
+        return {bare: value}
+    for key in value:
+        if key not in parameters:
+            hint = suggestion(key, parameters)
+            raise EvalsError(f"score: {name} has no argument {key!r}{hint}")
+    return dict(value)

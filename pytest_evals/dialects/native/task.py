@@ -17,6 +17,7 @@ from pytest_evals.core.record import Record, Score
 from pytest_evals.core.request import Message, Prompt, Response
 from pytest_evals.core.task import Asked, Task, TaskOptions
 from pytest_evals.dialects.native.cases import CaseRows, CaseSource
+from pytest_evals.dialects.native.choices import EvalChoices
 from pytest_evals.dialects.native.labels import check_ids
 from pytest_evals.errors import DocumentError, EvalsError, Place, Problem, TaskFileError
 from pytest_evals.prompts.arguments import argument_errors
@@ -44,8 +45,10 @@ class EvalParts:
         name: Its name, unique in the session.
         source: Where it is defined.
         load: Returns its cases. Raises ``TaskFileError``.
-        scorers: At least one; names are unique. The first decides whether a case is
-            correct.
+        scorers: At least one, but none for choices; names are unique. The first decides
+            whether a case is correct.
+        choices_by: If cases have choices, how these are answered, see
+            :mod:`~pytest_evals.dialects.native.choices`; else ``None``.
         sampling: How answers are generated.
         repeats: Answers to each prompt; scores are their means.
         system: System message before each prompt.
@@ -63,6 +66,7 @@ class EvalParts:
     load: Callable[[], CaseSource]
     scorers: Sequence[Scorer]
     sampling: Sampling
+    choices_by: str | None = None
     repeats: int = 1
     system: str = ""
     model: ModelSource | None = None
@@ -98,6 +102,15 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
     runner = _Runner(parts, rows, options)
     if runner.own_model is not None:
         models[MODEL] = runner.own_model
+    choices = runner.choices
+    config = {
+        "task": parts.name,
+        "output_type": "generate_until",
+        **parts.config,
+        **(choices.config if choices else {}),
+        "score": [{one.name: one.settings} for one in parts.scorers],
+        "repeats": parts.repeats,
+    }
     return Task(
         name=parts.name,
         source=parts.source,
@@ -111,21 +124,20 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
         score_repeats=partial(runner.score, keeps_repeats=True)
         if parts.repeats > 1
         else None,
-        metrics=tuple(_metrics(parts.scorers, options)),
+        metrics=choices.metrics if choices else tuple(_metrics(parts.scorers, options)),
         gates=parts.gates,
-        output_type="generate_until",
+        output_type=config["output_type"],
         tags=parts.tags,
         version=parts.version,
         repeats=parts.repeats,
-        config={
-            "task": parts.name,
-            "output_type": "generate_until",
-            **parts.config,
-            "score": [{one.name: one.settings} for one in parts.scorers],
-            "repeats": parts.repeats,
-        },
+        config=config,
         remedies=parts.remedies,
-        warnings=lambda: (*parts.warnings, *_label_warnings(parts), *rows.warnings),
+        warnings=lambda: (
+            *parts.warnings,
+            *_label_warnings(parts),
+            *rows.warnings,
+            *(choices.warnings if choices else ()),
+        ),
     )
 
 
@@ -206,6 +218,8 @@ class _Runner:
             isinstance(one, FunctionScorer) and one.is_async for one in parts.scorers
         )
         self._begun: dict[int, _Begun] = {}
+        by = parts.choices_by
+        self.choices = None if by is None else EvalChoices(by, options)
 
     def ask(self, index: int) -> Asked:
         """The document of a case, and its requests.
@@ -213,10 +227,8 @@ class _Runner:
         Raises:
             DocumentError: The case cannot be built.
         """
-        case = self._rows.cases.case(index)
-        doc = _doc(case, self._rows.id(index), self._parts.name)
-        requests = self._requests(case)
-        return Asked(doc, () if self.own_model is not None else requests)
+        asked = self._asked(self._rows.cases.case(index), index)
+        return asked if self.own_model is None else asked._replace(requests=())
 
     def follow_up(self, record: Record) -> Dialogue[_Answered]:
         """Ask the eval's own model, if the session has none; then the judges."""
@@ -225,7 +237,8 @@ class _Runner:
             self._rows.cases.case(record.index), id=record.doc.id, row=record.doc.row
         )
         if self.own_model is not None:
-            responses = yield [Ask(MODEL, one) for one in self._requests(case)]
+            asked = self._asked(case, record.index)
+            responses = yield [Ask(MODEL, one) for one in asked.requests]
         answers = [one.raise_for_error().text for one in responses]
         judges = [one for one in self._parts.scorers if isinstance(one, RubricScorer)]
         dialogues = [one.dialogue(text, case) for one in judges for text in answers]
@@ -254,6 +267,8 @@ class _Runner:
             DocumentError: It cannot be scored.
         """
         found = replayed(self.follow_up(record), record.exchanges, by_order=True)
+        if self.choices is not None:
+            return self.choices.scores(record.doc, found.responses)
         begun = self._begun.pop(record.index, None)
         if begun is None or begun.responses != found.responses:
             begun = _Begun(found.responses, {})
@@ -282,10 +297,13 @@ class _Runner:
                 score = scorer.labelled(score, found.case.id, answers[0])
             yield score
 
-    def _requests(self, case: Case) -> tuple[Any, ...]:
+    def _asked(self, case: Case, index: int) -> Asked:
+        doc = _doc(case, self._rows.id(index), self._parts.name)
         system = self._options.system_instruction or self._parts.system
         prompt = prompt_of(case.prompt, system, chat=self._options.chat)
-        return self._parts.sampling.requests(prompt, self._parts.repeats)
+        if self.choices is not None:
+            return self.choices.asked(index, doc, prompt)
+        return Asked(doc, self._parts.sampling.requests(prompt, self._parts.repeats))
 
 
 def sampling_of(generation: Mapping[str, Any], options: TaskOptions) -> SamplingResult:
@@ -322,10 +340,16 @@ def _doc(case: Case, id_: str, task: str) -> Doc:
     listed = list(target) if isinstance(target, list | tuple) else [target]
     texts = [] if target is None else [str(one) for one in listed]
     query = case.prompt if isinstance(case.prompt, str) else case.prompt[-1].content
+    if case.choices is not None:
+        texts, golds = [*case.choices], case.golds
+        listed = [texts[n] for n in golds]
+        target = listed[0] if len(listed) == 1 else listed
+    else:
+        golds = [*range(len(texts))]
     return Doc(
         query,
         texts,
-        list(range(len(texts))) if len(texts) != 1 else 0,
+        golds[0] if len(golds) == 1 else golds,
         id=id_,
         task_name=task,
         row=case.row,
