@@ -163,8 +163,8 @@ class EvalChoices:
 
 
 def _delimiter(prompt: Prompt) -> str:
-    """What separates a choice from its prompt: nothing after whitespace, or if the
-    choice is a chat message of its own."""
+    """The text between a prompt and a choice: empty after whitespace, and if the choice
+    is a separate message of a chat."""
     if not isinstance(prompt, str):
         if prompt[-1].role != "assistant":
             return ""
