@@ -329,6 +329,23 @@ class PendingDocuments(DocItem):
         super().__init__(job=Job(run.task, -1), **kwargs)
         self.run = run
 
+    @property
+    def node_ids(self) -> list[str]:
+        """Return the node ids of all documents."""
+        return [f"{self.run.nodeid}[{id_}]" for id_ in self.run.ids]
+
+    @cached_property
+    def all_created(self) -> dict[str, DocItem]:
+        """All documents by node id."""
+        return dict(zip(self.node_ids, self.parent.documents(self.run), strict=True))
+
+    def created(self, nodeids: Iterable[str]) -> list[DocItem]:
+        """Return some of the documents; those that were created before are reused."""
+        if "all_created" in vars(self):
+            return [self.all_created[nodeid] for nodeid in nodeids]
+        places = {nodeid: place for place, nodeid in enumerate(self.node_ids)}
+        return self.parent.documents(self.run, [places[nodeid] for nodeid in nodeids])
+
 
 class TaskGates(pytest.Collector):
     """The gates of a task, under its name, so that the name selects them."""

@@ -1,11 +1,11 @@
 """The documents of a worker of pytest-xdist: it creates items for its own shard only.
 
 pytest-xdist collects everything in each worker, so eight workers would create each item
-eight times. Here a worker collects one item for all documents of a task. Once it has
-collected, it computes its shard from the ids and creates its own documents; of all
-others it keeps the node ids, which pytest-xdist compares.
+eight times. Here a worker collects one item for all documents of a task, then replaces
+it by the node ids, which pytest-xdist compares. It computes its shard from the ids, and
+creates the documents of the shard.
 
-All documents are created if an option or another plugin may look at them before.
+All documents are created if an option or another plugin may select or sort them.
 """
 
 from __future__ import annotations
@@ -16,31 +16,37 @@ from typing import Any
 import pytest
 
 from pytest_evals.plugin.nodes import PendingDocuments
-from pytest_evals.plugin.settings.process import WorkerAssignment
-from pytest_evals.plugin.workers.sharding import shard_items
-from pytest_evals.run.suite import Suite
 
-_HOOKS = (
-    *("pytest_collection_modifyitems", "pytest_itemcollected"),
-    *("pytest_collection_finish", "pytest_report_collectionfinish"),
-    "pytest_deselected",
-)
-"""Hooks that get the items of a session."""
-_THEIRS = frozenset({"_pytest", "xdist", "__channelexec__"})
-"""Packages that need no items of other workers' documents. The last one is the module
-of pytest-xdist that execnet runs in a worker."""
+_HOOKS = ("pytest_collection_modifyitems", "pytest_itemcollected")
+"""Hooks that may change the items of a session, or their order."""
+_THEIRS = frozenset({"_pytest", "xdist", "__channelexec__", "_hypothesis_pytestplugin"})
+"""Packages that do not change documents. ``__channelexec__`` is the module of
+pytest-xdist that execnet runs in a worker; hypothesis marks functions."""
 
 
-class OtherDocument(str):
-    """A document of another worker's shard: its node id, in place of the item."""
+class LazyDocument(str):
+    """A document as its node id. Access to any other attribute of an item creates all
+    documents of its task.
+
+    Each task has a subclass, so that a document takes no more memory than its id.
+    """
 
     __slots__ = ()
     in_package = False
+    pending: PendingDocuments
 
     @property
     def nodeid(self) -> str:
         """Return the node id as a plain string."""
         return str.__str__(self)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the item."""
+        return getattr(self.pending.all_created[self], name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set an attribute of the item."""
+        setattr(self.pending.all_created[self], name, value)
 
 
 def has_pending(items: Sequence[pytest.Item]) -> bool:
@@ -49,7 +55,7 @@ def has_pending(items: Sequence[pytest.Item]) -> bool:
 
 
 def is_observed(config: pytest.Config, ours: object) -> bool:
-    """Whether another plugin gets the items of the session.
+    """Whether another plugin may change the items of the session.
 
     Args:
         ours: The plugin of ours that may get them.
@@ -82,41 +88,36 @@ def _created(item: pytest.Item) -> Iterator[pytest.Item]:
         yield document
 
 
-def create_own(
-    known: Suite, assignment: WorkerAssignment, items: list[pytest.Item]
-) -> list[int]:
-    """Replace pending documents by the items of this worker's shard and the ids of all
-    others.
+def make_lazy(items: list[pytest.Item]) -> None:
+    """Replace pending documents by lazy ones.
 
     Args:
-        items: Its items in the order they run; the list changes.
-
-    Returns:
-        The positions of the items of this worker.
+        items: Items in the order they run; the list changes.
     """
-    ids = [nodeid for item in items for nodeid in _ids_of(item)]
-    own = assignment.todo
-    if own is None:
-        own = shard_items(ids, known, assignment.n).shards[assignment.slot]
-    chosen = frozenset(own)
-    created: list[Any] = []
+    lazy: list[Any] = []
     for item in items:
         if isinstance(item, PendingDocuments):
-            start, n = len(created), len(item.run.ids)
-            places = [place for place in range(n) if start + place in chosen]
-            created += map(OtherDocument, ids[start : start + n])
-            for place, document in zip(
-                places, item.parent.documents(item.run, places), strict=True
-            ):
-                created[start + place] = document
+            kind = type("LazyDocument", (LazyDocument,), {"pending": item})
+            lazy += map(kind, item.node_ids)
         else:
-            created.append(item)
-    items[:] = created
-    return own
+            lazy.append(item)
+    items[:] = lazy
 
 
-def _ids_of(item: pytest.Item) -> Iterator[str]:
-    if isinstance(item, PendingDocuments):
-        yield from (f"{item.run.nodeid}[{id_}]" for id_ in item.run.ids)
-    else:
-        yield item.nodeid
+def create_own(items: list[pytest.Item], own: Sequence[int]) -> list[pytest.Item]:
+    """Return the items of this worker, and create those that are lazy.
+
+    Args:
+        items: All items of the session; the list changes.
+        own: The positions of the items of this worker.
+    """
+    by_task: dict[PendingDocuments, list[int]] = {}
+    for position in own:
+        item: Any = items[position]
+        if isinstance(item, LazyDocument):
+            by_task.setdefault(item.pending, []).append(position)
+    for pending, positions in by_task.items():
+        documents = pending.created([str(items[n]) for n in positions])
+        for position, document in zip(positions, documents, strict=True):
+            items[position] = document
+    return [items[position] for position in own]

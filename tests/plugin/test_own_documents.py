@@ -35,10 +35,6 @@ OBSERVE = {
         "def pytest_collection_modifyitems(items):\n"
         "    items[:] = [item for item in items if 'many[1' not in item.name]\n"
     ),
-    "pytest_collection_finish": (
-        "def pytest_collection_finish(session):\n"
-        "    assert all(item.name for item in session.items)\n"
-    ),
 }
 
 
@@ -89,6 +85,36 @@ def test_results_are_those_of_one_process(suite):
         for run in runs
     )
     assert first == second
+
+
+READS_ITEMS = """
+def pytest_collection_finish(session):
+    seen = [item.get_closest_marker("evals") for item in session.items]
+    assert sum(marker is not None for marker in seen) == 82
+
+
+@pytest.fixture(autouse=True)
+def look(request):
+    assert {item.config for item in request.session.items} == {request.config}
+"""
+
+
+def test_plugins_and_fixtures_may_read_all_items(suite):
+    suite.makeconftest(COUNT + READS_ITEMS)
+    result = _run(suite, "-n2")
+    assert "80 wrong" in result.outlines[-1]
+    result.assert_outcomes(passed=3)
+    created = _documents(suite).values()
+    assert sorted(map(len, created)) == [40, 40]
+
+
+def test_plugins_that_do_not_change_documents_let_workers_create_their_own(suite):
+    plugins = ("anyio", "_hypothesis_pytestplugin")
+    for name in plugins:
+        pytest.importorskip(name)
+    result = _run(suite, "-n2", "-panyio.pytest_plugin", f"-p{plugins[1]}")
+    result.assert_outcomes(passed=3)
+    assert sorted(map(len, _documents(suite).values())) == [40, 40]
 
 
 @pytest.mark.parametrize("hook", OBSERVE)

@@ -30,6 +30,7 @@ from pytest_evals.plugin.own_documents import (
     create_own,
     has_pending,
     is_observed,
+    make_lazy,
 )
 from pytest_evals.plugin.reporting.prompt_checks import has_news, look, will_ask
 from pytest_evals.plugin.reporting.terminal_summary import (
@@ -61,8 +62,6 @@ class SessionHooks:
         self._sends = False
         """Whether documents may be sent to a model."""
         self._looked = 0.0
-        self._own: list[int] | None = None
-        """Positions of the items of a worker that has created only those."""
         self.readiness = ModelReadiness(session)
         self._made: tuple[Path, ...] = ()
         """Folders that were created for results."""
@@ -97,9 +96,8 @@ class SessionHooks:
         if self._session.assignment is not None:
             marks = gate_marks_of(items)
             self._session.news = report_collection(self._session.suite, marks)
-            if waits:
-                suite, assignment = self._session.suite, self._session.assignment
-                self._own = create_own(suite, assignment, items)
+        if waits:
+            make_lazy(items)
 
     def _sort(self, items: list[pytest.Item]) -> None:
         is_worker = self._session.assignment is not None
@@ -118,14 +116,14 @@ class SessionHooks:
             check_session(self._session, ids, is_broken=bool(session.testsfailed))
             if stopping is not None:
                 stopping.start(ids)
-        elif assignment.todo is not None or self._own is not None:
-            own = self._own if assignment.todo is None else assignment.todo
-            items = [items[position] for position in own or ()]
         else:
-            ids = [item.nodeid for item in items]
-            waves = stopping.waves() if stopping is not None else {}
-            shards = shard_items(ids, self._session.suite, assignment.n, waves)
-            items = [items[position] for position in shards.shards[assignment.slot]]
+            own = assignment.todo
+            if own is None:
+                ids = [item.nodeid for item in items]
+                waves = stopping.waves() if stopping is not None else {}
+                shards = shard_items(ids, self._session.suite, assignment.n, waves)
+                own = shards.shards[assignment.slot]
+            items = create_own(items, own)
         documents = [item for item in items if isinstance(item, DocItem)]
         self._session.models.plan(
             documents,

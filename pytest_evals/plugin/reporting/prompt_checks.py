@@ -13,7 +13,7 @@ from _pytest.warnings import catch_warnings_for_item
 from pytest_evals.core.record import Record
 from pytest_evals.core.task import Task
 from pytest_evals.plugin.nodes import DocItem, GateItem
-from pytest_evals.plugin.own_documents import OtherDocument
+from pytest_evals.plugin.own_documents import LazyDocument
 from pytest_evals.plugin.reporting.terminal_summary import warning_lines
 from pytest_evals.plugin.result_tests import is_late
 from pytest_evals.run.plan import unsendable
@@ -38,7 +38,7 @@ def has_news(session: EvalSession, items: Iterable[pytest.Item]) -> bool:
     has results only if a file of an earlier run would be overwritten."""
     options = session.options
     asked = options.json or options.html or options.markdown or options.save_baseline
-    kinds = (DocItem, GateItem, OtherDocument)
+    kinds = (DocItem, GateItem, LazyDocument)
     ours = any(isinstance(item, kinds) or is_late(item) for item in items)
     return bool(session.suite.tasks) and (ours or bool(asked))
 
