@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 ENVIRONMENT = "environment differs: "
 """Start of the note about other hardware and libraries."""
@@ -25,8 +25,12 @@ class MetricChange:
         now: Its value in this run.
         higher_is_better: Direction, ``None`` if unknown.
         low: Lower limit of the 90% confidence interval of the change, from the paired
-            documents; ``None`` if the metric is not a mean over the same documents.
+            documents; ``None`` if there is none.
         high: Upper limit.
+        unit: ``percent`` if the limits are relative to ``before`` (0.02 is 2%), as for
+            perplexities; else ``plain``.
+        method: Name of the interval's method.
+        no_interval: The reason why there is no interval.
     """
 
     task: str
@@ -36,6 +40,9 @@ class MetricChange:
     higher_is_better: bool | None = None
     low: float | None = None
     high: float | None = None
+    unit: Literal["plain", "percent"] = "plain"
+    method: str = ""
+    no_interval: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -147,15 +147,18 @@ def labels_in(doc: Doc, fields: Collection[str]) -> dict[str, str]:
 
 
 def _value(doc: Doc, field: str) -> Any:
-    """A field of the row, or of the part that the task keeps; ``idx.paragraph`` is a
-    nested field."""
-    for holder in (doc.row, doc.specific or {}):
-        value: Any = holder
-        for part in [field] if field in holder else field.split("."):
-            value = value.get(part) if isinstance(value, Mapping) else None
-        if value is not None:
-            return value
-    return None
+    """A field of the row, or of the part that the task keeps."""
+    found = field_in(doc.row, field)
+    return field_in(doc.specific or {}, field) if found is None else found
+
+
+def field_in(row: Mapping[str, Any], field: str) -> Any:
+    """A field of a row, ``None`` if it is missing; ``idx.paragraph`` is a nested
+    field."""
+    value: Any = row
+    for part in [field] if field in row else field.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
 
 
 def values_of(result: TaskResult, key: str) -> dict[int, Any]:

@@ -3,21 +3,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from pytest_evals.core.comparison import Comparison
+from pytest_evals.core.comparison import Comparison, DocumentChange, MetricChange
 from pytest_evals.core.gate import Outcome, Verdict
+from pytest_evals.core.metric import Metric
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import StoreError
+from pytest_evals.gates.documents import field_in
+from pytest_evals.gates.estimate.metric_changes import (
+    MEAN,
+    Estimates,
+    group_estimates,
+    metric_changes,
+    paired_estimates,
+)
 from pytest_evals.gates.formatting import figure, shown_change, suffix
 from pytest_evals.run.baselines import settings_of
+from pytest_evals.scorers.metrics import METRICS, MetricSpec, metric
 from pytest_evals.store.baselines import save_baseline
-from pytest_evals.store.document_pairs import Side, compare, setting_changes
+from pytest_evals.store.document_pairs import (
+    Pair,
+    Side,
+    complete,
+    content_changes,
+    document_change,
+    environment_notes,
+    firsts,
+    pair_documents,
+    setting_changes,
+    values_by_key,
+)
 from pytest_evals.store.files import write_json
 from pytest_evals.store.history import EarlierRun, read_run
+
+Methods = Mapping[tuple[str, str], Metric]
+"""Task and key of a metric → its definition."""
 
 
 def setting_faults(
@@ -45,13 +70,21 @@ def changes(name: str, baseline: EarlierRun, run: EarlierRun) -> Comparison:
     return compare(name, _side(baseline), _side(run))
 
 
-def compared(name: str, baseline: EarlierRun, path: Path) -> Comparison:
+def compared(
+    name: str, baseline: EarlierRun, path: Path, result: RunResult
+) -> Comparison:
     """Write the changes to ``comparison.json`` next to the results, and return them.
 
     Raises:
         StoreError: A run cannot be read, or the file cannot be written.
     """
-    comparison = changes(name, baseline, read_run(path))
+    methods = {
+        (task.task.name, one.key): one.how
+        for task in result.tasks
+        for one in task.metrics
+        if one.how is not None
+    }
+    comparison = compare(name, _side(baseline), _side(read_run(path)), methods)
     write_json(path / "comparison.json", asdict(comparison))
     return comparison
 
@@ -132,3 +165,137 @@ def _side(run: EarlierRun) -> Side:
     return Side(
         results=run.results, rows={task: list(run.all_rows(task)) for task in run.tasks}
     )
+
+
+def compare(
+    name: str, before: Side, now: Side, methods: Methods | None = None
+) -> Comparison:
+    """Compare a run with a baseline.
+
+    Args:
+        name: Name of the baseline.
+        before: The baseline.
+        now: This run.
+        methods: The definitions of its metrics; of others, means and metrics of
+            built-in names are known.
+    """
+    refused = [
+        f"{task}: not in the baseline" for task in now.rows if task not in before.rows
+    ]
+    metrics: list[MetricChange] = []
+    estimates: dict[str, Estimates] = {}
+    worse: list[DocumentChange] = []
+    better: list[DocumentChange] = []
+    n_paired = 0
+    for task in now.rows:
+        if task not in before.rows:
+            continue
+        pairs = pair_documents(firsts(before.rows[task]), firsts(now.rows[task]))
+        faults = [*setting_changes(task, before, now), *content_changes(pairs, now)]
+        if faults:
+            refused.append(f"{task}: {'; '.join(faults)}")
+            continue
+        paired = [*complete(pairs)]
+        estimates[task] = _estimates(task, before, now, paired, methods or {})
+        metrics += _metrics(task, before, now, estimates[task])
+        for old, row in paired:
+            was, right = old.get("correct"), row.get("correct")
+            n_paired += old.get("status") == row.get("status") == "scored"
+            if (was, right) == (True, False):
+                worse.append(document_change(task, old, row))
+            elif (was, right) == (False, True):
+                better.append(document_change(task, old, row))
+    return Comparison(
+        name=name,
+        metrics=(*_groups(before, now, estimates), *metrics),
+        worse=tuple(worse),
+        better=tuple(better),
+        n_paired=n_paired,
+        refused=tuple(refused),
+        warnings=environment_notes(before, now),
+    )
+
+
+def _numbers(
+    name: str, before: Side, now: Side
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return the numbers of a task or group in both runs."""
+    return before.of("results", name) or {}, now.of("results", name) or {}
+
+
+def _metrics(
+    name: str, before: Side, now: Side, estimates: Estimates
+) -> Iterator[MetricChange]:
+    """Yield the changes of the metrics of a task or group."""
+    directions = now.of("higher_is_better", name) or {}
+    return metric_changes(name, _numbers(name, before, now), directions, estimates)
+
+
+def _estimates(
+    task: str, before: Side, now: Side, pairs: Sequence[Pair], methods: Methods
+) -> Estimates:
+    def candidates(key: str) -> Iterator[Metric]:
+        name, known = key.partition(",")[0], methods.get((task, key))
+        if known is not None:
+            yield known
+            return
+        if name in METRICS:
+            kind = METRICS[name].output_types[0]
+            yield metric(MetricSpec(name=name), "none", kind, declared=True)
+        yield MEAN
+
+    same = {old["doc_id"]: new["doc_id"] for old, new in pairs}
+    return paired_estimates(
+        _numbers(task, before, now),
+        (
+            values_by_key(before.rows[task], same),
+            values_by_key(now.rows[task], {at: at for at in same.values()}),
+        ),
+        candidates,
+        lambda at: _clusters(task, now, at),
+    )
+
+
+def _clusters(task: str, now: Side, positions: Sequence[int]) -> list[str] | None:
+    """Return the cluster of each document, by the gates of the task and its groups;
+    ``None`` if no gate has one."""
+    members = now.results.get("group_subtasks") or {}
+    holders = [task, *(name for name in members if task in _tasks_below(name, members))]
+    gates = now.results.get("gates") or ()
+    fields = [
+        gate["cluster"]
+        for holder in holders
+        for gate in gates
+        if gate.get("task") == holder and gate.get("cluster")
+    ]
+    if not fields:
+        return None
+    docs = {row["doc_id"]: row.get("doc") or {} for row in now.rows[task]}
+    labels = [field_in(docs[at], fields[0]) for at in positions]
+    if None in labels:
+        raise ValueError(f"no field {fields[0]!r} to cluster by")
+    return [*map(str, labels)]
+
+
+def _groups(
+    before: Side, now: Side, estimates: Mapping[str, Estimates]
+) -> Iterator[MetricChange]:
+    """Yield the changes of groups with numbers in both runs, whose tasks are all
+    comparable."""
+    members = now.results.get("group_subtasks") or {}
+    for group in members:
+        numbers = _numbers(group, before, now)
+        tasks = [*_tasks_below(group, members)]
+        if all(numbers) and all(task in estimates for task in tasks):
+            sizes = {
+                task: found["sample_len"]
+                for task in tasks
+                if (found := now.of("results", task)) and "sample_len" in found
+            }
+            changes = group_estimates(numbers, tasks, estimates, sizes)
+            yield from _metrics(group, before, now, changes)
+
+
+def _tasks_below(group: str, members: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for name in members[group]:
+        yield from _tasks_below(name, members) if name in members else (name,)

@@ -289,7 +289,7 @@ class Run:
         """
         path, result = self._written()
         if self.compared is not None:
-            found = compared(self.config.compare, self.compared.run, path)
+            found = compared(self.config.compare, self.compared.run, path, result)
             self.result = replace(result, comparison=found)
 
     def save(

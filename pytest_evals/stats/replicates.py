@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 N_REPLICATES = 4000
 """At 0.95, 200 replicates are beyond each limit."""
+N_RESAMPLES = N_REPLICATES // 4
+"""Of a statistic that is not computed from sums."""
 _BLOCK = 1 << 15
 """Positions per block: their arrays fit into the processor's cache."""
 _SERIAL = 1 << 18
@@ -135,7 +137,7 @@ def resample(n: int, statistic: Statistic, value: float) -> Replicates:
     import numpy as np
 
     generator = np.random.default_rng(0)
-    size, rows = N_REPLICATES // 4, max(1, _BLOCK // n)
+    size, rows = N_RESAMPLES, max(1, _BLOCK // n)
     found = [
         statistic(generator.integers(0, n, (min(rows, size - done), n)))
         for done in range(0, size, rows)

@@ -1,5 +1,4 @@
-"""Document-by-document comparison of two runs, or the reasons why they are not
-comparable.
+"""The documents of two runs in pairs, or the reasons why they are not comparable.
 
 Documents are paired by the hash of their row, else by prompt, target and choices, else
 by id. A task is compared only if its prompts, targets, choices and the fields that
@@ -21,22 +20,11 @@ from collections.abc import (
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_evals.core.comparison import (
-    ENVIRONMENT,
-    Comparison,
-    DocumentChange,
-    MetricChange,
-)
+from pytest_evals.core.comparison import ENVIRONMENT, DocumentChange
 from pytest_evals.core.doc import field_faults, reads_of
 from pytest_evals.core.reference import Answers, ComparedValues, Reference, logprobs_in
 from pytest_evals.core.top_logprobs import compact
 from pytest_evals.errors import suggestion
-from pytest_evals.store.metric_changes import (
-    Estimates,
-    group_estimates,
-    metric_changes,
-    paired_estimates,
-)
 
 Row = Mapping[str, Any]
 Pair = tuple[Row, Row]
@@ -76,49 +64,7 @@ class Side:
         return found.get(task) if isinstance(found, dict) else None
 
 
-def compare(name: str, before: Side, now: Side) -> Comparison:
-    """Compare a run with a baseline.
-
-    Args:
-        name: Name of the baseline.
-        before: The baseline.
-        now: This run.
-    """
-    refused = [f"{task}: not in the baseline" for task in _lacking(before, now)]
-    metrics: list[MetricChange] = []
-    estimates: dict[str, Estimates] = {}
-    worse: list[DocumentChange] = []
-    better: list[DocumentChange] = []
-    n_paired = 0
-    for task in now.rows:
-        if task not in before.rows:
-            continue
-        pairs = pair_documents(_firsts(before.rows[task]), _firsts(now.rows[task]))
-        faults = [*setting_changes(task, before, now), *_content_changes(pairs, now)]
-        if faults:
-            refused.append(f"{task}: {'; '.join(faults)}")
-            continue
-        estimates[task] = _estimates(task, before, now, pairs)
-        metrics += _metrics(task, before, now, estimates[task])
-        for old, row in _complete(pairs):
-            was, right = old.get("correct"), row.get("correct")
-            n_paired += old.get("status") == row.get("status") == "scored"
-            if (was, right) == (True, False):
-                worse.append(_change(task, old, row))
-            elif (was, right) == (False, True):
-                better.append(_change(task, old, row))
-    return Comparison(
-        name=name,
-        metrics=(*_groups(before, now, estimates), *metrics),
-        worse=tuple(worse),
-        better=tuple(better),
-        n_paired=n_paired,
-        refused=tuple(refused),
-        warnings=_environment(before, now),
-    )
-
-
-def _firsts(rows: Sequence[Row]) -> list[Row]:
+def firsts(rows: Sequence[Row]) -> list[Row]:
     """Return the first row of each document: filters have one each."""
     return [*{row["doc_id"]: row for row in reversed(rows)}.values()][::-1]
 
@@ -136,8 +82,8 @@ def changed_documents(
     """
     pairs = pair_documents(before.rows.get(task, ()), now.rows.get(task, ()))
     return tuple(
-        _change(task, old, row)
-        for old, row in _complete(pairs)
+        document_change(task, old, row)
+        for old, row in complete(pairs)
         if str(row.get("id")) in ids
     )
 
@@ -159,20 +105,17 @@ def refer(name: str, task: str, before: Side, now: Side) -> Reference:
     if partial:
         return _refused(name, f"it is a partial run ({partial})")
     rows = before.rows[task]
-    old = sorted(_firsts(rows), key=lambda row: row["doc_id"])
+    old = sorted(firsts(rows), key=lambda row: row["doc_id"])
     pairs = pair_documents(old, now.rows.get(task, ()))
-    faults = [*setting_changes(task, before, now), *_content_changes(pairs, now)]
+    faults = [*setting_changes(task, before, now), *content_changes(pairs, now)]
     if faults:
         return _refused(name, "; ".join(faults))
-    position = {old["doc_id"]: row["doc_id"] for old, row in _complete(pairs)}
-    values: dict[str, dict[int, Any]] = {}
+    position = {old["doc_id"]: row["doc_id"] for old, row in complete(pairs)}
     repeats: dict[str, dict[int, Answers]] = {}
     compared: dict[int, ComparedValues] = {}
     for row in rows:
         at = position.get(row["doc_id"])
         if at is not None and _counts(row):
-            for key, value in _values(row):
-                values.setdefault(key, {})[at] = value
             for key, answers in _repeats(row):
                 repeats.setdefault(key, {})[at] = answers
             both = compared.get(
@@ -181,9 +124,13 @@ def refer(name: str, task: str, before: Side, now: Side) -> Reference:
             )
             filters = {**both.answers, str(row.get("filter")): str(row.get("answer"))}
             compared[at] = both._replace(answers=filters)
-    notes = _environment(before, now)
+    notes = environment_notes(before, now)
     return Reference(
-        baseline=name, values=values, repeats=repeats, compared=compared, notes=notes
+        baseline=name,
+        values=values_by_key(rows, position),
+        repeats=repeats,
+        compared=compared,
+        notes=notes,
     )
 
 
@@ -198,12 +145,26 @@ def _counts(row: Row) -> bool:
     return row.get("status") == "scored" and not row.get("excluded")
 
 
-def _values(row: Row) -> Iterator[tuple[str, Any]]:
-    """Yield key and value of each metric of a row."""
-    for metric in row.get("metrics") or ():
-        key = f"{metric},{row.get('filter')}"
-        if key in row or metric in row:
-            yield key, row.get(key, row.get(metric))
+def values_by_key(
+    rows: Iterable[Row], positions: Mapping[int, int]
+) -> dict[str, dict[int, Any]]:
+    """Return the values of each metric, by position, without documents that do not
+    count.
+
+    Args:
+        rows: The documents of a task, with a row for each filter.
+        positions: ``doc_id`` of a document → its position in this run's dataset.
+    """
+    values: dict[str, dict[int, Any]] = {}
+    for row in rows:
+        at = positions.get(row["doc_id"])
+        if at is None or not _counts(row):
+            continue
+        for metric in row.get("metrics") or ():
+            key = f"{metric},{row.get('filter')}"
+            if key in row or metric in row:
+                values.setdefault(key, {})[at] = row.get(key, row.get(metric))
+    return values
 
 
 def _repeats(row: Row) -> Iterator[tuple[str, Answers]]:
@@ -259,7 +220,8 @@ def _id(row: Row) -> Hashable:
     return row.get("id")
 
 
-def _complete(pairs: Iterable[tuple[Row | None, Row]]) -> Iterator[Pair]:
+def complete(pairs: Iterable[tuple[Row | None, Row]]) -> Iterator[Pair]:
+    """Yield the documents that are in both runs."""
     return ((old, new) for old, new in pairs if old is not None)
 
 
@@ -292,14 +254,14 @@ def _selected(side: Side, task: str) -> Any:
     return counts.get("selected") if isinstance(counts, dict) else None
 
 
-def _content_changes(
+def content_changes(
     pairs: Sequence[tuple[Row | None, Row]], now: Side
 ) -> Iterator[str]:
     """Yield differences in prompts, targets and the fields that scoring reads."""
     unknown = [row for old, row in pairs if old is None]
     if unknown:
         yield f"the data has changed: {_count(unknown)} not in the baseline"
-    both = [*_complete(pairs)]
+    both = [*complete(pairs)]
     for what, field in (("prompt", "prompt_hash"), ("target", "target_hash")):
         changed = [row for old, row in both if row.get(field) != old.get(field)]
         if changed:
@@ -348,54 +310,8 @@ def _count(rows: Sequence[Row]) -> str:
     return f"{len(rows)} document{'s' * (len(rows) != 1)} ({named}{more})"
 
 
-def _lacking(before: Side, now: Side) -> list[str]:
-    return [task for task in now.rows if task not in before.rows]
-
-
-def _metrics(
-    name: str, before: Side, now: Side, estimates: Estimates
-) -> Iterator[MetricChange]:
-    """Yield the changes of the metrics of a task or group."""
-    old, new = before.of("results", name) or {}, now.of("results", name) or {}
-    directions = now.of("higher_is_better", name) or {}
-    return metric_changes(name, old, new, directions, estimates)
-
-
-def _estimates(
-    task: str, before: Side, now: Side, pairs: Iterable[tuple[Row | None, Row]]
-) -> Estimates:
-    same = {old["doc_id"]: new["doc_id"] for old, new in _complete(pairs)}
-    old: dict[str, dict[Any, Any]] = {}
-    new: dict[str, dict[Any, Any]] = {}
-    for side, values in ((before, old), (now, new)):
-        for row in side.rows[task]:
-            at = same.get(row["doc_id"]) if side is before else row["doc_id"]
-            if at is not None and _counts(row):
-                for key, value in _values(row):
-                    values.setdefault(key, {})[at] = value
-    was, is_ = (side.of("results", task) or {} for side in (before, now))
-    return paired_estimates(was, is_, old, new)
-
-
-def _groups(
-    before: Side, now: Side, estimates: Mapping[str, Estimates]
-) -> Iterator[MetricChange]:
-    """Yield the changes of groups with numbers in both runs."""
-    members = now.results.get("group_subtasks") or {}
-    for group in members:
-        old, new = before.of("results", group), now.of("results", group)
-        tasks = [*_tasks_below(group, members)]
-        if old and new and all(task in estimates for task in tasks):
-            found = group_estimates(old, new, [estimates[task] for task in tasks])
-            yield from _metrics(group, before, now, found)
-
-
-def _tasks_below(group: str, members: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    for name in members[group]:
-        yield from _tasks_below(name, members) if name in members else (name,)
-
-
-def _change(task: str, old: Row, new: Row) -> DocumentChange:
+def document_change(task: str, old: Row, new: Row) -> DocumentChange:
+    """Return a document of both runs with its answers."""
     arguments = new.get("arguments") or {}
     target = str(new.get("target", ""))
     right = (arguments.get(f"gen_args_{target}") or {}).get("arg_1")
@@ -410,7 +326,7 @@ def _change(task: str, old: Row, new: Row) -> DocumentChange:
     )
 
 
-def _environment(before: Side, now: Side) -> tuple[str, ...]:
+def environment_notes(before: Side, now: Side) -> tuple[str, ...]:
     """Return a note about the differences in hardware and libraries, which change
     numbers slightly; empty if nothing differs."""
     found = "; ".join(_machine_changes(before, now))

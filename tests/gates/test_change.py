@@ -280,9 +280,7 @@ def test_corpus_metrics_are_compared_document_by_document(n, method):
 def test_too_few_documents_of_a_corpus_metric_are_refused():
     found = verdict(*labelled(29, 1, 0.1), name="f1", max_drop=0.03)
     assert found.outcome is INVALID
-    assert found.reason == (
-        "f1,none cannot be compared: it needs at least 30 documents, and there are 29"
-    )
+    assert found.reason == ("f1,none cannot be compared: it needs 30 documents, not 29")
 
 
 def test_documents_of_a_cluster_count_together():

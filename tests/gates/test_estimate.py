@@ -118,10 +118,10 @@ def test_median_and_a_function_of_the_task_are_bootstrapped():
         (
             "f1",
             [(1, 1), (0, 1)] * 10,
-            "it needs at least 30 documents, and there are 20",
+            "it needs 30 documents, not 20",
         ),
         ("exact_match", [1.5] * 40, "is the same in all 40 documents"),
-        ("perplexity", [-1.0], "it needs at least 2 documents, and there are 1"),
+        ("perplexity", [-1.0], "it needs 2 documents, not 1"),
     ],
 )
 def test_a_metric_with_unknown_variance_is_invalid(name, values, message):

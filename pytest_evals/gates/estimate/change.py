@@ -61,7 +61,7 @@ def estimate_change(
     assert metric.how is not None
     only_number = gate.over != "population" and gate.each is None
     try:
-        change = _change(
+        change = paired_change(
             metric.how, pairs.old, pairs.new, labels, only_number=only_number
         )
     except (EvalsError, ValueError, TypeError, ArithmeticError, LookupError) as error:
@@ -77,7 +77,7 @@ def estimate_change(
     return change, pairs
 
 
-def _change(
+def paired_change(
     how: Metric,
     old: Sequence[Any],
     new: Sequence[Any],
@@ -85,7 +85,7 @@ def _change(
     *,
     only_number: bool = False,
 ) -> ChangeEstimate:
-    """The change of a metric.
+    """The change of a metric, without the design of a gate.
 
     Args:
         how: The metric.
@@ -307,7 +307,9 @@ def _missing(
         return None
     old, n = [*pairs.old, *pairs.lost.values()], len(pairs.lost)
     return tuple(
-        _over_reruns(gate, _change(metric.how, old, [*pairs.new, *[end] * n], labels))
+        _over_reruns(
+            gate, paired_change(metric.how, old, [*pairs.new, *[end] * n], labels)
+        )
         for end in ends
     )
 

@@ -163,7 +163,7 @@ def estimate_group(
         point,
         spread=replace(spread, value=float(point.value)),
         method=f"{len(members)} tasks combined",
-        notes=_notes(members, found),
+        notes=_notes([member.name for member in members], found),
     )
     if point.missing is None:
         return replace(whole, missing=None)
@@ -246,13 +246,11 @@ def _stderr(part: WeightedTerm) -> float:
     return weighted_sum([part]).stderr
 
 
-def _notes(
-    members: Sequence[Member], estimates: Sequence[GateEstimate]
-) -> tuple[str, ...]:
+def _notes(names: Sequence[str], estimates: Sequence[GateEstimate]) -> tuple[str, ...]:
     """The notes of each task, prefixed with its name."""
     return tuple(
-        f"{member.name}: {note}"
-        for member, one in zip(members, estimates, strict=True)
+        f"{name}: {note}"
+        for name, one in zip(names, estimates, strict=True)
         for note in one.notes
     )
 
@@ -274,7 +272,11 @@ def estimate_group_change(
             raise error.of_task(member.name) from error
         changes.append(one)
     whole = replace(
-        _together(members, changes, [member.weight for member in members]),
+        combined_change(
+            [member.name for member in members],
+            changes,
+            [member.weight for member in members],
+        ),
         n_errored=metric.n_errored,
         n_unscored=metric.n_unscored,
     )
@@ -283,11 +285,18 @@ def estimate_group_change(
     return whole, changes
 
 
-def _together(
-    members: Sequence[Member],
+def combined_change(
+    names: Sequence[str],
     changes: Sequence[ChangeEstimate],
     weights: Sequence[Fraction],
 ) -> ChangeEstimate:
+    """The weighted mean of the changes of several tasks.
+
+    Args:
+        names: The tasks.
+        changes: Their changes.
+        weights: Their weights, which add up to 1.
+    """
     parts = [
         WeightedTerm(_natural_spread(one), float(weight), one.n)
         for weight, one in zip(weights, changes, strict=True)
@@ -312,7 +321,7 @@ def _together(
         now=now,
         spread=spread,
         method=f"paired, {len(changes)} tasks combined",
-        notes=_notes(members, changes),
+        notes=_notes(names, changes),
         shares=counted,
         unit="plain" if unit == "percent" else unit,
     )
@@ -335,7 +344,8 @@ def _missing_changes(
         changes = [
             _with_spread(ends[side], extreme(ends, key=_stderr_of)) for ends in possible
         ]
-        whole.append(_together(members, changes, weights))
+        names = [member.name for member in members]
+        whole.append(combined_change(names, changes, weights))
     return tuple(whole)
 
 

@@ -113,8 +113,7 @@ def estimate_totals(totals: Totals, labels: Labels) -> GateEstimate:
     """
     n = len(totals.columns[0])
     if n < (2 if totals.is_ratio else FEW):
-        least = 2 if totals.is_ratio else FEW
-        raise ValueError(f"it needs at least {least} documents, and there are {n}")
+        raise ValueError(f"it needs {2 if totals.is_ratio else FEW} documents, not {n}")
     n_units = n if labels is None else len({*labels})
     if n_units < 2:
         raise ValueError("a single cluster has no variance between clusters")
@@ -246,7 +245,7 @@ def estimate_number(how: Metric, values: Sequence[Any]) -> GateEstimate:
     n, number = len(values), how.number
     assert number is not None
     if n < FEW:
-        raise ValueError(f"it needs at least {FEW} documents, and there are {n}")
+        raise ValueError(f"it needs {FEW} documents, not {n}")
 
     def one_by_one(at: Any) -> Any:
         return [number([values[i] for i in row]) for row in at.tolist()]

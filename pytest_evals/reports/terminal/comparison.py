@@ -48,7 +48,7 @@ def comparison_lines(
             TableColumn(title=cut(found.name, 20), right=True),
             TableColumn(title="now", right=True),
             TableColumn(title="change", right=True),
-            TableColumn(title="90% CI"),
+            TableColumn(title="90% CI", rank=1, least=12),
         )
         lines += table_lines(columns, [_metric(one) for one in found.metrics], width)
     if found.n_paired:
@@ -74,13 +74,17 @@ def _metric(one: MetricChange) -> TableRow:
 
 
 def change_cells(one: MetricChange) -> tuple[str, str]:
-    """Return the change of a metric and its confidence interval as text."""
+    """Return the change of a metric, and its confidence interval or the reason why
+    there is none, as text."""
     if one.before is None or one.now is None:
-        return "-", ""
-    change = shown_change(one.now - one.before, "plain")
+        return "-", one.no_interval
+    by = one.now - one.before
+    if one.unit == "percent":
+        by /= one.before
+    change = shown_change(by, one.unit)
     if one.low is None or one.high is None:
-        return change, ""
-    low, high = (shown_change(end, "plain") for end in (one.low, one.high))
+        return change, one.no_interval
+    low, high = (shown_change(end, one.unit) for end in (one.low, one.high))
     return change, f"[{low}, {high}]"
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_evals.store.document_pairs import Side, compare
+from pytest_evals.run.comparison import compare
+from pytest_evals.store.document_pairs import Side
 
 
 def side(arguments=None, **info):
