@@ -25,7 +25,7 @@ class MetricChange:
         now: Its value in this run.
         higher_is_better: Direction, ``None`` if unknown.
         low: Lower limit of the 90% confidence interval of the change, from the paired
-            documents; ``None`` if there is none.
+            documents; ``None`` without one.
         high: Upper limit.
         unit: ``percent`` if the limits are relative to ``before`` (0.02 is 2%), as for
             perplexities; else ``plain``.

@@ -89,6 +89,14 @@ def compared(
     return comparison
 
 
+def summary_of(found: Comparison) -> dict[str, Any]:
+    """Return the ``comparison`` of ``results.json``: the changes with the numbers of
+    documents that changed, instead of these documents."""
+    counts = {"n_worse": len(found.worse), "n_better": len(found.better)}
+    rest = {k: v for k, v in asdict(found).items() if k not in ("worse", "better")}
+    return {**rest, **counts}
+
+
 def saved(
     base: Path, name: str, path: Path, result: RunResult, *, failure: str, consent: str
 ) -> Path:

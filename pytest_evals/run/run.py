@@ -34,6 +34,7 @@ from pytest_evals.run.comparison import (
     failure_of,
     saved,
     setting_faults,
+    summary_of,
 )
 from pytest_evals.run.config import RunConfig
 from pytest_evals.run.early_stopping import EarlyStopping
@@ -291,6 +292,7 @@ class Run:
         if self.compared is not None:
             found = compared(self.config.compare, self.compared.run, path, result)
             self.result = replace(result, comparison=found)
+            self.writer.add_comparison(summary_of(found))
 
     def save(
         self, is_excused: Callable[[Verdict], bool] = lambda verdict: False

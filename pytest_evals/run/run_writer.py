@@ -52,6 +52,7 @@ class RunWriter:
         self._pending: dict[str, list[str]] = {}
         self._n = 0
         self._not_before = 0.0
+        self._results: dict[str, Any] = {}
         self.hashes = TaskHashes()
         self.error = ""
         """The first error of the disk; nothing is written after it."""
@@ -110,16 +111,14 @@ class RunWriter:
         *,
         exit_code: int | None = None,
         node_ids: Mapping[str, str] | None = None,
-        copy: Path | None = None,
     ) -> None:
         """Write ``results.json``.
 
         Args:
             exit_code: pytest's exit code, if it is known.
             node_ids: Name of a task or group → its node id.
-            copy: Path of a copy, if any.
         """
-        results = results_json(
+        self._results = results_json(
             result,
             environment=environment(),
             task_hashes=self.hashes.digests(),
@@ -128,10 +127,21 @@ class RunWriter:
             exit_code=exit_code,
         )
         self.flush()
-        self._write(lambda: self._folder.write_results(results))
-        if copy is not None:
-            self.error = ""
-            self._write(lambda: write_json(copy, results))
+        self._write(lambda: self._folder.write_results(self._results))
+
+    def add_comparison(self, found: Mapping[str, Any]) -> None:
+        """Add the changes since a baseline to ``results.json``.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        self._results["comparison"] = dict(found)
+        self._folder.write_results(self._results)
+
+    def copy(self, path: Path) -> None:
+        """Write a copy of ``results.json``, even if the folder cannot be written."""
+        self.error = ""
+        self._write(lambda: write_json(path, self._results))
 
     def _write(self, action: Any) -> None:
         if self.error:

@@ -9,7 +9,7 @@ the format of references equal lm-eval 0.4.13 (``lm_eval.api.metrics``: ``bleu``
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -79,6 +79,31 @@ class _Pair(NamedTuple):
     text: str
 
 
+@lru_cache(maxsize=8)  # gates and comparisons read the texts of the metric again
+def _counts(
+    name: str, language: str, pairs: tuple[_Pair, ...], n: int
+) -> list[list[float]]:
+    """(m, N): the counts of each text against its first ``n`` references; zeros for
+    texts with fewer."""
+    metric = _sacrebleu_metric(name, language)
+    known = [pair for pair in pairs if len(pair.references) >= n]
+    references = [[pair.references[i] for pair in known] for i in range(n)]
+    texts = [pair.text for pair in known]
+    if name in _SMOOTH:
+        from pytest_evals.scorers.chrf import chrf_counts
+
+        rows = iter(chrf_counts(metric, texts, references))
+    else:  # not public, but used by sacrebleu's significance tests
+        rows = iter(metric._extract_corpus_statistics(texts, references))
+    width = 0
+    table: list[list[float]] = []
+    for pair in pairs:
+        row = next(rows) if len(pair.references) >= n else []
+        width = max(width, len(row))
+        table.append(list(row))
+    return [[row[i] if row else 0 for row in table] for i in range(width)]
+
+
 class Corpus:
     """Texts and references as additive counts.
 
@@ -102,31 +127,12 @@ class Corpus:
         check_library(name)
         self._name = name
         self._metric = _sacrebleu_metric(name, language)
-        pairs = _pairs(values)
+        pairs = tuple(_pairs(values))
         self._n_references = [len(pair.references) for pair in pairs]
         self._columns = {
-            n: self._count(pairs, n) for n in sorted(set(self._n_references))
+            n: _counts(name, language, pairs, n)
+            for n in sorted(set(self._n_references))
         }
-
-    def _count(self, pairs: Sequence[_Pair], n: int) -> list[list[float]]:
-        """(m, N): the counts of each text against its first ``n`` references; zeros for
-        texts with fewer."""
-        known = [pair for pair in pairs if len(pair.references) >= n]
-        references = [[pair.references[i] for pair in known] for i in range(n)]
-        texts = [pair.text for pair in known]
-        if self._name in _SMOOTH:
-            from pytest_evals.scorers.chrf import chrf_counts
-
-            rows = iter(chrf_counts(self._metric, texts, references))
-        else:  # not public, but used by sacrebleu's significance tests
-            rows = iter(self._metric._extract_corpus_statistics(texts, references))
-        width = 0
-        table: list[list[float]] = []
-        for pair in pairs:
-            row = next(rows) if len(pair.references) >= n else []
-            width = max(width, len(row))
-            table.append(list(row))
-        return [[row[i] if row else 0 for row in table] for i in range(width)]
 
     def _score(self, sums: list[float]) -> float:
         return float(self._metric._compute_score_from_stats(sums).score)

@@ -118,7 +118,9 @@ def _write(run: EarlierRun, folder: Path) -> None:
             for row in rows
         ]
         append_lines(folder / Path(files[task]).name, lines, _OPTION)
-    results = {k: v for k, v in run.results.items() if k != "options"}
+    results = {
+        k: v for k, v in run.results.items() if k not in ("options", "comparison")
+    }
     write_json(folder / "results.json", results, _OPTION)
 
 

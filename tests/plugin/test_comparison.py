@@ -263,3 +263,60 @@ def test_another_task_version_is_refused_before_the_first_request(saved):
     result = compare(saved, model="scripted:break")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "quiz: version 2 of the task instead of Yaml" in result.stderr.str()
+
+
+def test_each_change_of_a_task_or_group_has_an_interval_or_the_reason(suite):
+    """With 10 documents, BLEU has no interval."""
+    metrics = [{"metric": "exact_match"}, {"metric": "bleu"}]
+    for name in ("quiz", "zoo"):
+        suite.task(name, metric_list=metrics)
+    suite.group("both", task=["quiz", "zoo"], aggregate_metric_list=metrics)
+    suite.knows(wrong=[1, 2, 3], tasks=("quiz", "zoo"))
+    suite.run("evals", "--evals-save-baseline=main")
+    suite.knows(wrong=[1, 7], tasks=("quiz", "zoo"))
+    result = compare(suite, "--evals-json=all.json", "--evals-markdown=all.md")
+    result.stdout.fnmatch_lines(
+        [
+            "task * metric * main * now * change * 90% CI",
+            "both * exact_match * 0.700 * 0.800 * +0.100  [[]-*, +*]",
+            "both * bleu * quiz: needs 30 documents, not 10",
+            "quiz * bleu * needs 30 documents, not 10",
+            "20 documents: 2 worse, 4 better",
+        ]
+    )
+    text = (suite.pytester.path / "all.md").read_text()
+    assert "needs 30 documents, not 10 |" in text
+    copied = json.loads((suite.pytester.path / "all.json").read_text())
+    assert copied == json.loads((newest(suite) / "results.json").read_text())
+    found = copied["comparison"]
+    counts = [found[key] for key in ("name", "n_paired", "n_worse", "n_better")]
+    assert counts == ["main", 20, 2, 4]
+    of_both = {m["key"]: m for m in found["metrics"] if m["task"] == "both"}
+    assert of_both["bleu,none"]["no_interval"].startswith("quiz: needs 30 documents")
+    assert of_both["exact_match,none"]["method"] == "paired, 2 tasks combined"
+
+
+def test_documents_that_depend_on_each_other_are_clusters_in_all_changes(suite):
+    """A gate names the field. One of two passages has changed, which is one observation
+    instead of five."""
+    path = suite.evals / "quiz.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for i, row in enumerate(rows):
+        row["passage"] = f"p{i // 5}"
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+
+    def limits(**gate):
+        suite.task("quiz", gates=[{"metric": "exact_match", "min": 0.1, **gate}])
+        path.write_text(text)
+        suite.knows(wrong=range(5))
+        suite.run("evals", "--evals-save-baseline=main")
+        suite.knows()
+        compare(suite)
+        (one,) = json.loads((newest(suite) / "comparison.json").read_text())["metrics"]
+        return one
+
+    alone = limits()
+    clustered = limits(over="population", cluster="passage")
+    assert alone["method"] == "paired score test"
+    assert "clustered" in clustered["method"]
+    assert clustered["low"] < 0 < alone["low"]

@@ -1,5 +1,5 @@
 """Changes of the metrics of tasks and groups between two runs, with the confidence
-intervals of gates, or the reason why there is none."""
+intervals of gates, or the reason why it is missing."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 from pytest_evals.core.comparison import MetricChange
 from pytest_evals.core.metric import Estimate, Metric
+from pytest_evals.errors import EvalsError
 from pytest_evals.gates.estimate.change import paired_change
 from pytest_evals.gates.estimate.estimate import NO_VARIANCE, ChangeEstimate
 from pytest_evals.gates.estimate.group import combined_change
@@ -24,7 +25,7 @@ from pytest_evals.stats.replicates import N_RESAMPLES
 CONFIDENCE = 0.95
 """Of each confidence limit; both together are a 90% confidence interval."""
 _EXACT = 1e-9
-_MOST_S = 2.0
+_MOST_S = 1.0
 """Longest resampling of a user's function, in seconds of CPU. A gate has no limit."""
 
 Numbers = Mapping[str, Any]
@@ -65,9 +66,10 @@ def paired_estimates(
         paired = [side.get(key, {}) for side in values]
         try:
             found[key] = _estimated(both, paired, methods(key), labels)
+        except (EvalsError, ValueError, _NoIntervalError) as error:
+            found[key] = str(error).removeprefix("it ").partition("\n")[0]
         except (Exception, SystemExit) as error:  # noqa: BLE001 - user's code
-            known = str(error) or type(error).__name__
-            found[key] = known.removeprefix("it ").partition("\n")[0]
+            found[key] = f"{type(error).__name__}: {error}".partition("\n")[0]
     return found
 
 
@@ -85,18 +87,18 @@ def _estimated(
     at = [*values[1]]
     old, new = ([side[i] for i in at] for side in values)
     clusters = labels(at)
-    fault: Exception = _NoIntervalError("no known method")
+    fault: BaseException = _NoIntervalError("unknown aggregation")
     for how in methods:
         try:
             if _is_slow(how, new):
-                raise _NoIntervalError("too slow to resample; a gate does")
+                raise _NoIntervalError("too slow to resample; use a gate")
             change = paired_change(how, old, new, clusters)
-        except Exception as error:  # noqa: BLE001 - user's code
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - user's code
             fault = error
             continue
         if _equal(change.before, numbers[0]) and _equal(change.now, numbers[1]):
             return change
-        fault = _NoIntervalError("not computed from the stored values")
+        fault = _NoIntervalError("unknown aggregation")
     raise fault
 
 
@@ -105,7 +107,7 @@ def _is_slow(how: Metric, values: Sequence[Any]) -> bool:
     if how.is_mean or how.totals or how.statistic or how.number is None:
         return False
     start = time.thread_time()
-    how.number(values)
+    how.number([values[at] for at in range(len(values))])  # as for a resample
     return (time.thread_time() - start) * 2 * N_RESAMPLES > _MOST_S
 
 
@@ -191,8 +193,11 @@ def _with_interval(one: MetricChange, change: ChangeEstimate | str) -> MetricCha
     if isinstance(change, str):
         return replace(one, no_interval=change)
     if isinstance(change.spread, ExactValue):
-        return replace(one, no_interval=NO_VARIANCE)
+        why = "every document changes equally" if change.value else NO_VARIANCE
+        return replace(one, no_interval=why)
     limits = change.limits(CONFIDENCE)
+    if not all(map(math.isfinite, (limits.low, limits.high))):
+        return replace(one, no_interval="unbounded interval")
     return replace(
         one,
         low=limits.low,

@@ -278,8 +278,9 @@ def finish(evals: EvalSession, session: pytest.Session) -> None:
         result,
         exit_code=int(session.exitstatus),
         node_ids=evals.suite.node_ids(),
-        copy=evals.options.json,
     )
+    if evals.options.json is not None and not evals.options.compare:
+        run.writer.copy(evals.options.json)
     if run.writer.error and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -41,18 +41,19 @@ class ComparisonMode:
     @pytest.hookimpl
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Compare, then save; if one of them is not possible, the session fails."""
-        run = self._session.run
+        run, options = self._session.run, self._session.options
         if run.result is None or self._session.assignment is not None:
             return
-        if run.writer.error:  # the summary shows it
-            return
         try:
-            run.compare()
-            if self._session.options.save_baseline:
-                self._save()
+            if not run.writer.error:  # the summary shows it
+                run.compare()
+                if options.save_baseline:
+                    self._save()
         except StoreError as error:
             self._lines.append((str(error), True))
-        failed = any(is_bad for _, is_bad in self._lines)
+        if options.compare and options.json is not None:
+            run.writer.copy(options.json)
+        failed = run.writer.error or any(is_bad for _, is_bad in self._lines)
         found = run.result.comparison
         refused = found is not None and found.refused
         if (failed or refused) and session.exitstatus == pytest.ExitCode.OK:

@@ -63,15 +63,17 @@ def related_runs(
     return [*reversed(same[:most])]
 
 
-def others_data(run: EarlierRun, others: OtherRuns) -> dict[str, Any]:
-    """Return the data of other runs: ``comparison`` and ``runs``, the first of which is
-    the baseline, ``None`` without a comparison."""
+def others_data(others: OtherRuns) -> dict[str, Any]:
+    """Return the data of other runs: ``comparison`` without flipped documents, which
+    are in the page's index; and ``runs``, the first of which is the baseline, ``None``
+    without a comparison."""
     baseline, found, runs = others
+    rest = {k: v for k, v in (found or {}).items() if k not in ("worse", "better")}
     first = None
     if found:
         first = _about(baseline, str(found.get("name", "")))
     return {
-        "comparison": _comparison(found, run, baseline) if found else None,
+        "comparison": rest if found else None,
         "runs": [first, *(_about(one) for one in runs or ())],
     }
 
@@ -92,52 +94,3 @@ def _about(run: EarlierRun | None, name: str = "") -> dict[str, Any]:
             for task, numbers in section(results, "results").items()
         },
     }
-
-
-def _comparison(
-    found: Mapping[str, Any], run: EarlierRun, before: EarlierRun | None
-) -> dict[str, Any]:
-    """Return the comparison for the page: without the flipped documents, which are in
-    its index, and with metrics of groups whose tasks were all compared."""
-    metrics = [one for one in found.get("metrics") or () if isinstance(one, dict)]
-    tasks = {one.get("task") for one in metrics}
-    if before is not None:
-        for group, members in section(run.results, "group_subtasks").items():
-            leaves = {*_leaves(group, members, run.results)}
-            if leaves and leaves <= tasks and group not in tasks:
-                metrics += _group_changes(group, run.results, before.results)
-    rest = {k: v for k, v in found.items() if k not in ("worse", "better")}
-    return {**rest, "metrics": metrics}
-
-
-def _leaves(name: str, members: Any, results: Mapping[str, Any]) -> set[str]:
-    groups = section(results, "group_subtasks")
-    found: set[str] = set()
-    waiting, seen = [*map(str, members if isinstance(members, list) else [])], {name}
-    while waiting:
-        one = waiting.pop()
-        if isinstance(groups.get(one), list) and one not in seen:
-            waiting += map(str, groups[one])
-        elif one not in seen:
-            found.add(one)
-        seen.add(one)
-    return found
-
-
-def _group_changes(
-    group: str, now: Mapping[str, Any], before: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    old, new = (mapping(section(one, "results").get(group)) for one in (before, now))
-    directions = mapping(section(now, "higher_is_better").get(group))
-    return [
-        {
-            "task": group,
-            "key": key,
-            "before": old[key],
-            "now": value,
-            "higher_is_better": directions.get(key.partition(",")[0]),
-        }
-        for key, value in new.items()
-        if "," in key and "_stderr," not in key
-        if is_number(value) and is_number(old.get(key))
-    ]

@@ -55,7 +55,7 @@ def write_html(
     earlier = runs_before(run)
     others = _complete(run, earlier, others)
     index, chunks = _read(run, others)
-    facts = run_data(run.results) | others_data(run, others)
+    facts = run_data(run.results) | others_data(others)
     facts["history"] = history_of(run, earlier)
     make_folder(path.parent, option)
     if chunks.size <= largest:

@@ -75,7 +75,7 @@ def _metric(one: MetricChange) -> TableRow:
 
 def change_cells(one: MetricChange) -> tuple[str, str]:
     """Return the change of a metric, and its confidence interval or the reason why
-    there is none, as text."""
+    it is missing, as text."""
     if one.before is None or one.now is None:
         return "-", one.no_interval
     by = one.now - one.before

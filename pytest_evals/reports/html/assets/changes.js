@@ -41,11 +41,11 @@ function changesTable({ name, metrics }) {
   )))));
 }
 
-/** The interval of a change: its own, or that of the gate on it. */
-function changeInterval({ task, key, low, high }) {
-  if (typeof low === "number" && typeof high === "number") return h("span.soft", ` 90% CI ${signed(low)} to ${signed(high)}`);
+/** The interval of a change, or that of the gate on it, or the reason why it is missing. */
+function changeInterval({ task, key, low, high, unit = "plain", method, no_interval }) {
+  if (typeof low === "number" && typeof high === "number") return h("span.soft", { title: method ?? "" }, ` 90% CI ${moved(low, unit)} to ${moved(high, unit)}`);
   const gate = run.facts.gates.find((one) => one.task === task && one.change && one.interval && `${one.metric},${one.filter ?? "none"}` === key);
-  return gate ? h("span.soft", ` ${intervalText(gate)}${gate.change.unit === "plain" ? "" : ` ${gate.change.unit}`}`) : null;
+  return gate ? h("span.soft", ` ${intervalText(gate)}${gate.change.unit === "plain" ? "" : ` ${gate.change.unit}`}`) : no_interval ? h("span.soft", ` no CI: ${no_interval}`) : null;
 }
 
 function flipsOfTask(task, docs) {

@@ -169,7 +169,7 @@ function changeCell(one) {
   if (by === 0) return h("span.soft", "same");
   const better = one.higher_is_better === null ? null : by > 0 === one.higher_is_better;
   const word = better === null ? "moved" : better ? "better" : "worse";
-  return h(`span.change.is-${word}`, { title: word }, `${by > 0 ? "▲" : "▼"} ${signed(by)}`, h("span.unseen", ` ${word}`));
+  return h(`span.change.is-${word}`, { title: word }, `${by > 0 ? "▲" : "▼"} ${one.unit === "percent" ? moved(by / one.before, "percent") : signed(by)}`, h("span.unseen", ` ${word}`));
 }
 
 /** The gates on a metric; those on documents belong to the first. */
