@@ -350,7 +350,7 @@ def long_prefixes(session: Session, model: Any) -> dict[str, Any]:
         for way in strategies._candidates(plain.forward):
             if way.name == "prefix" or (way.name == "packed" and depth > 8192):
                 continue
-            path = way._replace(see=way.trial or way.see).path(plain, shape)
+            path = way.tried.path(plain, shape)
             if session.device.type == "cuda":
                 torch.cuda.reset_peak_memory_stats()
                 held = torch.cuda.memory_allocated()

@@ -8,6 +8,7 @@ own masks, or neither.
 from __future__ import annotations
 
 import random
+from functools import partial
 
 import numpy as np
 import pytest
@@ -243,7 +244,7 @@ def path_of(plain, name, shape):
     """As in the self-test: with cascade attention after short prefixes too."""
     ways = {way.name: way for way in _candidates(plain.forward)}
     way = ways[name]
-    return way._replace(see=way.trial or way.see).path(plain, shape)
+    return way.tried.path(plain, shape)
 
 
 def alone(model, span):
@@ -530,6 +531,115 @@ def test_memory_of_a_batch_does_not_grow_with_the_prefix(
             answers(path, spans, 1024)
         peaks.append(memory.peak)
     assert peaks[1] - peaks[0] < 2.1 * 256 * (4096 - 512)
+
+
+def documents(n_docs, depth):
+    """Documents with contexts of their own; each has 8 continuations of 12 tokens."""
+    draw = np.random.default_rng(3)
+    spans = []
+    for i in range(n_docs):
+        context = draw.integers(2, 330, depth + i % 3)
+        spans += [
+            ScoredSpan(
+                np.append(context, draw.integers(2, 330, 12)).astype(np.int32), 9
+            )
+            for _ in range(8)
+        ]
+    return spans
+
+
+def widths_of_passes(body, run):
+    """Rows and columns of each pass of the model, and the result of ``run``."""
+    shapes = []
+    handle = body.register_forward_pre_hook(
+        lambda module, args, kwargs: shapes.append(tuple(kwargs["input_ids"].shape)),
+        with_kwargs=True,
+    )
+    found = run()
+    handle.remove()
+    return shapes, found
+
+
+@pytest.mark.parametrize("kind", [k for k, name in PATHS.items() if name == "cascade"])
+def test_rows_of_several_prefixes_share_a_pass(kind, models):
+    """Five contexts, longer than the windows of 8 tokens and two of them of different
+    lengths: one pass for each context, one for all continuations."""
+    plain = models(kind)
+    spans = documents(5, 16)
+    path = path_of(plain, "cascade", RowShape(width=48, gain=10))
+    shapes, found = widths_of_passes(
+        plain.forward.model.base_model, lambda: answers(path, spans, 2**14)
+    )
+    assert path.n_alone == 0
+    assert [rows for rows, _ in shapes[:-1]] == [1] * 5
+    assert shapes[-1][0] == 5 * 2  # contexts times rows of at most 48 tokens
+    slow = answers(plain, spans, 2**14)
+    for span, one, other in zip(spans, found, slow, strict=True):
+        logprob, greedy = alone(plain.forward.model, span)
+        assert one.logprob == pytest.approx(logprob, abs=1e-4)
+        assert one.logprob == pytest.approx(other.logprob, abs=1e-4)
+        assert one.greedy is greedy
+
+
+@pytest.mark.parametrize(
+    ("budget", "gain", "n_passes"),
+    [(2**14, 10, 3 + 1), (400, 10, 2 * 3), (2**14, 1000, 1)],
+)
+def test_prefixes_share_a_pass_if_a_batch_holds_them_and_their_rows(
+    budget, gain, n_passes, models
+):
+    """Three contexts of 100 tokens with 96 tokens each: within the budget together, or
+    only one at a time; or recomputed in each row, if that is worth less than a pass."""
+    plain = models("llama")
+    path = path_of(plain, "cascade", RowShape(width=48, gain=gain))
+    body = plain.forward.model.base_model
+    shapes, _ = widths_of_passes(body, lambda: answers(path, documents(3, 100), budget))
+    assert len(shapes) == n_passes
+
+
+def test_memory_of_several_prefixes_is_that_of_their_keys_and_values(saved_model):
+    """Rows of 96 tokens after 2 and after 10 prefixes of 1,024 tokens, in one pass each
+    time. Keys and values of a token take 256 bytes; masks of all rows over all prefixes
+    would take 39 MB."""
+    import transformers
+
+    config = transformers.AutoConfig.from_pretrained(saved_model("llama"))
+    config.max_position_embeddings = 8192
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    plain = PaddedStrategy(Forward(model), TokenCounts())
+    peaks, n_passes = [], []
+    for n_docs in (2, 10):
+        path = path_of(plain, "cascade", RowShape(width=96, gain=10))
+        spans = documents(n_docs, 1024)
+        with LiveMemory() as memory:
+            shapes, _ = widths_of_passes(
+                model.base_model, partial(answers, path, spans, 2**15)
+            )
+        peaks.append(memory.peak)
+        n_passes.append(len(shapes))
+    assert n_passes == [2 + 1, 10 + 1]
+    kept = 256 * 8 * 1026
+    assert peaks[1] - peaks[0] < 1.5 * kept
+
+
+def test_the_self_test_notices_rows_that_attend_to_the_prefix_of_others(
+    models, monkeypatch
+):
+    from pytest_evals.models.hf.scoring import strategies
+
+    real = strategies.CascadeAttention
+    n_prefixes = set()
+
+    def mixed_up(config, kinds, rows, prefixes):
+        n_prefixes.add(len(prefixes))
+        return real(config, kinds, rows, [prefixes[0]] * len(prefixes))
+
+    for kind in ("llama", "mistral", "gemma3"):
+        monkeypatch.setattr(strategies, "CascadeAttention", mixed_up)
+        assert choose_strategy(models(kind), 64).path.name == "packed"
+        monkeypatch.setattr(strategies, "CascadeAttention", real)
+        assert choose_strategy(models(kind), 64).path.name == "cascade"
+    assert n_prefixes == {1, 2}
 
 
 @pytest.mark.slow

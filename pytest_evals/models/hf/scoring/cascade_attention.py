@@ -1,17 +1,19 @@
-"""Cascade attention: tokens of a batch attend to its shared prefix and to their own row
-in two calls, which are merged by their log-sum-exp.
+"""Cascade attention: tokens of a batch attend to their prefix and to their own row in
+two calls, which are merged by their log-sum-exp.
 
 A mask over prefix and row grows with tokens times prefix, and needs a copy of the
-prefix for each row. Here the prefix is one sequence without a mask for all rows, apart
-from windows that do not contain all of it; those are masked in parts. The function
+prefix for each row. Here a prefix is one sequence without a mask for all of its rows,
+apart from windows that do not contain all of it; those are masked in parts. Rows of
+several prefixes can share a pass: each attends to its own prefix only. The function
 replaces the model's own attention during a forward pass (transformers,
 ``AttentionInterface``), and a self-test at load time compares both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import accumulate, pairwise
 from threading import local
 from typing import Any, NamedTuple
 
@@ -56,18 +58,29 @@ class Scores(NamedTuple):
     causal: bool = False
 
 
+class _Segment(NamedTuple):
+    """Rows with the keys and values of their prefix."""
+
+    rows: slice
+    layers: Layers
+
+
 class CascadeAttention:
-    """The attention of one batch of rows after a prefix."""
+    """The attention of one batch of rows after their prefixes."""
 
     def __init__(
-        self, config: Any, kinds: Kinds, rows: RowBatch, layers: Layers
+        self, config: Any, kinds: Kinds, rows: RowBatch, prefixes: Sequence[Layers]
     ) -> None:
-        """``layers`` are the keys and values of the prefix, ``kinds`` the layer types
-        of the ``config``."""
+        """``prefixes`` are the keys and values of each prefix, ``kinds`` the layer
+        types of the ``config``."""
         self._config = config
         self._kinds = kinds
         self._rows = rows
-        self._layers = layers
+        edges = pairwise([0, *accumulate(rows.counts)])
+        self._segments = [
+            _Segment(slice(*edge), layers)
+            for edge, layers in zip(edges, prefixes, strict=True)
+        ]
         self._masks: dict[tuple[str, torch.device], Tensor] = {}
 
     def __call__(
@@ -89,24 +102,42 @@ class CascadeAttention:
         mask = self._own_mask(kind, query)
         own = scores._replace(mask=mask, causal=mask is None)
         out, total = attend(query, key, value, own)
-        prefix = self._attend_to_prefix(module.layer_idx, query, scores)
-        if prefix is not None:
-            other, other_total = prefix
-            share = (other_total - total).sigmoid()[..., None]
-            out = torch.lerp(out.float(), other.float(), share)
-            total = torch.logaddexp(total, other_total)
+        merged = [
+            self._with_prefix(segment, module.layer_idx, query, (out, total), scores)
+            for segment in self._segments
+        ]
+        out, total = (_joined(parts) for parts in zip(*merged, strict=True))
         if scores.sinks is not None:
             out = out * (total - scores.sinks.float()[:, None]).sigmoid()[..., None]
         return out.to(query.dtype).transpose(1, 2).contiguous()
 
-    def _cached(self, kind: str, layer: int) -> tuple[Tensor, Tensor]:
-        """Keys and values of the prefix in a layer; a layer that computes none uses
-        those of the last one of its type (transformers, ``Gemma3nTextAttention``)."""
-        while layer not in self._layers or self._kind(layer) != kind:
+    def _with_prefix(
+        self,
+        segment: _Segment,
+        layer: int,
+        query: Tensor,
+        own: tuple[Tensor, Tensor],
+        scores: Scores,
+    ) -> tuple[Tensor, Tensor]:
+        """Attention of a segment's rows, and the log-sum-exp of its scores; ``own`` is
+        that of all rows to their own tokens."""
+        out, total = (part[segment.rows] for part in own)
+        prefix = self._attend_to_prefix(segment, layer, query[segment.rows], scores)
+        if prefix is None:
+            return out, total
+        other, other_total = prefix
+        share = (other_total - total).sigmoid()[..., None]
+        out = torch.lerp(out.float(), other.float(), share)
+        return out, torch.logaddexp(total, other_total)
+
+    def _cached(self, layers: Layers, kind: str, layer: int) -> tuple[Tensor, Tensor]:
+        """Keys and values of a prefix in a layer; a layer that computes none uses those
+        of the last one of its type (transformers, ``Gemma3nTextAttention``)."""
+        while layer not in layers or self._kind(layer) != kind:
             layer -= 1
             if layer < 0:
                 raise NotImplementedError("the layer has no keys of the prefix")
-        return self._layers[layer]
+        return layers[layer]
 
     def _kind(self, layer: int) -> str:
         return kind_of_layer(self._config, self._kinds, layer)
@@ -126,23 +157,29 @@ class CascadeAttention:
         return self._masks[name]
 
     def _attend_to_prefix(
-        self, layer: int, query: Tensor, scores: Scores
+        self, segment: _Segment, layer: int, query: Tensor, scores: Scores
     ) -> tuple[Tensor, Tensor] | None:
-        """Attention of all rows to the prefix; ``None`` if no window reaches it."""
+        """Attention of a segment's rows to their prefix; ``None`` if no window reaches
+        it."""
+        if not segment.layers:
+            return None
         kind = self._kind(layer)
         rows, reach = self._rows, self._kinds[kind]
-        start = max(0, first_visible(kind, reach, rows.depth))
-        if start >= rows.depth:
+        key, value = self._cached(segment.layers, kind, layer)
+        depth = key.shape[2]
+        start = max(0, first_visible(kind, reach, depth))
+        if start >= depth:
             return None
-        key, value = (part[:, :, start:] for part in self._cached(kind, layer))
+        key, value = key[:, :, start:], value[:, :, start:]
         n_rows, n_heads, width, _ = query.shape
         together = query.transpose(0, 1).reshape(1, n_heads, n_rows * width, -1)
         if first_visible(kind, reach, rows.n_positions - 1) <= 0:
             out, total = attend(together, key, value, scores)
         else:
-            first = first_visible(kind, reach, rows.positions.to(query.device))
-            n = _n_queries(rows.depth - start, query.device)
-            places = torch.arange(start, rows.depth, device=query.device)
+            positions = rows.positions[segment.rows].to(query.device)
+            first = first_visible(kind, reach, positions)
+            n = _n_queries(depth - start, query.device)
+            places = torch.arange(start, depth, device=query.device)
             done = []
             for some, least in zip(
                 torch.split(together, n, 2),
@@ -243,6 +280,10 @@ def _in_parts(
         totals.append(total[..., 0])
     out = torch.cat(outs, dim=3).flatten(1, 2)
     return out, torch.cat(totals, dim=3).flatten(1, 2)
+
+
+def _joined(parts: Sequence[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts))
 
 
 def _n_queries(n_keys: int, device: torch.device) -> int:

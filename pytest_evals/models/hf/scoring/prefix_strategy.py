@@ -2,7 +2,8 @@
 in batches of rows.
 
 A row is either several packed sequences with a custom mask, or one sequence with the
-model's own mask. Spans with non-finite results, and rows that do not fit into memory,
+model's own mask. Where attention to prefixes is separate, rows of several small groups
+run in one pass. Spans with non-finite results, and rows that do not fit into memory,
 are scored again by the padded strategy: in a packed row, one sequence's NaN affects all
 others.
 """
@@ -49,8 +50,8 @@ from pytest_evals.models.hf.token_counts import TokenCounts
 from pytest_evals.models.hf.tokenization.encoder import Ids
 from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
 
-ViewBuilder = Callable[[RowBatch, Any], AttentionView]
-"""Function from rows on the device and a cache of their prefix to their attention
+ViewBuilder = Callable[[RowBatch, Sequence[Any]], AttentionView]
+"""Function from rows on the device and the caches of their prefixes to their attention
 view."""
 
 
@@ -64,13 +65,25 @@ class PrefixStrategy:
         shape: RowShape,
         estimate: MemoryEstimate,
         plain: PaddedStrategy,
+        least: int | None = None,
     ) -> None:
-        """``see`` builds attention views; ``plain`` scores the spans that fail."""
+        """Score with a view and a shape.
+
+        Args:
+            name: Name of the strategy.
+            see: Builds attention views.
+            shape: Shape of rows.
+            estimate: Memory of a batch.
+            plain: Scores the spans that fail.
+            least: Tokens of a prefix from which a batch may contain rows after several
+                prefixes; ``None`` for never.
+        """
         self.name = name
         self._see = see
         self._shape = shape
         self._estimate = estimate
         self._plain = plain
+        self._least = least
         self.forward: Forward = plain.forward
         self._counters: TokenCounts = plain.counters
         self._prefixes = PrefixCache(self._read)
@@ -82,8 +95,8 @@ class PrefixStrategy:
     ) -> Iterator[ScoredBatch]:
         """Score all spans; yields batches as they finish."""
         trie = trie_of(spans)
-        for group in groups_of(trie, self._shape):
-            yield from self._score_group(trie, spans, group, budget)
+        for rows in self._passes(trie, groups_of(trie, self._shape), budget):
+            yield from self._score_rows(trie, spans, rows, budget)
 
     def forget(self) -> None:
         """Free the memory of the cached prefix."""
@@ -94,24 +107,58 @@ class PrefixStrategy:
         """Number of tokens of the cached prefix."""
         return self._prefixes.length
 
-    def _score_group(
+    def _passes(
+        self, trie: Trie, groups: Sequence[PrefixGroup], budget: BatchBudget
+    ) -> Iterator[list[PackedRow]]:
+        """The rows of each group; those of neighboring groups together if they fit into
+        one batch, prefixes included."""
+        rows: list[PackedRow] = []
+        depths: list[int] = []
+        for group in groups:
+            more = self._cut(trie, group, budget)
+            if rows and self._is_batch([*rows, *more], [*depths, group.depth], budget):
+                rows += more
+                depths.append(group.depth)
+                continue
+            if rows:
+                yield rows
+            rows, depths = more, [group.depth]
+        if rows:
+            yield rows
+
+    def _is_batch(
+        self, rows: Sequence[PackedRow], depths: Sequence[int], budget: BatchBudget
+    ) -> bool:
+        """Whether one pass over the rows of all groups is allowed, and faster than one
+        for each group, although it is padded to the longest row."""
+        if self._least is None or min(depths) < max(1, self._least):
+            return False
+        costs = [self._cost(row) for row in rows]
+        longest = max(row.n_tokens for row in rows)
+        padding = sum(longest - row.n_tokens for row in rows)
+        return (
+            padding <= self._shape.gain * (len(depths) - 1)
+            and len(rows) * max(costs) + sum(depths) <= budget.tokens
+            and budget.take(costs, 0) == len(rows)
+        )
+
+    def _score_rows(
         self,
         trie: Trie,
         spans: Sequence[ScoredSpan],
-        group: PrefixGroup,
+        rows: Sequence[PackedRow],
         budget: BatchBudget,
     ) -> Iterator[ScoredBatch]:
-        todo = [group]
+        todo = [rows]
         while todo:
-            rows = self._cut(trie, todo.pop(), budget)
-            for batch in self._batches(trie, spans, rows, budget):
+            for batch in self._batches(trie, spans, todo.pop(), budget):
                 if not isinstance(batch.result, InvalidRequestError):
                     yield from self._checked(batch.result, batch.elapsed_s, spans)
                     continue
                 self.forget()
                 (row,) = batch.items
-                rest = PrefixGroup(row.depth, row.members)
-                if len(self._cut(trie, rest, budget)) > 1:
+                rest = self._cut(trie, PrefixGroup(row.depth, row.members), budget)
+                if len(rest) > 1:
                     todo.append(rest)
                 else:
                     for member in row.members.tolist():
@@ -131,10 +178,14 @@ class PrefixStrategy:
         budget: BatchBudget,
     ) -> Iterator[Batch[PackedRow, dict[int, SpanScore]]]:
         """Batches of rows; rows without a mask are batched separately, since their
-        kernel is faster and needs less memory."""
-        for branched in (False, True):
-            some = [row for row in rows if (len(row.members) > 1) is branched]
-            masked = branched or any(row.depth for row in some)
+        kernel is faster and needs less memory. Rows after several prefixes are one
+        batch."""
+        parts = [rows]
+        if _equal(_prefix_of(trie, rows[0]), _prefix_of(trie, rows[-1])):
+            alone = [row for row in rows if len(row.members) == 1]
+            parts = [alone, [row for row in rows if len(row.members) > 1]]
+        for some in parts:
+            masked = any(row.depth or len(row.members) > 1 for row in some)
             yield from in_batches(
                 some,
                 [self._cost(row) if masked else row.n_tokens for row in some],
@@ -172,22 +223,28 @@ class PrefixStrategy:
         rows: Sequence[PackedRow],
         budget: BatchBudget,
     ) -> dict[int, SpanScore]:
-        """Score a batch of rows of one group."""
+        """Score a batch of rows; those after the same prefix are neighbors."""
         layouts = [lay_out(trie, spans, row) for row in rows]
-        depth = rows[0].depth
-        sheet = self._sheet(layouts, depth, self._shape.multiple)
+        prefixes, counts = [_prefix_of(trie, rows[0])], [0]
+        for row in rows:
+            prefix = _prefix_of(trie, row)
+            if not _equal(prefix, prefixes[-1]):
+                prefixes.append(prefix)
+                counts.append(0)
+            counts[-1] += 1
+        depth = min(map(len, prefixes))
+        sheet = self._sheet(layouts, depth, tuple(counts), self._shape.multiple)
         width = sheet.ids.shape[1]
         spots = [
             SpanTargets(spot.span, spot.places + r * width, spot.targets)
             for r, layout in enumerate(layouts)
             for spot in layout.spots
         ]
-        prefix = trie.sequences[int(rows[0].members[0])][:depth]
 
         def run(places: Tensor) -> Iterable[LogitsChunk]:
-            past = self._prefixes.over(prefix, partial(self._part, budget))
-            view = self._see(sheet, past)
-            return self.forward(sheet.ids, places, view)
+            part = partial(self._part, budget)
+            pasts = [self._prefixes.over(prefix, part) for prefix in prefixes]
+            return self.forward(sheet.ids, places, self._see(sheet, pasts))
 
         with torch.inference_mode():
             scored = sum_logprobs(batch_targets(spots), run)
@@ -195,7 +252,11 @@ class PrefixStrategy:
         return scored
 
     def _sheet(
-        self, layouts: Sequence[RowLayout], depth: int, multiple: int
+        self,
+        layouts: Sequence[RowLayout],
+        depth: int,
+        counts: tuple[int, ...],
+        multiple: int,
     ) -> RowBatch:
         """Pad rows so that their keys, with those of the prefix, are a multiple of
         ``multiple``."""
@@ -211,7 +272,9 @@ class PrefixStrategy:
         placed = torch.from_numpy(lengths).to(self.forward.device)
         branched = any(layout.ends.min() < len(layout.ends) for layout in layouts)
         n_positions = int(table[1].max()) + 1
-        return RowBatch(ids, positions, ends, placed, depth, branched, n_positions)
+        return RowBatch(
+            ids, positions, ends, placed, depth, counts, branched, n_positions
+        )
 
     def _part(self, budget: BatchBudget, n_before: int) -> int:
         """Prefill chunk of a prefix after ``n_before`` tokens; with its mask, within
@@ -230,6 +293,14 @@ class PrefixStrategy:
             np.full(n, n, dtype=np.int32),
             [],
         )
-        one = self._sheet([row], n_before, 1)
-        self.forward.remember(one.ids, self._see(one, past))
+        one = self._sheet([row], n_before, (1,), 1)
+        self.forward.remember(one.ids, self._see(one, [past]))
         self._counters.add(n, n)
+
+
+def _prefix_of(trie: Trie, row: PackedRow) -> Ids:
+    return trie.sequences[int(row.members[0])][: row.depth]
+
+
+def _equal(one: Ids, other: Ids) -> bool:
+    return np.array_equal(one, other)

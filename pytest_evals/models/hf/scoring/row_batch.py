@@ -16,7 +16,8 @@ class RowBatch:
         positions: (B, T) int64.
         ends: (B, T) int64, place after each token's last descendant.
         lengths: (B,) int64, tokens of each row.
-        depth: Tokens of the prefix before each row.
+        depth: Tokens of the prefix before each row; the least if prefixes differ.
+        counts: Number of rows after each prefix, in their order.
         branched: Whether there is a row with several sequences.
         n_positions: One more than the highest position.
     """
@@ -26,5 +27,6 @@ class RowBatch:
     ends: Tensor
     lengths: Tensor
     depth: int
+    counts: tuple[int, ...]
     branched: bool
     n_positions: int

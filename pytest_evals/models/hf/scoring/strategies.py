@@ -92,11 +92,10 @@ def choose_strategy(plain: PaddedStrategy, max_length: int) -> StrategyChoice:
     theirs = _numbers(judge, spans)
 
     def does(way: _Candidate) -> bool:
-        tried = way._replace(see=way.trial or way.see)
-        trial = tried.path(judge, replace(shape, width=TRIAL_WIDTH, gain=1))
+        trial = way.tried.path(judge, replace(shape, width=TRIAL_WIDTH, gain=1))
         agrees = _agrees(trial, judge, spans, theirs)
         # With short sequences only, the trial may not have cached a prefix.
-        return agrees and (way.joins or trial.prefix_length > 0)
+        return agrees and (way.least is None or trial.prefix_length > 0)
 
     good = filter(does, _candidates(plain.forward))
     way = next(good, None)
@@ -124,21 +123,30 @@ class _Candidate(NamedTuple):
         see: Builds attention views.
         n_kinds: Number of masks a batch.
         packs: Whether rows hold several sequences.
-        joins: Whether masks and keys of a row contain the prefix.
-        trial: Builds attention views in the self-test, if that is another function.
+        least: Tokens of a prefix from which masks and keys of a row do not contain it;
+            ``None`` for never.
+        trial: Builds attention views in the self-test, where that is 0.
     """
 
     name: str
     see: ViewBuilder
     n_kinds: int
     packs: bool
-    joins: bool = True
+    least: int | None = None
     trial: ViewBuilder | None = None
+
+    @property
+    def tried(self) -> _Candidate:
+        """The candidate of the self-test."""
+        if self.trial is None:
+            return self
+        return self._replace(see=self.trial, least=0)
 
     def path(self, plain: PaddedStrategy, shape: RowShape) -> PrefixStrategy:
         own = shape if self.packs else replace(shape, width=0)
-        estimate = estimate_memory(plain.forward, self.n_kinds, joins=self.joins)
-        return PrefixStrategy(self.name, self.see, own, estimate, plain)
+        joins = self.least is None
+        estimate = estimate_memory(plain.forward, self.n_kinds, joins=joins)
+        return PrefixStrategy(self.name, self.see, own, estimate, plain, self.least)
 
 
 def _candidates(forward: Forward) -> Iterator[_Candidate]:
@@ -158,7 +166,7 @@ def _candidates(forward: Forward) -> Iterator[_Candidate]:
             _cascade(config, kinds, packed, least),
             len(kinds),
             True,
-            joins=False,
+            least=least,
             trial=_cascade(config, kinds, packed, 0),
         )
         yield _Candidate("packed", packed, len(kinds), True)
@@ -169,7 +177,8 @@ def _packed(kinds: Kinds, dtype: torch.dtype) -> ViewBuilder:
     """Each token attends to its ancestors; with a custom mask unless that is plain
     causal attention."""
 
-    def see(sheet: RowBatch, past: Any) -> AttentionView:
+    def see(sheet: RowBatch, pasts: Sequence[Any]) -> AttentionView:
+        (past,) = pasts
         if past is None and not sheet.branched:
             return AttentionView()
         mask = masks(kinds, sheet.ends, sheet.positions, sheet.depth, dtype)
@@ -179,14 +188,16 @@ def _packed(kinds: Kinds, dtype: torch.dtype) -> ViewBuilder:
 
 
 def _cascade(config: Any, kinds: Kinds, packed: ViewBuilder, least: int) -> ViewBuilder:
-    """As packed rows; after a prefix of at least ``least`` tokens, tokens attend to it
-    and to their row in two calls."""
+    """As packed rows; after prefixes of at least ``least`` tokens, tokens attend to
+    theirs and to their row in two calls."""
 
-    def see(sheet: RowBatch, past: Any) -> AttentionView:
+    def see(sheet: RowBatch, pasts: Sequence[Any]) -> AttentionView:
+        past = pasts[0]
         if past is None or sheet.depth < least:
-            return packed(sheet, past)
+            return packed(sheet, pasts)
         past.is_apart = True
-        function = CascadeAttention(config, kinds, sheet, past.prefix)
+        prefixes = [one.prefix for one in pasts]
+        function = CascadeAttention(config, kinds, sheet, prefixes)
         return AttentionView(
             positions=sheet.positions,
             past=past,
@@ -200,7 +211,8 @@ def _prefixed(takes_positions: bool) -> ViewBuilder:
     """Each token attends to the tokens before it in its row, by the model's own
     mask."""
 
-    def see(sheet: RowBatch, past: Any) -> AttentionView:
+    def see(sheet: RowBatch, pasts: Sequence[Any]) -> AttentionView:
+        (past,) = pasts
         places = torch.arange(sheet.ids.shape[1], device=sheet.ids.device)
         real = (places < sheet.lengths[:, None]).long()
         mask = torch.nn.functional.pad(real, (sheet.depth, 0), value=1)
@@ -264,7 +276,7 @@ def _numbers(path: ScoringStrategy, spans: Sequence[ScoredSpan]) -> np.ndarray:
 
 def _trial_spans(forward: Forward, max_length: int) -> list[ScoredSpan]:
     """Fixed test sequences: most share a prefix, some extend one another, and two are
-    unrelated."""
+    unrelated. They make two prefixes, whose rows are long enough to share a pass."""
     draw = np.random.default_rng(7)
     size = forward.model.get_input_embeddings().weight.shape[0]
 
@@ -277,9 +289,9 @@ def _trial_spans(forward: Forward, max_length: int) -> list[ScoredSpan]:
         ([prefix, branch, twig], 2),
         ([prefix, branch, some(4)], 4),
         ([prefix, branch, twig, some(3)], 3),
-        ([prefix, some(9)], 3),
+        ([prefix, branch, some(9)], 3),
         ([prefix, some(6)], 1),
-        ([prefix, some(14)], 2),
+        ([prefix, some(12)], 2),
         ([some(7)], 3),
         ([some(5)], 4),
     ]
