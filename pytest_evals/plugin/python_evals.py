@@ -33,6 +33,7 @@ from pytest_evals.scorers.user_code import user_fault
 
 _CASE_SCOPES = ("session", "package", "module")
 """Scopes of fixtures that cases may request: collection has no test yet."""
+_SYNC = "define it without async, and call asyncio.run()"
 _EVAL = re.compile(rb"\beval\b")
 
 
@@ -60,8 +61,11 @@ def collect_eval(
             definition=found,
         )
         return node.items()
-    except EvalsError as error:
+    except (EvalsError, pytest.fail.Exception, pytest.skip.Exception) as fault:
         name, nodeid = found.name, f"{module.nodeid}::{found.name}"
+        error: BaseException = fault
+        if isinstance(fault, pytest.fail.Exception):
+            error = EvalsError(str(Problem(f"{name}: {fault.msg}", found.place)))
         return [
             FailedEval.from_parent(
                 module, path=module.path, name=name, nodeid=nodeid, error=error
@@ -92,7 +96,7 @@ def load_module(path: Path, config: pytest.Config) -> None:
     if not report.passed:
         raise TaskFileError([Problem(str(report.longrepr), Place(path))])
     for node in report.result:
-        if isinstance(node, FailedEval):
+        if isinstance(node, FailedEval) and not node.is_skipped:
             raise TaskFileError([Problem(str(node.error), node.place)])
 
 
@@ -113,11 +117,16 @@ def _is_collected_elsewhere(found: Eval, module: pytest.Collector) -> bool:
 
 
 class FailedEval(pytest.Collector):
-    """An eval with problems."""
+    """An eval with problems, or one that is skipped by its cases or their fixtures."""
 
-    def __init__(self, *, error: EvalsError, **kwargs: Any) -> None:
+    def __init__(self, *, error: BaseException, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.error = error
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether the eval is skipped."""
+        return isinstance(self.error, pytest.skip.Exception)
 
     @property
     def place(self) -> Any:
@@ -131,6 +140,8 @@ class FailedEval(pytest.Collector):
         Raises:
             pytest.Collector.CollectError: Always.
         """
+        if self.is_skipped:
+            raise self.error
         raise self.CollectError(str(self.error))
 
 
@@ -200,6 +211,8 @@ class EvalNode(TaskFile):
         request = TopRequest(cast("Any", item), _ispytest=True)
         for name, scorers in self._requested.items():
             value = request.getfixturevalue(name)
+            if fault := _async_fault(name, value):
+                pytest.fail(f"{item.name}: {fault}\n  fix: {_SYNC}", pytrace=False)
             for scorer in scorers:
                 scorer.values[name] = value
 
@@ -221,6 +234,8 @@ class EvalNode(TaskFile):
         Raises:
             TaskFileError: It does not exist, or has parameters.
         """
+        if name == "request":
+            return "function"
         manager = self.session._fixturemanager
         definitions = manager.getfixturedefs(name, self)
         if not definitions:
@@ -272,11 +287,16 @@ class _CaseFixtures(Mapping[str, Any]):
                 "or module",
             )
         try:
-            return request.getfixturevalue(name)
+            value = request.getfixturevalue(name)
         except FixtureLookupError as error:
             node.refuse(f"the fixture {name!r} is not available: {error.msg}")
+        except pytest.fail.Exception as error:
+            node.refuse(f"the fixture {name!r}: {error.msg}")
         except Exception as error:  # noqa: BLE001 - of any user code
             node.refuse(user_fault(f"the fixture {name!r}", _from_users_code(error)))
+        if fault := _async_fault(name, value):
+            node.refuse(fault, _SYNC)
+        return value
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
@@ -286,6 +306,16 @@ class _CaseFixtures(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._values)
+
+
+def _async_fault(name: str, value: Any) -> str:
+    """Why the value of a fixture cannot be used: it is a coroutine or an asynchronous
+    generator, which no plugin has run. pytest 9 raises an error itself."""
+    if not (inspect.iscoroutine(value) or inspect.isasyncgen(value)):
+        return ""
+    if inspect.iscoroutine(value):
+        value.close()
+    return f"the fixture {name!r} is async, and no plugin supports it here"
 
 
 def _from_users_code(error: Exception) -> Exception:

@@ -262,21 +262,39 @@ def score_of_value(value: object, answer: str) -> Score:
         DocumentError: It is something else.
     """
     if isinstance(value, Score):
-        number = value.value
-        if value.unscored or value.correct is not None:
+        if value.unscored:
             return value
-        return replace(value, correct=_correct(number), answer=value.answer or answer)
-    if isinstance(value, bool):
-        return _binary(value, "", answer)
-    number = value.item() if hasattr(value, "item") else value
+        number = _number(value.correct if value.value is None else value.value)
+        if number is None:
+            raise _no_number(value.value, "a Score whose value is ")
+        correct = _correct(number) if value.correct is None else value.correct
+        answer = value.answer or answer
+        return replace(value, value=number, correct=correct, answer=answer)
+    number = _number(value)
     if isinstance(number, bool):
         return _binary(number, "", answer)
-    if isinstance(number, int | float) and math.isfinite(number):
-        return Score(metric="", value=number, correct=_correct(number), answer=answer)
+    if number is None:
+        raise _no_number(value)
+    return Score(metric="", value=number, correct=_correct(number), answer=answer)
+
+
+def _number(value: Any) -> bool | int | float | None:
+    """A boolean or a finite number, also of NumPy or torch; ``None`` for anything
+    else."""
+    try:
+        value = value.item() if hasattr(value, "item") else value
+        is_number = isinstance(value, int | float) and math.isfinite(value)
+    except (OverflowError, RuntimeError, TypeError, ValueError):
+        return None
+    return value if is_number else None
+
+
+def _no_number(value: object, begin: str = "") -> DocumentError:
     shown = "None" if value is None else f"a {type(value).__name__}"
-    shown = repr(value) if isinstance(value, float) else shown
-    raise DocumentError(
-        f"the scorer returned {shown}\n"
+    if isinstance(value, int | float):
+        shown = repr(value) if isinstance(value, float) else "too large a number"
+    return DocumentError(
+        f"the scorer returned {begin}{shown}\n"
         "  fix: return True or False, a finite number, or a pytest_evals.Score"
     )
 

@@ -166,6 +166,123 @@ def one(words):
     done.stdout.no_fnmatch_line("*call_fixture_func*")
 
 
+@pytest.mark.parametrize(
+    ("fixture", "outcomes", "line"),
+    [
+        ("pytest.skip('no data')", {"skipped": 1}, "SKIPPED * no data"),
+        (
+            "pytest.fail('no words')",
+            {"errors": 1},
+            "test_it.py:3: one: the fixture 'words': no words",
+        ),
+    ],
+)
+def test_a_fixture_of_cases_that_skips_or_fails_affects_only_its_eval(
+    bot, fixture, outcomes, line
+):
+    bot.makeconftest(
+        f"import pytest\n@pytest.fixture(scope='session')\ndef words():\n    {fixture}"
+    )
+    bot.makepyfile(
+        test_it="""
+from pytest_evals import case, eval
+
+@eval
+def one(words):
+    yield case("a", "b")
+
+def test_other():
+    pass
+"""
+    )
+    done = run(bot, "--continue-on-collection-errors", "-rs")
+    assert done.parseoutcomes() == {"passed": 1, **outcomes}
+    done.stdout.fnmatch_lines([line])
+    assert run(bot, "-n2").parseoutcomes()[next(iter(outcomes))] >= 1
+
+
+@pytest.mark.parametrize(
+    ("call", "outcomes", "line"),
+    [
+        ("pytest.skip('no data')", {"skipped": 1}, "SKIPPED * no data"),
+        ("pytest.fail('no words')", {"errors": 1}, "test_it.py:4: one: no words"),
+    ],
+)
+def test_a_function_of_cases_can_skip_or_fail_its_eval(bot, call, outcomes, line):
+    bot.makepyfile(
+        test_it=f"""
+import pytest
+from pytest_evals import case, eval
+
+@eval
+def one():
+    yield case("a", "b")
+    {call}
+
+def test_other():
+    pass
+"""
+    )
+    done = run(bot, "--continue-on-collection-errors", "-rs")
+    assert done.parseoutcomes() == {"passed": 1, **outcomes}
+    done.stdout.fnmatch_lines([line])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("place", ["cases", "scorer"])
+def test_an_async_fixture_without_a_plugin_is_an_error(bot, place):
+    bot.makeconftest("""
+import pytest
+
+@pytest.fixture(scope="session")
+async def words():
+    return "a"
+""")
+    cases = "words" if place == "cases" else ""
+    scorer = "answer, words" if place == "scorer" else "answer"
+    bot.makepyfile(
+        test_it=f"""
+from pytest_evals import case, eval
+
+@eval
+def one({cases}):
+    yield case("a", "b")
+
+@one.score
+def good({scorer}):
+    return True
+"""
+    )
+    done = run(bot)
+    assert done.parseoutcomes()["errors"] == 1
+    done.stdout.fnmatch_lines(["*async*"])
+
+
+def test_scorers_request_fixtures_of_each_test(bot):
+    bot.makepyfile(
+        test_it="""
+import logging
+from pytest_evals import case, eval
+
+@eval
+def one():
+    yield case("a", "a", id="x")
+    yield case("b", "b", id="y")
+
+@one.score
+def good(answer, request, tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("ANSWER", answer)
+    logging.warning("seen")
+    (tmp_path / answer).write_text("")
+    files = [one.name for one in tmp_path.iterdir()]
+    logged = [one.message for one in caplog.records]
+    return files == [answer] and logged == ["seen"] and "one[" in request.node.name
+"""
+    )
+    done = bot.runpytest("--model=scripted:echo")
+    done.stdout.fnmatch_lines(["*good*1.000*"])
+
+
 def test_an_eval_in_a_class_is_refused(bot):
     bot.makepyfile(
         test_it="""
@@ -200,6 +317,10 @@ class TestBot:
             "def one():\n    yield case('a', id='x')\n    yield case('b', id='x')",
             "test_it.py:2: one: cases 0 and 1 have the id 'x'",
         ),
+        (
+            "def one():\n    yield case('a', id='1')\n    yield case('b')",
+            "test_it.py:2: one: cases 0 and 1 have the id '1'",
+        ),
     ],
 )
 def test_problems_of_an_eval_are_errors_without_traceback(bot, code, message):
@@ -222,6 +343,30 @@ def test_an_exception_in_a_scorer_is_an_error_with_its_line(bot):
     done.stdout.fnmatch_lines(
         ["scorer 'late': KeyError: 'Please open settings' (test_bot.py:18)"]
     )
+
+
+@pytest.mark.parametrize(
+    "value", ["Score()", "Score(value=math.nan)", "Score(value='good')", "10**400"]
+)
+def test_a_scorer_without_a_finite_number_is_an_error(bot, value):
+    bot.makepyfile(
+        test_bot="import math\nfrom pytest_evals import Score\n"
+        + BOT
+        + f"\n@support_bot.score('late')\ndef late(answer):\n    return {value}\n"
+    )
+    done = run(bot)
+    assert done.parseoutcomes()["errors"] == 3
+    done.stdout.fnmatch_lines(["*scorer 'late': the scorer returned *"])
+
+
+def test_a_score_without_value_has_that_of_correct(bot):
+    bot.makepyfile(
+        test_bot="from pytest_evals import Score\n"
+        + BOT
+        + "\n@support_bot.score\ndef good(answer):\n"
+        + "    return Score(correct='card' in answer)\n"
+    )
+    run(bot).stdout.fnmatch_lines(["*good*0.333*"])
 
 
 def test_marks_of_the_function_apply_to_its_cases_and_gates(bot):

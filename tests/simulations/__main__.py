@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 from tests.simulations.answers import changes, clusters, families, proportions
 from tests.simulations.cells import Cell, printed
-from tests.simulations.labels import judges, label_rows
+from tests.simulations.labels import clustered_judges, judges, label_rows
 from tests.simulations.means import means, paired, repeats, unbounded
 from tests.simulations.power import power_rows
 from tests.simulations.reruns import point_rows, repeatability_rows
@@ -31,6 +31,7 @@ CELLS: dict[str, Callable[..., Iterator[Cell]]] = {
     "unbounded": unbounded,
     "families": families,
     "labels": judges,
+    "label_clusters": clustered_judges,
 }
 """Tables of error rates."""
 ROWS: dict[str, Callable[[int], Iterator[str]]] = {

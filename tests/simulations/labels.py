@@ -17,7 +17,7 @@ from pytest_evals.stats.prediction_powered import (
 from tests.simulations.cells import Cell, outcome, sampled
 from tests.simulations.populations import Numbers
 
-__all__ = ["judges", "label_rows"]
+__all__ = ["clustered_judges", "judges", "label_rows"]
 
 OTHERS = 400
 """Documents without a label."""
@@ -117,6 +117,38 @@ def _cells(name: str, shares: Sequence[float], judge: Judge, n: int) -> Iterator
     yield sampled("labels, run", name, n, of_run)
     if len(shares) == 2:  # those of grades are slow
         yield sampled("labels, population", name, n, of_population)
+
+
+def clustered_judges(sizes: Sequence[int] = (60, 200)) -> Iterator[Cell]:
+    """Gates on a judge with ``cluster``: whole clusters of 4 documents are labelled.
+
+    Answers of a cluster are correlated (ICC 0.5), and the judge makes the same error in
+    all of them.
+    """
+    for rate in (0.8, 0.95):
+        for name in ("70% right", "95% right", "lenient"):
+            for n in sizes:
+                yield _clustered_cell(f"{name}, rate {rate}", rate, JUDGES[name], n)
+
+
+def _clustered_cell(name: str, rate: float, judge: Judge, n: int) -> Cell:
+    size = 4
+    n_labelled, n_all = n // size, (n + OTHERS) // size
+
+    def sample(rng: np.random.Generator) -> str:
+        chance = rng.beta(rate, 1 - rate, n_all).repeat(size)
+        truth = (rng.random(n_all * size) < chance).astype(float)
+        good, bad = judge(rng, np.ones(n_all)), judge(rng, np.zeros(n_all))
+        rated = np.where(truth == 1, good.repeat(size), bad.repeat(size))
+        ids = np.arange(n_all).repeat(size).tolist()
+        cut = n_labelled * size
+        parts = (truth[:cut], rated[:cut], rated[cut:])
+        spread = mean_of_population(
+            *(one.tolist() for one in parts), clusters=(ids[:cut], ids[cut:])
+        )
+        return outcome(spread, rate)
+
+    return sampled("labels, clusters", name, n, sample)
 
 
 def label_rows(n_samples: int) -> Iterator[str]:

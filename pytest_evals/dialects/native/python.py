@@ -223,7 +223,9 @@ class Eval:
         for number, one in enumerate(cases):
             first = seen.setdefault(one.id or str(number), number)
             if first != number:
-                what = f"cases {first} and {number} have the id {one.id!r}"
+                what = (
+                    f"cases {first} and {number} have the id {one.id or str(number)!r}"
+                )
                 raise self._error(what, "give each case its own id, or none")
         given = {
             "score": self.settings.score or self.scorers,
