@@ -140,13 +140,16 @@ class Record:
     @property
     def correct(self) -> bool | None:
         """Whether the first metric that determines correctness is correct; ``None`` if
-        none does, or the document is excluded."""
+        none does, a score has no value, or the document is excluded."""
         if self.excluded:
             return None
+        correct = None
         for score in self.scores:
-            if score.correct is not None:
-                return score.correct
-        return None
+            if score.unscored:
+                return None
+            if correct is None:
+                correct = score.correct
+        return correct
 
     @property
     def own_responses(self) -> tuple[Response, ...]:

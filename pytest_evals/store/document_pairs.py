@@ -141,8 +141,8 @@ def _refused(name: str, why: str) -> Reference:
 
 
 def _counts(row: Row) -> bool:
-    """Return whether a document has scores that count."""
-    return row.get("status") == "scored" and not row.get("excluded")
+    """Return whether a document may have scores that count."""
+    return row.get("status") in ("scored", "unscored") and not row.get("excluded")
 
 
 def values_by_key(
@@ -162,8 +162,9 @@ def values_by_key(
             continue
         for metric in row.get("metrics") or ():
             key = f"{metric},{row.get('filter')}"
-            if key in row or metric in row:
-                values.setdefault(key, {})[at] = row.get(key, row.get(metric))
+            value = row.get(key, row.get(metric))
+            if value is not None:  # an unscored document may have other metrics
+                values.setdefault(key, {})[at] = value
     return values
 
 

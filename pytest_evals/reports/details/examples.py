@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Loglikelihood, Rolling
@@ -20,9 +21,18 @@ def ids_by_index(result: TaskResult) -> Mapping[int, str]:
     return dict(zip(rows.indices(), rows.ids(), strict=True))
 
 
-def example_lines(record: Record, indent: str) -> list[str]:
+def example_lines(record: Record, indent: str, key: str = "") -> list[str]:
     """Return prompt, steps, answer, target and the judge's reason, if available; each
-    on one line."""
+    on one line.
+
+    Args:
+        record: The document.
+        indent: Start of each line.
+        key: Metric whose answer and reason are shown, instead of the first ones.
+    """
+    own = [score for score in record.scores if score.key == key]
+    if own:
+        record = replace(record, scores=tuple(own))
     facts = {
         "prompt": tail(prompt_of(record), _PROMPT),
         "steps": cut(_steps(record), _ANSWER),

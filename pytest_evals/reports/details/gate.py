@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_evals.core.comparison import is_environment
 from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.metric import MetricResult
-from pytest_evals.core.record import Record, Status
+from pytest_evals.core.record import Record, Score, Status
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import Place
 from pytest_evals.gates.explain import WITHIN_NOISE, shown_noise
@@ -51,10 +51,11 @@ def gate_lines(
         return lines + _again(group.source.path, [group.name])
     ids = ids_by_index(result)
     chosen = _chosen(verdict, result, ids) if n_examples else {}
+    key = verdict.metric.key if verdict.metric else ""
     for title, records in chosen.items():
         n = len(records)
         heading = title if n <= n_examples else f"{title} ({n_examples} of {n})"
-        shown = _examples(records[:n_examples], result, ids)
+        shown = _examples(records[:n_examples], result, ids, key)
         lines += ["", f"  {heading}", *shown] if shown else []
     return lines + _commands(result, ids, [r for rs in chosen.values() for r in rs])
 
@@ -86,7 +87,8 @@ def _facts(verdict: Verdict, result: TaskResult | GroupResult) -> Iterator[str]:
         noise = shown_noise(verdict.metric)
         n = verdict.metric.n_scored
         if noise:
-            yield f"{one_line(verdict.metric.key)}: {noise} over {n:,} documents"
+            shown = one_line(verdict.metric.key.removesuffix(",none"))
+            yield f"{shown}: {noise} over {n:,} documents"
     if isinstance(result, GroupResult) and verdict.gate.metric:
         result = result.having(verdict.gate.metric, verdict.gate.filter)
     lacking = {
@@ -95,10 +97,17 @@ def _facts(verdict: Verdict, result: TaskResult | GroupResult) -> Iterator[str]:
         "not run": result.n_missing,
     }
     if any(lacking.values()) or result.n_selected < result.n_total:
-        counts = {"correct": result.n_correct, "wrong": result.n_wrong, **lacking}
+        counts = lacking
+        if _is_first(verdict.metric, result):
+            counts = {"correct": result.n_correct, "wrong": result.n_wrong, **lacking}
         numbers = ", ".join(f"{n} {word}" for word, n in counts.items() if n)
         yield f"documents: {numbers}; {_selected(result)}"
     yield from (one_line(note) for note in verdict.notes if not is_environment(note))
+
+
+def _is_first(metric: MetricResult | None, result: TaskResult | GroupResult) -> bool:
+    """Return whether a metric may be the one that counts documents as correct."""
+    return metric is None or not result.metrics or metric.key == result.metrics[0].key
 
 
 def _selected(result: TaskResult | GroupResult) -> str:
@@ -116,9 +125,6 @@ def _chosen(
         named = {*verdict.documents}
         records = tuple(r for r in records if ids.get(r.index) in named)
     lacking = [r for r in records if r.status is not Status.SCORED]
-    wrong = [r for r in records if r.correct is False and r.status is Status.SCORED]
-    # Those whose prompt and answer were kept say more.
-    wrong.sort(key=lambda record: not record.requests)
     groups: dict[str, list[Record]] = {}
     if verdict.outcome is Outcome.INVALID and lacking:
         groups["without a score"] = lacking
@@ -131,26 +137,63 @@ def _chosen(
     elif verdict.metric and verdict.metric.name in RUN_METRICS and verdict.documents:
         named = {*verdict.documents}
         groups[verdict.metric.name] = [r for r in records if ids.get(r.index) in named]
-    elif verdict.outcome is Outcome.FAILED and wrong and _is_own(verdict, result):
-        groups["wrong"] = wrong
+    elif verdict.outcome is Outcome.FAILED:
+        groups |= _wrong(verdict.metric, records, result.metrics)
     return groups
 
 
-def _is_own(verdict: Verdict, result: TaskResult) -> bool:
-    """Return whether a gate is about a metric of the task, or about no metric."""
-    return verdict.metric is None or any(
-        metric.key == verdict.metric.key for metric in result.metrics
-    )
+def _wrong(
+    metric: MetricResult | None,
+    records: Sequence[Record],
+    metrics: Sequence[MetricResult],
+) -> dict[str, list[Record]]:
+    """Return the documents that are wrong by the gate's metric, or those with its worst
+    values if it does not determine correctness; none for a metric of the run."""
+    if metric is None:
+        title, found = "wrong", [r for r in records if r.correct is False]
+    else:
+        scores = [
+            (record, score)
+            for record in records
+            if not (record.error or record.excluded)
+            for score in record.scores
+            if score.key == metric.key and not score.unscored
+        ]
+        title, found = "wrong", [r for r, s in scores if s.correct is False]
+        if not scores and metric.key in {one.key for one in metrics}:
+            # A function of the user may return metrics that no document has.
+            found = [record for record in records if record.correct is False]
+        elif all(score.correct is None for _, score in scores):
+            title, found = _worst(metric, scores)
+    # Documents with a kept prompt and answer are more informative.
+    found.sort(key=lambda record: not record.requests)
+    return {title: found} if found else {}
+
+
+def _worst(
+    metric: MetricResult, scores: Sequence[tuple[Record, Score]]
+) -> tuple[str, list[Record]]:
+    """Return a heading, and the documents without the best value, the worst first."""
+    lower = metric.higher_is_better is False
+    values = [score.value for _, score in scores]
+    if not all(isinstance(value, int | float) for value in values):
+        return "wrong", [record for record, _ in scores if record.correct is False]
+    best = (min if lower else max)(values, default=None)
+    worse = [(r, s.value) for r, s in scores if s.value != best]
+    worse.sort(key=lambda one: one[1], reverse=lower)
+    title = f"{'highest' if lower else 'lowest'} {one_line(metric.name)}"
+    return title, [record for record, _ in worse]
 
 
 def _examples(
-    records: Sequence[Record], result: TaskResult, ids: Mapping[int, str]
+    records: Sequence[Record], result: TaskResult, ids: Mapping[int, str], key: str
 ) -> list[str]:
     lines = []
     for record in records:
         lines.append(f"    {one_line(_name(record, result, ids))}")
         error = error_of(record)
-        lines += [f"      error   {error}"] if error else example_lines(record, " " * 6)
+        shown = [f"      error   {error}"] if error else []
+        lines += shown or example_lines(record, " " * 6, key)
     return lines
 
 

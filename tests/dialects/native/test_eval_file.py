@@ -256,6 +256,24 @@ def test_a_judge_that_fails_leaves_the_case_unscored(tmp_path: Path) -> None:
     assert (metric.n_scored, metric.n_unscored) == (1, 1)
 
 
+def test_an_unscored_case_counts_neither_as_correct_nor_as_wrong(
+    tmp_path: Path,
+) -> None:
+    judge = tmp_path / "judge.jsonl"
+    judge.write_text(json.dumps({"text": "I cannot say."}) + "\n", "utf-8")
+    text = SUMS + "score: [{judge: Is it a number?}, {contains: '3'}]\n"
+    result = run(
+        tmp_path,
+        text,
+        {"prompt": "1 + 2 =", "text": "3"},
+        {"text": "4"},
+        judge=f"scripted:{judge}",
+    )
+    (task,) = result.tasks
+    assert (task.n_correct, task.n_wrong, task.n_unscored) == (0, 0, 2)
+    assert values(result)["contains"] == 0.5
+
+
 def test_detection_knows_the_keys_of_the_schema() -> None:
     assert sorted(EVAL_KEYS) == sorted(schema()["properties"])
 

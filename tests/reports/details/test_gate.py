@@ -3,6 +3,7 @@ what, where, numbers, examples, commands, and never a traceback."""
 
 from dataclasses import replace
 
+from pytest_evals.core.record import Score
 from pytest_evals.reports.details.examples import example_lines
 from pytest_evals.reports.details.gate import gate_lines
 
@@ -38,7 +39,7 @@ acc 0.250 is not >= 0.75 (1 of 4)
 evals/gsm8k.yaml:31
 
 E   2 more correct answers would have passed.
-E   acc,none: 90% CI [0.013, 0.751] over 4 documents
+E   acc: 90% CI [0.013, 0.751] over 4 documents
 E   documents: 1 correct, 3 wrong; 4 of 1172 were selected.
 
   wrong
@@ -137,3 +138,44 @@ def test_an_example_shows_the_reason_of_a_judge_and_space_around_an_answer(make)
         "target  7",
         "reason  It is late.⏎So no.",
     ]
+
+
+def test_wrong_documents_are_those_of_the_metric_of_the_gate(make):
+    """A case that passes the first scorer may fail the one that the gate is about."""
+    second = {0: False, 1: True, 2: False}
+    records = [
+        replace(record, scores=(*record.scores, score))
+        for record in (make.record(i, i != 1, prompt=f"Q{i}") for i in second)
+        for score in [
+            Score(metric="short", correct=second[record.index], explanation="too long")
+        ]
+    ]
+    metric = make.metric(1 / 3, 0.1, name="short", n_scored=3)
+    gate = make.gate("short >= 0.75", metric="short")
+    verdict = make.verdict(gate, "failed", metric=metric, reason="0.333 is not >= 0.75")
+    task = make.task(ids=IDS, metrics=("acc", "short"))
+    acc = make.metric(2 / 3, 0.1, n_scored=3)
+    shown = text(verdict, make.result(task, acc, metric, records=records, n=3))
+    named = [
+        line.strip() for line in shown.splitlines() if line.startswith("    gsm8k")
+    ]
+    assert named == ["gsm8k[a]", "gsm8k[c]"]
+    assert shown.count("reason  too long") == 2
+
+
+def test_a_metric_without_correctness_shows_its_worst_documents(make):
+    values = {0: 0.5, 1: 1.0, 2: 0.1, 3: 0.3}
+    for higher, order in ((True, ["c", "d", "a"]), (False, ["b", "a", "d"])):
+        records = [
+            replace(make.record(i, True), scores=(Score(metric="rouge", value=value),))
+            for i, value in values.items()
+        ]
+        metric = make.metric(0.5, 0.1, name="rouge", higher_is_better=higher)
+        gate = make.gate("rouge >= 0.75", metric="rouge")
+        verdict = make.verdict(gate, "failed", metric=metric, reason="it is not")
+        lines = gate_lines(
+            verdict, make.result(make.task(ids=IDS), metric, records=records, n=4)
+        )
+        named = [line.strip() for line in lines if line.startswith("    gsm8k")]
+        assert named == [f"gsm8k[{one}]" for one in order]
+        assert f"  {'lowest' if higher else 'highest'} rouge" in lines
