@@ -148,7 +148,7 @@ def _facts(record: Record) -> dict[str, Any]:
         "doc_id": record.index,
         "id": doc.id,
         "doc": row,
-        "target": target,
+        "target": "" if target == str(None) and doc.target is None else target,
         "arguments": arguments,
         "resps": answers,
         "doc_hash": _sha(_indented(row)),

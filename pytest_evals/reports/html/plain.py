@@ -27,8 +27,9 @@ def plain_html(facts: Mapping[str, Any]) -> str:
     lines += _table(("task", "metric", "value", "stderr"), _numbers(facts))
     for one in facts["listed"]:
         part = facts["parts"][one["name"]]
-        for text in part.get("judge_errors") or ():
-            lines.append(f"<p>{_text(part['alias'])}: {_text(text)}</p>")
+        for error in part.get("judge_errors") or ():
+            for text in error["text"]:
+                lines.append(f"<p>{_text(part['alias'])}: {_text(text)}</p>")
     return "\n".join(lines)
 
 

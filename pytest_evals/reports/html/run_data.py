@@ -158,10 +158,19 @@ def _counts(found: Any) -> dict[str, int] | None:
     return {name: n if isinstance(n, int) else 0 for name, n in numbers.items()}
 
 
-def _judge_errors(found: Any) -> Iterator[str]:
-    """Yield the errors of a task's judges as lines of text."""
-    for one in _list(found):
-        yield from map(str, _list(mapping(one).get("text")))
+def _judge_errors(found: Any) -> Iterator[dict[str, Any]]:
+    """Yield the errors of a task's judges: lines of text, and a table of both ratings
+    if there is one."""
+    for one in map(mapping, _list(found)):
+        table = {
+            str(human): {str(name): n for name, n in mapping(row).items()}
+            for human, row in mapping(one.get("confusion")).items()
+        }
+        yield {
+            "metric": str(one.get("metric") or ""),
+            "text": [*map(str, _list(one.get("text")))],
+            "confusion": table,
+        }
 
 
 def _gate(gate: dict[str, Any], results: Results) -> dict[str, Any]:

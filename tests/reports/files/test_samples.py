@@ -233,6 +233,15 @@ def test_latency_and_cost_are_in_the_samples_where_they_are_known(make):
     assert not {"latency_s", "cost"} & row.keys()
 
 
+def test_a_document_without_a_target_has_an_empty_one(make):
+    """lm-eval writes the text None, which reads like an answer."""
+    record = make.record(0, True, prompt="p", text="x")
+    doc = replace(record.doc, choices=[], row={"q": 1}, target=None)
+    (row,) = sample_rows(replace(record, doc=doc), make.task())
+    assert row["target"] == ""
+    assert row["target_hash"] == hashlib.sha256(b"None").hexdigest()
+
+
 def test_steps_before_an_answer_are_in_the_samples(make):
     steps = ({"tool": "search", "arguments": {"query": "a"}}, {"tool": "read"})
     record = Record(

@@ -41,11 +41,12 @@ function changesTable({ name, metrics }) {
   )))));
 }
 
-/** The interval of a change, or that of the gate on it, or the reason why it is missing. */
+/** The interval of a change, or that of a gate on the difference, or the reason why it is missing. */
 function changeInterval({ task, key, low, high, unit = "plain", method, no_interval }) {
   if (typeof low === "number" && typeof high === "number") return h("span.soft", { title: method ?? "" }, ` 90% CI ${moved(low, unit)} to ${moved(high, unit)}`);
-  const gate = run.facts.gates.find((one) => one.task === task && one.change && one.interval && `${one.metric},${one.filter ?? "none"}` === key);
-  return gate ? h("span.soft", ` ${intervalText(gate)}${gate.change.unit === "plain" ? "" : ` ${gate.change.unit}`}`) : no_interval ? h("span.soft", ` no CI: ${no_interval}`) : null;
+  const gate = run.facts.gates.find((one) => one.task === task && one.change && one.change.unit !== "percent" && one.interval && `${one.metric},${one.filter ?? "none"}` === key);
+  if (gate) return h("span.soft", ` ${intervalName(gate.interval)} ${signed(gate.interval.low)} to ${signed(gate.interval.high)} (${plural(gate.change.n, "document")})`);
+  return no_interval ? h("span.soft", ` no CI: ${no_interval}`) : null;
 }
 
 function flipsOfTask(task, docs) {
@@ -67,7 +68,7 @@ function flipRow(doc, show) {
   return h("li", h("a.flip", { href: address("documents", { task: doc.task, show, doc: `${doc.task}/${doc.n}` }) },
     h("bdi.id", breakable(doc.id)),
     questionLine(doc),
-    h("span.turn", h("bdi", was || "–"), h("span.soft", " → "), h("bdi", doc.answer || "–"), h("span.soft", "  target "), h("bdi", doc.target || "–"))));
+    h("span.turn", h("bdi", was || "–"), h("span.soft", " → "), h("bdi", doc.answer || "–"), doc.target ? [h("span.soft", "  target "), h("bdi", doc.target)] : null)));
 }
 
 /** Metrics of all runs, when there are more than two. */

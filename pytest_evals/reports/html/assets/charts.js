@@ -20,9 +20,11 @@ function label(x, y, text, anchor = "middle", kind = "tick") {
 /** Standard errors on each side of a 90% confidence interval: both one-sided 95% limits. */
 const REACH = 1.645;
 
-/** The ends of an approximate 90% confidence interval, from the standard error. */
-function aroundStderr({ value, stderr }) {
+/** The ends of an approximate 90% confidence interval, from the standard error; without
+ * a spread, all correct or all wrong, by Wilson's method. */
+function aroundStderr({ value, stderr, n }) {
   if (typeof stderr !== "number") return null;
+  if (stderr === 0 && n && (value === 0 || value === 1)) return wilson(value * n, n);
   return { low: value - REACH * stderr, high: value + REACH * stderr, name: "90% CI" };
 }
 
@@ -93,7 +95,7 @@ function gateLine(gate, axis) {
     for (const bar of bars) parts.push(line(at(bar.value), y - 10, at(bar.value), y + 10, "bar"));
     if (interval && Number.isFinite(interval.low)) parts.push(errorBar(at(interval.low), at(interval.high), y, 5));
     parts.push(pointOf(gate.outcome, at(value), y));
-    const words = `${shownBound(value, gate.change)}, threshold ${bars.map((bar) => `${bar.op} ${shownBound(bar.value, gate.change)}`).join(", ")}`;
+    const words = `${shownBound(value, gate.change)}, threshold ${bars.map((bar) => `${bar.op} ${shownThreshold(bar.value, gate.change)}`).join(", ")}`;
     return drawing(width, 22, interval ? `${words}, ${intervalText(gate)}` : words, parts);
   }, 120);
 }

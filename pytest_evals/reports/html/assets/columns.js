@@ -12,8 +12,9 @@ function columnsOffered() {
     { name: "target", title: "target", width: "minmax(2.5rem, 1fr)", cell: (doc) => h("bdi.target", doc.target || "–"), key: (doc) => doc.target },
     { name: "answer", title: "answer", width: "minmax(2.5rem, 1fr)", cell: (doc) => h("bdi.answer", doc.answer || "–"), key: (doc) => doc.answer },
     { name: "score", title: "score", width: "4.5rem", cell: (doc) => numberCell(scoreOf(doc)), key: scoreOf },
+    ...otherKeys().map((key) => ({ name: `score.${key}`, title: keyName(key), width: "minmax(3.5rem, 6rem)", cell: (doc) => numberCell(valueOf(doc, key)), key: (doc) => valueOf(doc, key) })),
     ...namesIn("numbers").map((name) => ({ name, title: name, width: "minmax(3.5rem, 6rem)", cell: (doc) => numberCell(numberOf(doc, name)), key: (doc) => numberOf(doc, name) })),
-    ...namesIn("slices").map((name) => ({ name: `data.${name}`, title: name, width: "minmax(3rem, 1fr)", cell: (doc) => h("bdi", labelsOf(doc, name).join(", ") || "–"), key: (doc) => labelsOf(doc, name)[0] ?? null })),
+    ...namesIn("slices").map((name) => ({ name: `data.${name}`, title: name, width: "minmax(3rem, 1fr)", cell: (doc) => h("bdi.label", labelsOf(doc, name).join(", ") || "–"), key: (doc) => labelsOf(doc, name)[0] ?? null })),
     ...otherRuns().map((other) => ({ name: `run.${other.at}`, title: other.title, width: "minmax(1.7rem, 1fr)", cell: (doc) => runCell(doc, other.at), key: (doc) => inRun(doc, other.at)?.state ?? null })),
   ];
 }
@@ -32,6 +33,12 @@ function namesIn(kind) {
   return [...new Set([...run.tasks.values()].flatMap((task) => Object.keys(task[kind] ?? {})))];
 }
 
+/** Metrics besides the first one of each task, which the column "score" has. */
+function otherKeys() {
+  const first = new Set([...run.tasks.keys()].map(firstKey));
+  return namesIn("values").filter((key) => !first.has(key));
+}
+
 const scoreOf = (doc) => valueOf(doc, firstKey(doc.task));
 
 function numberCell(value) {
@@ -41,7 +48,7 @@ function numberCell(value) {
 function runCell(doc, at) {
   const found = inRun(doc, at);
   if (!found) return h("span.run.soft", { title: "not in this run" }, "–");
-  return h("span.run", { title: found.answer }, stateMark(found.state, { short: true }), h("bdi", found.answer));
+  return h("span.run", { title: found.answer }, stateMark(found.state, { short: true }), h("bdi", found.answer || "–"));
 }
 
 const COMPARE = new Intl.Collator("en", { numeric: true });

@@ -91,6 +91,20 @@ function differs(doc) {
   return states.includes("r") && states.includes("w");
 }
 
+/** A metric of a task or group with its number of documents, if each counts as 0 or 1. */
+function counted(name, metric) {
+  const values = docsOf(name).map((doc) => valueOf(doc, metric.key)).filter((value) => value !== null);
+  return values.every((value) => value === 0 || value === 1) ? { ...metric, n: values.length } : metric;
+}
+
+/** The standard error of a metric; without a spread, its confidence interval. */
+function spreadText(metric) {
+  if (metric.stderr === null) return "";
+  if (metric.stderr !== 0) return `± ${figure(metric.stderr)}`;
+  const { low, high } = aroundStderr(metric);
+  return low < high ? `90% CI ${figure(low)} to ${figure(high)}` : "± 0";
+}
+
 /** The first metric of a task, which decides what is correct. */
 function firstKey(task) {
   return Object.keys(run.tasks.get(task)?.values ?? {})[0] ?? "";

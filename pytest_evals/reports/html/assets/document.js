@@ -14,8 +14,8 @@ function documentPane(doc, whole) {
     beforeOf(whole),
     inRunsOf(doc),
     scoresOf(whole),
-    exchangesOf(whole),
     promptsOf(whole),
+    exchangesOf(whole),
     dataOf(doc, whole),
   );
 }
@@ -81,7 +81,7 @@ function textOf({ answers, finish }, whole) {
     "section",
     h("h3", several ? `${answers.length} answers` : "Answer", finish === "length" ? h("span.tag", "reached the token limit") : null),
     answers.map((text) => (typeof text !== "string" ? h("p.soft", "no answer") : block(text))),
-    h("dl.facts", h("dt", "target"), h("dd", h("bdi", visible(whole.target)))),
+    whole.target ? h("dl.facts", h("dt", "target"), h("dd", h("bdi", visible(whole.target)))) : null,
   );
 }
 
@@ -89,15 +89,17 @@ function scoresOf(whole) {
   if (!whole.scores.some((one) => Object.keys(one.values).length)) return null;
   const filters = whole.scores.length > 1 || whole.scores[0].filter !== "none";
   const isExplained = whole.scores.some((one) => Object.keys(one.explanations).length);
-  const rows = whole.scores.flatMap((one) => Object.entries(one.values).map(([name, value]) => h(
+  const generated = textAnswer(whole.answers);
+  const isExtracted = whole.scores.some((one) => one.answer !== generated);
+  const rows = whole.scores.flatMap((one) => Object.entries(one.values).map(([name, value], i) => h(
     "tr",
     h("td", name),
     filters ? h("td", one.filter) : null,
     h("td.number", typeof value === "number" ? figure(value) : h("code", JSON.stringify(value))),
-    h("td.answer", h("bdi", visible(beginning(one.answer, 300)))),
+    isExtracted ? h("td.answer", i ? "" : h("bdi", visible(beginning(one.answer, 300)))) : null,
     isExplained ? h("td.said", visible(one.explanations[name] ?? "")) : null,
   )));
-  const heads = ["metric", ...(filters ? ["filter"] : []), "value", "extracted answer", ...(isExplained ? ["explanation"] : [])];
+  const heads = ["metric", ...(filters ? ["filter"] : []), "value", ...(isExtracted ? ["extracted answer"] : []), ...(isExplained ? ["explanation"] : [])];
   return h("section", h("h3", "Scores"), h("div.scroll", h("table.scores", h("thead", h("tr", heads.map((text) => h("th", text)))), h("tbody", rows))));
 }
 
@@ -179,6 +181,6 @@ function dataOf(doc, whole) {
   ].filter(([, value]) => value);
   return [
     whole.row ? h("section", h("details", h("summary", "Row of the dataset"), block(whole.row, "code"))) : null,
-    h("section", h("details", h("summary", "What identifies it"), h("dl.facts", facts.map(([name, value]) => [h("dt", name), h("dd", h("code", value))])))),
+    h("section", h("details", h("summary", "Position, hashes and sampling"), h("dl.facts", facts.map(([name, value]) => [h("dt", name), h("dd", h("code", value))])))),
   ];
 }

@@ -4,6 +4,7 @@
 const SHOWS = ["", "wrong", "regressed", "improved", "runs differ", "errored", "unscored", "truncated", "correct", "scored", "excluded"];
 const SORTS = { "": "in order", id: "by id", low: "lowest score first", high: "highest score first" };
 const FILTERS = ["task", "show", "where", "q", "sort", "cols"];
+const TAIL = 8; // characters at the end of a long id that stay visible: they tell rows apart
 const CLOSED = "-"; // instead of a document: the list has all the room
 
 const wide = matchMedia("(min-width: 60.01rem)");
@@ -24,8 +25,9 @@ class DocumentsView {
     this.status = h("p.told", { role: "status" });
     this.where = h("p.where");
     this.heads = h("div.heads");
+    this.chosen = h("p.on-paper");
     this.more = h("p.on-paper.soft");
-    this.node = h("div.documents", h("div.finder", h("div.tools", this.search, this.task, this.sort, this.chooser()), this.shows, this.where, this.status, this.heads, this.list.node, this.more), this.pane);
+    this.node = h("div.documents", h("div.finder", h("div.tools", this.search, this.task, this.sort, this.chooser()), this.chosen, this.shows, this.where, this.status, this.heads, this.list.node, this.more), this.pane);
   }
 
   /** The list of columns, each with a box to tick. */
@@ -138,10 +140,17 @@ class DocumentsView {
     const docs = show ? matches.filter((doc) => matchesShow(doc, show)) : matches;
     this.docs = sorted(docs, this.given.get("sort") ?? "");
     this.status.textContent = `${plural(docs.length, "document")}${note}`;
+    this.chosen.textContent = this.description();
     this.more.textContent = docs.length > ON_PAPER ? `and ${count(docs.length - ON_PAPER)} more` : "";
     this.list.at = this.docs.indexOf(this.shown);
     this.list.show(this.docs);
     if (!this.given.get("doc")) this.showDocument("");
+  }
+
+  /** The filters in words, for paper. */
+  description() {
+    const [task, show, q] = ["task", "show", "q"].map((name) => this.given.get(name) ?? "");
+    return [run.facts.model_name, task || "all tasks", show, q && `“${q}”`].filter(Boolean).join(" · ");
   }
 
   paintShows(pool, show) {
@@ -219,11 +228,11 @@ function partsOf(where) {
 /** A row of the list; in a list of several tasks with the name of its own. */
 function docRow(doc, isMixed, columns) {
   const [flag, turn] = doc.flags & REGRESSED ? ["▼", "regressed"] : doc.flags & IMPROVED ? ["▲", "improved"] : ["", ""];
-  const id = isMixed ? `${doc.task}[${doc.id}]` : doc.id;
+  const id = isMixed ? `${doc.task}[${doc.id}]` : doc.id, tail = /^[ -~]{25,}$/.test(id) ? -TAIL : id.length;
   return h(
     `div.doc.is-${STATES[doc.state].kind}`,
     h("span.state", stateMark(doc.state, { short: true }), flag ? h("span.flag", { title: turn }, flag, h("span.unseen", turn)) : null),
-    h("bdi.id", { title: id }, id),
+    h("bdi.id", { title: id }, h("span", id.slice(0, tail)), tail < 0 ? h("span.tail", id.slice(tail)) : null),
     columns.map((column) => column.cell(doc)),
   );
 }

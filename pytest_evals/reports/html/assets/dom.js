@@ -80,6 +80,11 @@ function fluid(draw, least = 220) {
     last = width;
     box.replaceChildren(draw(width));
   };
+  box.redraw = (scale) => {
+    if (!box.clientWidth) return;
+    last = Math.floor(box.clientWidth * scale);
+    box.replaceChildren(draw(last));
+  };
   // Drawing changes the size, which an observer may not do at once.
   new ResizeObserver(() => requestAnimationFrame(redraw)).observe(box);
   return box;

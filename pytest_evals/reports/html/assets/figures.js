@@ -47,8 +47,8 @@ function slicesFigure(name, docs) {
   const ways = waysToSlice(name, docs.filter(isJudged));
   if (!ways.length) return null;
   const place = h("div.scroll");
-  const choose = select("slice by", ways.map(({ title }, i) => [String(i), title]), (i) => place.replaceChildren(slicesTable(name, ways[Number(i)])));
-  place.append(slicesTable(name, ways[0]));
+  const choose = select("slice by", ways.map(({ title }, i) => [String(i), title]), (i) => place.replaceChildren(slicesTable(ways[Number(i)])));
+  place.append(slicesTable(ways[0]));
   return h("figure", h("figcaption", h("label", "Accuracy by ", choose)), place);
 }
 
@@ -56,12 +56,12 @@ function waysToSlice(name, docs) {
   const tasks = tasksOf(name);
   const names = (kind) => [...new Set(tasks.flatMap((task) => Object.keys(run.tasks.get(task)[kind])))];
   return [
-    ...(tasks.length > 1 ? [{ title: "task", slices: [...grouped(docs, (doc) => doc.task)] }] : []),
-    ...names("slices").filter((column) => !isTarget(docs, column)).map((column) => ({ title: column, column, slices: byLabel(docs, (doc) => labelsOf(doc, column)) })),
+    ...(tasks.length > 1 ? [{ title: "task", slices: [...grouped(docs, (doc) => doc.task)], filter: (task) => ({ task }) }] : []),
+    ...names("slices").filter((column) => !isTarget(docs, column)).map((column) => ({ title: column, filter: (value) => ({ task: name, where: `${column}:${value}` }), slices: byLabel(docs, (doc) => labelsOf(doc, column)) })),
     { title: "target", slices: byLabel(docs, (doc) => [doc.target]) },
     { title: "answer", slices: byLabel(docs, (doc) => [doc.answer]) },
     ...names("numbers").map((number) => ({ title: number, slices: byParts(docs, (doc) => numberOf(doc, number)) })),
-  ].filter(({ slices, column }) => slices.length > 1 && (column || slices.length <= MOST_SLICES));
+  ].filter(({ slices, filter }) => slices.length > 1 && (filter || slices.length <= MOST_SLICES));
 }
 
 /** Whether a column is the target in other words. */
@@ -89,12 +89,12 @@ function byParts(docs, valueOfDoc) {
   return [...parts.values()].map((part) => [`${shortNumber(valueOfDoc(part[0]))} to ${shortNumber(valueOfDoc(part.at(-1)))}`, part]);
 }
 
-function slicesTable(name, { column, slices }) {
+function slicesTable({ filter, slices }) {
   const rows = slices.map(([title, docs]) => {
     const k = docs.filter((doc) => doc.state === "r").length, n = docs.length, limits = wilson(k, n);
     return h(
       "tr",
-      h("td", h("bdi", column ? link("documents", { task: name, where: `${column}:${title}` }, title) : title || "–")),
+      h("td", h("bdi", filter ? link("documents", filter(title), title) : title || "–")),
       h("td.bar", scoreBar({ value: k / n }, limits, 240)),
       h("td.number", figure(k / n)),
       h("td.number.soft", `90% CI ${figure(limits.low)} to ${figure(limits.high)}`),

@@ -12,20 +12,23 @@ function gatesView(parameters) {
   const gates = [...run.facts.gates].sort((a, b) => rankOf(a.outcome) - rankOf(b.outcome));
   const first = chosen === null && gates[0]?.outcome !== "passed" ? gates[0] : null;
   const rows = new Map();
-  const tables = [...grouped(gates, scaleName)].map(([name, members]) => {
-    const axis = axisOf(members);
-    return h("section", h("h2", name), h("div.gates", axis ? h("div.gate-axis", { "aria-hidden": "true" }, axisTicks(axis)) : null, members.map((gate) => {
-      rows.set(gate.node, gateRow(gate, axis, gate.node === chosen || gate === first));
-      return rows.get(gate.node);
-    })));
-  });
+  const tables = [...grouped(gates, scaleName)].map(([name, members]) => h("section", h("h2", name), gatesTable(members, (gate, axis) => {
+    rows.set(gate.node, gateRow(gate, axis, gate.node === chosen || gate === first));
+    return rows.get(gate.node);
+  })));
   const row = rows.get(chosen);
   if (row) {
     row.classList.add("is-chosen");
     requestAnimationFrame(() => row.scrollIntoView({ block: "nearest" }));
   }
-  const key = h("p.small", "● passed  ✕ failed  ◆ inconclusive  □ other: the value; line: its confidence interval; shaded, beyond the bar: where the condition holds");
+  const key = h("p.small", "● passed, ✕ failed, ◆ inconclusive, ■ invalid; line: confidence interval; vertical bar: threshold; shaded: values that pass");
   return h("div.page", h("p.over", run.facts.model_name ?? "a model"), h("h1", verdictWords(run.facts)[1]), key, tables);
+}
+
+/** Gates on one scale, below its axis. */
+function gatesTable(gates, row) {
+  const axis = axisOf(gates);
+  return h("div.gates", axis ? h("div.gate-axis", { "aria-hidden": "true" }, axisTicks(axis)) : null, gates.map((gate) => row(gate, axis)));
 }
 
 /** Gates with one name share a scale. */
@@ -54,7 +57,7 @@ function gateRow(gate, axis, open) {
 /** The condition in short: "acc ≥ 0.62", "acc vs v1 ≥ −3.00 points". */
 function conditionOf(gate) {
   const metric = gate.filter && gate.filter !== "none" ? `${gate.metric},${gate.filter}` : gate.metric;
-  const bounds = thresholdsOf(gate).map(({ op, value }) => `${OPERATORS[op] ?? op} ${shownBound(value, gate.change)}`).join(", ");
+  const bounds = thresholdsOf(gate).map(({ op, value }) => `${OPERATORS[op] ?? op} ${shownThreshold(value, gate.change)}`).join(", ");
   if (!metric || !bounds) return claimOf(gate);
   return gate.change ? `${metric} vs ${gate.change.baseline} ${bounds}` : `${metric} ${bounds}`;
 }
@@ -98,11 +101,17 @@ const intervalName = ({ confidence }) => `${+(100 * (2 * confidence - 1)).toPrec
 /** How far the value is from the threshold. */
 function decides(gate) {
   const parts = [];
-  if (gate.outcome === "failed" && gate.short > 0) parts.push(`The value is ${figure(gate.short)} beyond the threshold.`);
+  if (gate.outcome === "failed" && gate.short > 0) parts.push(`The value is ${shownShort(gate)} the threshold.`);
   if (gate.n_short) parts.push(`${plural(gate.n_short, "more correct answer")} would have passed it.`);
   if (gate.outcome === "invalid") parts.push("The gate could not be evaluated; this is not a statement about the model.");
   for (const note of gate.notes ?? []) parts.push(`${note}.`);
   return parts.length ? h("ul.decides", parts.map((text) => h("li", text))) : null;
+}
+
+/** "0.070 below", "2.30 points above". */
+function shownShort(gate) {
+  const way = Math.min(...thresholdsOf(gate).map(({ value }) => value)) > numberOfGate(gate) ? "below" : "above";
+  return `${shownBound(gate.short, gate.change).replace("+", "")} ${way}`;
 }
 
 function gateFacts(gate) {
@@ -115,7 +124,7 @@ function gateFacts(gate) {
     ["confidence interval", interval ? `${intervalName(interval)} ${shownBound(interval.low, change)} to ${shownBound(interval.high, change)}, ${interval.method}` : null],
     ["baseline", change ? `${change.baseline}: ${figure(change.before)} → ${figure(change.now)} over ${plural(change.n, "document")}` : gate.baseline],
     ["flips", change && change.gained !== null ? `${change.gained} improved, ${change.lost} regressed` : null],
-    ["p", typeof gate.p_value === "number" ? `${gate.p_value.toPrecision(2)}${typeof gate.p_adjusted === "number" ? `, ${gate.p_adjusted.toPrecision(2)} adjusted for several gates${gate.family ? ` (${gate.family})` : ""}` : ""}` : null],
+    ["p", typeof gate.p_value === "number" && !gate.notes?.some((note) => note.startsWith("p = ")) ? `${gate.p_value.toPrecision(2)}${typeof gate.p_adjusted === "number" ? `, ${gate.p_adjusted.toPrecision(2)} adjusted for several gates${gate.family ? ` (${gate.family})` : ""}` : ""}` : null],
     ["clustered by", gate.cluster],
   ].filter(([, value]) => value);
   if (!facts.length) return null;
@@ -123,6 +132,9 @@ function gateFacts(gate) {
 }
 
 const shownBound = (value, change) => (change ? moved(value, change.unit) : figure(value));
+
+/** A threshold as it was written: 0.62, not 0.620. */
+const shownThreshold = (value, change) => (change ? moved(value, change.unit) : String(+value.toPrecision(6)).replace("-", "−"));
 
 /** Documents that decided the gate, and a link to the regressed or wrong ones. */
 function documentsOfGate(gate) {
@@ -132,10 +144,26 @@ function documentsOfGate(gate) {
   const wrong = docs.some((doc) => doc.state === "w");
   const deciding = known.length ? known : gate.change ? docs : [];
   const show = deciding.some((doc) => doc.flags & REGRESSED) ? "regressed" : "wrong";
+  const key = keyOfGate(gate);
+  if (key && !gate.change && gate.outcome !== "passed") {
+    const { task } = docs.find((doc) => valueOf(doc, key) !== null);
+    const isLow = run.facts.parts[task]?.metrics.find((one) => one.key === key)?.higher !== false;
+    const name = `score.${key}`;
+    const cols = [...SHOWN_AT_FIRST, name].map(encodeURIComponent).join(",");
+    return h("p", link("documents", { task: gate.task, sort: isLow ? name : `-${name}`, cols }, `documents of ${gate.task} by ${keyName(key)}, the ${isLow ? "lowest" : "highest"} first`));
+  }
   return [
     known.length ? h("ul.examples", known.slice(0, 5).map((doc) => h("li", stateMark(doc.state, { short: true }), docLink(doc, doc.id), questionLine(doc)))) : null,
     wrong && gate.outcome !== "passed" ? h("p", link("documents", { task: gate.task, show }, `${show} documents of ${gate.task}`)) : null,
   ];
+}
+
+/** The metric of a gate, if it has values of documents and is not the one that decides what is wrong. */
+function keyOfGate(gate) {
+  const tasks = tasksOf(gate.task);
+  const keys = tasks.flatMap((task) => Object.keys(run.tasks.get(task).values));
+  const key = keys.find((one) => (gate.filter ? one === `${gate.metric},${gate.filter}` : one.split(",")[0] === gate.metric));
+  return key && !tasks.some((task) => firstKey(task) === key) ? key : "";
 }
 
 function docLink(doc, ...children) {

@@ -48,6 +48,13 @@ function refresh() {
   else show();
 }
 
+const PAPER = 700; // pixels between the margins of A4
+
+/** Draw charts as wide as on paper, or on the screen again, so that their text keeps its size. */
+function drawCharts(scale) {
+  for (const chart of document.querySelectorAll(".chart")) chart.redraw(scale);
+}
+
 /** The gates if one of them failed, else the summary. */
 function firstView() {
   const isRed = (gate) => ["failed", "invalid"].includes(gate.outcome) || (gate.outcome === "inconclusive" && gate.interval?.policy === "fail");
@@ -97,6 +104,8 @@ async function start() {
   place.tabIndex = -1;
   addEventListener("hashchange", () => show());
   addEventListener("keydown", onKey);
+  addEventListener("beforeprint", () => drawCharts(Math.min(1, PAPER / (place.querySelector(".page > *, .document")?.clientWidth || PAPER))));
+  addEventListener("afterprint", () => drawCharts(1));
   show();
   document.documentElement.dataset.ready = "";
 }

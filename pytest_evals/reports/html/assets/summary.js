@@ -128,11 +128,11 @@ function taskRows(name, depth, compared) {
     i ? "tr.more" : "tr.first",
     h(`td.name.depth-${Math.min(depth, 4)}`, i ? "" : link("task", { name }, breakable(part.alias.replace(/^[\s-]+/, "")))),
     h("td.number.docs", docsCell(name, metric, i === 0)),
-    h("td", metric ? breakable(keyName(metric.key)) : h("span.soft", "group")),
-    ...numberCells(metric, gatesOf(name, metric, false)),
-    compared.size ? h("td.number", metric ? changeCell(compared.get(`${name}\n${metric.key}`)) : "") : null,
+    h("td.metric", metric ? breakable(keyName(metric.key)) : h("span.soft", "group")),
+    ...numberCells(metric && counted(name, metric), gatesOf(name, metric, false)),
+    compared.size ? h("td.number.vs", metric ? changeCell(compared.get(`${name}\n${metric.key}`)) : "") : null,
     h("td.spark", metric && run.facts.history[name]?.[metric.key] ? sparkline(run.facts.history[name][metric.key]) : ""),
-    h("td", gateMarks(name, metric, i === 0)),
+    h("td.verdicts", gateMarks(name, metric, i === 0)),
   ));
 }
 
@@ -141,12 +141,11 @@ function numberCells(metric, gates) {
   if (!metric) return [h("td.bar", ""), h("td.number.value", "")];
   const judged = gates.find((gate) => gate.interval && !gate.change && !gate.early);
   const limits = judged ? { ...judged.interval, name: intervalName(judged.interval) } : null;
-  const reach = limits ? ` ${limits.name} ${figure(limits.low)} to ${figure(limits.high)}` : ` ± ${figure(metric.stderr)}`;
-  const isShown = limits || (!gates.length && metric.stderr !== null);
+  const reach = limits ? ` ${limits.name} ${figure(limits.low)} to ${figure(limits.high)}` : ` ${spreadText(metric)}`;
   const shown = { ...metric, value: judged?.value ?? metric.value }; // a gate may reduce answers or correct a judge
   return [
-    h("td.bar", gates.length ? scoreBar(shown, limits) : scoreBar(metric)),
-    h("td.number.value", [figure(shown.value), isShown ? h("span.soft", reach) : ""]),
+    h("td.bar", limits ? scoreBar(shown, limits) : scoreBar(metric)),
+    h("td.number.value", [figure(shown.value), h("span.soft", reach)]),
   ];
 }
 

@@ -53,6 +53,23 @@ def test_runs_are_columns_next_to_target_and_answer(tab, runs):
     assert "wrong" in table.first.inner_text() and "no" in table.first.inner_text()
 
 
+def test_the_end_of_a_long_id_is_visible(tab, write, tmp_path):
+    ids = [f"gsm-like/arithmetic-with-long-identifiers/{n:05d}" for n in range(3)]
+    rows = [
+        write.generated(n, "p", "x" * 90, id=one, target="y" * 90)
+        for n, one in enumerate(ids)
+    ]
+    run = write.run(tmp_path / "run", {"quiz": rows})
+    write_html(run, tmp_path / "report.html")
+    page = tab.open(tmp_path / "report.html", "#/documents")
+    cells = page.locator(".doc .id")
+    ends = cells.locator(".tail")
+    assert ends.all_inner_texts() == ["rs/00000", "rs/00001", "rs/00002"]
+    assert [cell.get_attribute("title") for cell in cells.all()] == ids
+    cell, end = cells.first.bounding_box(), ends.first.bounding_box()
+    assert end["x"] + end["width"] <= cell["x"] + cell["width"] + 1
+
+
 def test_without_a_document_the_list_has_the_whole_width(tab, runs):
     page = tab.open(runs, "#/documents")
     sync_api.expect(page.locator(".document h2")).to_be_visible()

@@ -59,6 +59,39 @@ def test_paper_gets_the_document_and_nothing_to_press(tab, story):
         page.emulate_media(media="screen")
 
 
+def test_charts_on_paper_are_as_wide_as_paper(tab, story):
+    """Wider ones would be scaled down, with text too small to read."""
+    page = tab.page
+    page.set_viewport_size({"width": 1440, "height": 900})
+    try:
+        tab.open(story, "#/task?name=quiz")
+        chart = page.locator(
+            "figure .chart svg, .verdict .chart svg, .page > .chart svg"
+        )
+        sync_api.expect(chart.first).to_be_visible()
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert 600 <= float(chart.first.get_attribute("width")) <= 700
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert float(chart.first.get_attribute("width")) > 900
+    finally:
+        page.set_viewport_size({"width": 1280, "height": 800})
+
+
+def test_graphics_can_be_seen_on_every_ground_in_both_themes(tab, story):
+    """Contrast as in WCAG 2.2, success criterion 1.4.11: at least 3."""
+    page = tab.open(story)
+    names = ["paper", "panel", "wash", "rest"]
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        paper, panel, wash, rest = page.evaluate(
+            """names => names.map(name => getComputedStyle(document.documentElement)
+                .getPropertyValue(`--${name}`).trim())""",
+            names,
+        )
+        assert min(contrast(ground, rest) for ground in (paper, panel, wash)) >= 3
+    page.emulate_media(color_scheme="light")
+
+
 def test_text_can_be_read_on_every_ground_in_both_themes(tab, story):
     """Contrast as WCAG 2.2 computes it, success criterion 1.4.3: at least 4.5."""
     page = tab.open(story)

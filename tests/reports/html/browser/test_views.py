@@ -19,10 +19,10 @@ def test_it_opens_on_the_gate_that_failed(tab, story):
     lines = page.locator(".gate")
     assert [gate.get_attribute("open") for gate in lines.all()] == ["", None, None]
     first = lines.first
-    assert "exact_match ≥ 0.750" in first.locator("summary").inner_text()
+    assert "exact_match ≥ 0.75" in first.locator("summary").inner_text()
     assert "about 125 documents would settle it" in first.inner_text()
     assert first.locator("svg[role=img]").get_attribute("aria-label") == (
-        "0.700, threshold >= 0.750, 90% CI 0.500 to 0.900"
+        "0.700, threshold >= 0.75, 90% CI 0.500 to 0.900"
     )
 
 
@@ -66,6 +66,53 @@ def test_a_gate_of_a_group_leads_to_the_documents_of_its_tasks(tab, story):
     assert tab.rows()[:3] == ["quiz[d0]", "quiz[d1]", "quiz[d4]"]
     assert {row.split("[")[0] for row in tab.rows()} == {"quiz", "capitals"}
     assert page.get_by_label("task").input_value() == "all"
+
+
+def test_a_gate_on_a_second_metric_leads_to_the_documents_that_it_rates_worst(
+    tab, write, tmp_path
+):
+    rows = [
+        write.generated(i, f"q{i}", "x", metrics=["exact_match", "short"], short=value)
+        for i, value in enumerate([0.9, 0.1, 0.5])
+    ]
+    results = {"quiz": {"exact_match,none": 1.0, "short,none": 0.5}}
+    gates = [write.gate("quiz", "failed", metric="short", claim="short >= 0.75")]
+    run = write.run(tmp_path / "run", {"quiz": rows}, gates=gates, results=results)
+    write_html(run, tmp_path / "report.html")
+    page = tab.open(tmp_path / "report.html", "#/gates")
+    page.get_by_role("link", name="documents of quiz by short, the lowest").click()
+    sync_api.expect(page.locator(".head", has_text="short")).to_be_visible()
+    assert tab.rows() == ["d1", "d2", "d0"]
+
+
+def test_ratings_of_a_judge_and_of_people_are_a_table(tab, write, tmp_path):
+    table = {"pass": {"pass": 23, "fail": 6}, "fail": {"pass": 5, "fail": 16}}
+    texts = ["polite: judge's mean 0.647", "polite: agreement 0.780; human pass: 23"]
+    error = {"metric": "polite,none", "text": texts, "confusion": table}
+    rows = {"quiz": [write.generated(0, "p", "x")]}
+    run = write.run(tmp_path / "run", rows, judge_errors={"quiz": [error]})
+    write_html(run, tmp_path / "report.html")
+    page = tab.open(tmp_path / "report.html", "#/task?name=quiz")
+    shown = page.locator(".confusion tr").all_inner_texts()
+    assert [row.split("\t") for row in shown] == [
+        ["", "judge: pass", "judge: fail"],
+        ["human: pass", "23", "6"],
+        ["human: fail", "5", "16"],
+    ]
+    assert page.locator(".judge p").all_inner_texts() == [
+        "judge's mean 0.647",
+        "agreement 0.780",
+    ]
+
+
+def test_names_of_models_and_libraries_are_unchanged(tab, write, tmp_path):
+    rows = {"quiz": [write.generated(0, "p", "x")]}
+    made = {"judges": {"python:my_app:rate": {"version": "1"}}}
+    run = write.run(tmp_path / "run", rows, options={"bootstrap_iters": 9}, **made)
+    write_html(run, tmp_path / "report.html")
+    page = tab.open(tmp_path / "report.html", "#/run")
+    names = page.locator("section dt").all_inner_texts()
+    assert names == ["python:my_app:rate", "bootstrap iters"]
 
 
 def test_warnings_of_the_run_are_text(tab, story):
