@@ -132,7 +132,7 @@ def _content(part: Any) -> str:
 
 
 def is_apart(parts: Sequence[Mapping[str, str]], shots: FewshotExamples) -> bool:
-    """Return whether the question is a part of its own, without few-shot examples."""
+    """Return whether the question is a separate part, without few-shot examples."""
     n_messages = sum(one["title"] == "user" for one in parts)
     if n_messages:
         return n_messages > shots.n
