@@ -54,6 +54,15 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.freeze()
 
 
+class ShortTraceback:
+    """The terminal formats each frame of an interrupted session, which takes as long as
+    a short run, and shows the last one only."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo) -> None:
+        excinfo.traceback = excinfo.traceback[-1:]
+
+
 @pytest.fixture
 def pytester(pytester: pytest.Pytester) -> pytest.Pytester:
     """pytest's, whose in-process runs get the plugins as modules: pytest looks for
@@ -61,7 +70,7 @@ def pytester(pytester: pytest.Pytester) -> pytest.Pytester:
     takes a tenth of a short run."""
     names = os.environ["PYTEST_PLUGINS"].split(",")
     run: Callable[..., pytest.HookRecorder] = pytester.inline_run
-    plugins = [import_module(name) for name in names]
+    plugins = [*map(import_module, names), ShortTraceback()]
     pytester.inline_run = partial(run, plugins=plugins)  # type: ignore[method-assign]
     return pytester
 

@@ -22,9 +22,9 @@ WAYS = {
 }
 
 
-@pytest.fixture(params=WAYS, ids=str)
+@pytest.fixture(params=WAYS.values(), ids=WAYS)
 def way(request):
-    return WAYS[request.param]
+    return request.param
 
 
 @pytest.fixture

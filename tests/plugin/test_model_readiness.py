@@ -84,8 +84,7 @@ def test_weights_that_cannot_be_loaded_are_refused(suite, workers, tiny_model_pa
     shutil.copytree(tiny_model_path, suite.pytester.path / "broken")
     for path in suite.pytester.path.glob("broken/*.safetensors"):
         path.write_bytes(b"\0" * 64)
-    options = ("evals", "--model=hf:broken,device=cpu", *workers)
-    result = suite.pytester.runpytest_subprocess(*options)
+    result = suite.run("evals", *workers, model="hf:broken,device=cpu")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: cannot load the model 'broken': *"])
     assert "= evals =" not in result.stdout.str()

@@ -29,7 +29,7 @@ def pytest_sessionfinish(session):
         names = [item.name for item in session.items if isinstance(item, pytest.Item)]
         (session.config.rootpath / f"{worker}.items").write_text("\\n".join(names))
 """
-OBSERVE = {
+HOOKS = {
     "pytest_itemcollected": "def pytest_itemcollected(item):\n    pass\n",
     "pytest_collection_modifyitems": (
         "def pytest_collection_modifyitems(items):\n"
@@ -117,9 +117,15 @@ def test_plugins_that_do_not_change_documents_let_workers_create_their_own(suite
     assert sorted(map(len, _documents(suite).values())) == [40, 40]
 
 
-@pytest.mark.parametrize("hook", OBSERVE)
+@pytest.mark.parametrize(
+    "hook",
+    [
+        pytest.param("pytest_itemcollected", marks=pytest.mark.slow),
+        "pytest_collection_modifyitems",
+    ],
+)
 def test_all_documents_are_created_for_a_plugin_that_gets_items(suite, hook):
-    suite.makeconftest(COUNT + OBSERVE[hook])
+    suite.makeconftest(COUNT + HOOKS[hook])
     result = _run(suite, "-n2")
     n = 29 if hook == "pytest_collection_modifyitems" else 40
     assert f" {40 + n} wrong" in result.outlines[-1]
@@ -132,8 +138,8 @@ def test_all_documents_are_created_for_a_plugin_that_gets_items(suite, hook):
     ("options", "n"),
     [
         (("-k", "few"), 40),
-        (("many.yaml::many[3]",), 1),
-        (("--deselect", "few.yaml"), 40),
+        pytest.param(("many.yaml::many[3]",), 1, marks=pytest.mark.slow),
+        pytest.param(("--deselect", "few.yaml"), 40, marks=pytest.mark.slow),
     ],
 )
 def test_selected_documents_run_once(suite, options, n):

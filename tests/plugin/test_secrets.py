@@ -89,6 +89,12 @@ def start(suite: Any, *arguments: str, **environment: str) -> str:
     return done.stdout + done.stderr
 
 
+def run_here(suite: Any, *arguments: str) -> str:
+    """Both output streams of a run in this process."""
+    result = suite.pytester.runpytest("-p", "no:cacheprovider", *arguments)
+    return f"{result.stdout}\n{result.stderr}"
+
+
 def leaks(folder: Path) -> dict[str, set[str]]:
     """Results files that contain secrets on disk."""
     found = {}
@@ -183,9 +189,10 @@ def test_no_output_of_a_run_against_a_server_has_a_secret(planted, port, workers
         ["--collect-only"],
     ],
 )
-def test_no_other_mode_shows_a_secret(planted, port, mode):
+def test_no_other_mode_shows_a_secret(planted, port, monkeypatch, mode):
     model = f"--model={spec(port)}"
-    output = start(planted, "evals", model, *options(), *mode, OPENAI_API_KEY="")
+    monkeypatch.setenv("OPENAI_API_KEY", "")
+    output = run_here(planted, "evals", model, *options(), *mode)
     assert PLANTED not in output
     assert "quiz" in output
     assert leaks(planted.pytester.path) == {}
@@ -207,7 +214,7 @@ def test_no_other_mode_shows_a_secret(planted, port, mode):
     ],
 )
 def test_no_message_about_an_option_repeats_a_secret(suite, wrong):
-    output = start(suite, "evals", wrong, "-x")
+    output = run_here(suite, "evals", wrong, "-x")
     assert PLANTED not in output
     assert "brief" not in output
     assert "ERROR" in output or "FAILED" in output
@@ -290,7 +297,7 @@ def test_a_new_key_uses_the_same_responses_and_another_argument_does_not(suite, 
         body = json.dumps({"api_key": key, "n_probes": n})
         url = f"http://127.0.0.1:{port}/v1"
         model = f"--model=openai:m,base_url={url},extra_body={body}"
-        output = start(suite, "evals", model, "--evals-max-errors=100%")
+        output = run_here(suite, "evals", model, "--evals-max-errors=100%")
         return next(
             line for line in output.splitlines() if line.startswith("responses:")
         )

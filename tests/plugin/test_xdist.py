@@ -34,7 +34,7 @@ def test_results_samples_and_outcomes_are_the_same_for_any_number_of_workers(two
     alone = everything(two_tasks)
     assert alone[0] == 1
     assert alone[1] == {"passed": 18, "wrong": 4, "failed": 1}
-    for n in ("1", "2", "3"):
+    for n in ("1", "3"):
         assert everything(two_tasks, "-n", n) == alone
 
 
@@ -61,7 +61,14 @@ def test_documents_that_errored_on_a_worker_are_errors(suite):
     result.stdout.fnmatch_lines(["INVALID evals/quiz.yaml::quiz::exact_match *"])
 
 
-@pytest.mark.parametrize("dist", ["load", "loadfile", "worksteal"])
+@pytest.mark.parametrize(
+    "dist",
+    [
+        "load",
+        pytest.param("loadfile", marks=pytest.mark.slow),
+        pytest.param("worksteal", marks=pytest.mark.slow),
+    ],
+)
 def test_xdists_distribution_modes_work_with_plain_tests(two_tasks, dist):
     two_tasks.pytester.makepyfile(
         "import pytest\n"
