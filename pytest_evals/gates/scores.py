@@ -192,7 +192,7 @@ def _repeated(scores: list[Any], name: str, repeats: int) -> list[Any]:
 def _check(value: Any, name: str, limits: tuple[float, float]) -> None:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if isinstance(value, str) or not math.isfinite(number):
         raise OptionError(f"{name} must be a finite number or None, not {value!r}")

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from pytest_evals.core.finite import is_finite
 from pytest_evals.errors import nearest
 
 _NEAR = 0.8
@@ -49,8 +50,7 @@ _Kind = tuple[Callable[[Any], bool], str]
 
 def _number(minimum: float, maximum: float, expected: str) -> _Kind:
     def fits(value: Any) -> bool:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return is_number and math.isfinite(value) and minimum <= value <= maximum
+        return is_finite(value) and minimum <= value <= maximum
 
     return fits, expected
 
@@ -88,7 +88,7 @@ def _is_temperature(value: Any) -> bool:
     """Accept numeric strings too, because YAML reads ``1e-5`` as a string."""
     try:
         return not isinstance(value, bool) and 0 <= float(value) < math.inf
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from pytest_evals.core.finite import is_finite
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.repeatability import Bar, MetricRepeatability
 from pytest_evals.stats.averages import mean, mean_stderr
@@ -69,8 +70,9 @@ def measure_repeatability(
 
 def _number(value: object) -> float | None:
     """A finite number, or ``None``."""
-    is_number = isinstance(value, int | float) and math.isfinite(value)
-    return float(value) if is_number else None  # type: ignore[arg-type]
+    if isinstance(value, bool) or is_finite(value):
+        return float(value)
+    return None
 
 
 def _sampling(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
+from pytest_evals.core.finite import is_finite
 from pytest_evals.errors import EvalsError
 
 P = ParamSpec("P")
@@ -70,9 +70,7 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError
-    if not math.isfinite(value):
+    if not is_finite(value):
         raise TypeError
     return value
 

@@ -65,6 +65,8 @@ def test_values_that_engines_take_pass(good):
         ("temperature", -1, "a number from 0"),
         ("temperature", float("nan"), "a number from 0"),
         ("temperature", True, "a number from 0"),
+        ("temperature", 10**400, "a number from 0"),
+        ("top_k", 10**400, "an integer from -1"),
         ("num_beams", 0, "an integer from 1"),
         ("max_tokens", float("inf"), "an integer from 1"),
         ("repetition_penalty", 0, "a number above 0"),
