@@ -59,7 +59,8 @@ class Session:
         self.device = torch.device("cuda" if has_gpu and not self.dry else "cpu")
         self.dtype = torch.float32 if self.dry else torch.bfloat16
         self.rate = 0.0
-        self.folder = Path(tempfile.mkdtemp(prefix="evals-session-"))
+        self._files = tempfile.TemporaryDirectory(prefix="evals-session-")
+        self.folder = Path(self._files.name)
         self._path = options.output
         self._end = time.monotonic() + 60 * options.minutes
         self.found: dict[str, Any] = {}

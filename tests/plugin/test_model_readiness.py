@@ -3,6 +3,7 @@ response is needed that is not stored."""
 
 from __future__ import annotations
 
+import os
 import shutil
 
 import pytest
@@ -111,6 +112,7 @@ def test_a_run_whose_responses_are_stored_needs_no_key(
     suite, server, monkeypatch, workers
 ):
     model, prompts = server
+    key = os.environ["EVALS_TEST_KEY"]
     suite.run("evals", "--evals-limit=5", model=model)
     assert len(prompts) == 5
     monkeypatch.delenv("EVALS_TEST_KEY")
@@ -139,6 +141,10 @@ def test_a_run_whose_responses_are_stored_needs_no_key(
     assert len(prompts) == 5
     rescored = suite.run("evals", "--evals-cache=only", *workers, model=model)
     assert rescored.parseoutcomes() == {"passed": 1, "wrong": 4, "errors": 5}
+    monkeypatch.setenv("EVALS_TEST_KEY", key)
+    again = suite.run("evals", *workers, model=model)
+    assert sum(again.parseoutcomes().values()) == 10
+    assert len(prompts) == 10
 
 
 @WORKERS

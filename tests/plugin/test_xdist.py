@@ -111,6 +111,39 @@ def test_an_invalid_file_is_one_collection_error_with_workers(suite):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("signal_name", ["SIGKILL", "SIGINT"])
+def test_a_session_that_is_stopped_leaves_no_temporary_files(
+    suite, monkeypatch, tmp_path, signal_name
+):
+    """Those of a killed one are in pytest's own folder, which later sessions clean."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    suite.pytester.makeconftest(
+        f"""
+        import os, signal
+        import pytest
+
+        def pytest_configure(config):
+            if not hasattr(config, "workerinput"):
+                os.environ["CONTROLLER"] = str(os.getpid())
+
+        class Stops:
+            name = "stops"
+
+            def answer(self, requests):
+                os.kill(int(os.environ["CONTROLLER"]), signal.{signal_name})
+                return ()
+
+        @pytest.fixture(scope="session")
+        def eval_model():
+            return Stops()
+        """
+    )
+    result = suite.pytester.runpytest_subprocess("evals", "-n1")
+    expected = {"SIGKILL": -signal.SIGKILL, "SIGINT": pytest.ExitCode.INTERRUPTED}
+    assert result.ret == expected[signal_name]
+    assert not [*tmp_path.iterdir()]
+
+
 def test_a_document_that_crashes_its_worker_is_the_only_error(suite):
     """First its shard runs again, then one document at a time, which identifies it."""
     suite.task("quiz", gates=["exact_match > 0"])

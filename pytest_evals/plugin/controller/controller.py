@@ -47,8 +47,14 @@ class Controller:
         self._slots: dict[Any, int] = {}
         self._session: pytest.Session | None = None
         self._interrupted = False
-        self._stop = Path(tempfile.mkdtemp(prefix="evals-")) / "stop"
-        Ledger.begin_run(str(self._stop.with_name(LEDGER)))
+
+    @cached_property
+    def _stop(self) -> Path:
+        """The stop file, in a folder among pytest's temporary ones: those of killed
+        sessions are removed by later ones."""
+        factory = getattr(self._config, "_tmp_path_factory", None)
+        folder = factory.mktemp("evals") if factory else tempfile.mkdtemp("-evals")
+        return Path(folder) / "stop"
 
     @pytest.hookimpl
     def pytest_sessionstart(self, session: pytest.Session) -> None:
@@ -59,6 +65,7 @@ class Controller:
     def pytest_xdist_setupnodes(self, specs: Sequence[Any]) -> None:
         """Set the device and the number of threads of each slot, before its worker
         imports anything."""
+        Ledger.begin_run(str(self._stop.with_name(LEDGER)))
         self._n = len(specs)
         self._free = list(range(len(specs)))
         devices = visible_devices()
@@ -177,4 +184,5 @@ class Controller:
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
         """Remove the folder of the stop file."""
-        shutil.rmtree(self._stop.parent, ignore_errors=True)
+        if "_stop" in vars(self):
+            shutil.rmtree(self._stop.parent, ignore_errors=True)
