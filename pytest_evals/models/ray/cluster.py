@@ -16,7 +16,7 @@ import ray
 from ray import exceptions
 
 from pytest_evals.errors import EvalsError, ModelError
-from pytest_evals.models.ray.replica import Replica
+from pytest_evals.models.ray.replica import ANNOUNCEMENTS, Replica
 from pytest_evals.models.ray.settings import RaySettings
 from pytest_evals.models.spec import ModelSpec
 
@@ -82,7 +82,7 @@ class Cluster:
 
     def start(self, spec: ModelSpec, needs: ReplicaResources) -> list[Any]:
         """Start replicas as actors; Ray restarts those that die."""
-        actor = ray.remote(Replica).options(
+        actor = ray.remote(concurrency_groups={ANNOUNCEMENTS: 1})(Replica).options(
             num_cpus=needs.cpus,
             num_gpus=needs.gpus,
             max_restarts=-1,

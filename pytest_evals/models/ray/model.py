@@ -58,7 +58,15 @@ class RayModel(Model):
         Raises:
             ModelError: The model is broken, or too many replicas are lost.
         """
-        return self._pool.answer(requests, WorkQueue(requests, self.replicas))
+        queue, self._pool.next_window = self._pool.next_window, None
+        if queue is None or queue.requests != requests:
+            queue = WorkQueue(requests, self.replicas)
+        return self._pool.answer(queue)
+
+    def expect(self, requests: Sequence[Request]) -> None:
+        """Assign each replica its first share of the next requests, which it prepares
+        while it works on the current ones."""
+        self._pool.next_window = WorkQueue(requests, self.replicas)
 
     @property
     def notes(self) -> tuple[str, ...]:

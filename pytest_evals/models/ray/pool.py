@@ -9,10 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_evals.core.request import Request, Response
+from pytest_evals.core.request import Response
 from pytest_evals.errors import ModelError
 from pytest_evals.models.ray.cluster import Cluster, Ready
-from pytest_evals.models.ray.replica import OpenedReplica, ResponseBatch
+from pytest_evals.models.ray.replica import (
+    ANNOUNCEMENTS,
+    OpenedReplica,
+    ResponseBatch,
+)
 from pytest_evals.models.ray.scheduler import WorkQueue, WorkShare
 
 DEPTH = 2
@@ -84,6 +88,8 @@ class ReplicaPool:
         self._placed = time.monotonic()
         self.n_lost = 0
         """Number of lost replicas so far."""
+        self.next_window: WorkQueue | None = None
+        """The requests that follow the current ones."""
 
     def first(self) -> OpenedReplica:
         """The first replica that has opened its model.
@@ -108,9 +114,7 @@ class ReplicaPool:
         """Warnings of all replicas, each once."""
         return tuple(dict.fromkeys(n for m in self._members for n in m.notes))
 
-    def answer(
-        self, requests: Sequence[Request], queue: WorkQueue
-    ) -> Iterator[tuple[int, Response]]:
+    def answer(self, queue: WorkQueue) -> Iterator[tuple[int, Response]]:
         """Assign requests until all have responses.
 
         Raises:
@@ -118,23 +122,37 @@ class ReplicaPool:
         """
         try:
             while queue.n_open:
-                self._hand_out(requests, queue)
+                self._hand_out(queue)
                 yield from self._events(queue)
         finally:
             for member in self._members:
                 member.work.clear()
 
-    def _hand_out(self, requests: Sequence[Request], queue: WorkQueue) -> None:
+    def _hand_out(self, queue: WorkQueue) -> None:
         for depth in range(1, DEPTH + 1):
             for member in self._members:
                 if member.coming is not None or len(member.work) >= depth:
                     continue
-                share = queue.deal()
+                share = queue.deal(member)
                 if share is None:
-                    return
-                asked = [requests[i] for i in share.positions]
+                    self._announce_next_window(member)
+                    continue
+                asked = self._put(queue, share)
+                if member.work:
+                    _announce(member, asked)
                 answer = member.actor.answer.options(num_returns="streaming")
                 member.work.append(_Assignment(answer.remote(asked), share))
+
+    def _announce_next_window(self, member: _PooledReplica) -> None:
+        """Let a replica prepare its first share of the next window during its last one
+        of this window."""
+        queue = self.next_window
+        share = queue.reserve(member) if queue and member.work else None
+        if queue and share:
+            _announce(member, self._put(queue, share))
+
+    def _put(self, queue: WorkQueue, share: WorkShare) -> Any:
+        return self._cluster.put([queue.requests[i] for i in share.positions])
 
     def _events(self, queue: WorkQueue) -> Iterator[tuple[int, Response]]:
         """Process the next event, if any: responses, or a change of a replica's
@@ -212,6 +230,11 @@ class ReplicaPool:
                 f"in {ROOM_S:.0f} s the Ray cluster has found no place for a replica\n"
                 "  fix: see 'ray status'; others may be using its devices"
             )
+
+
+def _announce(member: _PooledReplica, requests: Any) -> None:
+    """Announce requests to a replica that is at work on others."""
+    member.actor.expect.options(concurrency_group=ANNOUNCEMENTS).remote(requests)
 
 
 def _placed(

@@ -20,6 +20,8 @@ from pytest_evals.models.spec import ModelSpec
 
 PAUSE_S = 0.1
 """Maximum delay of a response in seconds, to send several at once."""
+ANNOUNCEMENTS = "announcements"
+"""Concurrency group of calls that run while the model answers."""
 SEEN = 2**20
 """Bytes to hash at each end of a large file."""
 
@@ -48,6 +50,7 @@ class Replica:
         """Does not open the model, so that errors are raised by a method."""
         self._spec = spec
         self._model: Model | None = None
+        self._expected: Sequence[Request] = ()
 
     def started(self) -> str:
         """The node's name, once the actor is placed."""
@@ -64,6 +67,11 @@ class Replica:
             info, platform.node(), fingerprint_of(self._spec, quick_hash)
         )
 
+    def expect(self, requests: Sequence[Request]) -> None:
+        """Announce the requests of the next call of :meth:`answer` during the current
+        one. Runs in another thread, so the model gets them from :meth:`answer`."""
+        self._expected = requests
+
     def answer(self, requests: Sequence[Request]) -> Iterator[ResponseBatch]:
         """Responses in batches.
 
@@ -71,9 +79,14 @@ class Replica:
             EvalsError: The model is broken.
         """
         model = self._opened()
+        if self._expected == requests:
+            self._expected = ()  # announced too late
         some: list[tuple[int, Response]] = []
         sent = time.monotonic()
         for pair in model.answer(requests):
+            if self._expected and model.works_ahead:
+                expected, self._expected = self._expected, ()
+                model.expect(expected)
             some.append(pair)
             if time.monotonic() - sent >= PAUSE_S:
                 yield ResponseBatch(some, tuple(model.notes))

@@ -45,15 +45,34 @@ class WorkQueue:
     def __init__(self, requests: Sequence[Request], n_replicas: int) -> None:
         """``n_replicas`` is the number of consumers."""
         self._ends = list(accumulate(_costs(requests)))
-        self._requests = requests
+        self.requests = requests
         self._n = max(1, n_replicas)
         self._next = 0
         self._back: deque[WorkShare] = deque()
+        self._reserved: dict[object, WorkShare] = {}
         self.n_open = len(requests)
         """Number of requests without a response, including assigned ones."""
 
-    def deal(self) -> WorkShare | None:
+    def reserve(self, consumer: object) -> WorkShare | None:
+        """The share that a consumer will get first, unless others have finished before;
+        ``None`` if it has one already, or none is left."""
+        if consumer in self._reserved:
+            return None
+        share = self._next_share()
+        if share is not None:
+            self._reserved[consumer] = share
+        return share
+
+    def deal(self, consumer: object = None) -> WorkShare | None:
         """The next share; ``None`` if none is left."""
+        if consumer in self._reserved:
+            return self._reserved.pop(consumer)
+        share = self._next_share()
+        if share is None and self._reserved:
+            share = self._reserved.popitem()[1]
+        return share
+
+    def _next_share(self) -> WorkShare | None:
         if self._back:
             return self._back.popleft()
         start, whole = self._next, len(self._ends)
@@ -69,7 +88,7 @@ class WorkQueue:
 
     def _is_edge(self, place: int) -> bool:
         """Whether the request has another prompt than the previous one."""
-        before, after = self._requests[place - 1], self._requests[place]
+        before, after = self.requests[place - 1], self.requests[place]
         return prompt_of(before) != prompt_of(after)
 
     def answered(self, n: int) -> None:

@@ -4,6 +4,10 @@ those of one model, even if nodes fail."""
 from __future__ import annotations
 
 import json
+import os
+import time
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +15,20 @@ ray = pytest.importorskip("ray", reason="ray is not installed")
 
 from ray.cluster_utils import Cluster  # noqa: E402
 
-from pytest_evals.core.request import Generate, Loglikelihood, Rolling  # noqa: E402
+from pytest_evals.core.model import Model  # noqa: E402
+from pytest_evals.core.request import (  # noqa: E402
+    Generate,
+    Loglikelihood,
+    Response,
+    Rolling,
+)
 from pytest_evals.errors import ModelError  # noqa: E402
-from pytest_evals.models.registry import open_model, parse_spec  # noqa: E402
+from pytest_evals.models.registry import (  # noqa: E402
+    KINDS,
+    ModelKind,
+    open_model,
+    parse_spec,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -125,6 +140,76 @@ def test_every_request_is_answered_once_when_a_node_dies_in_mid_run(nodes, slow_
         assert again == {i: expected[i] for i in range(50)}
     finally:
         model.close()
+
+
+def test_replicas_prepare_their_next_requests_during_the_current_ones(
+    nodes, tmp_path, monkeypatch
+):
+    """A replica is announced the requests that it answers next, those of the next
+    window included, as a model without Ray is."""
+
+    def register():
+        """Add a kind of model that writes down its calls."""
+        from pytest_evals.models.registry import KINDS
+
+        class Noted(Model):
+            name, works_ahead, fingerprint = "noted", True, None
+
+            def __init__(self, spec):
+                self.path = Path(spec.target) / f"{os.getpid()}.jsonl"
+
+            def answer(self, requests):
+                self.note("answer", requests)
+                for position, request in enumerate(requests):
+                    time.sleep(0.01)
+                    yield position, Response(text=request.prompt)
+
+            def expect(self, requests):
+                self.note("expect", requests)
+
+            def note(self, call, requests):
+                line = json.dumps([call, [request.prompt for request in requests]])
+                with self.path.open("a") as stream:
+                    stream.write(f"{line}\n")
+
+        kind = ModelKind(name="noted", example="noted:x", open=Noted, is_local=True)
+        KINDS.add("noted", kind)
+
+    monkeypatch.setattr(KINDS, "_entries", dict(KINDS._entries))
+    register()
+    ray.init(nodes.address, runtime_env={"worker_process_setup_hook": register})
+    windows = [
+        [Generate(f"{window} {i}", max_tokens=400) for i in range(100)]
+        for window in "ab"
+    ]
+    model = open_replicas(nodes, f"noted:{tmp_path}")
+    try:
+        while model.notes:
+            dict(model.answer(windows[0][:1]))
+        for path in tmp_path.iterdir():
+            path.unlink()
+        responses = model.answer(windows[0])
+        found = dict([next(responses)])
+        model.expect(windows[1])
+        found |= dict(responses)
+        assert found == {i: Response(text=f"a {i}") for i in range(100)}
+        found = dict(model.answer(windows[1]))
+        assert found == {i: Response(text=f"b {i}") for i in range(100)}
+    finally:
+        model.close()
+        ray.shutdown()
+    files = [*tmp_path.iterdir()]
+    assert len(files) == 2
+    for file in files:
+        calls = [json.loads(line) for line in file.read_text().splitlines()]
+        announced = [
+            first[0] == "expect" and second == ["answer", first[1]]
+            for first, second in pairwise(calls)
+        ]
+        n_answers = sum(call == "answer" for call, _ in calls)
+        assert n_answers > 2
+        # not the first one; and one of another replica that has finished early
+        assert sum(announced) >= n_answers - 2
 
 
 def test_a_cluster_that_is_too_small_is_one_error(nodes):

@@ -54,6 +54,19 @@ def test_the_smallest_share_depends_on_tokens_and_not_on_requests():
     assert sizes[-1] == 1
 
 
+def test_a_reserved_share_is_dealt_to_its_consumer_or_last_to_another():
+    deck = WorkQueue(choices(4000), 2)
+    first = deck.reserve("a")
+    assert deck.reserve("a") is None
+    second = deck.deal("b")
+    assert first.positions == range(first.positions[-1] + 1)
+    assert second.positions[0] == len(first.positions)
+    assert deck.deal("a") is first
+    reserved = deck.reserve("a")
+    *_, last = iter(lambda: deck.deal("b"), None)
+    assert last is reserved
+
+
 def test_a_window_smaller_than_a_share_is_one_share():
     deck = WorkQueue(choices(3), 8)
     assert [len(s.positions) for s in iter(deck.deal, None)] == [3]
