@@ -49,7 +49,7 @@ _KEY = "set the environment variable {variable} to a key that the server accepts
 _FIXES = {
     CLOSED: "run again with the same options when the server accepts requests; stored "
     "responses are not requested again",
-    UNREACHED: "start the server, or set base_url= to its address",
+    UNREACHED: "start the server, check its log, or set base_url= to its address",
     UNUSABLE: "set base_url= to an OpenAI-compatible API, such as "
     "http://localhost:8000/v1",
     REDIRECTED: "if you trust the address that it redirects to, set base_url= to it",
@@ -166,9 +166,11 @@ def native_body(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _address(base_url: str, path: Path) -> str:
+    base, mark, query = base_url.partition("?")
+    base = base.rstrip("/")
     if path == "generate":  # not part of OpenAI's API
-        base_url = base_url.rstrip("/").removesuffix("/v1")
-    return f"{base_url}/{_PATHS[path]}"
+        base = base.removesuffix("/v1")
+    return f"{base}/{_PATHS[path]}{mark}{query}"
 
 
 def _whole_text(reply: Any) -> str:

@@ -7,6 +7,7 @@ Uses the HTTP library of the installed openai: httpx, or httpx2 in newer version
 from __future__ import annotations
 
 import asyncio
+import codecs
 import json
 import sys
 import time
@@ -196,15 +197,31 @@ async def _whole(reply: Any, most: int, sent: float) -> Any:
         else:
             fault = RequestFailedError(f"the reply {error}", again=error.again)
         raise fault from None
+    content = bytes(body.removeprefix(codecs.BOM_UTF8))
+    if reply.status_code < 400:
+        _check_encoding(content, reply.charset_encoding)
     gone = (b"content-encoding", b"content-length", b"transfer-encoding")
     kept = [(k, v) for k, v in reply.headers.raw if k.lower() not in gone]
     return type(reply)(
         status_code=reply.status_code,
         headers=kept,
-        content=bytes(body),
+        content=content,
         request=reply.request,
         extensions={**reply.extensions, ARRIVALS: arrivals},
     )
+
+
+def _check_encoding(content: bytes, charset: str | None) -> None:
+    """Check that a reply can be decoded; the library replaces what cannot.
+
+    Raises:
+        Fault: It cannot.
+    """
+    try:
+        content.decode(charset or "utf-8")
+    except (LookupError, UnicodeDecodeError) as error:
+        what = f"the reply is not {charset or 'UTF-8'}: {shortened(str(error))}"
+        raise RequestFailedError(what, again=True) from None
 
 
 class _BodyError(Exception):

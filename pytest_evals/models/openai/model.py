@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -21,7 +22,11 @@ from pytest_evals.core.request import (
 from pytest_evals.core.top_logprobs import without_top_logprobs
 from pytest_evals.errors import ModelError, SpendCapError
 from pytest_evals.models.openai.client import OpenAIClient
-from pytest_evals.models.openai.errors import REFUSED, RequestFailedError
+from pytest_evals.models.openai.errors import (
+    REFUSED,
+    RequestFailedError,
+    shortened,
+)
 from pytest_evals.models.openai.event_loop import BackgroundLoop
 from pytest_evals.models.openai.prompt_truncation import PromptTruncation
 from pytest_evals.models.openai.request_bodies import read_reply, request_body
@@ -40,6 +45,7 @@ _INVALID = ("400", "422")
 """HTTP statuses of a request with a parameter that the server does not accept."""
 
 
+_VERSION = re.compile(r"[-@:_]\d{3,}[\d-]*")
 _STREAM = "stream=true measures it"
 
 
@@ -136,6 +142,10 @@ class OpenAIModel(Model):
             notes.append(
                 "the server does not accept requests for top log-probabilities"
             )
+        names = [*self._usage.shown.get("replied_as", {})]
+        if len(names) > 1 or any(not _is_name(self._settings.target, n) for n in names):
+            shown = " and ".join(map(shortened, sorted(names)))
+            notes.append(f"the model in the server's replies is {shown}")
         return tuple(f"{self._settings.target}: {note}" for note in notes)
 
     def close(self) -> None:
@@ -196,6 +206,14 @@ class OpenAIModel(Model):
         """Elapsed seconds, divided by the number of concurrent requests."""
         n = self._client.concurrency.limit * self._n_shared
         return (time.perf_counter() - began) / n
+
+
+def _is_name(requested: str, replied: str) -> bool:
+    """Whether a reply's model is the requested one; servers leave out the owner, and
+    add the version to an alias."""
+    names = [name.rpartition("/")[2].casefold() for name in (requested, replied)]
+    rest = names[1].removeprefix(names[0].removesuffix("-latest"))
+    return names[0] == names[1] or bool(_VERSION.fullmatch(rest))
 
 
 def _key(request: Request) -> str:

@@ -239,6 +239,14 @@ def _number(name: str, value: str) -> float:
     return number
 
 
+def _price(name: str, value: str) -> float:
+    price = _number(name, value)
+    if price > _HIGHEST_COST:
+        what = f"; write a number up to {_HIGHEST_COST:,}, per million tokens"
+        raise _ARGUMENTS.wrong(name, value, what)
+    return price
+
+
 def _cost(name: str, value: str) -> float:
     cost = _number(name, value)
     if not 0 < cost <= _HIGHEST_COST:
@@ -264,8 +272,8 @@ _READERS: Mapping[str, Callable[[str, str], Any]] = {
     "tokenizer": _ARGUMENTS.text,
     "max_length": _ARGUMENTS.whole(3),
     "extra_body": _ARGUMENTS.mapping,
-    "price_in": _number,
-    "price_out": _number,
+    "price_in": _price,
+    "price_out": _price,
     "stream": _ARGUMENTS.flag,
     "max_requests": _ARGUMENTS.whole(1),
     "max_cost": _cost,

@@ -4,7 +4,7 @@ first token."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_evals.models.openai.errors import RequestFailedError, shortened
@@ -42,22 +42,17 @@ def merged(text: str, arrivals: Sequence[Arrival]) -> dict[str, Any]:
     """
     reply: dict[str, Any] = {}
     choices: dict[int, dict[str, Any]] = {}
-    end, is_complete = 0, False
-    for line in text.split("\n"):
-        end += len(line.encode()) + 1
-        if not line.startswith("data:"):
-            continue
-        data = line[5:].strip()
-        if data == "[DONE]":
+    is_complete = False
+    for end, event in _events(text):
+        if event is None:
             is_complete = True
-            continue
-        event = _event(data)
+            break
         if event.get("error"):
             return event
         reply |= {k: v for k, v in event.items() if k != "choices" and v is not None}
         parts = event.get("choices") or []
         if not isinstance(parts, list) or not all(isinstance(p, dict) for p in parts):
-            raise _invalid(data)
+            raise _invalid(str(event))
         for part in parts:
             index = part.get("index")
             index = index if type(index) is int else 0
@@ -91,6 +86,27 @@ def _seconds(value: Any) -> float:
     if type(value) in (int, float) and 0 < value < _LONGEST:
         return float(value)
     return 0.0
+
+
+def _events(text: str) -> Iterator[tuple[int, dict[str, Any] | None]]:
+    """The events up to ``[DONE]``, which is ``None``, and the length of the stream up
+    to their ends in bytes. Errors have the key ``error``."""
+    end, kind = 0, ""
+    for line in text.split("\n"):
+        end += len(line.encode()) + 1
+        name, _, value = line.partition(":")
+        if name == "event" or not line.strip():
+            kind = value.strip()
+        if name != "data":
+            continue
+        if value.strip() == "[DONE]":
+            yield end, None
+            return
+        event = _event(value.strip())
+        failed = "error" in (kind, event.get("object"), event.get("type"))
+        if failed and not event.get("error"):
+            event = {"error": event}
+        yield end, event
 
 
 def _event(data: str) -> dict[str, Any]:

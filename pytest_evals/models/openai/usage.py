@@ -98,6 +98,7 @@ class Usage:
     def count(self, reply: Mapping[str, Any]) -> float | None:
         """Add the tokens of a reply, even if it is unusable; return its cost, ``None``
         if that is unknown."""
+        self._name(reply.get("model"))
         n_in, n_out = tokens_of(reply)
         self.shown["prompt_tokens"] += n_in
         self.shown["completion_tokens"] += n_out
@@ -109,6 +110,14 @@ class Usage:
         if meter is not None:
             meter.pay(cost, is_known=is_known)
         return cost if is_known else None
+
+    def _name(self, model: Any) -> None:
+        """Count the name under which a model has replied."""
+        if not isinstance(model, str) or not model:
+            return
+        names, name = self.shown.setdefault("replied_as", {}), model[:_LONGEST]
+        if name in names or len(names) < _NAMES:
+            names[name] = names.get(name, 0) + 1
 
     def most(self, body: Mapping[str, Any]) -> float:
         """The highest cost of a request: a token has a byte at least. 0 without
@@ -132,6 +141,8 @@ class Usage:
         return (n_in * price_in + n_out * price_out) / MILLION
 
 
+_NAMES, _LONGEST = 8, 200
+"""Maximum of model names that are counted, and of their length."""
 _IMAGE = re.compile(r'"data:[^"]*"')
 
 

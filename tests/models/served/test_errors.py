@@ -331,3 +331,58 @@ def test_chat_replies_without_text_are_errors(served, model_of, ask, fault):
 
 def _chosen(replies, body):
     return json.dumps({"choices": [replies[body["messages"][0]["content"]]]})
+
+
+def test_a_reply_that_is_not_utf_8_is_an_error(served, model_of, ask, fault):
+    data = json.dumps(body(text="caf\u00e9"), ensure_ascii=False).encode("latin-1")
+    served.fault = lambda body: fault(body=data)
+    (found,) = ask(model_of(max_retries=1), Generate("Q:"))
+    assert "the reply is not UTF-8" in found.error
+    assert "(2 attempts)" in found.error
+
+
+def test_a_declared_encoding_and_a_byte_order_mark_are_read(
+    served, model_of, ask, fault
+):
+    text = json.dumps(body(text="caf\u00e9", finish_reason="stop"), ensure_ascii=False)
+    declared = {"content-type": "application/json; charset=iso-8859-1"}
+    served.faults.append(fault(body=text.encode("latin-1"), headers=declared))
+    served.faults.append(fault(body=text.encode("utf-8-sig")))
+    found = ask(model_of(concurrency=1), *many(2))
+    assert [one.text for one in found] == ["caf\u00e9"] * 2
+
+
+@pytest.mark.parametrize(
+    ("requested", "replied"),
+    [
+        ("tiny", "tiny"),
+        ("gpt-4o", "gpt-4o-2024-08-06"),
+        ("openai/gpt-4o", "gpt-4o-2024-08-06"),
+        ("small-latest", "small-2503"),
+        ("org/Tiny", "tiny"),
+        ("claude", "claude@20250219"),
+    ],
+)
+def test_aliases_of_the_model_in_replies_are_accepted(
+    served, model_of, ask, requested, replied
+):
+    served.reply = lambda path, sent: {**body(text="a"), "model": replied}
+    model = model_of(requested)
+    ask(model, *many(2))
+    assert model.notes == ()
+    assert model.info["usage"]["replied_as"] == {replied: 2}
+
+
+@pytest.mark.parametrize(
+    "replies", [["gpt-4o-mini"], ["gpt-4.1"], ["gpt-4o", "gpt-4o-2024-08-06"]]
+)
+def test_replies_of_another_model_or_of_several_are_reported(
+    served, model_of, ask, replies
+):
+    names = iter(replies * 2)
+    served.reply = lambda path, sent: {**body(text="a"), "model": next(names)}
+    model = model_of("gpt-4o", concurrency=1)
+    ask(model, *many(2))
+    (note,) = model.notes
+    assert "the model in the server's replies is" in note
+    assert all(repr(name) in note for name in replies)

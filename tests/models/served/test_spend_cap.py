@@ -168,3 +168,9 @@ def test_an_invalid_cap_is_an_error_that_names_it(arguments, words):
     with pytest.raises(OptionError) as caught:
         read_settings(parse_spec(f"openai:m,{arguments}"))
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("price", ["1e308", "1000001", "-1", "nan", "inf", "free"])
+def test_an_impossible_price_is_an_option_error(price):
+    with pytest.raises(OptionError, match=r"price_in is .*; write a number"):
+        read_settings(parse_spec(f"openai:tiny,price_in={price},max_cost=1"))

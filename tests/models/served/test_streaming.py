@@ -14,6 +14,7 @@ from pytest_evals.run.usage import with_usage
 
 CHAT = Generate((Message("user", "Q:"),))
 USAGE = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 5}}
+VLLM_ERROR = {"object": "error", "message": "boom", "code": 500}
 
 
 def event(value):
@@ -85,6 +86,8 @@ def test_a_server_that_does_not_stream_is_understood(served, model_of, ask):
         ([{"choices": 3}], "an event of the stream is invalid"),
         ([[1], {}], "an event of the stream is invalid"),
         ([{"error": {"message": "boom", "code": 500}}], "the server returned 500"),
+        ([*deltas("a")[:-1], VLLM_ERROR, "[DONE]"], "the server returned 500"),
+        ([*deltas("a")[:-1], {"type": "error", "message": "boom"}], "boom"),
         ([], "the reply is not JSON"),
     ],
 )
@@ -96,6 +99,21 @@ def test_a_broken_stream_is_an_error_and_not_an_answer(
     assert words in found.error
     assert "(2 attempts)" in found.error
     assert not found.text
+
+
+def test_an_event_named_error_is_an_error(served, model_of, ask, fault):
+    data = event({"message": "overloaded", "code": 503})
+    parts = [*map(event, deltas("a")[:-1]), b"event: error\n" + data]
+    served.fault = lambda body: fault(chunks=lambda: iter(parts))
+    (found,) = ask(model_of(stream="true", max_retries=0), CHAT)
+    assert "the server returned 503: 'overloaded'" in found.error
+
+
+def test_a_stream_ends_at_done(served, model_of, ask, fault):
+    events = [*deltas("a"), "[DONE]", *deltas("b")]
+    served.faults.append(stream(fault, events))
+    (found,) = ask(model_of(stream="true"), CHAT)
+    assert found.text == "a"
 
 
 def test_latencies_to_the_first_token_and_per_token(served, model_of, ask, fault):
