@@ -79,6 +79,7 @@ RULES = {
     "paired": "scores between 0 and 1, against a baseline",
     "clusters": "clustered documents",
     "unbounded": "unbounded scores",
+    "corpus": "F1, perplexities and medians, against a baseline",
     "families": "any gate of a family",
     "labels": "a judge with human labels",
 }

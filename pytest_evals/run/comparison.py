@@ -213,9 +213,17 @@ def compare(
                 worse.append(document_change(task, old, row))
             elif (was, right) == (False, True):
                 better.append(document_change(task, old, row))
+    groups = _groups(before, now)
+    for group, tasks in groups.items():
+        missing = [task for task in tasks if task not in estimates]
+        if any(task in now.rows for task in missing):
+            refused.append(f"{group}: contains {', '.join(dict.fromkeys(missing))}")
+        elif not missing:
+            changes = _group_estimates(group, tasks, before, now, estimates)
+            metrics = [*_metrics(group, before, now, changes), *metrics]
     return Comparison(
         name=name,
-        metrics=(*_groups(before, now, estimates), *metrics),
+        metrics=tuple(metrics),
         worse=tuple(worse),
         better=tuple(better),
         n_paired=n_paired,
@@ -285,23 +293,31 @@ def _clusters(task: str, now: Side, positions: Sequence[int]) -> list[str] | Non
     return [*map(str, labels)]
 
 
-def _groups(
-    before: Side, now: Side, estimates: Mapping[str, Estimates]
-) -> Iterator[MetricChange]:
-    """Yield the changes of groups with numbers in both runs, whose tasks are all
-    comparable."""
+def _groups(before: Side, now: Side) -> dict[str, list[str]]:
+    """Return the tasks of each group with numbers in both runs, the last group
+    first."""
     members = now.results.get("group_subtasks") or {}
-    for group in members:
-        numbers = _numbers(group, before, now)
-        tasks = [*_tasks_below(group, members)]
-        if all(numbers) and all(task in estimates for task in tasks):
-            sizes = {
-                task: found["sample_len"]
-                for task in tasks
-                if (found := now.of("results", task)) and "sample_len" in found
-            }
-            changes = group_estimates(numbers, tasks, estimates, sizes)
-            yield from _metrics(group, before, now, changes)
+    return {
+        group: [*_tasks_below(group, members)]
+        for group in reversed(members)
+        if all(_numbers(group, before, now))
+    }
+
+
+def _group_estimates(
+    group: str,
+    tasks: Sequence[str],
+    before: Side,
+    now: Side,
+    estimates: Mapping[str, Estimates],
+) -> Estimates:
+    sizes = {
+        task: found["sample_len"]
+        for task in tasks
+        if (found := now.of("results", task)) and "sample_len" in found
+    }
+    numbers = _numbers(group, before, now)
+    return group_estimates(numbers, tasks, estimates, sizes)
 
 
 def _tasks_below(group: str, members: Mapping[str, Sequence[str]]) -> Iterator[str]:

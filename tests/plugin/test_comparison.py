@@ -320,3 +320,18 @@ def test_documents_that_depend_on_each_other_are_clusters_in_all_changes(suite):
     assert alone["method"] == "paired score test"
     assert "clustered" in clustered["method"]
     assert clustered["low"] < 0 < alone["low"]
+
+
+def test_a_group_with_a_task_that_is_not_compared_is_named(suite):
+    suite.task("zoo")
+    suite.group("both", task=["quiz", "zoo"])
+    suite.knows(tasks=("quiz", "zoo"))
+    suite.run("evals", "--evals-save-baseline=main")
+    suite.task("zoo", doc_to_text="Q: {{question}}")
+    compare(suite).stdout.fnmatch_lines(
+        [
+            "quiz * exact_match * 1.000 * 1.000 *",
+            "not compared: zoo: the prompt has changed: 10 documents *",
+            "not compared: both: contains zoo",
+        ]
+    )

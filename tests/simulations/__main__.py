@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 
 from tests.simulations.answers import changes, clusters, families, proportions
 from tests.simulations.cells import Cell, printed
+from tests.simulations.corpus import corpus
 from tests.simulations.labels import clustered_judges, judges, label_rows
 from tests.simulations.means import means, paired, repeats, unbounded
 from tests.simulations.power import power_rows
@@ -32,6 +33,7 @@ CELLS: dict[str, Callable[..., Iterator[Cell]]] = {
     "families": families,
     "labels": judges,
     "label_clusters": clustered_judges,
+    "corpus": corpus,
 }
 """Tables of error rates."""
 ROWS: dict[str, Callable[[int], Iterator[str]]] = {

@@ -17,6 +17,7 @@ from pytest_evals.stats.mean_limits import bounded_mean
 from tests.simulations import answers, labels, means
 from tests.simulations.betting import betting_limits
 from tests.simulations.cells import Cell, outcome
+from tests.simulations.corpus import corpus
 from tests.simulations.populations import BOUNDED
 from tests.simulations.reruns import false_alarms, floor_failures, point_failures
 
@@ -44,6 +45,13 @@ SUMMED = [*answers.proportions(), *answers.changes(sizes=(100, 300))]
 
 @pytest.mark.parametrize("cell", [*SIMULATED, *LABELLED], ids=named)
 def test_a_gate_on_the_threshold_is_wrong_as_seldom_as_stated(cell):
+    rates = cell.measure(N_SAMPLES)
+    assert not rates.is_above, rates
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", [*corpus((100,))], ids=named)
+def test_a_compared_change_is_outside_of_its_interval_as_seldom_as_stated(cell):
     rates = cell.measure(N_SAMPLES)
     assert not rates.is_above, rates
 
