@@ -14,8 +14,10 @@ from pytest_evals.errors import MissingExtraError
 
 Row = Mapping[str, Any]
 
-_FAILED = "color: #b3261e; font-weight: bold"
-"""Style of the row of a failed gate."""
+_FAILED = "background: #fdecea; color: #8a1c14; font-weight: bold"
+"""Style of the row of a failed gate, legible on light and dark pages."""
+_TEXT = "text-align: left"
+"""Style of cells with text; notebooks align cells to the right."""
 _MOST = 30
 """Number of metrics, and of gates, that are shown."""
 
@@ -109,5 +111,7 @@ def _table(
 
 def _row(tag: str, cells: tuple[Any, ...], style: str = "") -> str:
     attribute = f' style="{style}"' if style else ""
-    shown = "".join(f"<{tag}>{escape(str(cell))}</{tag}>" for cell in cells)
+    shown = "".join(
+        f'<{tag} style="{_TEXT}">{escape(str(cell))}</{tag}>' for cell in cells
+    )
     return f"<tr{attribute}>{shown}</tr>"

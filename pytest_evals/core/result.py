@@ -297,9 +297,10 @@ class RunResult:
 def _counts(run: RunResult) -> str:
     counts = Counter(verdict.outcome.value for verdict in run.verdicts)
     n_errors = sum(task.n_errored + task.n_unscored for task in run.tasks)
+    n_documents = sum(len(task.records) for task in run.tasks)
     parts = [
         f"{len(run.tasks)} task{'s' * (len(run.tasks) != 1)}",
-        f"{sum(len(task.records) for task in run.tasks)} documents",
+        f"{n_documents} document{'s' * (n_documents != 1)}",
     ]
     parts += [f"{n_errors} of them without a score"] if n_errors else []
     gates = ", ".join(f"{n} {outcome}" for outcome, n in sorted(counts.items()))

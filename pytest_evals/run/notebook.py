@@ -9,34 +9,36 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from importlib import import_module
 from threading import get_ident
-from typing import TextIO, TypeVar
+from typing import Any, TypeVar
 
 from pytest_evals.core.threads import raise_in
 
 _EVERY_S = 0.5
 T = TypeVar("T")
+Show = Callable[[str], None]
 
 
-def progress(n_documents: int, stream: TextIO | None = None) -> Callable[[], None]:
-    """Return a function to call after each response; it writes nothing outside of
+def progress(n_documents: int, show: Show | None = None) -> Callable[[], None]:
+    """Return a function to call after each response; it shows nothing outside of
     notebooks.
 
     Args:
         n_documents: Number of documents of the run.
-        stream: Where to write; by default standard error, in a notebook only.
+        show: Replaces the text that was shown before; by default in the notebook.
     """
-    if stream is None and not _in_notebook():
+    replace_text = show or _notebook_line()
+    if replace_text is None:
         return _nothing
-    out = sys.stderr if stream is None else stream
-    state = {"n": 0, "next": time.monotonic() + _EVERY_S}
+    n, due = 0, time.monotonic() + _EVERY_S
 
     def tick() -> None:
-        state["n"] += 1
-        if time.monotonic() >= state["next"]:
-            state["next"] = time.monotonic() + _EVERY_S
-            out.write(f"\r{state['n']:.0f} responses, {n_documents} documents")
-            out.flush()
+        nonlocal n, due
+        n += 1
+        if time.monotonic() >= due or n == n_documents:
+            due = time.monotonic() + _EVERY_S
+            replace_text(f"{n} responses, {n_documents} documents")
 
     return tick
 
@@ -45,10 +47,27 @@ def _nothing() -> None:
     pass
 
 
-def _in_notebook() -> bool:
+def _notebook_line() -> Show | None:
+    """Shows a line in the output of the cell; ``None`` outside of notebooks.
+
+    Text on standard error has a red background there, and exported notebooks list each
+    state of a line that is written again.
+    """
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
-    return type(shell).__name__ == "ZMQInteractiveShell"
+    if type(shell).__name__ != "ZMQInteractiveShell":
+        return None
+    display = import_module("IPython.display").display
+    handles: list[Any] = []
+
+    def show(text: str) -> None:
+        data = {"text/plain": text}
+        if handles:
+            handles[0].update(data, raw=True)
+        else:
+            handles.append(display(data, raw=True, display_id=True))
+
+    return show
 
 
 def in_own_thread(work: Callable[[], T]) -> T:

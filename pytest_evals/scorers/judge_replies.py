@@ -116,7 +116,7 @@ def _named(found: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(object_pairs_hook=_consistent)
     at = text.find("{")
     while at >= 0:
         try:
@@ -127,6 +127,15 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
         if isinstance(found, dict):
             yield found
         at = text.find("{", end)
+
+
+def _consistent(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of key-value pairs; an error if a key has two values."""
+    found = dict(pairs)
+    for key, value in pairs:
+        if found[key] is not value and found[key] != value:
+            raise DocumentError(f"the judge's reply contradicts itself: {key!r} twice")
+    return found
 
 
 def _first(found: Mapping[str, Any], keys: Sequence[str]) -> Any:

@@ -45,6 +45,7 @@ def test_a_label_is_understood_in_every_form_of_judges(reply):
         ("", "has no label"),
         ('<think>{"prediction": "RIGHT"} if I had the time', "has no label"),
         ('{"prediction": "RIGHT"} {"prediction": "WRONG"}', "contradicts itself"),
+        ('{"prediction": "RIGHT", "prediction": "WRONG"}', "contradicts itself"),
     ],
 )
 def test_a_reply_without_a_label_is_an_error(reply, why):

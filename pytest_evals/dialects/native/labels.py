@@ -104,7 +104,7 @@ def _label(line: str, number: int, scorer: RubricScorer) -> tuple[str, HumanLabe
     """
     try:
         row: Any = json.loads(line)
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         raise DocumentError(f"invalid JSON: {error}") from None
     if not isinstance(row, dict):
         raise DocumentError("a line must be a JSON object")

@@ -372,3 +372,50 @@ def test_clusters_are_labelled_as_a_whole(
     assert verdict.outcome == outcome, verdict.reason
     mixed = "has documents with and without a human label" in verdict.reason
     assert mixed == (outcome == "invalid")
+
+
+def test_labels_give_the_same_numbers_with_workers(pytester: pytest.Pytester) -> None:
+    """Labelled answers are joined with ratings that other processes made."""
+    pytester.makeini("[pytest]\n")
+    always = [True] * 90 + [False] * 10
+    gates = "polite >= 0.7, {metric: polite, min: 0.85, over: population}"
+    prepare(pytester.path, [label(i) for i in SAMPLE], gates, judged=always)
+    found = []
+    for workers in ("-n0", "-n2"):
+        pytester.runpytest_subprocess(
+            "bot.yaml",
+            "--model=scripted:model.jsonl",
+            "--evals-judge=scripted:judge.jsonl",
+            workers,
+            "--evals-json=results.json",
+        )
+        results = json.loads((pytester.path / "results.json").read_text("utf-8"))
+        found.append([results["results"], results["gates"]])
+    assert found[0] == found[1]
+    assert "50 human labels" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("encode", "is_valid"),
+    [
+        (lambda text: b"\xef\xbb\xbf" + text.encode(), True),
+        (lambda text: text.replace("\n", "\r\n").encode(), True),
+        (lambda text: text.replace("\n", "\n\n  \n").encode(), True),
+        (lambda text: text.encode("utf-16"), False),
+        (lambda text: b"[" * 100_000, False),
+    ],
+    ids=["bom", "crlf", "empty lines", "utf-16", "nested"],
+)
+def test_files_of_labels_in_other_encodings_are_read_or_refused(
+    tmp_path: Path, encode: Any, is_valid: bool
+) -> None:
+    prepare(tmp_path, [label(i) for i in SAMPLE])
+    path = tmp_path / "labels.jsonl"
+    path.write_bytes(encode(path.read_text("utf-8")))
+    if is_valid:
+        (task,) = load_tasks(tmp_path / "bot.yaml", TaskOptions())
+        labels = task.metrics[0].labels
+        assert labels is not None and len(labels.by_id) == 50
+        return
+    with pytest.raises(TaskFileError, match=r"labels\.jsonl:1: "):
+        load_tasks(tmp_path / "bot.yaml", TaskOptions())
