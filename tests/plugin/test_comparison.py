@@ -63,6 +63,19 @@ def test_regressed_and_improved_documents_are_shown(saved):
     assert [one["id"] for one in found["better"]] == ["q2", "q3"]
 
 
+def test_prompts_are_shown_without_the_end_that_all_share(suite):
+    suite.task("quiz", doc_to_text="{{question}} It is one of a, b and c. Answer:")
+    rules = [{"regex": f"quiz {n}[?]", "text": f"a{n}"} for n in range(10)]
+    answers = suite.pytester.path / "answers.jsonl"
+    answers.write_text("".join(json.dumps(rule) + "\n" for rule in rules))
+    suite.run("evals", "--evals-save-baseline=main")
+    rules[3]["text"] = rules[7]["text"] = "nonsense"
+    answers.write_text("".join(json.dumps(rule) + "\n" for rule in rules))
+    compare(suite).stdout.fnmatch_lines(
+        ["worse * quiz[[]q3[]] * quiz 3 … *", "worse * quiz[[]q7[]] * quiz 7 … *"]
+    )
+
+
 def test_a_regressed_document_is_shown_as_such_and_fails_only_under_strict(saved):
     saved.knows(wrong=[7])
     result = compare(saved, "-v")

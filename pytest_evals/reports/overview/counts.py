@@ -88,9 +88,11 @@ def _responses(result: RunResult) -> str:
     if reuse.n_reused:
         took = f" (originally took {duration(reuse.elapsed_s)})"
         parts.append(f"{reuse.n_reused:,} reused from the store{took}")
+    text = ", ".join(parts)
     if reuse.note:
-        parts.append(f"none stored, because {reuse.note}")
-    return f"responses: {', '.join(parts)}" if parts else ""
+        words = "; others not stored, because" if parts else "none stored, because"
+        text += f"{words} {reuse.note}"
+    return f"responses: {text}" if text else ""
 
 
 def _usage(result: RunResult) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 from pytest_evals.core.comparison import Comparison, DocumentChange, MetricChange
 from pytest_evals.gates.formatting import figure, shown_change
@@ -16,6 +17,8 @@ from pytest_evals.reports.overview.table import (
 
 SHOWN = 5
 """Maximum number of documents shown of each kind; the file contains all."""
+_SAME = 6
+"""Minimum number of characters that are omitted because all prompts end with them."""
 _PROMPT, _ANSWER = 60, 40
 """Maximum characters of a prompt, and of a target or an answer."""
 _DOCUMENTS = (
@@ -94,8 +97,9 @@ def _figure(value: float | None) -> str:
 
 def _documents(found: Comparison, width: int) -> Iterator[TableLine]:
     kinds = (("worse", found.worse, _RED), ("better", found.better, _GREEN))
+    ends = _shared_ends([one for _, changes, _ in kinds for one in changes[:SHOWN]])
     rows = [
-        TableRow((word, *map(one_line, _cells(one))), markup)
+        TableRow((word, *map(one_line, _cells(one, ends.get(one.task, 0)))), markup)
         for word, changes, markup in kinds
         for one in changes[:SHOWN]
     ]
@@ -106,9 +110,30 @@ def _documents(found: Comparison, width: int) -> Iterator[TableLine]:
             yield TableLine(f"and {len(changes) - SHOWN} more {word}")
 
 
-def _cells(one: DocumentChange) -> Iterator[str]:
+def _shared_ends(changes: Sequence[DocumentChange]) -> dict[str, int]:
+    """Return for each task the length of the end that its prompts share, such as
+    ``Answer:``; the characters before it differ."""
+    prompts: dict[str, list[str]] = {}
+    for one in changes:
+        prompts.setdefault(one.task, []).append(_asked(one)[::-1])
+    shared = {task: _n_equal(min(many), max(many)) for task, many in prompts.items()}
+    return {task: n for task, n in shared.items() if n >= _SAME and prompts[task][1:]}
+
+
+def _n_equal(one: str, other: str) -> int:
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _asked(one: DocumentChange) -> str:
+    prompt = one.prompt
+    return prompt if isinstance(prompt, str) else str(prompt[-1]["content"])
+
+
+def _cells(one: DocumentChange, n_shared: int) -> Iterator[str]:
     yield f"{one.task}[{one.id}]"
-    asked = one.prompt if isinstance(one.prompt, str) else one.prompt[-1]["content"]
-    yield tail(asked, _PROMPT)
+    asked = _asked(one)
+    differing = asked[:-n_shared].rstrip() if n_shared else ""
+    yield tail(f"{differing} …" if differing else asked, _PROMPT)
     for text in (one.target, one.before, one.now):
         yield cut(text, _ANSWER)
