@@ -533,7 +533,7 @@ def test_dialect_of_the_hooks_page_is_read(suite):
     (suite.evals / "sums.quiz").write_text("1+1=2\n2+3=5\n")
     result = suite.run("evals/sums.quiz", "-v")
     result.stdout.fnmatch_lines(
-        ["*sums[[]line0[]] PASSED*", "*sums[[]line1[]] WRONG*", "sums *right *0.500*"]
+        ["*sums[[]line0[]] PASSED*", "*sums[[]line1[]] WRONG*", "sums *exact *0.500*"]
     )
 
 
@@ -553,7 +553,7 @@ def test_judge_of_the_hooks_page_gets_a_retry_if_its_reply_is_unclear(suite):
     (suite.pytester.path / "judge.jsonl").write_text(replies)
     result = suite.run("evals/sums.quiz", "--evals-judge=scripted:judge.jsonl", "-v")
     result.stdout.fnmatch_lines(
-        ["*sums[[]line0[]] PASSED*", "*sums[[]line1[]] WRONG*", "sums *right *0.500*"]
+        ["*sums[[]line0[]] PASSED*", "*sums[[]line1[]] WRONG*", "sums *exact *0.500*"]
     )
     (path,) = suite.pytester.path.glob(".evals/runs/*/samples_sums.jsonl")
     rows = [json.loads(line) for line in path.read_text().splitlines()]

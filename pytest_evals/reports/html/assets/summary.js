@@ -142,10 +142,11 @@ function numberCells(metric, gates) {
   const judged = gates.find((gate) => gate.interval && !gate.change && !gate.early);
   const limits = judged ? { ...judged.interval, name: intervalName(judged.interval) } : null;
   const reach = limits ? ` ${limits.name} ${figure(limits.low)} to ${figure(limits.high)}` : ` ${spreadText(metric)}`;
+  const isShown = limits || !gates.length;
   const shown = { ...metric, value: judged?.value ?? metric.value }; // a gate may reduce answers or correct a judge
   return [
     h("td.bar", limits ? scoreBar(shown, limits) : scoreBar(metric)),
-    h("td.number.value", [figure(shown.value), h("span.soft", reach)]),
+    h("td.number.value", [figure(shown.value), isShown ? h("span.soft", reach) : ""]),
   ];
 }
 
