@@ -15,7 +15,7 @@ import pytest
 from pytest_evals import Model, Response
 from pytest_evals.errors import ModelError, OptionError
 from pytest_evals.harness.lm_eval import HarnessModel
-from pytest_evals.harness.opening import hf_arguments
+from pytest_evals.harness.models import hf_arguments
 from pytest_evals.models.hf.settings import read_settings
 from pytest_evals.models.spec import ModelSpec
 

@@ -24,7 +24,7 @@ from pytest_evals.core.request import (
     Rolling,
 )
 from pytest_evals.errors import EvalsError, ModelError, OptionError
-from pytest_evals.harness.opening import OnceLogger, failure, open_from, responses
+from pytest_evals.harness.models import OnceLogger, failure, open_from, responses
 from pytest_evals.prompts.generation import read_sampling
 
 _LOG = logging.getLogger("lighteval.pytest_evals")

@@ -17,7 +17,7 @@ import pytest
 
 from pytest_evals.core.record import Record, Status
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
-from pytest_evals.dialects.generated_choices import with_choices
+from pytest_evals.dialects.generative_choices import with_choices
 from pytest_evals.models.spend_ledger import LEDGER, Ledger
 from pytest_evals.plugin.early_stopping import StoppableItems
 from pytest_evals.plugin.models.definitions import DocumentItem

@@ -13,7 +13,7 @@ from pytest_evals.core.node_names import file_id
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.dialects.gates_section.nearby_groups import nearby_group_faults
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
-from pytest_evals.dialects.generated_choices import with_choices
+from pytest_evals.dialects.generative_choices import with_choices
 from pytest_evals.dialects.native.python import Eval
 from pytest_evals.dialects.readers import (
     ignored_files,

@@ -56,7 +56,10 @@ gates:
 """
 # Nouns that end like participles.
 NOUNS = frozenset(
-    {"bed", "embed", "king", "need", "ring", "seed", "speed", "string", "thing"}
+    {
+        *("bed", "embed", "king", "need", "ring", "seed", "speed", "string", "thing"),
+        "warning",
+    }
 )
 # Established terms: continuous batching, instruction following, early stopping …
 TERMS = frozenset(
@@ -71,13 +74,13 @@ TERMS = frozenset(
             "padding",
         ),
         *("pooling", "reasoning", "reporting", "resampling", "sampling", "scoring"),
-        *("sharding", "stopping"),
+        *("sharding", "stopping", "streaming"),
     }
 )
 # Participles as the first part of a term: "shared prefixes", "cached model".
 TERM_PARTS = frozenset({"cached", "padded", "paired", "scored", "shared", "weighted"})
-# Names of other programs: pytest's --last-failed, and the model kind.
-TERM_NAMES = frozenset({"last_failed", "scripted"})
+# pytest's --last-failed, prediction-powered inference, and the model kind.
+TERM_NAMES = frozenset({"last_failed", "prediction_powered", "scripted"})
 # Vague words: software does not say or tell anything.
 VAGUE = re.compile(r"\b(say|says|said|stands?|told|tells?|whoever|whatever)\b", re.I)
 WORD = re.compile(r"\w+")

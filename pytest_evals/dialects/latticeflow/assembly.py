@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_evals.core.metric import Estimate, Metric
 from pytest_evals.core.task import Asked, Task
-from pytest_evals.dialects.generated_choices import GENERATE
+from pytest_evals.dialects.generative_choices import GENERATE
 from pytest_evals.dialects.latticeflow.actions import read_actions
 from pytest_evals.dialects.latticeflow.all_samples import with_all_samples
 from pytest_evals.dialects.latticeflow.evaluation import JUDGE_KEY

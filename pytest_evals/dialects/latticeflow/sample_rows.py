@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from pytest_evals.core.task import TaskOptions
+from pytest_evals.data.row_selection import SelectedRows
 from pytest_evals.data.rows import Ids, Table, document_ids, row_sizes, selection
-from pytest_evals.data.selected_rows import SelectedRows
 from pytest_evals.dialects.latticeflow.samples import ID, Rows
 
 SEED = 1234

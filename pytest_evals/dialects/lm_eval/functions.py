@@ -67,7 +67,7 @@ def unresolved_function(*_arguments: object) -> None:
 
 
 def _fix(error: BaseException) -> str:
-    from pytest_evals.dialects.lm_eval.shims.missing_names import INSTALL
+    from pytest_evals.dialects.lm_eval.shims.unavailable_names import INSTALL
 
     missing = error.name if isinstance(error, ImportError) else None
     return INSTALL if _is_part("lm_eval", missing or "") else ""

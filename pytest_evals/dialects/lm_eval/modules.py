@@ -22,8 +22,8 @@ from pytest_evals.dialects.lm_eval.shims.filters import (
     register_filter,
     registered_filters,
 )
-from pytest_evals.dialects.lm_eval.shims.missing_names import needs_lm_eval
 from pytest_evals.dialects.lm_eval.shims.names import NAMES
+from pytest_evals.dialects.lm_eval.shims.unavailable_names import needs_lm_eval
 from pytest_evals.dialects.module_loader import StandIn, StandInImports, loaded
 
 _REGISTRY = "lm_eval.api.registry"

@@ -22,7 +22,7 @@ from pytest_evals.dialects.gates_section.entries import (
     metadata_warnings,
     own_gates,
 )
-from pytest_evals.dialects.generated_choices import choices_of, is_generated
+from pytest_evals.dialects.generative_choices import choices_of, is_generated
 from pytest_evals.dialects.json_values import as_json
 from pytest_evals.dialects.lm_eval.functions import resolve, unresolved_function
 from pytest_evals.dialects.lm_eval.prompt_keys import read_recipe

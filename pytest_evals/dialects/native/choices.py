@@ -12,7 +12,7 @@ from pytest_evals.core.record import Score
 from pytest_evals.core.request import Loglikelihood, Prompt, Response
 from pytest_evals.core.task import Asked, TaskOptions
 from pytest_evals.data.calls import FieldError
-from pytest_evals.dialects.generated_choices import (
+from pytest_evals.dialects.generative_choices import (
     GENERATE,
     LOGLIKELIHOOD,
     GeneratedChoices,

@@ -25,7 +25,7 @@ from pytest_evals.dialects.latticeflow.solvers.solver import Sample
 from pytest_evals.dialects.latticeflow.solvers.template_fields import Models, template
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, MissingExtraError
-from pytest_evals.prompts.lettered import labels_of
+from pytest_evals.prompts.choice_letters import labels_of
 from pytest_evals.scorers.choice_answers import UNPARSABLE, select
 from pytest_evals.scorers.corpus import check_library
 

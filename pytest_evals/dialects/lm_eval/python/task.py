@@ -19,7 +19,7 @@ from pytest_evals.dialects.gates_section.entries import (
     metadata_warnings,
     own_gates,
 )
-from pytest_evals.dialects.generated_choices import choices_of, is_generated
+from pytest_evals.dialects.generative_choices import choices_of, is_generated
 from pytest_evals.dialects.lm_eval.functions import unresolved_function
 from pytest_evals.dialects.lm_eval.python.documents import PythonDocuments
 from pytest_evals.dialects.lm_eval.python.metrics import (

@@ -12,13 +12,13 @@ from random import Random
 from typing import Any
 
 from pytest_evals.dialects.lm_eval.shims.config import TaskConfig
-from pytest_evals.dialects.lm_eval.shims.missing_names import (
+from pytest_evals.dialects.lm_eval.shims.scoring import Ensemble, ensembles
+from pytest_evals.dialects.lm_eval.shims.unavailable_names import (
     NEWER,
     UNSUPPORTED,
     needs_lm_eval,
     newer_name_message,
 )
-from pytest_evals.dialects.lm_eval.shims.scoring import Ensemble, ensembles
 
 
 class Task:

@@ -7,7 +7,7 @@ import pytest
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.request import Message
 from pytest_evals.errors import DocumentError
-from pytest_evals.prompts.lettered import lettered, lettered_prompt, question_of
+from pytest_evals.prompts.choice_letters import lettered, lettered_prompt, question_of
 
 LISTED = "Capital of Italy?\n\nA. Paris\nB. Rome"
 

@@ -18,8 +18,8 @@ from pytest_evals.core.task import Asked, Task, TaskOptions
 from pytest_evals.dialects.metadata_keys import CHOICES
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Problem
+from pytest_evals.prompts.choice_letters import QUESTION, lettered_prompt, question_of
 from pytest_evals.prompts.generation import read_sampling
-from pytest_evals.prompts.lettered import QUESTION, lettered_prompt, question_of
 from pytest_evals.scorers.aggregations import AGGREGATIONS, estimate
 from pytest_evals.scorers.choice_answers import UNPARSABLE, select
 
