@@ -598,7 +598,7 @@ def test_suite_of_the_tutorial_runs_dry(tutorial):
 
 
 @pytest.mark.slow
-def test_screens_of_the_tutorial_are_what_the_bundled_model_gives(
+def test_screens_of_the_tutorial_are_output_of_the_bundled_model(
     tutorial, tiny_model_path
 ):
     pytest.importorskip("transformers")

@@ -78,6 +78,6 @@ def test_prose_has_less_than_one_vague_word_in_1000(area):
         ("The gate fails below its threshold", 0),
     ],
 )
-def test_patterns_match_what_they_are_for(prose, n):
+def test_patterns_match_their_examples_only(prose, n):
     text = language.Text(language.ROOT / "README.md", 1, "docs", prose)
     assert len(language.hits([text])) == n

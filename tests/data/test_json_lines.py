@@ -109,7 +109,7 @@ def test_plain_rows_are_read(tmp_path: Path) -> None:
     ],
     ids=lambda lines: " ".join(lines).replace("\\", "/"),
 )
-def test_what_readers_may_see_differently_is_left_to_the_library(
+def test_lines_that_json_readers_may_read_differently_are_left_to_the_library(
     tmp_path: Path, lines: list[str]
 ) -> None:
     path = written(tmp_path / "rows.jsonl", *lines)

@@ -66,7 +66,7 @@ def test_tasks_and_runs_of_latticeflow_are_known_by_their_keys(raw):
         b"key: m\nconfig:\n  url: x\n",
     ],
 )
-def test_what_tasks_name_is_no_file_of_tasks(raw):
+def test_files_that_task_files_refer_to_are_not_task_files(raw):
     assert may_hold_entities(raw)
     assert dialect(raw) is None
 

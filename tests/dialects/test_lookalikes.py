@@ -146,7 +146,7 @@ def test_a_file_that_others_include_needs_no_name(message_about, tmp_path):
         assert is_included(base, tmp_path.iterdir())
 
 
-def test_what_is_an_eval_file_looks_like_nothing_else(message_about):
+def test_an_eval_file_does_not_resemble_other_files(message_about):
     """Each file is either read or checked for resemblance, never both."""
     for text in (f"task: quiz\n{REST}", "group: g\ntask: [a]\n"):
         assert dialect(text.encode()) == "lm_eval"

@@ -72,7 +72,7 @@ def test_a_key_of_ours_that_is_a_level_too_deep_is_found():
     assert [*misspelled_keys([{"gates": CLAIM}])] == [((0, "gates"), "gates")]
 
 
-def test_what_others_get_of_metadata_has_no_key_of_ours():
+def test_metadata_for_other_programs_contain_none_of_our_keys():
     assert without_own({**dict.fromkeys(OWN_METADATA), "version": 1}) == {"version": 1}
 
 

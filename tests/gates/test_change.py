@@ -401,7 +401,7 @@ def test_a_margin_on_the_wrong_side_is_invalid(name, keys, message):
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])
-def test_what_cannot_be_compared_is_invalid_or_skipped_where_it_is_replaced(
+def test_a_change_that_cannot_be_computed_is_invalid_or_skipped_if_replaced(
     is_replaced,
 ):
     refused = Reference(baseline="main", fault="other prompts", is_replaced=is_replaced)

@@ -248,7 +248,7 @@ def test_lost_documents_that_could_stop_an_alarm_make_it_invalid():
 @pytest.mark.parametrize(
     ("n_lost", "outcome"), [(2, PASSED), (20, PASSED), (60, Outcome.INVALID)]
 )
-def test_weighted_shares_have_ends_too(n_lost, outcome):
+def test_weighted_accuracies_have_missing_data_bounds(n_lost, outcome):
     """190 of 200 and 30 of 40: with all lost documents of both tasks wrong, 0.8 of 2
     and 2, 0.74 of 20 and 20, 0.48 of 60 and 40."""
     tasks = {"a": counted(200, 200), "b": counted(40, 50)}

@@ -248,7 +248,7 @@ def test_documents_that_were_not_run_make_the_gate_skipped_for_any_value():
     assert found.reason == "0 of 1172 documents were run"
 
 
-def test_a_limit_is_judged_over_what_it_selects():
+def test_a_gate_with_a_limit_is_judged_over_the_selected_documents():
     found = verdict("acc >= 0.5", counted(180, 200), n=200, n_total=1172)
     assert found.outcome is Outcome.PASSED
 
@@ -331,7 +331,7 @@ def test_a_gate_without_scored_documents_never_passes(claim):
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 @pytest.mark.parametrize("claim", ["ppl >= 0", "ppl <= 1"])
-def test_what_is_no_number_is_invalid(value, claim):
+def test_a_value_that_is_not_a_finite_number_is_invalid(value, claim):
     found = verdict(claim, measured(value))
     assert found.outcome is Outcome.INVALID
     assert found.reason == f"the value is {value}, not a finite number"

@@ -148,7 +148,7 @@ def test_flags_templates_and_unusual_characters_have_the_same_meaning() -> None:
 @pytest.mark.parametrize(
     "pattern", ["(" * 5000 + ")" * 5000, "a{99999999999}", "(", "*"]
 )
-def test_what_cannot_be_compiled_is_an_error_of_re(pattern: str) -> None:
+def test_an_invalid_pattern_is_an_error_of_re(pattern: str) -> None:
     with pytest.raises(re.error):
         compiled(pattern)
 

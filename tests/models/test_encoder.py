@@ -421,7 +421,7 @@ def test_parts_give_the_ids_of_the_whole(
 
 @MANY
 @given(head=texts(30), tails=st.lists(texts(6), min_size=1, max_size=4))
-def test_what_a_continuation_adds_is_that_of_both_texts_as_one(
+def test_tokens_of_a_continuation_are_those_that_it_adds_to_its_context(
     tokenizer: Any, head: str, tails: list[str]
 ) -> None:
     """The rule of lm-eval 0.4.13, ``_encode_pair``: the joint text, after as many

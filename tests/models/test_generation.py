@@ -468,7 +468,7 @@ def test_texts_of_generate_are_drawn_from_numbers_of_their_own(options, opened, 
         ("min_tokens", 3, "did you mean 'min_new_tokens'?"),
     ],
 )
-def test_what_lm_eval_cannot_hand_on_is_an_error_of_its_request_only(
+def test_options_that_lm_eval_rejects_are_errors_of_their_request_only(
     name, value, other, opened, ask
 ):
     bad, fine = ask(

@@ -348,7 +348,7 @@ def test_a_chat_is_rendered_by_the_template(opened, ask):
     assert rendered.logprob == text.logprob
 
 
-def test_a_chat_that_ends_with_the_assistant_goes_on(opened, ask):
+def test_a_chat_that_ends_with_the_assistant_is_continued(opened, ask):
     chat = (Message("user", "hello"), Message("assistant", "the cat"))
     rendered, text = ask(
         opened("llama"),

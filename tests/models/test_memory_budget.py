@@ -20,7 +20,7 @@ def test_one_row_may_always_be_tried():
     assert not room.fits(4, 1)
 
 
-def test_the_room_follows_what_a_token_takes_and_what_is_free():
+def test_the_budget_follows_the_size_of_a_token_and_free_memory():
     """Of 1000 bytes, 400 in use, for tokens of 10 bytes."""
     room = MemoryBudget(
         7, measure=lambda per_token, n_bytes: (600 + n_bytes) // per_token

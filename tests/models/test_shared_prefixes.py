@@ -47,7 +47,7 @@ def test_each_prompt_comes_once_and_begins_with_its_branch(rows, pays):
 
 
 @given(rows=prompts_of_few_letters, pays=st.integers(1, 20))
-def test_each_branch_saves_what_it_must(rows, pays):
+def test_each_branch_saves_at_least_its_cost(rows, pays):
     prompts = arrays(rows)
     found = prompt_groups(prompts, [len(p) for p in prompts], pays)
     plain = sum(len(text) for text in {tuple(row) for row in rows})

@@ -198,7 +198,7 @@ def test_a_slower_strategy_is_reported(kind, saved_model, ask):
     assert "\n" not in note
 
 
-def test_what_is_read_to_answer_is_counted_and_no_more(saved_model, oracle, ask):
+def test_only_tokens_that_responses_need_are_counted(saved_model, oracle, ask):
     from pytest_evals.models.registry import open_model, parse_spec
 
     model = open_model(parse_spec(f"hf:{saved_model('gpt2')}"))

@@ -47,7 +47,7 @@ def shown(sequence):
     return "".join(chr(token) for token in sequence.tolist())
 
 
-def test_neighbours_share_most_and_a_sequence_comes_before_what_goes_on_from_it():
+def test_neighbours_have_the_longest_common_prefix_and_prefixes_come_first():
     trie = trie_of(make("abd", "x", "abc", "ab", "abc"))
     assert [shown(s) for s in trie.sequences] == ["ab", "abc", "abd", "x"]
     assert trie.shared.tolist() == [0, 2, 2, 0]

@@ -86,7 +86,7 @@ def test_everything_but_results_has_lm_evals_value(files):
         _same(files.theirs[key], files.ours[key], (key,))
 
 
-def test_what_is_of_the_machine_has_lm_evals_type(files):
+def test_values_about_the_machine_have_lm_evals_types(files):
     for key in OF_THE_MACHINE - {"git_hash"}:
         assert type(files.ours[key]) is type(files.theirs[key])
     assert isinstance(files.ours["git_hash"], str | None)

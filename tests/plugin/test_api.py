@@ -511,7 +511,7 @@ WRONG_ARGUMENTS = [
 
 
 @pytest.mark.parametrize(("source", "arguments", "message"), WRONG_ARGUMENTS)
-def test_an_argument_of_another_type_is_named_with_what_is_expected(
+def test_an_argument_of_a_wrong_type_is_an_error_with_the_expected_type(
     both, source, arguments, message
 ):
     with pytest.raises(OptionError, match=re.escape(message)):

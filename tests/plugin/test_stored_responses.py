@@ -351,7 +351,7 @@ def test_cache_info_shows_when_a_response_was_stored(counting):
         ({"generation_kwargs": {"until": ["x"]}}, "stop is [[]'x'], was *"),
     ],
 )
-def test_cache_info_names_what_has_changed_in_the_request(counting, change, why):
+def test_cache_info_names_changes_of_the_request(counting, change, why):
     run(counting)
     counting.task("quiz", **change)
     explain(counting).stdout.fnmatch_lines(
@@ -359,7 +359,7 @@ def test_cache_info_names_what_has_changed_in_the_request(counting, change, why)
     )
 
 
-def test_cache_info_names_what_has_changed_in_the_model(counting):
+def test_cache_info_names_changes_of_the_model(counting):
     run(counting)
     model(counting, "fingerprint = {'version': 1, 'files': {'a.bin': 'ff'}}")
     run(counting)

@@ -168,7 +168,7 @@ def test_invalid_rows_are_refused_with_the_line_of_the_call(
     assert "test_unit_evals.py:" in str(error.value)
 
 
-def test_options_show_what_users_set():
+def test_the_repr_of_options_contains_only_those_that_are_set():
     assert repr(TaskOptions()) == "TaskOptions()"
     assert repr(TaskOptions(limit=3, chat=True)) == "TaskOptions(limit=3, chat=True)"
 

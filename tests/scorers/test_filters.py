@@ -40,7 +40,7 @@ def test_every_recorded_pipeline_gives_lm_evals_result():
         assert list(made) == case["out"], case
 
 
-def test_what_lm_eval_cannot_filter_is_an_error_of_the_document():
+def test_responses_that_lm_eval_cannot_filter_are_errors_of_their_documents():
     """Except for a response that is not a string, which multi_choice_regex treats as
     empty."""
     cases = [case for case in RECORDED["cases"] if "error" in case]

@@ -116,7 +116,7 @@ def test_documents_of_a_task_that_has_no_score_at_all_are_lacking():
     assert found.metrics[0].n_scored == 10
 
 
-def test_right_answers_are_counted_where_the_number_is_their_share():
+def test_a_weighted_mean_of_accuracies_counts_documents():
     tasks = [result("a", acc(0.7, total=7)), result("b", acc(0.8, total=8))]
     assert summarised(*tasks).metrics[0].total == 15
     assert summarised(*tasks, weighted=False).metrics[0].total is None

@@ -108,7 +108,7 @@ class Equal:
         return float(golds == predictions)
 
 
-def test_a_class_of_an_earlier_release_may_call_what_it_is_derived_from():
+def test_a_class_of_an_earlier_release_may_call_its_base_class():
     assert Stripping().compute(golds=["a"], predictions=[" a "]) == 1
     scored = PassAtK(k=1, sample_scoring_function=Equal())
     assert scored.compute(Doc("?", ["a"], 0), ModelResponse(text=["b", "a"])) == 0.5

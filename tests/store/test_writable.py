@@ -44,7 +44,7 @@ def test_a_results_folder_is_made_with_its_gitignore_and_no_draft(tmp_path):
     assert tree(base) == [".gitignore", "runs"]
 
 
-def test_what_was_made_for_a_run_that_writes_nothing_is_removed(tmp_path):
+def test_folders_created_for_a_run_that_writes_nothing_are_removed(tmp_path):
     base = tmp_path / "new" / ".evals"
     made = check_base(base, "--evals-dir", stores=True)
     (base / "runs" / "mine").write_text("")

@@ -39,7 +39,7 @@ def value(spec: dict[str, Any], *given: Any) -> Any:
     return [problem.what for problem in problems] if problems else values["p"]
 
 
-def test_what_is_given_beats_the_default_and_the_default_null() -> None:
+def test_a_value_precedes_the_default_and_the_default_precedes_null() -> None:
     spec = {"type": "int", "default_value": 3, "nullable": True}
     assert (value(spec, 4), value(spec), value(spec, None)) == (4, 3, None)
     assert value({"type": "int", "nullable": True}) is None

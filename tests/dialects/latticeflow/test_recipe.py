@@ -213,7 +213,7 @@ def test_a_scorer_sees_all_samples_that_are_taken(tmp_path: Path) -> None:
     )
 
 
-def test_a_conversation_goes_on_round_by_round(tmp_path: Path) -> None:
+def test_a_conversation_has_several_rounds(tmp_path: Path) -> None:
     definition = f"""
   dataset: {{key: rows}}
   solver:

@@ -254,7 +254,7 @@ TASKS_TABLE = [task(metrics=[share])]
 """
 
 
-def test_what_a_preparator_keeps_has_its_names_when_all_documents_are_there(module):
+def test_values_of_a_preparator_keep_their_names_until_aggregation(module):
     """This holds after a transfer from a worker too, as a list of lists."""
     (task,) = module(KEEPING)
     (share,) = task.metrics

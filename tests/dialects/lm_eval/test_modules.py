@@ -223,7 +223,7 @@ def test_a_task_class_needs_no_lm_eval(tmp_path, without):
         ),
     ],
 )
-def test_what_a_class_lacks_without_lm_eval_is_one_error_that_names_it(
+def test_a_name_that_needs_an_installed_lm_eval_is_one_error_with_the_name(
     more, fault, tmp_path, without
 ):
     write(tmp_path, task=f"{CLASS}\n    {more}\n")
@@ -283,7 +283,7 @@ def test_zero_examples_of_a_class_stay_and_a_task_is_created_from_its_keys(
 
 
 @pytest.mark.parametrize("name", ["aggregate", "id", "process_instances", "scorers"])
-def test_what_only_later_releases_have_is_one_error_that_names_it(
+def test_a_name_of_later_releases_only_is_one_error_with_the_name(
     name, tmp_path, without
 ):
     more = f"def test_docs(self):\n        return self.{name}"

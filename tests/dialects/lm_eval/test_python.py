@@ -109,7 +109,7 @@ def test_a_document_is_made_alone_unless_the_class_draws_shots_in_its_own_way(
     assert made("own", count + own) == ["Q0", "Q1", "Q2"]
 
 
-def test_what_a_class_does_to_a_row_is_seen_by_no_other_document(tmp_path):
+def test_changes_of_a_row_by_a_class_do_not_affect_other_documents(tmp_path):
     """lm-eval passes the same row objects of a list to all callers."""
     more = "\nclass Rows(list):\n    features = {'q': None, 'id': None}\n"
     more += "def download(self, *args, **kwargs):\n"
@@ -158,7 +158,7 @@ def test_filters_of_a_class_that_look_beyond_a_document_are_found(tmp_path):
     assert "depend on other documents" in own.warnings()[0]
 
 
-def test_a_row_of_a_list_carries_what_a_class_leaves_in_it_to_the_scores(tmp_path):
+def test_values_that_a_class_adds_to_a_row_reach_its_scores(tmp_path):
     more = "\nclass Rows(list):\n    features = {'q': None}\n"
     more += "Mine.download = lambda self, *a, **k: setattr(self, 'dataset', "
     more += "{'test': Rows({'q': f'Q{i}'} for i in range(3))})\n"
@@ -219,7 +219,9 @@ def test_a_document_that_the_class_fails_on_is_an_error_of_that_document(tmp_pat
         ("Instance('generate_until', doc, (ctx, 5), 0, metadata)", "mapping"),
     ],
 )
-def test_what_no_model_answers_is_an_error_of_its_document(requests, fault, tmp_path):
+def test_requests_that_models_do_not_support_are_errors_of_their_document(
+    requests, fault, tmp_path
+):
     task = load(tmp_path, f"\ndef ask(doc, ctx, metadata):\n    return {requests}\n")
     with pytest.raises(DocumentError, match=fault):
         task.ask(0)

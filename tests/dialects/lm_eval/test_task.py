@@ -133,7 +133,7 @@ def test_few_shot_examples_use_their_own_keys_or_those_of_the_task(toy):
     )
 
 
-def test_what_has_no_effect_is_flagged(toy):
+def test_keys_without_effect_are_warnings(toy):
     loaded = toy(
         "generation_kwargs: {until: []}\n"
         "fewshot_config:\n"

@@ -218,7 +218,7 @@ def test_a_cluster_that_is_too_small_is_one_error(nodes):
     assert str(caught.value).startswith("40 replicas with cpus=1 need 40 CPUs, and the")
 
 
-def test_what_a_replica_cannot_open_is_the_errors_text(nodes, tmp_path):
+def test_the_error_of_a_replica_contains_that_of_its_model(nodes, tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "llamma"}')
     with pytest.raises(ModelError) as caught:
         open_replicas(nodes, f"hf:{tmp_path}", n=1)

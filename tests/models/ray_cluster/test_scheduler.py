@@ -17,7 +17,7 @@ def choices(n, each=4):
     return [Loglikelihood(f"question {i // each}", f" {i % each}") for i in range(n)]
 
 
-def test_shares_are_neighbours_and_get_smaller():
+def test_assignments_are_contiguous_and_get_smaller():
     deck = WorkQueue(choices(4000), 4)
     shares = list(iter(deck.deal, None))
     assert [i for share in shares for i in share.positions] == list(range(4000))
@@ -35,7 +35,7 @@ def test_requests_about_one_prompt_stay_together():
     assert [edge % 7 for edge in edges] == [0] * len(edges)
 
 
-def test_long_requests_make_shares_of_fewer():
+def test_assignments_of_long_requests_have_fewer_requests():
     long = [Generate(f"{i}" + "word " * 2000, max_tokens=8) for i in range(500)]
     short = [Generate(f"{i}", max_tokens=8) for i in range(500)]
     share = WorkQueue(long + short, 1).deal()
@@ -45,7 +45,7 @@ def test_long_requests_make_shares_of_fewer():
     )  # this many requests contain half of all text
 
 
-def test_the_smallest_share_depends_on_tokens_and_not_on_requests():
+def test_the_smallest_assignment_depends_on_tokens_and_not_on_requests():
     """The last assignments of long generations are short, so that all replicas end
     together."""
     answers = [Generate(f"{i}", max_tokens=4096) for i in range(64)]
@@ -67,7 +67,7 @@ def test_a_reserved_share_is_dealt_to_its_consumer_or_last_to_another():
     assert last is reserved
 
 
-def test_a_window_smaller_than_a_share_is_one_share():
+def test_a_window_smaller_than_an_assignment_is_one_assignment():
     deck = WorkQueue(choices(3), 8)
     assert [len(s.positions) for s in iter(deck.deal, None)] == [3]
 

@@ -15,7 +15,7 @@ from pytest_evals.models.registry import (
 )
 
 
-def test_what_is_not_about_the_cluster_is_the_models():
+def test_arguments_that_are_not_about_the_cluster_are_the_models():
     spec = parse_spec(
         'ray:hf:"a,b",dtype=bf16,replicas=4,gpus=0.5,address=ray://head:10001'
     )

@@ -47,7 +47,9 @@ def test_a_chat_goes_to_chat_completions(served, model_of, ask):
     assert response.text == "said Hi?"
 
 
-def test_what_fits_is_for_the_server_to_know(served, model_of, ask):
+def test_a_limit_of_tokens_is_sent_without_our_option_for_fitting(
+    served, model_of, ask
+):
     request = Generate(CHAT, max_tokens=9, options=((FITTING, True),))
     _, body, _ = sent(served, model_of(), ask, request)
     assert body["max_tokens"] == 9 and "fitting" not in body
@@ -263,7 +265,7 @@ def test_a_model_that_thinks_first_gets_no_temperature_and_no_stop_strings(
     assert "takes no temperature" in model.notes[0]
 
 
-def test_what_the_answers_took(served, model_of, ask):
+def test_usage_counts_requests_tokens_and_cost(served, model_of, ask):
     model = model_of(price_in=2, price_out=10)
     ask(model, *(Generate(f"Q{i}") for i in range(200)))
     assert with_latency(model.info)["usage"] == {

@@ -34,7 +34,7 @@ def listed(write, tmp_path):
     return found
 
 
-def test_what_became_of_a_document_is_its_state(listed, write):
+def test_the_state_of_a_document_follows_from_its_result(listed, write):
     rows = [
         write.generated(0, "p", "x", correct=True),
         write.generated(1, "p", "x", correct=False),

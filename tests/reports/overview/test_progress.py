@@ -5,7 +5,7 @@ import pytest
 from pytest_evals.reports.overview.progress import duration, progress_line
 
 
-def test_it_shows_documents_share_speed_and_time_left():
+def test_it_shows_documents_percentage_speed_and_time_left():
     line = progress_line(250, 1000, 50_000, 20.0, 10.0)
     assert line == "evals: 250/1000 documents · 25 % · 5,000 tokens/s · 1:00 left"
 

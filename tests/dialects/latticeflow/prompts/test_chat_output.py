@@ -171,7 +171,7 @@ OUTPUT = SolverOutput(
     ],
     ids=lambda one: type(one).__name__,
 )
-def test_what_only_holds_a_text_is_never_silently_unequal_to_it(structured):
+def test_comparing_a_structured_output_with_a_string_is_an_error(structured):
     """A comparison that is always false would score correct answers as wrong."""
     expected = (
         f"{type(structured).__name__} was compared with .*'Paris', .*compare one of"

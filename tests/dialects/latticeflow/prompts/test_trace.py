@@ -61,7 +61,7 @@ def test_dialogues_begin_with_a_user_message():
     assert [m["content"][0]["text"] for m in second.assistant_messages] == ["So long."]
 
 
-def test_what_templates_ask_a_trace():
+def test_a_trace_has_the_methods_that_templates_call():
     trace = Trace(CHAT)
     assert trace.get_last_assistant_text() == "So long."
     assert trace.get_last_user_text() == "Bye"
@@ -186,7 +186,7 @@ def test_an_agents_items_are_seen_as_a_chat():
     assert SolverOutput(raw_outputs=[{"items": [CALL]}]).output.choices == []
 
 
-def test_outputs_of_custom_tasks_are_what_they_are():
+def test_outputs_of_custom_tasks_are_unchanged():
     output = SolverOutput(raw_outputs=[{"score": 3}])
     assert (output.output.score, output.messages) == (3, [{"score": 3}])
     assert SolverOutput(raw_outputs=["yes"]).answer == "yes"

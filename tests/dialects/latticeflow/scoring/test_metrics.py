@@ -349,7 +349,7 @@ def test_trials_of_a_sample_become_one_value(trials):
     )
 
 
-def test_a_mean_is_what_trials_have_unless_they_say_more(trials):
+def test_trials_are_averaged_by_default(trials):
     """DOC: T T F T T has a mean of 0.8."""
     found, _ = trials("num_trials: 5")
     goes = [SampleScore({"ok": ok}) for ok in (True, True, False, True, True)]

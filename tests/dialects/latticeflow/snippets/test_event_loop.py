@@ -66,7 +66,7 @@ def test_snippets_may_wait_and_ask_where_a_loop_runs_already(tmp_path):
     assert not [record.error for record in found.records if record.error]
 
 
-def test_the_outer_loop_goes_on_after_a_fault():
+def test_the_outer_loop_continues_after_an_error():
     async def cell():
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         with pytest.raises(ZeroDivisionError), no_running_loop():

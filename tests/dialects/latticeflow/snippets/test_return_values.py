@@ -45,7 +45,9 @@ class Word(str, Enum):  # noqa: UP042 - which are still around
         (SampleScore({"a": 1}), {"values": {"a": 1}, "metadata": {}}),
     ],
 )
-def test_what_json_has_a_word_for_is_that(value: object, json: object) -> None:
+def test_values_that_json_can_represent_are_unchanged(
+    value: object, json: object
+) -> None:
     found = to_json(value)
     assert found == json and type(found) is type(json)
 
@@ -69,5 +71,5 @@ def test_anything_else_is_refused_in_words(value: object, message: str) -> None:
         to_json(value)
 
 
-def test_something_may_stand_for_what_json_does_not_have() -> None:
+def test_values_that_json_lacks_are_converted_by_a_function() -> None:
     assert to_json({"a": {1}}, str) == {"a": "{1}"}

@@ -151,7 +151,9 @@ class TestFiles:
 
         assert list(load(given)["train"]) == [{"q": 1}]
 
-    def test_a_loading_script_is_named_as_what_it_is(self, folder):
+    def test_a_dataset_that_is_a_loading_script_is_an_error_with_its_reason(
+        self, folder
+    ):
         (folder / "rows.py").write_text("import datasets\n")
 
         text = failure(load, source(folder, path="rows.py", trust_remote_code=True))

@@ -391,7 +391,7 @@ def test_process_results_must_return_a_mapping():
         score(record(doc(), *texts("x")))
 
 
-def test_what_process_results_returns_beyond_the_list_is_averaged():
+def test_metrics_of_process_results_that_the_list_lacks_are_averaged():
     spec = MetricSpec(name="a", aggregation="median", higher_is_better=False)
     score = scorer("generate_until", spec, process_results=lambda r, x: {"a": 1})
     extra = score.metric_for("b", "none")

@@ -134,7 +134,7 @@ def test_rows_in_separate_files_are_loaded_on_demand(tab, write, tmp_path):
     assert [url.rpartition("-")[2] for url in loaded] == ["2.js"]
 
 
-def test_rows_that_were_left_behind_are_missed_in_words(shared, write, tmp_path):
+def test_a_page_without_its_folder_of_rows_shows_an_error(shared, write, tmp_path):
     rows = [write.generated(n, f"{n}?", "x") for n in range(300)]
     run = write.run(tmp_path / "run", {"quiz": rows})
     write_html(run, tmp_path / "report.html", largest=1000)

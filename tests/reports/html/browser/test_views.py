@@ -227,7 +227,7 @@ def test_two_runs_are_shown_side_by_side_with_the_words_that_differ(tab, story):
     assert pair.locator("pre ins").all_inner_texts() == ["cat", "the"]
 
 
-def test_what_a_baseline_has_read_is_compared_with_what_was_read_now(
+def test_extracted_answers_of_a_baseline_are_compared_with_those_of_the_run(
     tab, write, tmp_path
 ):
     """A baseline has no texts; in a comparison, all of a text would be new."""
