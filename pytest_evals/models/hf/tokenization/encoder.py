@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -105,23 +105,38 @@ class TextEncoder:
     def _rests(self, parts: Iterable[str]) -> dict[str, Ids]:
         """Ids of parts other than the first of a string, which begin with a space."""
         seams = self._seams
-        if seams is None:
+        distinct = dict.fromkeys(parts)
+        if seams is None or not distinct:
             return {}
-        split = {part: seams.words(part) for part in dict.fromkeys(parts)}
+        n_words: list[int] = []
+
+        def words(part: str) -> list[str]:
+            found = seams.words(part)
+            n_words.append(len(found))
+            return found
+
+        numbers = _Numbers()
+        every = chain.from_iterable(map(words, distinct))
+        # One look-up for each word; the rest is done by NumPy.
+        order = np.fromiter(map(numbers.__getitem__, every), dtype=np.int64)
+        flat, ends = _gathered(self._known(numbers), order)
+        last = np.cumsum(n_words, dtype=np.int64) - 1
+        edges = pairwise([0, *ends[last].tolist()])
+        return {
+            part: flat[start:end]
+            for part, (start, end) in zip(distinct, edges, strict=True)
+        }
+
+    def _known(self, words: Iterable[str]) -> list[bytes]:
+        """Ids of words other than the first of a string."""
+        seams = self._seams
+        assert seams is not None
         known = self._words if len(self._words) < MOST_WORDS else {}
         self._words = known
-        new = set(chain.from_iterable(split.values())).difference(known)
-        for some in chunks(new, len, CHUNK):
+        for some in chunks((w for w in words if w not in known), len, CHUNK):
             encoded = self._encode([seams.with_space(word) for word in some], False)
             known.update(zip(some, map(_bytes, encoded), strict=True))
-        return {
-            part: np.frombuffer(
-                # Arrays over a bytearray can be written to.
-                bytearray().join(map(known.__getitem__, words)),
-                dtype=np.int32,
-            )
-            for part, words in split.items()
-        }
+        return [known[word] for word in words]
 
     def _fronts(self, texts: Iterable[str], specials: bool | None) -> dict[str, Ids]:
         """Ids of first parts."""
@@ -158,6 +173,28 @@ class TextEncoder:
         )
         found: Sequence[Sequence[int]] = encoded["input_ids"]
         return found
+
+
+class _Numbers(dict[str, int]):
+    """Strings, numbered as they are looked up."""
+
+    def __missing__(self, text: str) -> int:
+        self[text] = number = len(self)
+        return number
+
+
+def _gathered(
+    words: Sequence[bytes], order: npt.NDArray[np.int64]
+) -> tuple[Ids, npt.NDArray[np.int64]]:
+    """The ids of words in the order of their numbers, and the end of each there."""
+    ids = np.frombuffer(b"".join(words), dtype=np.int32)
+    lengths = np.fromiter(map(len, words), np.int64, len(words)) // ids.itemsize
+    starts = np.cumsum(lengths) - lengths
+    n_ids = lengths[order]
+    ends = np.cumsum(n_ids)
+    places = np.repeat(starts[order] - (ends - n_ids), n_ids)
+    places += np.arange(len(places))
+    return ids[places], ends
 
 
 def _bytes(ids: Sequence[int]) -> bytes:
