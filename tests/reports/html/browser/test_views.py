@@ -252,3 +252,24 @@ def test_where_scripts_are_forbidden_there_is_a_table(browser, story):
     assert page.locator("td", has_text="failed").is_visible()
     assert "warning: capitals: its targets are odd" in page.locator("body").inner_text()
     context.close()
+
+
+def test_each_change_shows_its_interval_or_the_reason_why_it_is_missing(
+    tab, write, tmp_path
+):
+    change = {"task": "quiz", "before": 10.0, "now": 10.2, "higher_is_better": False}
+    found = {
+        "name": "main",
+        "n_paired": 2,
+        "metrics": [
+            {**change, "key": "ppl,none", "low": 0.01, "high": 0.03, "unit": "percent"},
+            {**change, "key": "ter,none", "no_interval": "needs 30 documents, not 2"},
+        ],
+    }
+    path = tmp_path / "report.html"
+    run = write.run(tmp_path / "now", {"quiz": [write.generated(0, "1 + 1?", "2")]})
+    write_html(run, path, others=OtherRuns(None, found))
+    page = tab.open(path, "#/changes")
+    rows = page.locator("table.changes tbody tr")
+    sync_api.expect(rows.first).to_contain_text("+2.00 % worse 90% CI +1.00 % to")
+    sync_api.expect(rows.last).to_contain_text("no CI: needs 30 documents, not 2")
