@@ -66,6 +66,7 @@ class UnitEvals:
                 no score.
         """
         __tracebackhide__ = True
+        fault = ""
         try:
             result = evaluate(
                 rows,
@@ -79,7 +80,9 @@ class UnitEvals:
                 judge=judge if judge is not None else self._judge(),
             )
         except EvalsError as error:
-            pytest.fail(f"evals: {error}", pytrace=False)
+            fault = f"evals: {error}"
+        if fault:  # outside of the handler: pytest shows chained exceptions
+            pytest.fail(fault, pytrace=False)
         lines = [*_failures(result)]
         if lines:
             pytest.fail("\n".join(lines), pytrace=False)

@@ -215,7 +215,7 @@ _MODEL = (
     "`name` and `answer(requests)`"
 )
 _ARGUMENTS: Mapping[str, Check] = {
-    "tasks": (_is_tasks, f"{_SOURCE[1]}; or a list of them"),
+    "tasks": (_is_tasks, f"{_SOURCE[1]}; a list of them; or a list of rows"),
     "model": (_is_model, _MODEL),
     "options": (
         _or_none(_of(TaskOptions)),

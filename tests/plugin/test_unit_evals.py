@@ -215,3 +215,50 @@ def test_a_function_of_the_application_is_a_model(pytester):
     assert found.tasks[0].metrics[0].estimate.value == 0.5
     with pytest.raises(OptionError, match="a function of your application"):
         evaluate(ROWS, dict, prompt="{{q}}")
+
+
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        ("[], prompt='x'", "evals: tasks is [[]] (list); expected *or a list of rows"),
+        ("[{'w': 1}], prompt='{{z}}'", "*prompt uses 'z', which is not a column"),
+        ("[{'prompt': 'a'}], score='exat'", "*unknown scorer 'exat'; did you mean*"),
+    ],
+)
+def test_invalid_arguments_are_reported_once(pytester, call, line):
+    pytester.makepyfile(f"def test_it(evals):\n    evals({call})")
+    done = pytester.runpytest_inprocess("--model=scripted:echo")
+    assert done.parseoutcomes() == {"failed": 1}
+    done.stdout.fnmatch_lines([line])
+    done.stdout.no_fnmatch_line("*another exception*")
+
+
+def test_several_sets_run_in_parametrised_async_and_class_tests(pytester):
+    pytester.makepyfile(
+        """
+        import asyncio, pytest
+
+        ROWS = [{"w": "a", "target": "a"}, {"w": "b", "target": "b"}]
+
+        @pytest.mark.parametrize("prompt", ["{{w}}", "say {{w}}"])
+        def test_prompts(evals, prompt):
+            gates = ["contains >= 1"]
+            result = evals(ROWS, prompt=prompt, score="contains", gates=gates)
+            assert len(result.tasks[0].records) == 2
+
+        class TestBot:
+            def test_twice(self, evals):
+                first = evals(ROWS, prompt="{{w}}", gates="exact >= 1")
+                second = evals(ROWS, prompt="x{{w}}", gates="exact <= 0.5")
+                values = [one.verdicts[0].value for one in (first, second)]
+                assert values == [1, 0]
+
+        def test_in_an_event_loop(evals):
+            async def run():
+                return evals(ROWS, prompt="{{w}}", gates="exact >= 1")
+
+            assert asyncio.run(run()).verdicts[0].outcome.value == "passed"
+        """
+    )
+    done = pytester.runpytest("--model=scripted:echo", "-n2")
+    assert done.parseoutcomes() == {"passed": 4}
