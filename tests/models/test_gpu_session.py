@@ -30,6 +30,7 @@ def test_a_dry_run_takes_every_step_and_writes_its_figures(tmp_path):
     assert any("cudnn off" in name for name in found["kernels"])
 
 
+@pytest.mark.slow
 def test_steps_that_do_not_fit_into_the_time_are_recorded_as_skipped(tmp_path):
     output = tmp_path / "session.json"
     subprocess.run(

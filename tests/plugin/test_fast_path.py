@@ -175,7 +175,14 @@ def run_with(suite, switch, *arguments):
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("-x",), ("--maxfail=2", "-v"), ("-n2",)], ids=" ".join
+    "arguments",
+    [
+        (),
+        ("-x",),
+        pytest.param(("--maxfail=2", "-v"), marks=pytest.mark.slow),
+        ("-n2",),
+    ],
+    ids=" ".join,
 )
 def test_results_are_those_of_pytests_own_protocol(suite, arguments):
     suite.task("quiz", gates=["exact_match >= 0.5"])

@@ -147,6 +147,7 @@ def test_selected_documents_run_once(suite, options, n):
     assert f" {n} wrong" in result.outlines[-1]
 
 
+@pytest.mark.slow
 def test_documents_of_a_crashed_worker_run_on_its_replacement(suite):
     suite.makeconftest(
         COUNT

@@ -366,7 +366,9 @@ def test_markers_of_gates_mean_the_same_with_workers_and_without(suite):
     assert found["2"][1] == expected
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "sent", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_an_interrupt_of_all_workers_is_not_reported_as_a_crash(sent, suite):
     suite.stops_at(2)
     process = suite.start("-n2", "evals", models=2)
