@@ -170,8 +170,6 @@ def nearest(word: str, words: Iterable[str], cutoff: float = 0.6) -> str:
     """Return the most similar known word, in any case, else an empty string.
 
     Args:
-        word: The unknown word.
-        words: The known ones.
         cutoff: Least similarity, from 0 to 1.
     """
     from difflib import get_close_matches

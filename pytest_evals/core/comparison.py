@@ -20,7 +20,6 @@ class MetricChange:
     """A metric of a task or group in both runs.
 
     Args:
-        task: The task or group.
         before: Its value in the baseline, ``None`` if it has none.
         now: Its value in this run.
         higher_is_better: Direction, ``None`` if unknown.
@@ -50,10 +49,7 @@ class DocumentChange:
     """A document whose correctness differs between baseline and run.
 
     Args:
-        task: Name of its task.
-        id: Its id in this run.
         prompt: The prompt, equal in both runs: a string, or messages.
-        target: The reference answer.
         before: The answer in the baseline.
         now: The answer in this run.
     """
@@ -71,7 +67,6 @@ class Comparison:
     """A run compared with a baseline.
 
     Args:
-        name: The baseline.
         metrics: Metrics of the tasks that could be compared.
         worse: Documents that were correct and are wrong now.
         better: Documents that were wrong and are correct now.

@@ -30,7 +30,6 @@ class Ask(NamedTuple):
 
     Args:
         model: Empty for the tested model, else a name in the task's ``models``.
-        request: The request.
     """
 
     model: str

@@ -28,7 +28,6 @@ def as_text(
     """A run on a few lines: metrics, gates, notes.
 
     Args:
-        heading: The first line.
         metrics: Rows with ``task``, ``metric``, ``value``, ``stderr`` and ``limits``.
         gates: Rows with ``task``, ``gate`` and ``outcome``.
         notes: The last lines.
@@ -55,8 +54,6 @@ def as_html(
     """The same as two HTML tables. All text is escaped.
 
     Args:
-        title: Name of the model.
-        counts: Numbers of tasks, documents and gates.
         metrics: As in :func:`as_text`, and with ``n_scored``.
         gates: As in :func:`as_text`, and with ``reason``.
         notes: Paragraphs below the tables.

@@ -18,7 +18,6 @@ class HumanLabel(NamedTuple):
     Args:
         value: From 0 to 1, on the scale of the judge's values.
         response: The rated answer, ``None`` if the file does not contain it.
-        line: Its line in the file.
     """
 
     value: float

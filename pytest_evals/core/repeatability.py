@@ -10,7 +10,6 @@ class Bar:
     """A possible threshold.
 
     Args:
-        value: The threshold.
         false_alarm: Probability that an unchanged model fails it.
         catches: A true change for the worse, and the probability that it is detected.
     """
@@ -25,10 +24,7 @@ class MetricRepeatability:
     """Repeatability of one metric over several runs.
 
     Args:
-        task: Name of the task.
-        n_runs: Number of runs.
         n: Number of documents with a value in each run.
-        mean: Mean over all runs.
         stderr: Standard deviation of the metric between runs.
         flip_rate: Mean square of a document's change between two runs; for correct and
             wrong answers, the flip rate.

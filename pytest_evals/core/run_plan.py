@@ -13,9 +13,6 @@ class TaskPlan:
     """The planned requests of a task.
 
     Args:
-        name: Name of the task.
-        n_documents: Number of selected documents.
-        n_requests: Number of distinct requests.
         n_stored: Number of cached responses; ``None`` if that is unknown without
             opening the model.
         n_characters: Total length of the prompts.
@@ -44,8 +41,6 @@ class GatePlan:
     """The power of a gate. Numbers are shares; ``None`` if unknown.
 
     Args:
-        gate: The gate.
-        n: Number of its documents.
         last: Value of its metric in the earlier run.
         detects: Minimum detectable effect: the smallest drop detected with a power of
             0.8.
@@ -101,8 +96,6 @@ class RunPlan:
     """The plan of a run.
 
     Args:
-        tasks: In the order of the run.
-        gates: In the order of the run.
         source: The earlier run that the estimates are based on; empty if missing.
         flips: Assumed flip rate between two runs.
         spend: Requests and cost, for a served model.

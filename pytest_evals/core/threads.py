@@ -11,7 +11,6 @@ def raise_in(thread: int, kind: type[BaseException] | None) -> None:
 
     Args:
         thread: Its ``threading.get_ident()``.
-        kind: The exception, without arguments.
     """
     exception = None if kind is None else ctypes.py_object(kind)
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), exception)

@@ -15,8 +15,6 @@ class TokenStrings(NamedTuple):
     Args:
         context: Tokens that are not scored.
         continuation: Tokens that are scored; empty for a generation request.
-        n_context: Number of tokens of the context.
-        n_continuation: Number of scored tokens.
     """
 
     context: tuple[str, ...]

@@ -65,7 +65,6 @@ def top_entry(
     Args:
         token: The string of the selected token.
         top: Strings and log-probabilities, at least those of the ``n`` top tokens.
-        n: Number of top tokens to keep.
     """
     ranked = sorted(top, key=lambda one: -one[1])[:n]
     texts = [text for text, _ in ranked]

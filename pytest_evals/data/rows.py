@@ -235,7 +235,6 @@ def selection(
             0.4.13, ``evaluator_utils.py``, ``get_sample_size``); ``None`` for all.
         sample: As ``limit``, but drawn at random after the limit. A smaller sample is a
             subset of a larger one with the same seed.
-        seed: Seed of that draw.
     """
     first = range(_count(total, limit))
     if sample is None:

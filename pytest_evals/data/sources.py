@@ -67,7 +67,6 @@ class Source:
         arguments: Further arguments of ``datasets.load_dataset``, or of ``maker``.
         maker: A user function that creates the dataset instead.
         place: Place of the path in the task file.
-        data_place: Place of the arguments.
         base: Folder for relative paths, after the task file's own.
     """
 

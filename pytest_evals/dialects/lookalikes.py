@@ -56,11 +56,7 @@ def lookalike(path: Path, raw: bytes) -> Problem | None:
 
 
 def is_included(path: Path, files: Iterable[Path]) -> bool:
-    """Return whether another file includes this one, which then does not need a name.
-
-    Args:
-        files: The files of the suite.
-    """
+    """Return whether another file includes this one, which then needs no name."""
     name = rb"(?:^|[\s/'\"\[,])%s(?:$|[\s'\"\],])" % re.escape(path.name.encode())
     for other in files:
         is_candidate = other != path and other.suffix in YAML_SUFFIXES

@@ -27,8 +27,6 @@ def span_fault(gate: Gate, span: Span, scale: Span | None = None) -> str:
     if it can do both.
 
     Args:
-        gate: The gate; its metric is known.
-        span: The possible values of the metric.
         scale: The range that was rescaled to ``span``, if any.
     """
     for margin in (gate.margin, gate.each):

@@ -31,7 +31,6 @@ class Condition(NamedTuple):
     """One side of a gate.
 
     Args:
-        op: The comparison.
         threshold: On the scale of the estimate.
         text: As typed.
     """
@@ -57,7 +56,6 @@ class Decision(NamedTuple):
     """The outcome of a gate.
 
     Args:
-        outcome: Passed, failed or inconclusive.
         condition: The one that decided it; ``None`` for gates without conditions.
         interval: The confidence limits, ``None`` if the number was compared.
         p_fails: One-sided p-value of "all conditions hold": small values are evidence
@@ -251,7 +249,6 @@ def correct_short(
     Args:
         conditions: On the share of documents with value 1; at least one does not hold.
         count: Documents with value 1.
-        n: Documents.
         higher_is_better: Whether 1 is correct; ``None`` counts as true.
 
     Returns:

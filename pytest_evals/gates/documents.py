@@ -182,7 +182,6 @@ def labels_of(
 
     Args:
         field: Field of the rows; empty for independent documents, which gives ``None``.
-        positions: The documents.
 
     Raises:
         InvalidGateError: A document has no such field, or all documents have the same
@@ -234,7 +233,6 @@ def reduced(
     C(n, k) (Yao et al. 2024, arXiv 2406.12045).
 
     Args:
-        name: Name of the reducer.
         values: One for each answer; not empty. For ``pass`` each is 0 or 1.
         answers: The answers; ``majority`` returns the value of the most frequent one,
             the earliest of several.

@@ -84,11 +84,6 @@ def with_member_checks(
 
     A single task has too few documents to prove equivalence, so this can only fail the
     gate.
-
-    Args:
-        verdict: The verdict on the group's metric.
-        margin: The margin of each task.
-        checks: The tasks.
     """
     gate = verdict.gate
     failed = _failed_members(gate, margin, checks)

@@ -47,7 +47,6 @@ class PositionBias:
     """How verdicts on pairs depend on the order of the answers.
 
     Args:
-        metric: Key of the judge's metric.
         n_pairs: Pairs that were judged in both orders.
         n_consistent: Pairs with the same winner in both orders.
         first_preferred: Share of verdicts for the answer that came first, with ties as
@@ -68,8 +67,6 @@ class CorrectedMean:
 
     Args:
         value: Prediction-powered estimate.
-        low: Lower confidence limit.
-        high: Upper confidence limit.
         confidence: Of each limit, one-sided.
     """
 
@@ -85,7 +82,6 @@ class JudgeError:
     """The error of a judge on documents with human labels.
 
     Args:
-        metric: Key of the judge's metric.
         n_labels: Human labels of answers that the judge rated.
         sampled: How the labelled documents were chosen.
         n_changed: Labels of answers other than those of this run; not used.

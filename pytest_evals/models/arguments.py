@@ -29,7 +29,6 @@ class Arguments:
         """Check that all arguments exist.
 
         Args:
-            spec: The model's spec.
             known: The arguments that exist.
             refused: Others that users may expect → the way out.
 

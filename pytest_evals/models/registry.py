@@ -28,8 +28,6 @@ class TaskRequirements(NamedTuple):
 
     Args:
         output_type: As lm-eval calls it; empty if the task does not set it.
-        chat: Whether prompts are chats.
-        images: Whether requests show images.
     """
 
     output_type: str

@@ -26,7 +26,6 @@ class ModelSpec:
 
     Args:
         target: Which one: a folder, a name on the Hub, a file.
-        arguments: Further arguments, unparsed, in their order.
     """
 
     kind: str

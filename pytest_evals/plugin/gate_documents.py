@@ -31,12 +31,7 @@ def documents_of_gates(
 ) -> list[DocItem]:
     """Return documents that were deselected although one of their gates runs: those
     that ``--lf`` or ``--sw`` deselected, or all documents of a gate that is selected
-    without any. A test of the results may use any document that ``--lf`` deselected.
-
-    Args:
-        before: All collected items.
-        after: Those that are still selected.
-    """
+    without any. A test of the results may use any document that ``--lf`` deselected."""
     session, option = session_of(config), config.option
     gates = [item for item in after if isinstance(item, GateItem)]
     if _leaves_out(config) and not (option.keyword or option.markexpr):

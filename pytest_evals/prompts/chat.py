@@ -38,13 +38,7 @@ class ChatText(str):
 def example_turns(
     question: str, answer: str | None, prefix: str, target_delimiter: str, end: str
 ) -> tuple[Turn, ...]:
-    """Return a question with its answer; without an answer, the question only.
-
-    Args:
-        prefix: Start of the answer.
-        target_delimiter: Text between question and answer.
-        end: Text after the answer.
-    """
+    """Return a question with its answer; without an answer, the question only."""
     if answer is None:
         return final_turns(question, prefix, target_delimiter)
     suffix = (

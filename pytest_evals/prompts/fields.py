@@ -234,7 +234,6 @@ class Template:
     """A compiled template.
 
     Args:
-        text: Its source.
         names: Names that a row may have to provide.
         render: Renders a row. Raises ``jinja2.UndefinedError`` for a missing name, and
             any exception of its expressions.

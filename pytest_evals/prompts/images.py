@@ -33,9 +33,6 @@ def image_reader(
     As in lm-eval 0.4.13 (``api/task.py``, ``doc_to_image``): a column, a template of a
     Python literal, a function, or a list of these, in which ``None`` is skipped. A
     single image is accepted as a list, and a template may render a path.
-
-    Args:
-        base: Folder for relative paths.
     """
     specs = field.spec if isinstance(field.spec, list) else [field.spec]
     readers = [
@@ -66,7 +63,6 @@ def image_urls(given: Any, base: Path) -> tuple[str, ...]:
 
     Args:
         given: As for :func:`data_url`, or the path of a file; ``None`` for no image.
-        base: Folder for relative paths.
     """
     if given is None:
         return ()

@@ -60,7 +60,6 @@ def middle(text: str, most: int, head: int) -> str:
     ``most`` terminal columns.
 
     Args:
-        text: The text.
         most: Maximum number of terminal columns.
         head: Number of them for the start; the end gets the others.
     """

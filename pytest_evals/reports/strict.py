@@ -38,7 +38,6 @@ def strict(value: Any, notes: list[str] | None = None, where: str = "") -> Any:
     booleans and null.
 
     Args:
-        value: Any value.
         notes: Receives a line for each number that JSON cannot represent; it becomes
             null.
         where: Name of the value in notes.

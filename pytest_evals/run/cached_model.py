@@ -42,8 +42,6 @@ class CachedModels:
         """Creates no file until a model is opened.
 
         Args:
-            folder: The results folder.
-            cache: Use of the response cache.
             opens: Whether models may be opened; otherwise only stored responses are
                 used.
         """

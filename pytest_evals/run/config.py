@@ -22,27 +22,17 @@ class RunConfig:
         dir: The results folder: response cache, runs and baselines.
         here: The folder that paths of baselines are relative to.
         root: The suite's folder, whose commit names the order of early stopping.
-        started: When the run started.
-        name: The name in the run's folder.
         spec: The tested model's spec as typed; empty if it was opened elsewhere.
-        full_spec: The spec with all arguments.
-        judge: The judge's spec or name.
         compare: The baseline to compare with, or the folder of a run; may be empty.
         save: The name of the baseline to save this run as; may be empty.
-        save_failed: Whether a failed run is saved.
         consent: The option for ``save_failed``, for messages.
-        inconclusive: Meaning of inconclusive verdicts.
         stop: When tasks stop early, see ``--evals-stop``.
         stop_error: Probability, over all gates, that an early verdict differs from that
             of the full run.
         order_seed: Seed of the order of documents, instead of the suite's commit.
-        chat: Whether prompts are rendered as chats.
         fills: Whether documents that are not selected are filled from the cache.
         keeps_records: Whether results contain complete records, with prompts and rows.
-        writes: Whether documents are written.
         writes_to: Folder of the run, if not in ``dir``.
-        judges: Whether this process judges gates.
-        options: The options for results files.
     """
 
     dir: Path

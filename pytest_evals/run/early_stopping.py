@@ -54,13 +54,9 @@ class StoppableTask:
 
     Args:
         order: Places in ``indices``, in random order.
-        indices: Positions of all its documents.
         ranks: Position of a document → its place in the random order.
-        size: Number of documents in a wave.
-        gates: The gates to decide.
         watches: One for each gate, once the task is watched.
         waiting: Results of later waves, by rank.
-        n_read: Number of evaluated documents.
     """
 
     name: str

@@ -91,7 +91,6 @@ class Inference:
         """Plan documents of one tested model.
 
         Args:
-            key: Identifies the plan.
             jobs: The documents in the order in which they will be requested.
             prepare: Returns the records to send.
             window: Maximum number of documents in a window, if not the default.

@@ -91,7 +91,6 @@ class _Window(NamedTuple):
 
     Args:
         order: The number of each document in the plan.
-        records: The documents, with their requests.
         places: Their distinct requests, each with its occurrences.
     """
 

@@ -40,7 +40,6 @@ class PlannedRequests:
     """The requests of a run.
 
     Args:
-        jobs: Documents.
         tested: Spec of the tested model, empty if missing; ``None`` if it is
             opened elsewhere.
         judge: Spec of the judge, likewise.
@@ -70,11 +69,7 @@ class PlannedRequests:
 
 def why_refused(planned: PlannedRequests, answers: CachedModels) -> EvalsError | None:
     """The error of the model if a response is needed and the model cannot be opened;
-    ``None`` otherwise.
-
-    Args:
-        asked: The requests.
-    """
+    ``None`` otherwise."""
     faults = _Faults(planned, answers)
     tasks = {id(job.task): job.task for job in planned.jobs}
     errors = {key: faults.of_task(task) for key, task in tasks.items()}

@@ -167,11 +167,7 @@ class Run:
         self, record: Record, task: Task, render: Render | None = None
     ) -> tuple[Record, Sample | None]:
         """Return the part of a scored record that is kept, and its sample, if samples
-        are written or compared.
-
-        Args:
-            render: Renders chats, if prompts are chats.
-        """
+        are written or compared."""
         required = self._required.get(task.name)
         if required is None:
             required = self._required[task.name] = self.suite.required(task.name)

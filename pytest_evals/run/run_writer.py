@@ -42,8 +42,6 @@ class RunWriter:
         """Create a writer, which creates no file until there is data.
 
         Args:
-            folder: The results folder.
-            model: The name in the run's folder.
             started: Unix time at which the run started.
             writes: Whether documents are written; otherwise only their hashes are kept.
         """

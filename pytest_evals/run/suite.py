@@ -94,9 +94,7 @@ class Suite:
         """Create an empty suite.
 
         Args:
-            root: The rootdir.
             gates: Gates outside of the files of tasks and groups.
-            selection: Which tasks are selected.
             hooked: Whether hooks may add metrics or change scores in a folder.
             raises: Whether faults of gates are errors of their file, or are collected.
             keeps_repeats: Returns whether tests may need the value of each of several

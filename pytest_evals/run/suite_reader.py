@@ -47,7 +47,6 @@ def read_suite(
 
     Args:
         sources: Files, folders, tasks and groups.
-        options: Changes to every task.
         gates: Gates outside of the files of tasks and groups.
         load: A user's hook that gets each file first, if there is one.
         adds_metrics: Whether hooks of users may add metrics or change scores.

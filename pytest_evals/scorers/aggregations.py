@@ -45,10 +45,8 @@ class Aggregation:
     """Functions that compute an aggregation.
 
     Args:
-        name: Name for messages.
         takes: Type of the values.
         read: Converts all values to the argument of the functions below; called once.
-        value: Computes the number.
         several: Computes a number or several by name, for user functions that may
             return either.
         stderr: Computes the standard error by a formula.
@@ -103,7 +101,6 @@ def estimate(
     and if it is not finite. Several numbers have none.
 
     Args:
-        metric: The metric's name, for messages.
         iterations: Replicates of the bootstrap; 0 disables standard errors, as in
             lm-eval.
 

@@ -59,7 +59,6 @@ def choice_scores(doc: Doc, results: Sequence[Any]) -> ChoiceScores:
     """Validate the results of a document.
 
     Args:
-        doc: Its choices and gold index.
         results: ``(log-probability, greedy)`` pairs, one for each choice, optionally
             followed by those without the question.
 

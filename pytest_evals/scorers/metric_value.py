@@ -32,7 +32,6 @@ def score_of(
     """The score of a value.
 
     Args:
-        filter: Name of the pipeline.
         filtered: Filtered responses, one for each request.
         decides: True if 1 means correct and 0 wrong; ``bool()`` is called only for
             these values.

@@ -42,7 +42,6 @@ class MetricSpec:
 
     Args:
         name: Its name; for a function, the function's name.
-        function: The task's own function.
         aggregation: Name or function; ``None`` for the metric's default, or the mean.
         higher_is_better: Direction; ``None`` for the metric's default.
         is_directed: Whether the metric has a direction.
@@ -197,12 +196,8 @@ def metric(
     """Build the metric that aggregates scores.
 
     Args:
-        spec: The entry of the task file.
-        filter: Name of the filter pipeline.
-        output_type: Output type of the task.
         declared: Whether the task's ``process_results`` returns the values; then any
             name is valid.
-        iterations: Replicates of the bootstrap.
 
     Raises:
         UnknownNameError: The metric or aggregation is unknown.

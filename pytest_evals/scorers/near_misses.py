@@ -34,7 +34,6 @@ class Answer(NamedTuple):
 
     Args:
         text: The answer as the metric compares it; ``None`` for a choice.
-        targets: The reference answers.
         is_wrong: Whether the metric counts it as wrong.
         is_cut: Whether it ended at its limit of tokens.
         choice: Position of the choice with the highest log-probability.

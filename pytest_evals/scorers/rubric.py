@@ -105,7 +105,6 @@ class RubricScorer:
         """The request to rate answers.
 
         Args:
-            system: System message.
             answers: Name of a tag and the answer in it.
             answer: That of the tested model, for the rubric's template.
         """

@@ -112,7 +112,6 @@ class ExactMatch:
     """1 if the normalized response equals a normalized reference.
 
     Args:
-        name: The metric's name.
         ignored: Patterns that are removed first.
         lower: Whether to ignore case.
         removed: Characters that are removed last.
@@ -201,7 +200,6 @@ class FunctionMetric:
     """A user function of reference and response.
 
     Args:
-        name: The metric's name.
         form: Calls the function with reference and response.
     """
 

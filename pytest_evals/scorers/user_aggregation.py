@@ -59,13 +59,7 @@ Decides = bool | PrefersOnes
 
 def is_mean(number: _Number, values: Sequence[Any], value: float) -> bool:
     """Whether a function is the arithmetic mean, tested on the documents' values and on
-    lists of different lengths.
-
-    Args:
-        number: The function.
-        values: The documents' values.
-        value: The function's result for them.
-    """
+    lists of different lengths."""
     if not all(type(one) in (bool, int, float) for one in values):
         return False
     if not _close(value, averages.mean(values)):
@@ -118,8 +112,6 @@ def estimate_user(
     The estimate contains the reason if it has no standard error.
 
     Args:
-        how: The function.
-        metric: The metric's name, for messages.
         decides: Whether 1 means correct and 0 wrong.
         iterations: Resamples of the bootstrap; 0 disables standard errors.
 

@@ -62,10 +62,6 @@ def pooled_stderr(stderrs: Sequence[float], sizes: Sequence[int]) -> float | Non
     """Return the standard error of the mean over all documents of several tasks, from
     each task's standard error: the pooled variance over the root of all sizes.
 
-    Args:
-        stderrs: Standard error of each task's mean.
-        sizes: Number of documents of each task.
-
     Returns:
         ``None`` if no task has more than one document.
     """

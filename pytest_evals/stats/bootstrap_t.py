@@ -46,7 +46,6 @@ class BootstrapT:
     :class:`~.interval_methods.IntervalEstimate`.
 
     Args:
-        value: The estimate.
         scores: (resampled estimate - estimate) / standard error of the resample, in
             ascending order.
     """

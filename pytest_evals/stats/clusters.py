@@ -11,8 +11,6 @@ class ClusteredStderr(NamedTuple):
     """A cluster-robust standard error.
 
     Args:
-        stderr: The standard error.
-        n_clusters: Number of clusters.
         design_effect: Variance relative to that of as many independent values; at least
             1, and 1 if the values do not vary.
     """

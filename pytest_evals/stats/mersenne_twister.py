@@ -129,7 +129,6 @@ def counts(
     Args:
         key: As in :func:`sums`.
         kinds: (n,) from 0.
-        n_kinds: Number of kinds.
 
     Returns:
         (size, n_kinds).

@@ -18,7 +18,6 @@ def paired_stderr(flips: float, n: float, drop: float = 0.0) -> float:
     Args:
         flips: Flip rate: fraction of documents that flip; raised to the drop if
             smaller.
-        drop: The true change.
     """
     return math.sqrt(max(flips, abs(drop)) - drop * drop) / math.sqrt(n)
 
@@ -37,9 +36,6 @@ def first_that(
     holds for none.
 
     Args:
-        holds: The condition.
-        least: The smallest candidate.
-        most: The largest candidate.
         guess: A starting point, which saves evaluations.
     """
     high = min(max(least, guess), most)

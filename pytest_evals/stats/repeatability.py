@@ -15,7 +15,6 @@ class Repeatability(NamedTuple):
     """Variation observed over repeated runs on the same documents.
 
     Args:
-        mean: Mean over all runs.
         rate: Mean squared change of a document between two runs; for correct/wrong
             answers, the flip rate.
         stderr: Standard deviation of a run's mean, derived from that rate.

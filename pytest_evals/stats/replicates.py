@@ -38,7 +38,6 @@ class Replicates:
     """An estimate and its bootstrap replicates, with Efron's corrections (BCa, 1987).
 
     Args:
-        value: The estimate.
         ordered: Its replicates in ascending order.
         bias: z of the fraction of replicates below the value; 0 for plain percentiles.
         acceleration: Rate of change of the standard error with the value; 0 for plain
@@ -132,7 +131,6 @@ def resample(n: int, statistic: Statistic, value: float) -> Replicates:
     Args:
         statistic: Maps (B, n) positions of documents, with repetition, to the
             statistics of the B rows.
-        value: The statistic of all documents.
     """
     import numpy as np
 

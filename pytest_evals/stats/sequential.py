@@ -51,8 +51,6 @@ class Evidence:
         """Set up the test; no numbers have been read.
 
         Args:
-            n: Total number of numbers.
-            target: The sum to test.
             guess: Prior guess of the mean; a wrong one costs only speed.
             strict: Whether the sum must be above the target.
         """
@@ -134,8 +132,6 @@ class Urn:
         """Set up the decision; no numbers have been read.
 
         Args:
-            n: Total number of numbers.
-            target: The sum to test.
             error: Probability that the answer differs from that of all numbers; 0
                 decides only what is certain.
             guess: Prior guess of the mean.
@@ -193,7 +189,6 @@ def sum_bounds(
     Args:
         low: (k,) the numbers read so far, or lower bounds of them.
         high: (k,) upper bounds of the same numbers.
-        n: Total number of numbers.
         error: Error rate of each limit, under any stopping rule.
         old: (n,) as for :class:`Urn`.
     """

@@ -18,11 +18,7 @@ _USUAL = 0.95
 
 
 class WeightedTerm(NamedTuple):
-    """One term of the sum.
-
-    Args:
-        n: Number of its documents.
-    """
+    """One term of the sum."""
 
     spread: IntervalEstimate
     weight: float

@@ -44,9 +44,6 @@ def check_name(name: str) -> str:
 def find_baseline(base: Path, name: str, here: Path) -> EarlierRun:
     """Return the baseline with a name, or the baseline or run in a folder.
 
-    Args:
-        name: What the user typed.
-
     Raises:
         StoreError: It does not exist; the message suggests the nearest name.
     """

@@ -26,11 +26,7 @@ class FileHashes:
     """A function that returns the SHA-256 of files."""
 
     def __init__(self, base: Path, *, writes: bool = True) -> None:
-        """Read the cached hashes.
-
-        Args:
-            writes: Whether the cache may be written.
-        """
+        """Read the cached hashes."""
         self._base, self._writes = base, writes
         self._known: dict[str, object] = read_cache(base, NAME, "hashes")
 

@@ -306,10 +306,8 @@ def _response(digest: bytes, body: object, checksum: object) -> Response | None:
     """Return the response of a row, ``None`` if the row is damaged.
 
     Args:
-        digest: The key of the row.
         body: The stored bytes, not decoded: decoding with replacement could make two
             different values equal.
-        checksum: Checksum of both.
     """
     if not isinstance(body, bytes) or checksum != _checksum(digest, body):
         return None

@@ -33,11 +33,7 @@ when the readers no longer support the previous version."""
 
 
 def schema_fault(kind: Kind, found: object, path: Path) -> str:
-    """Return why a file of this schema version cannot be read; empty if it can.
-
-    Args:
-        path: The file, for the message.
-    """
+    """Return why a file of this schema version cannot be read; empty if it can."""
     current, oldest = SCHEMAS[kind]
     if found is None:
         found = 1

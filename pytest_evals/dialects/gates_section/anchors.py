@@ -30,7 +30,6 @@ def read_gates(
     Args:
         entry: A string such as ``acc >= 0.75``, or a mapping.
         task: Name of the task or group; empty if each entry names its own.
-        source: File and line of the entry.
         defaults: Default keys for gates with statistical tests.
     """
 

@@ -42,7 +42,6 @@ def own_gates(
     """Return the gates of a file; errors are added to its problems.
 
     Args:
-        name: Name of its task or group.
         metadata: The result of :func:`metadata_of`.
         noun: Placeholder for a missing name.
     """

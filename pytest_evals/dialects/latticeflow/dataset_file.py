@@ -77,10 +77,7 @@ class DatasetFile:
     """A dataset.
 
     Args:
-        source: Source of its rows.
         filters: Filters; a row must match all of them.
-        place: Place of its definition.
-        warnings: Warnings about its file.
     """
 
     key: str

@@ -41,7 +41,6 @@ class Entity:
     Args:
         key: Its key; empty if it is missing or not a string.
         file: Its keys and values, as a separate file.
-        place: Place of its key.
     """
 
     kind: Kind

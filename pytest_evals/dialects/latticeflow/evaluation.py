@@ -37,13 +37,10 @@ class Specification:
     """One task of an evaluation.
 
     Args:
-        task: Key of the task.
-        config: Values of the task's parameters.
         model: Key of the tested model; empty if it is not set.
         subsample: Samples to run; ``None`` for all.
         n_trials: Trials per sample; 0 for the task's own number.
         n_runs: Runs of the whole task; more than 1 to measure repeatability.
-        place: Place of its definition.
     """
 
     key: str
@@ -73,8 +70,6 @@ class RunFile:
     Args:
         evaluation: ``None`` if the file only lists entities.
         secrets: Name → value; never shown.
-        parameters: Parameters that its evaluation declares.
-        warnings: Warnings about it.
     """
 
     evaluation: Evaluation | None

@@ -37,7 +37,6 @@ class SampleFilter:
     """One filter.
 
     Args:
-        op: The comparison.
         expression: The expression that selects the document's value.
         expected: The expected value, a list for membership tests, ``None`` for unary
             tests.

@@ -62,7 +62,6 @@ def generate_rows(
 
     Args:
         source: The dataset's entry, with the values of the generator's parameters.
-        file: The generator's file.
         secret: Name of a secret of that file → its value.
     """
     problems: list[Problem] = []

@@ -53,10 +53,8 @@ class Parameter:
 
     Args:
         key: As in ``<< config.key >>``.
-        place: Place of its declaration.
         nullable: Whether it may be ``null``.
         default: Its default value; ``None`` if it has none.
-        usage: Purpose of a model.
         mapping: Value of a category → its replacement.
     """
 
@@ -114,7 +112,6 @@ def resolve_values(
 
     Args:
         given: Key → value; an unknown key is a problem.
-        problems: Problems are added here.
         fallback: Value of a parameter without any; ``None`` for a problem.
     """
     known = {one.key: one for one in parameters}

@@ -63,7 +63,6 @@ class PolicyRule:
         id: Last part of the node ids of its gates.
         bounds: Thresholds; empty if the value only has to exist.
         scope: Key of :data:`_SCOPE_KEYS` → allowed keys; empty for everything.
-        text: The text shown in reports.
     """
 
     id: str

@@ -66,11 +66,9 @@ class SampleRecipe:
     """A task without its samples.
 
     Args:
-        sample: Returns the sample at a position.
         id: Returns the id of the sample at a position.
         solver: The solver; ``None`` if only a dataset is evaluated.
         scorers: The scorers, in the order of the file.
-        actions: Rules that exclude samples.
         trials: Number of trials; ``None`` for one.
         earlier: The task whose results are the samples; ``None`` for dataset samples.
     """

@@ -28,10 +28,8 @@ class Samples(NamedTuple):
     """The samples of a dataset, or of several aligned ones.
 
     Args:
-        samples: One per document.
         columns: For aligned datasets, all rows of each by its parameter, for scorers of
             all samples at once.
-        ids: One per document, as text.
     """
 
     samples: Rows
@@ -52,7 +50,6 @@ class SampleRows(SelectedRows):
 
         Args:
             options: Limit, sample and seed of the session.
-            subsample: The task's own selection of samples.
         """
         super().__init__(options)
         self._load, self._subsample = load, subsample

@@ -87,7 +87,6 @@ def substitute(
 
     Args:
         steps: Path of the value; without effect if missing.
-        problems: Unknown placeholders are added here.
     """
 
     def filled(value: Any, path: tuple[Step, ...]) -> Any:

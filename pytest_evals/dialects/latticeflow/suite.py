@@ -31,7 +31,6 @@ class EntitySuite:
 
     Args:
         own: Entities with precedence: those that a run file lists.
-        secrets: Secrets of a run file.
     """
 
     entities: Entities
@@ -57,10 +56,6 @@ class EntitySuite:
 
     def entity(self, kind: Kind, key: str, place: Place) -> Entity:
         """Return the entity with a key.
-
-        Args:
-            kind: Expected kind.
-            place: Place of the reference.
 
         Raises:
             TaskFileError: The key is unknown, or ambiguous.

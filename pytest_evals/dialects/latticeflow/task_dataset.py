@@ -43,9 +43,7 @@ class TaskDataset:
 
     Args:
         keys: Name in samples → key of each dataset; a single dataset has an empty name.
-        place: Place of the reference.
         needs_equal: Whether aligned datasets must have the same number of rows.
-        columns: Required columns.
     """
 
     keys: Mapping[str, str]
@@ -115,7 +113,6 @@ def read_task_dataset(
     Args:
         definition: The definition after substitution.
         names: The result of :func:`aligned_names`.
-        warnings: Warnings are added here.
     """
     section = definition.section("dataset")
     if section is None:

@@ -33,10 +33,6 @@ class TaskEntity:
         tags: Tags as names of pytest markers.
         parameters: Parameters that ``<< config.x >>`` can refer to.
         file: The file before substitution.
-        place: Place of its definition.
-        is_system: Whether it has no samples.
-        lacks_dataset: Whether its dataset is a parameter.
-        warnings: Warnings about it.
     """
 
     key: str

@@ -95,7 +95,6 @@ class TaskModels:
     other model that no file describes and, if set, models of providers.
 
     Args:
-        suite: Looks up models.
         tested: Key of the tested model; empty if no file names it.
         temperature: Temperature of models that do not set one.
     """

@@ -46,7 +46,6 @@ def result_row(
         row: Sample and id.
         output: Output of the solver, or ``None``.
         scores: Key of a scorer → its score or its error.
-        errors: Errors of the solver.
     """
     error_entries = [{"stage": "solver", "message": error} for error in errors]
     error_entries += [

@@ -23,7 +23,6 @@ class BuiltDocument(NamedTuple):
     """The result of the prompt function for one row.
 
     Args:
-        split: The row's split.
         number: Its position in the split, after ``hf_filter``.
         doc: The document, or the error if the function failed.
     """
@@ -39,7 +38,6 @@ class Data:
     """The dataset of a task.
 
     Args:
-        place: File and line of the task.
         base: Second folder for relative paths, after the module's own folder.
     """
 
@@ -75,9 +73,6 @@ class Data:
         self, splits: Mapping[str, Any], split: str, shot: bool
     ) -> list[BuiltDocument]:
         """Call the prompt function for each row of a split; skipped rows are left out.
-
-        Args:
-            shot: Whether the documents are few-shot examples.
 
         Raises:
             TaskFileError: The split does not exist, or a row cannot be read or

@@ -47,7 +47,6 @@ class RequiredRequests:
 
     Args:
         methods: Kinds of requests, in the order of the metrics.
-        n_samples: Answers to each prompt.
         unconditioned: Whether to score choices without the question, too.
     """
 

@@ -40,7 +40,6 @@ class MetricScorer:
     """Scores the documents of one task.
 
     Args:
-        metrics: Metrics to compute, with unique names.
         bootstrap_iters: Maximum number of resamples for bootstrapped standard errors.
     """
 

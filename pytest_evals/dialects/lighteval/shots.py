@@ -83,7 +83,6 @@ def sampler_of(
 
     Args:
             selection: Name of the method; ``None`` for ``balanced``.
-            pool: Source of few-shot examples.
             n: Number of examples, at least 1.
             seed: Seed of the methods that use one order for all documents.
             random: Generator that shuffled the documents, for draws per document.

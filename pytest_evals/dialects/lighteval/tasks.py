@@ -142,8 +142,6 @@ class _Reader:
     """Builds the tasks of one entry of the table.
 
     Args:
-        config: The entry.
-        place: File and line of the entry.
         tags: The family, if there is one.
         overridden: File and line of earlier entries with the same name.
     """

@@ -90,10 +90,7 @@ class Members:
 
     Args:
         source: Builds tasks and groups.
-        file: The keys of the group.
         over: Keys that override those of its tasks.
-        problems: Errors of members are added here.
-        warnings: Warnings about members are added here.
     """
 
     source: MemberSource
@@ -157,7 +154,6 @@ class Members:
         """The task, group or tag with a name, with overrides applied.
 
         Args:
-            place: File and line of the member.
             over: Keys of the enclosing groups.
             part: The member's own keys, if it has any.
         """

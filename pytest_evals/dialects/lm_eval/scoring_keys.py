@@ -48,7 +48,6 @@ class ScoringKeys(NamedTuple):
     """Scoring of a task.
 
     Args:
-        scorer: Computes the scores of a record.
         metrics: One for each filter pipeline and metric.
         warnings: Problems that do not prevent the run.
     """
@@ -62,7 +61,6 @@ class _ListedMetric(NamedTuple):
     """A metric and the places of its keys.
 
     Args:
-        warnings: Warnings about the entry.
         is_hf_evaluate: Whether the entry sets ``hf_evaluate``.
     """
 

@@ -59,7 +59,6 @@ def is_settled(stamp: Stamp | None, now_ns: int) -> bool:
     """Return whether any further change of a file will change its stamp.
 
     Args:
-        stamp: Stamp of the file.
         now_ns: Time in ns before the file was read.
     """
     return stamp is None or max(stamp[:2]) < now_ns - SETTLED_S * 1e9

@@ -27,7 +27,6 @@ class TaskLookup:
         Args:
             root: Root of the suite; folders above it are not searched.
             include: Further trees; a later one overrides an earlier one.
-            scanner: Scans files.
         """
         self._root = root
         self._include = tuple(include)

@@ -57,7 +57,6 @@ class SuiteNames:
 
         Args:
             name: Name of a task or group.
-            file: The file that uses it.
             read: Files whose tasks are known.
         """
         folder, library = file.parent, self._library

@@ -25,7 +25,6 @@ class Section:
 
         Args:
             file: The file that contains it.
-            problems: Problems are added here.
             values: The mapping; the whole file if omitted.
             steps: Path of the mapping in the file.
         """
@@ -127,7 +126,6 @@ class Section:
 
         Args:
             noun: Description of the words, for messages.
-            known: The allowed words.
             default: Value of a missing key; if it is not an allowed word, the key is
                 required.
         """

@@ -56,7 +56,6 @@ class YamlFile:
         lines: Path of a value → place of its key or list entry. Included values have
             places in other files.
         texts: Path of a string → place of its first line, if different.
-        warnings: Warnings about the file.
         code: Rules for running its Python code.
     """
 

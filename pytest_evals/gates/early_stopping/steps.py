@@ -253,7 +253,6 @@ def expected_share(
 
     Args:
         gates: Steps of each gate, and the contribution of each document in another run.
-        wave: Number of documents in a wave.
         error: Error probability of each gate.
 
     Returns:

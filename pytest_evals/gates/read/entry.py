@@ -71,7 +71,6 @@ def read_gate(
         entry: Text such as ``acc >= 0.75``, or a mapping.
         task: Name of the task that contains it; empty in a gates file, in which each
             gate names its own.
-        source: File and line of the entry.
         defaults: Keys of :data:`DEFAULTS` for gates with an inference target.
     """
     try:

@@ -34,7 +34,6 @@ class ConditionError(ValueError):
     """A gate is invalid.
 
     Args:
-        what: The problem.
         fix: An example of the correct form.
     """
 
@@ -48,7 +47,6 @@ class MissingKeyError(ConditionError):
     """A required key is missing. Not reported if a similar unknown key is.
 
     Args:
-        what: The problem.
         fix: An example of the correct form.
         keys: The keys, any of which is enough.
     """

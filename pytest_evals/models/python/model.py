@@ -104,7 +104,6 @@ class PythonModel(Model):
                 function (:mod:`pytest_evals.models.python.parameters`).
             version: Responses are stored for a version. Empty to use the attribute
                 ``version`` of the function; without either they are not stored.
-            concurrency: Maximum of concurrent calls.
             time_limit: Seconds that one call may take.
             retries: Maximum of retries after a connection error or a busy server.
             max_requests: Maximum of calls in a run, retries included; 0 for none.

@@ -33,7 +33,6 @@ class PythonSettings:
         target: Module and name of the function, ``my_app:respond``.
         version: The function's version, for the response store; empty to use its
             attribute ``version``.
-        concurrency: Maximum of concurrent calls.
         time_limit: Seconds that one call may take.
         retries: Maximum of retries after a connection error or a busy server.
         max_requests: Maximum of calls in a run, retries included; 0 for none.

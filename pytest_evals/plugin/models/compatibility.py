@@ -102,9 +102,6 @@ _BY_GENERATION = "; or answer choices by generation: --evals-choices=generate"
 def _check_model(text: str, tasks: Iterable[Task], *, chat: bool) -> None:
     """Refuse an invalid model, or one that does not support a task.
 
-    Args:
-        chat: Whether prompts are chats.
-
     Raises: pytest.UsageError: The spec is invalid; or with the reason and all affected
         tasks.
     """

@@ -28,7 +28,6 @@ class RequestCacheInfo(NamedTuple):
         stored: Unix time at which the nearest stored request was stored; ``None`` if
             without one.
         differences: How that one differs, except for its prompt.
-        prompt: The prompt, as text.
         before: The stored prompt, empty if it is the same.
     """
 

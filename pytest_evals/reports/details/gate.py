@@ -37,7 +37,6 @@ def gate_lines(
     """Yield the text of a verdict; summaries show only the first line.
 
     Args:
-        verdict: The verdict.
         result: The results that it was judged on.
         n_examples: Maximum number of documents shown of each kind.
     """

@@ -24,8 +24,6 @@ def prompt_lines(
     """Yield the document's requests; a repeated context is omitted.
 
     Args:
-        record: The document with its requests.
-        name: Its name.
         tokenizer: Splits requests into tokens; ``None`` to show text only.
     """
     n = len(record.requests)

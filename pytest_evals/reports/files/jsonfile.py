@@ -68,7 +68,6 @@ def results_json(
     """Return the run as strict JSON.
 
     Args:
-        result: The run.
         exit_code: The process's exit code, if it is known.
         environment: Versions and the like, for the top level: ``git_hash``,
             ``transformers_version``, ``pretty_env_info`` and others.

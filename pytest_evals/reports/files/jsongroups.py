@@ -32,7 +32,6 @@ def group_results(
 
     Args:
         tasks: ``results`` of the tasks.
-        groups: The groups of the run.
         overall: Averages that are in ``results`` only.
     """
     mine = {one.group.name: _numbers(one) for one in groups}

@@ -103,12 +103,7 @@ def _spec(model: str) -> ModelSpec:
 
 
 def judged_by(task: Task, judge: str) -> dict[str, str]:
-    """The further models of a task: name → spec, or the name of what opens it.
-
-    Args:
-        task: The task.
-        judge: The spec of the session's judge.
-    """
+    """The further models of a task: name → spec, or the name of what opens it."""
     return {
         name: masked_text(source or judge)
         if isinstance(source, str)

@@ -71,7 +71,6 @@ def sample_of(record: Record, task: Task) -> Sample:
 
     Args:
         record: The document after scoring, with its requests and responses.
-        task: Its task.
     """
     facts = _facts(record)
     hashes = "".join([facts[name] for name in HASHES])

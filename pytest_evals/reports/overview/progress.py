@@ -18,8 +18,6 @@ def progress_line(
     """Return documents, percentage, speed and remaining time.
 
     Args:
-        n_answered: Number of answered documents.
-        n_documents: Total number of documents.
         n_tokens: Number of tokens of their prompts and answers.
         elapsed_s: Seconds since the first request.
         model_s: Seconds of these spent in the model.

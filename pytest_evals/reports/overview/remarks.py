@@ -21,7 +21,6 @@ def remarks(
     not be computed, truncated prompts.
 
     Args:
-        result: The run.
         reported: Task and id of the gates that are reported in full elsewhere.
     """
     yield from _gates(result, reported)

@@ -24,8 +24,6 @@ class TableColumn:
     """A column.
 
     Args:
-        title: The heading.
-        right: Whether cells are right-aligned.
         rank: Order in which columns give way if the table is too wide; 0 is never
             changed.
         least: Width down to which cells are shortened; 0 removes the column instead.

@@ -39,8 +39,6 @@ def comparison_lines(
     wide except for refusals.
 
     Args:
-        found: The comparison.
-        width: Number of terminal columns.
         brief: Whether documents are omitted.
     """
     lines: list[TableLine] = []

@@ -29,8 +29,6 @@ def summary_lines(
     """Yield the summary, at most ``width`` columns wide except for paths.
 
     Args:
-        result: The run.
-        width: Number of terminal columns.
         path: Folder of the results, empty if they were not written.
         reported: Task and id of the gates that are reported in full elsewhere.
         brief: Whether counts and times are omitted.

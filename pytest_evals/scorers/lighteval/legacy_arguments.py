@@ -97,7 +97,6 @@ def _legacy_document(doc: Doc | None, given: Mapping[str, Any], n: int) -> Doc:
     """Return a document with the references or correct choices of the arguments.
 
     Args:
-        given: The arguments.
         n: Number of choices, if there is no document.
     """
     if doc is None:

@@ -37,7 +37,6 @@ def own_metric(
 
     Args:
         name: Its name, if it is a function.
-        output_type: The task's output type.
 
     Raises:
         EvalsError: An argument is unknown or invalid, or a field has an invalid type.

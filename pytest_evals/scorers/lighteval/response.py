@@ -67,7 +67,6 @@ def response_of(
     """Return the responses to a document's requests for metrics.
 
     Args:
-        output_type: The task's output type.
         filtered: Output of the filter pipeline, one per request.
         everything: All responses to each request, if unfiltered.
         n_tokens: Number of tokens of the first response to each request.

@@ -138,11 +138,6 @@ class TaskMetric:
     def check(self, output_type: str, repeats: int, *, may_execute: bool) -> None:
         """Check that the metric can score the documents of a task.
 
-        Args:
-            output_type: The task's output type.
-            repeats: Responses per prompt.
-            may_execute: As in :meth:`check_requirements`.
-
         Raises:
             EvalsError: The output type is not supported, or the metric needs more
                 responses or an argument.
@@ -257,7 +252,6 @@ class TaskMetric:
         """Yield the aggregation of each number.
 
         Args:
-            filter: Name of the filter pipeline.
             iterations: Bootstrap resamples; capped at lighteval's number.
         """
         n, decides = min(iterations, ITERATIONS), self.accuracies()

@@ -72,7 +72,6 @@ class SampleTemplate:
     """Text with ``{{ }}`` expressions.
 
     Args:
-        text: The template's source.
         what: Name of the field, for messages: ``ground_truth``.
     """
 

@@ -91,7 +91,6 @@ class Call:
     """A function call.
 
     Args:
-        name: Name of the function.
         arguments: Arguments by name. ``None`` matches any arguments in a required call,
             and marks invalid JSON in an actual call.
     """

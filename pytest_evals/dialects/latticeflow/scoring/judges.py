@@ -43,9 +43,6 @@ class _Judge:
     """A judge model, its prompts and the format of its reply.
 
     Args:
-        system: System prompt.
-        user: User prompt.
-        form: Format of the reply.
         is_structured: Whether the model must use structured output.
     """
 
@@ -73,12 +70,7 @@ class _Judge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Form:
-    """Format of a reply: a value, the reasoning and the confidence.
-
-    Args:
-        value: Its JSON schema.
-        words: Its description.
-    """
+    """Format of a reply: a value, the reasoning and the confidence."""
 
     key: str
     value: dict[str, Any]

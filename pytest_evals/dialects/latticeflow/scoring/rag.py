@@ -66,9 +66,7 @@ class _Checker:
     """Scores samples with a judge.
 
     Args:
-        client: Client of the judge.
         columns: Key of the section → column name.
-        scores: Requested scores.
         extraction: Additional instructions for extracting claims.
         labeling: Additional instructions for checking entailment.
         mode: Selects the claims that count.

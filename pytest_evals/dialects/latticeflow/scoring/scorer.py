@@ -88,7 +88,6 @@ class Trials:
 
     Args:
         n: Number of trials, at least 2.
-        aggregators: How scores are aggregated over them.
     """
 
     n: int

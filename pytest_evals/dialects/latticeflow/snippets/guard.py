@@ -33,10 +33,8 @@ def guarded(what: str, place: Place, seconds: float) -> Iterator[None]:
     """Run user code in a block.
 
     Args:
-        what: Name of the code in messages.
         place: Start of the code. An error inside a library is reported at the line of
             this file that called the library.
-        seconds: Time limit.
 
     Raises:
         DocumentError: In place of any exception, or because of the time limit.

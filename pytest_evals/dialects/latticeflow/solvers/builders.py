@@ -27,8 +27,6 @@ class Conversation:
     """A conversation under construction.
 
     Args:
-        trial: Index of the trial.
-        items: Items so far.
         raw_outputs: Outputs of the tested model so far.
     """
 
@@ -76,7 +74,6 @@ class Ending:
     """``terminate_if``: a text that ends the loop, or the conversation.
 
     Args:
-        includes: Text that the message contains.
         keep: Whether the messages of this iteration are kept; outside loops, the
             message.
     """
@@ -184,10 +181,7 @@ class Loop:
     """Repeats builders.
 
     Args:
-        builders: Builders of each iteration.
-        max_iterations: Maximum number of iterations.
         must_end: Whether reaching the maximum is an error.
-        place: Place of the maximum.
     """
 
     builders: tuple[Builder, ...]

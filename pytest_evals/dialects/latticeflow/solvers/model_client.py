@@ -39,8 +39,6 @@ class ModelClient:
     Args:
         name: As ``Ask.model``; empty for the tested model.
         native: Whether it is a model of a LatticeFlow file.
-        takes_sample: Whether it receives the sample.
-        temperature: Default temperature.
         gen_kwargs: Settings of the command line, for models that are not native.
     """
 
@@ -137,7 +135,6 @@ def _sampling(temperature: float, fields_json: str, overrides_json: str) -> Samp
     """Return the sampling settings; cached, because most inputs of a task share them.
 
     Args:
-        temperature: Default temperature.
         fields_json: Fields of the input besides its messages, as JSON.
         overrides_json: Settings of the command line, as JSON.
     """

@@ -35,7 +35,6 @@ class SolverParts(NamedTuple):
     """The ``solver`` section of a task.
 
     Args:
-        solver: Turns a sample into an output.
         postprocessor: Turns an output into rows, ``None`` to keep the output.
         models: Keys of the models that may be called; the tested model's is empty.
         is_single_round: Whether there is at most one round.

@@ -32,9 +32,6 @@ class Question(NamedTuple):
         target: The answer, its index, or a list of either.
         choices: The choices; empty if the task has none. Each character of a string is
             a choice, as in lm-eval.
-        prefix: Beginning of the answer.
-        description: Text before the prompt.
-        notes: Warnings about the row.
     """
 
     text: Any
@@ -60,9 +57,6 @@ class Readers:
         """Bind the fields to the columns.
 
         Args:
-                fields: Fields of the task file.
-                columns: Columns of the evaluated documents.
-                description: Text before the prompt.
                 digits: Whether rendered digits are the index of a choice.
                 for_shots: For few-shot examples the row decides whether the prefix is a
                     column; for documents, the dataset decides.
@@ -254,13 +248,7 @@ class BuiltRequests(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptContext:
-    """Everything but the question that determines a prompt.
-
-    Args:
-        recipe: The task.
-        shape: Properties of the first document.
-        turns: Description and few-shot examples.
-    """
+    """Everything but the question that determines a prompt."""
 
     recipe: Recipe
     shape: Shape

@@ -42,8 +42,6 @@ class Fields:
         text: The question, or the index of the correct one among ``choices``.
         target: The answer: a string, an index among ``choices``, or a list.
         prefix: Beginning of the answer (``gen_prefix``).
-        target_delimiter: Text between question and answer.
-        fewshot_delimiter: Text after an answer.
     """
 
     text: Field
@@ -59,12 +57,10 @@ class Shots:
     """Few-shot examples.
 
     Args:
-        n: Number of examples.
         sampler: ``default``, ``first_n``, or a function that creates a sampler
             (:class:`~pytest_evals.dialects.lm_eval.prompts.shots.CustomSampler`).
         samples: Rows, or a function that returns them, if they are not from a split.
         process_docs: Transforms the rows of the split ``Splits.fewshot``.
-        fields: Fields of the examples.
         place: File and line of the number of examples.
     """
 
@@ -81,17 +77,9 @@ class Recipe:
     """A task's rows, documents and requests.
 
     Args:
-        name: Name of the task.
         output_type: One of lm-eval's four output types.
-        place: File and line of the task.
-        source: Location of the rows.
         process_docs: Transforms the rows of a split first.
-        fields: Fields of the documents.
-        description: Text before each prompt.
         sound: Audio of a document, which is not supported.
-        shots: Few-shot examples.
-        sampling: Generation arguments.
-        repeats: Number of responses to each request.
         metrics: Names of the task's metrics that come from lm-eval.
         unconditioned_query: Prompt for scoring choices without the question, for
             metrics that do not come from lm-eval.

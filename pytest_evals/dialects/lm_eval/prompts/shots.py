@@ -139,9 +139,6 @@ class CustomSampler:
         Args:
             make: Called with the rows of the pool and ``rnd=None``; returns an object
                 with ``set_rnd(seed)`` and ``sample(n=…, eval_doc=…)``.
-            pool: Rows to draw from.
-            n: Number of few-shot examples.
-            seed: Seed of the draw.
             excluded: The documents, if each must be excluded from its own few-shot
                 examples; otherwise empty.
 

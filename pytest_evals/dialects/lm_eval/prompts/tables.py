@@ -34,7 +34,6 @@ class Tables(NamedTuple):
         asked: The evaluated documents, in order.
         pool: Source of few-shot examples; empty if missing, and the same object
             as ``asked`` if both are one split.
-        pool_name: Name of the pool in messages.
         shuffled: Whether ``process_docs`` used the global random generators.
     """
 

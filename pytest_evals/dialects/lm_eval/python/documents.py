@@ -83,8 +83,6 @@ class PythonDocuments:
         """Read the documents.
 
         Args:
-            name: Name of the task.
-            specs: The metrics that the object aggregates.
             metrics: Metrics that are not the class's own.
         """
         self._metrics = metrics

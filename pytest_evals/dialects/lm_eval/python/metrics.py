@@ -93,7 +93,6 @@ class ExternalMetrics:
     """The external metrics of a task.
 
     Args:
-        output_type: Output type of the task.
         iterations: Maximum number of resamples for bootstrapped standard errors.
     """
 

@@ -41,7 +41,6 @@ class ShotStream:
         Args:
             task: A ``ConfigurableTask``, whose few-shot examples all come from its
                 sampler.
-            n: Few-shot examples of each document.
             row: Position → document.
             exclude_own: Whether to exclude a document from its own few-shot examples
                 even if lm-eval does not.

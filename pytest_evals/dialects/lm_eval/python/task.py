@@ -50,9 +50,6 @@ class TaskNames(NamedTuple):
 def python_task(top: Section, names: TaskNames, options: TaskOptions) -> Task:
     """Build the task of a file that names a class.
 
-    Args:
-        top: The file, with its functions imported.
-
     Raises:
         TaskFileError: With all problems of the file; or the class cannot be
             instantiated, or its metrics are invalid.

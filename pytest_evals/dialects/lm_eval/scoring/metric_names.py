@@ -57,7 +57,6 @@ class MetricNames:
 
     Args:
         registered: Metrics of user hooks, by name.
-        output_type: Output type of the task.
     """
 
     registered: Mapping[str, Any]

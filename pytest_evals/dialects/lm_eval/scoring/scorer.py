@@ -58,13 +58,11 @@ class Scorer:
     """Scores the documents of one task.
 
     Args:
-            output_type: lm-eval's output type.
             metrics: Metrics to compute; with ``process_results``, only their
                 aggregation.
             pipelines: Filter pipelines; each has its own scores.
             repeats: Responses to each request, next to each other.
             process_results: The task's own scoring, which replaces the metrics'.
-            bootstrap_iters: Resamples of bootstrapped standard errors.
 
         Raises:
             UnknownNameError: The output type or a metric is unknown.

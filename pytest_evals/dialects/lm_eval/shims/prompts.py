@@ -26,9 +26,6 @@ def prompts_of(
 ) -> list[list[Turn]]:
     """The chat turns before the answer, for each question of a document.
 
-    Args:
-        prefix: Beginning of the answer.
-
     Raises:
         FieldError: A value has an invalid type.
     """

@@ -53,7 +53,6 @@ def _formulas(gold: str, precision: int, boxed_first: bool) -> Any:
 
     Args:
         gold: Type of references: ``expr``, ``latex`` or both, joined by ``+``.
-        precision: Decimal places for rounding.
         boxed_first: Whether ``\\boxed{}`` has the highest priority.
     """
     kinds = {"expr": ExprExtractionConfig(), "latex": LatexExtractionConfig()}

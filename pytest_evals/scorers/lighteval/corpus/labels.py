@@ -50,7 +50,6 @@ class CorpusLevelF1Score(CorpusMetric):
     Args:
         average: ``weighted``, ``macro`` or ``micro``; ``None`` for the F1 of label 1
             with two labels, and for ``macro`` with more.
-        num_classes: Number of labels.
         published: Reproduce lighteval: without average the F1 of the best label; with
             more than two labels the mean of one-versus-rest F1s that also count the
             "rest" class.

@@ -62,7 +62,6 @@ def extract_values(
     """Return the extracted value and its source string; empty without a match.
 
     Args:
-        configs: Types of values to extract.
         fallback: Whether to keep the first match as a string.
         mode: Whether to try the matches after one that cannot be parsed.
         timeout_s: Time limit for parsing; ignored outside of the main thread.
@@ -84,7 +83,6 @@ def equal(
 
     Args:
         gold: Values of the reference, from :func:`extract_values`.
-        precision: Decimal places for rounding.
         timeout_s: As in :func:`extract_values`; values are not equal on timeout.
     """
     return bool(

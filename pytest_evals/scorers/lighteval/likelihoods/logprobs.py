@@ -119,7 +119,6 @@ def normalize_log_probs(
 
     Args:
         normalization: The normalization; ``None`` for none.
-        choices_logprob: Log-probability of each choice.
         unconditioned_logprob: Log-probability of each choice without the question.
         choices_tokens: Their tokens; only their number is used.
 
