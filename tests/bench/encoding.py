@@ -24,7 +24,7 @@ from pytest_evals.models.hf.loader import load_tokenizer
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.hf.tokenization.background_encoding import BackgroundEncoder
 from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
-from pytest_evals.plugin.execution.fast_path.garbage_collection import (
+from pytest_evals.plugin.execution.fast_path.protocol import (
     ReducedGarbageCollection,
 )
 

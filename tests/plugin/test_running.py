@@ -533,7 +533,7 @@ def test_objects_of_a_models_libraries_are_left_out_of_garbage_collections(
         import sys
         import types
 
-        from pytest_evals.plugin.execution.fast_path.garbage_collection import (
+        from pytest_evals.plugin.execution.fast_path.protocol import (
             ReducedGarbageCollection,
         )
 

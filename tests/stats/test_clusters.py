@@ -6,7 +6,7 @@ import statsmodels.api as sm
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_evals.stats.clusters import clustered_stderr
+from pytest_evals.stats.averages import clustered_stderr
 
 
 @given(st.integers(2, 12), st.integers(1, 9), st.integers(0, 10_000))

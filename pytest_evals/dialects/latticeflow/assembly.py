@@ -27,7 +27,6 @@ from pytest_evals.dialects.latticeflow.sample_rows import (
 )
 from pytest_evals.dialects.latticeflow.scoring.reader import MCQA, read_scorers
 from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer, Trials
-from pytest_evals.dialects.latticeflow.scoring.trials import read_trials
 from pytest_evals.dialects.latticeflow.solvers.reader import read_solver
 from pytest_evals.dialects.latticeflow.substitution import Values, substitute
 from pytest_evals.dialects.latticeflow.suite import EntitySuite
@@ -49,6 +48,7 @@ from pytest_evals.dialects.latticeflow.task_parts import (
     TaskModels,
     TaskParts,
     TaskUse,
+    read_trials,
 )
 from pytest_evals.dialects.latticeflow.task_result_rows import COLUMNS, EarlierTask
 from pytest_evals.dialects.metadata_keys import CHOICES

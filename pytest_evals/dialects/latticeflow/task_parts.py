@@ -6,8 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pytest_evals.core.dialogue import JUDGE, ModelSource
-from pytest_evals.core.task import Task
+from pytest_evals.core.task import MOST_REPEATS, Task
 from pytest_evals.dialects.latticeflow.actions import Action
+from pytest_evals.dialects.latticeflow.metrics.trial_aggregation import (
+    FUNCTIONS,
+    Aggregator,
+)
 from pytest_evals.dialects.latticeflow.parameters import ParameterValue
 from pytest_evals.dialects.latticeflow.policies import PolicySubject
 from pytest_evals.dialects.latticeflow.recipe import SampleRecipe
@@ -15,7 +19,9 @@ from pytest_evals.dialects.latticeflow.sample_rows import SampleRows, Subsample
 from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer, Trials
 from pytest_evals.dialects.latticeflow.solvers.model_client import ModelClient
 from pytest_evals.dialects.latticeflow.solvers.reader import SolverParts
+from pytest_evals.dialects.latticeflow.solvers.template_fields import required_text
 from pytest_evals.dialects.latticeflow.suite import EntitySuite
+from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, TaskFileError
 
 
@@ -133,3 +139,35 @@ class TaskModels:
             native=model.native,
             takes_sample=model.takes_sample,
         )
+
+
+def read_trials(section: Section) -> Trials:
+    """Return the trials of a task; errors are added to the problems of the section."""
+    if section.values.get("num_trials") is None:
+        section.problem("num_trials", "num_trials is missing", "num_trials: 3")
+    n = section.whole("num_trials", 2, 2, MOST_REPEATS)
+    aggregators = [_read(entry) for entry in section.entries("score_aggregators")]
+    section.close("trials")
+    return Trials(n=n, aggregators=tuple(one for one in aggregators if one is not None))
+
+
+def _read(entry: Section) -> Aggregator | None:
+    score = required_text(entry, "score_name", "is_correct")
+    inner = entry.section("aggregator")
+    if inner is None:
+        if entry.values.get("aggregator") is None:
+            fix = "aggregator: {function: mean}"
+            entry.problem("aggregator", "aggregator is missing", fix)
+        entry.close("an entry of score_aggregators")
+        return None
+    function = inner.one_of("function", "function", FUNCTIONS, "")
+    needs_k = function.startswith("pass")
+    if needs_k and inner.values.get("k") is None:
+        inner.problem("k", f"{function} needs k", "k: 3")
+    if not needs_k:
+        inner.refuse("k", f"{function} does not use it")
+    k = inner.whole("k", 1, 1) if needs_k else 1
+    name = inner.text("score_name")
+    inner.close("an aggregator")
+    entry.close("an entry of score_aggregators")
+    return Aggregator(score=score, function=function, k=k, name=name)

@@ -27,13 +27,13 @@ from pytest_evals.gates.estimate.value import (
     has_limits,
 )
 from pytest_evals.gates.formatting import missing_count
+from pytest_evals.stats.independent import WeightedTerm, weighted_sum
 from pytest_evals.stats.interval_methods import (
     ExactValue,
     IntervalEstimate,
     NormalEstimate,
 )
 from pytest_evals.stats.paired_proportions import PairedProportions
-from pytest_evals.stats.weighted_sum import WeightedTerm, weighted_sum
 
 
 class Member(NamedTuple):

@@ -17,7 +17,7 @@ from pytest_evals.gates.estimate.estimate import (
     few_clusters,
     without_variance,
 )
-from pytest_evals.stats.clusters import clustered_stderr
+from pytest_evals.stats.averages import clustered_stderr
 from pytest_evals.stats.interval_methods import NormalEstimate
 
 if TYPE_CHECKING:

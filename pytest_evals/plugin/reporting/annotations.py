@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_evals.errors import Place, Problem, TaskFileError
-from pytest_evals.plugin.checks.gates import GATE_PROBLEMS
+from pytest_evals.plugin.checks.session import GATE_PROBLEMS
 
 if TYPE_CHECKING:
     from pytest_evals.reports.github.annotations import Annotation

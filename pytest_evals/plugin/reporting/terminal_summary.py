@@ -14,7 +14,7 @@ from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.nodes import GateItem
 from pytest_evals.plugin.reporting.resume_hint import write_going_on
 from pytest_evals.reports.escape import near, safe_lines
-from pytest_evals.reports.overview.warning_groups import grouped
+from pytest_evals.reports.overview.remarks import grouped
 from pytest_evals.reports.terminal.summary import summary_lines
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 from pytest_evals.core.run_plan import GatePlan, RunPlan, SpendPlan, TaskPlan
 from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.overview.progress import duration
+from pytest_evals.reports.overview.remarks import grouped
 from pytest_evals.reports.overview.table import (
     TableColumn,
     TableLine,
     TableRow,
     table_lines,
 )
-from pytest_evals.reports.overview.warning_groups import grouped
 
 _TASKS = (
     TableColumn(title="task", rank=3, least=8),

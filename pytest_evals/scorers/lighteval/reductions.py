@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, unknown_name
 from pytest_evals.stats import averages
 
@@ -43,3 +44,20 @@ def reduce_values(function: Reduction, values: Sequence[float], of: str) -> floa
     if not values:
         raise DocumentError(f"the document has no {of}")
     return function(values)
+
+
+def references(doc: Doc) -> list[str]:
+    """Return the references of a document, at least one.
+
+    Raises:
+        DocumentError: References are missing, or not strings.
+    """
+    if not doc.choices:
+        raise DocumentError("the document has no references: choices is empty")
+    golds = doc.get_golds()
+    if not golds:
+        raise DocumentError("the document has no references: gold_index is empty")
+    for gold in golds:
+        if not isinstance(gold, str):
+            raise DocumentError(f"a reference must be a string, not {gold!r:.80}")
+    return golds

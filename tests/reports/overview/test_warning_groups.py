@@ -1,6 +1,6 @@
 """Warnings and notes with one cause are one line."""
 
-from pytest_evals.reports.overview.warning_groups import grouped
+from pytest_evals.reports.overview.remarks import grouped
 
 
 def test_equal_causes_are_one_line_with_a_count():

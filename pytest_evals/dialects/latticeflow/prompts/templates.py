@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
@@ -39,11 +39,6 @@ from pytest_evals.data.nulls import (
     report_null,
     syntax_error,
 )
-from pytest_evals.dialects.latticeflow.prompts.column_templates import (
-    Pieces,
-    pieces_of,
-    render_pieces,
-)
 from pytest_evals.dialects.latticeflow.prompts.filters import FILTERS, dumps
 from pytest_evals.errors import (
     EvalsError,
@@ -61,6 +56,11 @@ _CHANGES = re.compile(
     r"|setdefault|sort|update)\s*\("
 )
 """Template code that may modify a value."""
+Pieces = Sequence[str | tuple[str, str]]
+"""Literal texts, and columns as pairs of a variable and a key."""
+_PLAIN = frozenset({str, int, float, bool})
+"""Types that Jinja renders like ``str``. Nulls are refused."""
+_MISSING = object()
 
 
 class NullFieldError(FieldError):
@@ -303,3 +303,41 @@ def _error_message(error: BaseException, text: str, names: list[str]) -> str:
 
 
 _UNKNOWN = re.compile(r"'(\w+)' is undefined")
+
+
+def pieces_of(body: Sequence[nodes.Node]) -> Pieces | None:
+    """Return the pieces of a parsed template; ``None`` if it has other nodes."""
+    pieces: list[str | tuple[str, str]] = []
+    for output in body:
+        if not isinstance(output, nodes.Output):
+            return None
+        for node in output.nodes:
+            match node:
+                case nodes.TemplateData(data=text):
+                    pieces.append(text)
+                case nodes.Getattr(node=nodes.Name(name=variable), attr=name):
+                    pieces.append((variable, name))
+                case nodes.Getitem(
+                    node=nodes.Name(name=variable), arg=nodes.Const(value=str() as name)
+                ):
+                    pieces.append((variable, name))
+                case _:
+                    return None
+    return tuple(pieces)
+
+
+def render_pieces(pieces: Pieces, variables: Mapping[str, Any]) -> str | None:
+    """Return the rendered text; ``None`` if Jinja is needed, for the value or for its
+    error message."""
+    parts: list[str] = []
+    for piece in pieces:
+        if isinstance(piece, str):
+            parts.append(piece)
+            continue
+        variable, name = piece
+        row = variables.get(variable)
+        value = row.get(name, _MISSING) if type(row) is dict else _MISSING
+        if type(value) not in _PLAIN:
+            return None
+        parts.append(str(value))
+    return "".join(parts)

@@ -12,14 +12,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_evals.dialects.lm_eval.shims.config import FewshotConfig, TaskConfig
-from pytest_evals.dialects.lm_eval.shims.configurable import ConfigurableTask
+from pytest_evals.dialects.lm_eval.shims.configurable import ConfigurableTask, Instance
 from pytest_evals.dialects.lm_eval.shims.filters import (
     Filter,
     MultiChoiceRegexFilter,
     RegexFilter,
     register_filter,
 )
-from pytest_evals.dialects.lm_eval.shims.instance import Instance
 from pytest_evals.dialects.lm_eval.shims.registry import (
     mean,
     median,

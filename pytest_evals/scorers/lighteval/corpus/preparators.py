@@ -12,7 +12,7 @@ from pytest_evals.errors import DocumentError, EvalsError, unknown_name
 from pytest_evals.scorers.lighteval.likelihoods.choices import best_choice, gold_indices
 from pytest_evals.scorers.lighteval.likelihoods.logprobs import document_logprobs
 from pytest_evals.scorers.lighteval.metric import Preparator
-from pytest_evals.scorers.lighteval.references import references
+from pytest_evals.scorers.lighteval.reductions import references
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
 __all__ = [

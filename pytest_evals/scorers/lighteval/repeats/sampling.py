@@ -16,7 +16,7 @@ from pytest_evals.scorers.lighteval.metric import (
     SampleLevelComputation,
     call_computation,
 )
-from pytest_evals.scorers.lighteval.references import references
+from pytest_evals.scorers.lighteval.reductions import references
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.similarity.matches import match_type, matches
 from pytest_evals.scorers.lighteval.text.normalizers import (

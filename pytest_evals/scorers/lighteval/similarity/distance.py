@@ -11,8 +11,11 @@ from typing import ClassVar
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import EvalsError, MissingExtraError, suggestion
 from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
-from pytest_evals.scorers.lighteval.reductions import Reduction, reduce_values
-from pytest_evals.scorers.lighteval.references import references
+from pytest_evals.scorers.lighteval.reductions import (
+    Reduction,
+    reduce_values,
+    references,
+)
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.text.words import treebank_words
 

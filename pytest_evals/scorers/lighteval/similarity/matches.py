@@ -11,8 +11,8 @@ from pytest_evals.scorers.lighteval.reductions import (
     Reduction,
     reduce_values,
     reduction,
+    references,
 )
-from pytest_evals.scorers.lighteval.references import references
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.similarity.normalization import NormalizedMetric
 from pytest_evals.scorers.lighteval.text.normalizers import INVALID, Normalizer

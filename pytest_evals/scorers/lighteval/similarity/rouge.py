@@ -13,8 +13,8 @@ from pytest_evals.scorers.lighteval.reductions import (
     Reduction,
     reduce_values,
     reduction,
+    references,
 )
-from pytest_evals.scorers.lighteval.references import references
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.similarity.normalization import NormalizedMetric
 from pytest_evals.scorers.lighteval.text.normalizers import Normalizer

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_evals.dialects.latticeflow.prompts.column_templates import render_pieces
-from pytest_evals.dialects.latticeflow.prompts.templates import compile_template
+from pytest_evals.dialects.latticeflow.prompts.templates import (
+    compile_template,
+    render_pieces,
+)
 from pytest_evals.errors import DocumentError, Place
 
 PLACE = Place(Path("task.yaml"), 3)

@@ -10,8 +10,8 @@ from pytest_evals.dialects.latticeflow.metric_values import NOTHING
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.reader import read_entity_file
 from pytest_evals.dialects.latticeflow.scoring.reader import read_scorers
-from pytest_evals.dialects.latticeflow.scoring.trials import read_trials
 from pytest_evals.dialects.latticeflow.solvers.model_client import ModelClient
+from pytest_evals.dialects.latticeflow.task_parts import read_trials
 from pytest_evals.dialects.yaml_reader.section import Section
 
 
