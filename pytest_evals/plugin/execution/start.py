@@ -19,7 +19,7 @@ from pytest_evals.plugin.modes.only import OnlyMode
 from pytest_evals.plugin.reporting.annotations import Faults
 from pytest_evals.plugin.reporting.document_details import Details
 from pytest_evals.plugin.reporting.html import Html
-from pytest_evals.plugin.reporting.max_warnings import OpenGates
+from pytest_evals.plugin.reporting.max_warnings import OpenGates, are_counted
 from pytest_evals.plugin.reporting.pull_request import Publishing
 from pytest_evals.plugin.reporting.result_hook import Listeners
 from pytest_evals.plugin.session import SESSION, EvalSession
@@ -66,15 +66,21 @@ def _register_run(session: EvalSession, plugins: pytest.PytestPluginManager) -> 
 
 
 def _register_reports(session: EvalSession, config: pytest.Config) -> None:
-    if session.options.save_baseline or session.options.compare:
-        config.pluginmanager.register(ComparisonMode(session), "evals-comparison")
-    if session.assignment is None:
-        config.pluginmanager.register(ShortSummary(session), "evals-short-summary")
+    register, options = config.pluginmanager.register, session.options
+    if options.save_baseline or options.compare:
+        register(ComparisonMode(session), "evals-comparison")
+    if session.assignment is not None:  # workers write no reports
+        Faults.begin(config)
+        return
+    register(ShortSummary(session), "evals-short-summary")
     Faults.begin(config)
-    Publishing.begin(session)
-    Html.begin(session)
-    OpenGates.begin(session)
-    Listeners.begin(session)
+    if (publishing := Publishing(session)).is_needed:
+        register(publishing, "evals-publishing")
+    if options.html is not None:
+        register(Html(session), "evals-html")
+    if are_counted(config):
+        register(OpenGates(config), "evals-open-gates")
+    register(Listeners(session), "evals-listeners")
 
 
 def _register_mode(session: EvalSession, plugins: pytest.PytestPluginManager) -> None:

@@ -24,12 +24,6 @@ class Html:
         self._line = ""
         self._failed = False
 
-    @staticmethod
-    def begin(session: EvalSession) -> None:
-        """Register one with ``--evals-html``; workers write no page."""
-        if session.options.html is not None and session.assignment is None:
-            session.config.pluginmanager.register(Html(session), "evals-html")
-
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the page; an error leaves all other results intact."""

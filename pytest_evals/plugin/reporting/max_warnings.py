@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_evals.reports.escape import one_line
-
-if TYPE_CHECKING:
-    from pytest_evals.plugin.session import EvalSession
 
 
 class OpenGates:
@@ -19,13 +15,6 @@ class OpenGates:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-
-    @staticmethod
-    def begin(session: EvalSession) -> None:
-        """Register one, if warnings are counted; a worker judges no gates."""
-        config = session.config
-        if session.assignment is None and _are_counted(config):
-            config.pluginmanager.register(OpenGates(config), "evals-open-gates")
 
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -47,7 +36,8 @@ class OpenGates:
         )
 
 
-def _are_counted(config: pytest.Config) -> bool:
+def are_counted(config: pytest.Config) -> bool:
+    """Whether ``max_warnings`` is set, so that warnings are counted."""
     try:
         of_file = config.getini("max_warnings")
     except ValueError:  # before pytest 9.1

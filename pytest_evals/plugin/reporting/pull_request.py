@@ -39,14 +39,10 @@ class Publishing:
         self._on_github = os.environ.get("GITHUB_ACTIONS") == "true"
         self._lines: list[tuple[str, bool]] = []
 
-    @staticmethod
-    def begin(session: EvalSession) -> None:
-        """Register one in GitHub Actions and with ``--evals-markdown``."""
-        publishing = Publishing(session)
-        if session.assignment is None and (
-            publishing._on_github or session.options.markdown
-        ):
-            session.config.pluginmanager.register(publishing, "evals-publishing")
+    @property
+    def is_needed(self) -> bool:
+        """Whether a summary is written: in GitHub Actions, or with the option."""
+        return self._on_github or self._session.options.markdown is not None
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

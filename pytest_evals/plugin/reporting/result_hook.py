@@ -19,12 +19,6 @@ class Listeners:
         self._session = session
         self._fault = ""
 
-    @staticmethod
-    def begin(session: EvalSession) -> None:
-        """Register one, after those that write."""
-        if session.assignment is None:
-            session.config.pluginmanager.register(Listeners(session), "evals-listeners")
-
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Call the hook. If it raises, verdicts and summary are kept, and the session
