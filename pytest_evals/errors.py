@@ -64,8 +64,7 @@ class Problem:
 
 
 class EvalsError(Exception):
-    """Base class of all errors of this package. Known secrets are masked in its
-    message."""
+    """Base class of all errors of this package. Messages have secrets masked."""
 
     def __init__(self, *args: object) -> None:
         """Mask known secrets in the arguments."""
@@ -145,8 +144,7 @@ def _begin_alike(word: str, other: str) -> bool:
 
 
 def did_you_mean(word: str, words: Iterable[str]) -> str:
-    """Return ``"; did you mean 'regex'?"`` if a known word is similar, else an empty
-    string."""
+    """Return ``"; did you mean 'regex'?"`` for a similar known word, or ""."""
     near = nearest(word, words)
     return f"; did you mean {near!r}?" if near else ""
 

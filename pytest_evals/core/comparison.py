@@ -10,8 +10,7 @@ ENVIRONMENT = "environment differs: "
 
 
 def is_environment(note: str) -> bool:
-    """Return whether a note is about other hardware and libraries than the
-    baseline's."""
+    """Whether a note is about other hardware and libraries than the baseline's."""
     return note.startswith(ENVIRONMENT)
 
 

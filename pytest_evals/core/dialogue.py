@@ -59,8 +59,7 @@ its result. A response may contain an error, see ``Response.raise_for_error``.""
 
 
 def together(dialogues: Sequence[Dialogue[T]]) -> Dialogue[list[T]]:
-    """Run dialogues concurrently: a round contains the requests of all open
-    dialogues."""
+    """Run dialogues concurrently: a round has the requests of all open dialogues."""
     results: dict[int, T] = {}
     asks: dict[int, Sequence[Ask]] = dict.fromkeys(range(len(dialogues)), ())
     sent: dict[int, Any] = dict.fromkeys(asks)  # None starts a generator

@@ -92,8 +92,7 @@ class Doc:
 
 
 def as_list(value: Any) -> list[Any]:
-    """A list unchanged, a tuple as a list, any other value as a list with one
-    element."""
+    """A list unchanged, a tuple as a list, any other value as a list of one."""
     if isinstance(value, list):
         return value
     return list(value) if isinstance(value, tuple) else [value]

@@ -60,8 +60,7 @@ class Margin:
         return -1 if self.key == "max_rise" else 1
 
     def allowed(self, before: float) -> float:
-        """The largest allowed change for the worse, never negative, for a baseline
-        value."""
+        """The largest allowed change for the worse, 0 or more, for a baseline value."""
         if self.key == "recovery":
             return float(1 - self.value) * abs(before)
         return float(self.value) * (abs(before) if self.relative else 1.0)

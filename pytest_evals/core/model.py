@@ -117,8 +117,7 @@ class AdaptedModel(Model):
         self._given, self.name = given, given.name
 
     def _member(self, name: str, default: T) -> T:
-        """The current value of a member of the object, which may change while the model
-        runs."""
+        """A member's current value, which may change while the model runs."""
         found: T | None = getattr(self._given, name, None)
         return default if found is None else found
 

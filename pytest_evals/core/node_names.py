@@ -44,14 +44,12 @@ def unfit_id(ids: Iterable[str]) -> str | None:
 
 
 def is_node_name(text: str) -> bool:
-    """Whether a name is valid for a task or a group: it is part of node ids, before
-    brackets."""
+    """Whether a name is valid for tasks and groups, before the brackets of node ids."""
     return bool(text) and text.isprintable() and not _UNFIT_NAME.search(text)
 
 
 def file_id(path: Path, root: Path) -> str:
-    """A file's node id: its path relative to the rootdir, even if it is outside of
-    it."""
+    """A file's node id: its path relative to the rootdir, even if outside of it."""
     try:
         return Path(os.path.relpath(path, root)).as_posix()
     except ValueError:  # another drive

@@ -71,8 +71,7 @@ class TaskResult:
 
     @property
     def sample_len(self) -> int:
-        """Largest number of documents of a metric: the size of a task, as lm-eval
-        counts."""
+        """Largest number of documents of a metric: a task's size, as lm-eval counts."""
         return max((metric.n_scored for metric in self.metrics), default=0)
 
 
@@ -384,8 +383,7 @@ def _documents(run: RunResult) -> Iterator[dict[str, Any]]:
 
 
 def _prompt(record: Record) -> Any:
-    """The prompt as text, or as a chat; that of an eval's own model is the first
-    exchange."""
+    """The prompt as text or chat; that of an eval's own model is its first exchange."""
     requests = [*record.requests, *(one.request for one in record.exchanges)]
     prompt = getattr(requests[0], "prompt", "") if requests else ""
     if isinstance(prompt, str):

@@ -136,8 +136,7 @@ class Rows(Protocol):
         ...
 
     def indices(self) -> Sequence[int]:
-        """Positions of these documents in the whole dataset: 0, 1, 2, … unless
-        sampled."""
+        """Positions of these documents in the dataset: 0, 1, 2, … unless sampled."""
         ...
 
     def total(self) -> int:

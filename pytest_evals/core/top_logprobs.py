@@ -96,8 +96,7 @@ def read_top_logprobs(value: Any) -> TopLogprobs:
 
 
 def shown_top_logprobs(value: TopLogprobs) -> list[list[Any]]:
-    """The value for results files: ``[token, {token: log-probability}]`` for each
-    token."""
+    """The value for results files: ``[token, {token: log-probability}]`` each."""
     return [[token, dict(top)] for token, top in value]
 
 

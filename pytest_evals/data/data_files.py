@@ -78,8 +78,7 @@ def _not_utf8(lines: IO[bytes]) -> tuple[int, int] | None:
 
 
 def empty_file_error(files: Any, error: BaseException) -> str | None:
-    """Return ``data.jsonl has no rows`` if that explains the reader's error, or
-    ``None``."""
+    """Return ``data.jsonl has no rows`` if that explains the error, or ``None``."""
     by_split = files if isinstance(files, Mapping) else {"": files}
     if _NO_DATA in str(error):
         quoted = [part for name, part in by_split.items() if f'"{name}"' in str(error)]

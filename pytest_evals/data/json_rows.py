@@ -110,8 +110,7 @@ def json_row(line: str) -> dict[str, Any]:
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Return whether a value has more than :data:`DEEPEST` levels of lists and
-    mappings."""
+    """Return whether a value has more than :data:`DEEPEST` levels of nesting."""
     level, n = [value], 0
     while level:
         n += 1
@@ -181,8 +180,7 @@ def _first_invalid_line(path: Path) -> _Line | None:
 
 
 def _looks_like_row(line: bytes) -> bool:
-    """Return whether a line can only be empty or an object that is not nested too
-    deeply."""
+    """Return whether a line is surely empty or an object that is not too deep."""
     line = line.strip()
     if not line.startswith(b"{") or not line.endswith(b"}"):
         return not line
@@ -200,8 +198,7 @@ def _is_row(line: bytes) -> bool:
 
 
 def _is_lenient_row(line: bytes) -> bool:
-    """Return whether a line is an object that orjson rejects, for example with
-    ``NaN``."""
+    """Return whether a line is an object that orjson rejects, such as ``NaN``."""
     try:
         json_row(line.decode())
     except ValueError:

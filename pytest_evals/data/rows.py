@@ -194,8 +194,7 @@ def document_ids(table: Table) -> Ids:
 
 
 def _id_error(values: list[Any], ids: list[str]) -> str:
-    """Return the reason why a column is not used: the first invalid or duplicate
-    value."""
+    """Return why a column is not used: the first invalid or duplicate value."""
     seen: dict[str, int] = {}
     for row, cleaned in enumerate(ids):
         shown = _short(values[row])
@@ -292,8 +291,7 @@ def arrow_sizes(table: Any) -> list[int]:
 
 
 def _lengths(array: Any) -> Sizes:
-    """Return the bytes of text in each value of an arrow array, without reading the
-    values."""
+    """Return the bytes of each text of an arrow array, without reading the texts."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -258,8 +258,7 @@ def _find_all(files: Any, folders: tuple[Path, ...], place: Place) -> Any:
 
 
 def _find(file: str, folders: tuple[Path, ...], place: Place) -> str:
-    """Return the absolute form of a path or glob pattern that exists in one of the
-    folders."""
+    """Return the absolute form of a path or glob that exists in one of the folders."""
     if "://" in file:
         return file
     candidates = list(
@@ -307,8 +306,7 @@ def _holds_data(folder: Path) -> Iterator[bool]:
 
 
 def _stamps(source: Source) -> tuple[tuple[str, int, int], ...]:
-    """Return time and size of the files of a source, so that changed files are read
-    again."""
+    """Return time and size of a source's files: changed files are read again."""
     texts = [source.path, *file_names(source.arguments.get("data_files"))]
     files = (Path(text) for text in texts if text.startswith("/") or text[1:2] == ":")
     stats = [(str(file), file.stat()) for file in files if os.path.isfile(file)]
@@ -361,8 +359,7 @@ def _first_error(files: Iterable[Path], arguments: Mapping[str, Any]) -> str | N
 
 
 def _script_error(source: Source) -> TaskFileError:
-    """Return the error for a dataset that is a Python script, which ``datasets`` 4 does
-    not run."""
+    """Return the error for a Python script, which ``datasets`` 4 does not run."""
     trusted = "trust_remote_code" in source.arguments
     useless = ", with or without trust_remote_code" if trusted else ""
     what = (

@@ -53,8 +53,7 @@ def check_encoding(raw: bytes, path: Path) -> None:
 
 
 def path_error(path: Path) -> str:
-    """Return why nothing can exist at a path, such as a name that is too long, or an
-    empty string."""
+    """Return why nothing can exist at a path, such as a too long name, or ""."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):

@@ -100,8 +100,7 @@ def dialect_of(path: Path, read: Callable[[Path], bytes] = Path.read_bytes) -> s
 
 
 def raw_of(path: Path) -> bytes:
-    """Return the bytes of a file; empty if it cannot be read or is too large for a
-    task."""
+    """Return the bytes of a file; empty if unreadable or too large for a task."""
     try:
         return b"" if path.stat().st_size > _LARGEST else path.read_bytes()
     except OSError:
@@ -189,8 +188,7 @@ _EVAL_SIGN = _top(rb"prompt", rb"rows", rb"dataset", rb"score")
 
 
 def may_look_alike(raw: bytes) -> bool:
-    """Return whether a file without dialect may be intended as an eval file and should
-    be parsed."""
+    """Return whether a file without dialect resembles an eval file: parse it."""
     signs = (_SIGN, _ANY_TASK, _EVAL_SIGN)
     return any(sign.search(raw) for sign in signs)
 
@@ -217,8 +215,7 @@ def _is_run(raw: bytes) -> bool:
 
 
 def _is_task(raw: bytes) -> bool:
-    """Return whether a file is a task; generators have a definition with
-    synthesizers."""
+    """Return whether a file is a task; generators define synthesizers."""
     if b"definition" not in raw or not _DEFINITION.search(raw):
         return False
     return bool(_KEY.search(raw)) and b"synthesizers" not in raw

@@ -59,8 +59,7 @@ def _refusal(path: Path) -> Problem:
 
 
 def ignored_files(folder: Path) -> Iterator[Problem]:
-    """Yield a problem for each file below a folder that resembles an eval file but is
-    not read."""
+    """Yield a problem for each file below a folder that resembles an eval file."""
     from pytest_evals.dialects.lookalikes import is_included, lookalike
 
     for path in _files(folder):

@@ -68,8 +68,7 @@ def _as_share(margin: Margin) -> str:
 
 
 def _converted(bound: Bound, span: Span, scale: Span | None) -> str:
-    """A suggestion: the threshold in the stored range, if it looks like a value of the
-    scale."""
+    """A suggestion: the threshold in the stored range, if it is on the scale."""
     value = float(bound.value)
     if scale is None or scale == span or not scale.low <= value <= scale.high:
         return ""
@@ -123,8 +122,7 @@ def _in_percent(bound: Bound, span: Span) -> str:
 
 
 def direction_fault(gate: Gate, higher_is_better: bool | None) -> str:
-    """Why the margin is on the wrong side; empty if it is not, or if the direction is
-    unknown."""
+    """Why the margin is on the wrong side; empty if not, or without direction."""
     margin = gate.margin
     if margin is None or higher_is_better in (None, margin.sign > 0):
         return ""
@@ -217,8 +215,7 @@ def _unmet(key: str, patterns: Iterable[str], names: tuple[str, ...]) -> str:
 
 
 def ungated(verdicts: Iterable[Verdict]) -> list[str]:
-    """One warning for each task or group all of whose gates were skipped by
-    ``when``."""
+    """A warning for each task or group whose gates were all skipped by ``when``."""
     judged: dict[str, bool] = {}
     for verdict in verdicts:
         name = verdict.gate.task

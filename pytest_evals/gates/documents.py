@@ -118,8 +118,7 @@ def _compared(record: Record) -> ComparedValues:
 def with_labels(
     result: TaskResult | GroupResult, field: str
 ) -> TaskResult | GroupResult:
-    """The results with a field of each document's row, for a gate created after
-    scoring."""
+    """The results with a field of each row, for a gate created after scoring."""
     if isinstance(result, GroupResult):
         return replace(result, tasks=tuple(_labelled(t, field) for t in result.tasks))
     return _labelled(result, field)

@@ -190,8 +190,7 @@ def _limits(gate: Gate, interval: Interval, unit: Unit | None = None) -> str:
 
 
 def shown_limits(verdict: Verdict) -> str:
-    """The compared confidence limits, for a table; empty for a gate that compared the
-    number."""
+    """The compared confidence limits, for a table; empty if the number was compared."""
     interval, change = verdict.interval, verdict.change
     if (
         interval is None or verdict.early

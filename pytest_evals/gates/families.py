@@ -110,8 +110,7 @@ def _at_extreme(
     check: MemberCheck,
     extreme: Callable[..., ChangeEstimate],
 ) -> MemberCheck:
-    """The task with its documents without a score at the extreme with the largest
-    p-value."""
+    """The task with unscored documents at the extreme with the largest p-value."""
     possible = [
         one for one in check.change.missing or () if isinstance(one, ChangeEstimate)
     ]

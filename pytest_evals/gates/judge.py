@@ -231,8 +231,7 @@ def _of_group(
 
 
 def _can_be_bounded(gate: Gate, metric: MetricResult, result: GroupResult) -> bool:
-    """Whether documents have no score, so that the metrics of their tasks bound the
-    group's."""
+    """Whether documents without a score in its tasks bound the group's metrics."""
     is_aggregated = any(rule.metric == gate.metric for rule in result.group.aggregates)
     n_missing = metric.n_errored + metric.n_unscored
     return is_aggregated and n_missing > 0 and estimate_point(metric).count is None

@@ -259,8 +259,7 @@ def _of_published(bare: GatePlan, published: Published) -> GatePlan:
 
 
 def _smallest(fails: Callable[[float], float]) -> float | None:
-    """The smallest true drop that is detected with the usual power; ``None`` if there
-    is none."""
+    """The smallest true drop that is detected with the usual power, or ``None``."""
     if fails(1.0) < POWER:
         return None
     if fails(0.0) >= POWER:

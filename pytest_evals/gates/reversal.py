@@ -110,8 +110,7 @@ def _rerun(
 def _normal_passes(
     conditions: Sequence[Condition], value: float, stderr: float
 ) -> float:
-    """Probability that all conditions hold. At most one of them fails for any
-    number."""
+    """Probability that all conditions hold; at most one fails for any number."""
     fails = 0.0
     for one in conditions:
         below = NormalDist(value, stderr).cdf(float(one.threshold))

@@ -96,8 +96,7 @@ def _cut_prompt(record: Record) -> Fact:
 
 
 def _ended(record: Record, is_so: Callable[[Response], bool]) -> Fact:
-    """Whether a generation ended for a given reason; unknown if one does not report its
-    reason."""
+    """Whether a generation ended for a reason; unknown without a reported one."""
     texts = _texts(record)
     if any(map(is_so, texts)):
         return (1.0,)
@@ -147,8 +146,7 @@ def _total(values: Sequence[float]) -> Estimate:
 
 
 def _percentile(share: int, values: Sequence[tuple[float, ...]]) -> Estimate:
-    """The percentile: the smallest value that at least ``share`` in 100 values do not
-    exceed."""
+    """The smallest value that at least ``share`` in 100 values do not exceed."""
     every = sorted(one for some in values for one in some)
     rank = -(-share * len(every) // 100)
     return Estimate(every[max(rank, 1) - 1])
@@ -226,8 +224,7 @@ def run_metrics_of(task: Task) -> dict[str, Metric]:
 
 
 def facts_of(record: Record, names: Iterable[str]) -> dict[str, Fact]:
-    """The values for these metrics of a scored document; empty if a response is
-    missing."""
+    """The values for these metrics of a scored document; empty without a response."""
     facts: dict[str, Fact] = {}
     if not record.own_responses and not record.error:
         return dict.fromkeys(names, ())

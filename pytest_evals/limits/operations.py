@@ -123,8 +123,7 @@ def _formatted(
     given: Any,
     widths: Callable[[str], tuple[int, int, bool]],
 ) -> int:
-    """Return an upper bound: each field is as wide as its format, or as the longest
-    value."""
+    """Return an upper bound: a field is as wide as its format or longest value."""
     holes, wide, asked = widths(
         text if isinstance(text, str) else text.decode("latin1")
     )
@@ -168,8 +167,7 @@ _TEXT_METHODS: Mapping[str, Callable[[Any, tuple[Any, ...]], int]] = {
 
 
 def size_of_filter(name: str, arguments: tuple[Any, ...], named: Any) -> int:
-    """Return the size of a filter's result; its arguments exclude those that Jinja
-    prepends."""
+    """Return the size of a filter's result; without arguments that Jinja prepends."""
     given = (*arguments, *named.values())
     if name in _BY_PARTS or not given:
         return 0

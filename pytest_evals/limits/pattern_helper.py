@@ -62,8 +62,7 @@ def _reply(
 
 
 def _limit_time(seconds: float) -> None:
-    """Limit processor time, which does not depend on the machine's load; 0 for no
-    limit."""
+    """Limit processor time, which is independent of the load; 0 for no limit."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, seconds)
     elif seconds:

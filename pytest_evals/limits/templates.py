@@ -245,8 +245,7 @@ class LimitedTemplates(SandboxedEnvironment):
 
 
 class LimitedChatTemplates(LimitedTemplates, ImmutableSandboxedEnvironment):
-    """An environment for chat templates, configured like that of the transformers
-    library."""
+    """An environment for chat templates, configured as in transformers."""
 
 
 @pass_context  # so that it is not done when a template is compiled

@@ -70,8 +70,7 @@ def learn_secret(secret: str) -> None:
 
 
 def hidden(text: str) -> str:
-    """Return a string with all known secrets masked; the same object if it contains
-    none."""
+    """Return a string with known secrets masked; the same object without any."""
     for form in _Known.forms:
         if form in text:
             text = text.replace(form, MASK)

@@ -119,8 +119,7 @@ class AnswerRule:
 
 
 class ScriptedModel(Model):
-    """A model that answers by a function of the request; its responses are not
-    stored."""
+    """A model that answers by a function of the request; nothing is stored."""
 
     fingerprint = None
 
@@ -237,8 +236,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def _first(request: Request) -> Response:
-    """Ranks continuations by length, then alphabetically. Generates empty
-    completions."""
+    """Ranks continuations by length, then alphabet. Completions are empty."""
     if isinstance(request, Generate):
         return _generated(request, "")
     text = _answered(request)

@@ -91,8 +91,7 @@ class JUnitReport:
             self.log.pytest_runtest_logreport(report)
 
     def _write_error(self, report: pytest.TestReport) -> None:
-        """Write an error; pytest writes a failure for a test that raised in its
-        call."""
+        """Write an error; for an exception in a test's call pytest writes a failure."""
         case = self.log.node_reporter(report)
         n_before = len(case.nodes)
         self.log.pytest_runtest_logreport(report)

@@ -45,8 +45,7 @@ class GateFailed(Exception):
 
 
 class ShortMessage(TerminalRepr):
-    """Lines instead of a traceback; the first one is also the line of pytest's short
-    summary."""
+    """Lines instead of a traceback; the first is also pytest's summary line."""
 
     def __init__(self, lines: list[str], path: str, line: int) -> None:
         """``path`` and ``line`` are the place to fix; the lines may contain data."""
@@ -127,8 +126,7 @@ def _in_style(lines: list[str], config: pytest.Config) -> list[str]:
 
 
 def heading_of(gate: Gate) -> str:
-    """Return the heading of a gate's failure: task or group, and its condition as
-    written."""
+    """Return the heading of a gate's failure: its subject and condition."""
     from pytest_evals.reports.escape import one_line
 
     return one_line(f"{gate.task}: {gate.text}")

@@ -54,8 +54,7 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_warning_recorded(warning_message: warnings.WarningMessage) -> None:
-    """As for tests; what a worker of pytest-xdist has met, its controller does not
-    know."""
+    """As for tests; a controller does not know the secrets of its workers."""
     text = str(warning_message.message)
     shown = hidden(text)
     if shown is not text:

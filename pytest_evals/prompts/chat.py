@@ -59,8 +59,7 @@ def final_turns(question: str, prefix: str, target_delimiter: str) -> tuple[Turn
 
 
 def join_text(left: str, right: str, delimiter: str) -> str:
-    """Join two strings, with the delimiter if neither is empty or has whitespace
-    there."""
+    """Join two strings, with the delimiter if neither is empty or blank there."""
     if not left or not right:
         return left or right
     return left + (delimiter if _needs_delimiter(left, right) else "") + right
@@ -92,8 +91,7 @@ def render(turns: Sequence[Turn], *, chat: bool, multiturn: bool) -> Prompt:
 
 
 def _needs_delimiter(left: str, right: str) -> bool:
-    """Return whether a delimiter is needed between two strings; never after an empty
-    one."""
+    """Return whether two strings need a delimiter; never after an empty one."""
     if not left:
         return False
     return not (left[-1].isspace() or right[0].isspace())

@@ -47,8 +47,7 @@ class DefaultSampler:
         self._lock = Lock()
 
     def shots(self, index: int) -> tuple[int, ...]:
-        """Return positions in the pool; all documents before ``index`` are drawn
-        first."""
+        """Return positions in the pool; earlier documents are drawn first."""
         with self._lock:
             while len(self._drawn) <= index:
                 self._drawn.append(self._draw(len(self._drawn)))

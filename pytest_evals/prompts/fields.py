@@ -131,8 +131,7 @@ def list_of_text(text: str) -> Sequence[Any]:
 
 @lru_cache(maxsize=1024)
 def _literal(text: str) -> tuple[Any, ...] | str:
-    """Parse a literal; cached, because many rows have the same text and parsing is
-    slow."""
+    """Parse a literal; cached, because many rows have the same text."""
     try:
         value = ast.literal_eval(text)
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
@@ -196,8 +195,7 @@ def _own_key_reader(field: Field, render: Reader) -> Reader:
 
 
 def _unknown_column(field: Field, row: Row) -> FieldError:
-    """Return the error for a plain word that is neither a column nor a valid
-    constant."""
+    """Return the error for a word that is neither a column nor a valid constant."""
     columns = [str(name) for name in row]
     hint = did_you_mean(field.spec, columns)
     what = f"{field.key}: unknown column {field.spec!r}{hint}"

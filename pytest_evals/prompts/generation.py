@@ -132,8 +132,7 @@ def _integer(key: str, value: Any) -> int:
 
 
 def _temperature(merged: dict[str, Any], warnings: list[str]) -> float:
-    """Return the temperature, 0 for greedy decoding; removes both keys from
-    ``merged``."""
+    """Return the temperature, 0 for greedy; removes both keys from ``merged``."""
     do_sample = merged.pop("do_sample", None)
     if isinstance(do_sample, int | float) and do_sample in (0, 1):
         do_sample = bool(do_sample)

@@ -96,8 +96,7 @@ def data_url(image: Any) -> str:
 
 
 def without_images(value: Any) -> Any:
-    """Return a row's value with a digest in place of each image, the same in every
-    process."""
+    """Return a row's value with images as digests, equal in every process."""
     if isinstance(value, Mapping):
         if isinstance(value.get("bytes"), bytes) and value.keys() == {"bytes", "path"}:
             return _digest_text(value)

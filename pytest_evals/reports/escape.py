@@ -74,8 +74,7 @@ def middle(text: str, most: int, head: int) -> str:
 
 
 def tail(text: object, most: int) -> str:
-    """Return the last ``most`` characters of a text on one line, after ``…`` if
-    truncated."""
+    """Return the last ``most`` characters of a text on one line, after ``…``."""
     raw = str(text)
     return one_line(raw) if len(raw) <= most else f"…{one_line(raw[-most:])}"
 

@@ -52,8 +52,7 @@ def strict(value: Any, notes: list[str] | None = None, where: str = "") -> Any:
 
 
 class _Members:
-    """Converts member by member, so that only values that JSON cannot represent
-    change."""
+    """Converts member by member: only values that JSON cannot represent change."""
 
     def __init__(self, notes: list[str] | None) -> None:
         self._notes = notes
@@ -118,8 +117,7 @@ def _text_of(value: Any) -> str:
 
 
 def _whole(value: int) -> int | str:
-    """Return an integer, or a string if it is too long for Python to format in
-    decimal."""
+    """Return an integer; as a string if too long for Python to format."""
     try:
         str(value)
     except ValueError:
@@ -128,16 +126,14 @@ def _whole(value: int) -> int | str:
 
 
 def _encodable(text: str) -> str:
-    """Return the string with lone surrogates escaped, because UTF-8 cannot encode
-    them."""
+    """Return the string with lone surrogates escaped: UTF-8 has none."""
     if text.isascii():
         return str(text)
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _key(key: object) -> str:
-    """Return a key as the encoder writes it: ``true``, ``null`` and numbers become
-    strings."""
+    """Return a key as the encoder writes it: non-strings become strings."""
     if isinstance(key, bool) or key is None:
         return {True: "true", False: "false", None: "null"}[key]
     return _encodable(str(key))

@@ -55,8 +55,7 @@ class ReferenceRun(EarlierRun):
         yield from self.documents.get(task, ())
 
     def lacking(self, task: str) -> str:
-        """The documents of a task without a score, with the reasons; empty if all have
-        one."""
+        """A task's documents without a score, with reasons; empty if all have one."""
         counted = (row for row in self.rows(task) if not row.get("excluded"))
         rows = [row for row in counted if row["status"] != "scored"]
         if not rows:
@@ -281,8 +280,7 @@ class EarlierOutcomes:
         return self.was_correct(task.name, hashes.of(task.name)[0])
 
     def was_correct(self, task: str, row: Mapping[str, Any]) -> bool:
-        """Whether a document was correct; of documents with equal hashes, whether all
-        were."""
+        """Whether a document was correct; if hashes are equal, whether all were."""
         if task not in self._correct:
             by_hash: dict[Hashable, bool] = {}
             for old in self.run.rows(task):

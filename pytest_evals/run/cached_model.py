@@ -201,8 +201,7 @@ class CachedModels:
         return total
 
     def close(self) -> None:
-        """Write pending responses, and close the cache; models are closed by their
-        owners."""
+        """Write pending responses and close the cache; owners close their models."""
         self._hook.close()
         for model in self._stored:
             model.settle()
@@ -211,8 +210,7 @@ class CachedModels:
         return Responses(self._folder, fingerprint, writes=not self._is_closed)
 
     def _fingerprint(self, spec: ModelSpec) -> Mapping[str, Any] | None:
-        """The fingerprint of a spec's model; ``None`` if it is unknown without opening
-        it."""
+        """The fingerprint of a spec's model; ``None`` if opening it is needed."""
         if self._hashes is None:
             self._hashes = FileHashes(self._folder)
         return fingerprint_of(spec, self._hashes)

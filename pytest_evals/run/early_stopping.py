@@ -39,8 +39,7 @@ from pytest_evals.store.history import EarlierRun
 
 
 class Watched(NamedTuple):
-    """A gate with its steps, their metric, and the values of its baseline, if it has
-    one."""
+    """A gate with its steps, their metric, and its baseline's values, if any."""
 
     gate: Gate
     metric: Metric
@@ -154,8 +153,7 @@ class EarlyStopping:
             )
 
     def _gates_of(self, run: TaskRun) -> list[Watched] | str:
-        """Return the gates of a task with their steps; or the reason why one of them
-        has none."""
+        """Return a task's gates with their steps; or why one of them has none."""
         candidates = []
         for gate in run.gates:
             named = [
@@ -203,8 +201,7 @@ class EarlyStopping:
         return values
 
     def watch(self, tasks: Sequence[StoppableTask]) -> None:
-        """Watch the tasks whose documents run in random order, if that saves
-        documents."""
+        """Watch the tasks with random order of documents, if that saves some."""
         n_gates = sum(len(one.gates) for one in tasks)
         for task in tasks:
             if self._pays(task, self._error / max(n_gates, 1)):
@@ -271,8 +268,7 @@ class EarlyStopping:
                     self.note(task.name, f"of gate {one.gate.id!r}, {why}")
 
     def _fault(self, one: Watched) -> str:
-        """Why the finished documents cannot be compared with the baseline; empty if
-        they can."""
+        """Why finished documents cannot be compared with the baseline, or ""."""
         reference = self._baselines.find(one.gate.baseline, one.gate.task)
         values = reference.values.get(one.metric.key, {})
         moved = any(one.before.get(index) != value for index, value in values.items())

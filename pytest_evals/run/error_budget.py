@@ -18,8 +18,7 @@ a long run do not stop it."""
 
 @dataclass(slots=True)
 class ErrorBudget:
-    """Stop if a model fails on too many documents; ``most`` is the fraction that may
-    fail."""
+    """Stop if a model fails on more than the fraction ``most`` of documents."""
 
     most: float
     n_asked: int = 0

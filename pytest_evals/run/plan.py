@@ -43,8 +43,7 @@ class Job:
 
 
 def ask(task: Task, index: int) -> Record:
-    """The document at a position of the dataset, with its requests; or with an
-    error."""
+    """The document at a position of the dataset, with its requests or an error."""
     try:
         doc, requests = task.ask(index)
     except DocumentError as error:
@@ -191,8 +190,7 @@ class Plan:
                 tick()
 
     def _number(self, job: Job) -> int:
-        """The number of a job. A plan has an index only if jobs are requested out of
-        order."""
+        """The number of a job; plans have an index only if jobs come out of order."""
         number = self._expected
         if number == len(self._jobs) or self._jobs[number] is not job:
             if not self._numbers:

@@ -107,8 +107,7 @@ class Records:
         return record if example or self._keeps_whole else slim(record)
 
     def keep(self, run: TaskRun, record: Record, sample: Sample | None) -> None:
-        """Keep a record. A document that ran twice, because its worker died, counts
-        once."""
+        """Keep a record; a document that ran twice, as its worker died, counts once."""
         if record.index not in run.records and sample is not None:
             self._writer.add(run.task.name, record.index, sample)
         run.records[record.index] = record

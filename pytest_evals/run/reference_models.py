@@ -195,7 +195,6 @@ def _answered(
 
 
 def _rows(lines: Iterable[str]) -> list[dict[str, Any]]:
-    """The parts of a document that pairing needs; prompts and rows would fill the
-    memory."""
+    """The parts of a document that pairing needs, without prompts and rows."""
     rows = (cast("Mapping[str, Any]", json.loads(line)) for line in lines)
     return [without_contents(row) for row in rows]

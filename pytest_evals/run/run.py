@@ -190,8 +190,7 @@ class Run:
                 self._on_decided(name)
 
     def _task_ended(self, run: TaskRun) -> None:
-        """Write the results so far; the last task's are written at the end of the
-        run."""
+        """Write the results so far; after the last task, the end of the run does."""
         self._ended[run.task.name] = None
         if not self.config.judges or not self.config.writes:
             return
@@ -240,8 +239,7 @@ class Run:
 
     @property
     def spend_cap(self) -> str:
-        """The spend cap that was reached, as a reason for a partial run; empty if none
-        was."""
+        """The spend cap that was reached, as the reason for a partial run, or ""."""
         found = self.inference.spend_cap
         return f"{SPEND_CAP}{found}" if found else ""
 

@@ -206,8 +206,7 @@ class TaskHashes:
         }
 
     def reads(self, task: str) -> tuple[str, ...] | None:
-        """Fields of rows that the scoring of a task has read so far; ``None`` if it got
-        no row."""
+        """Fields of rows that scoring has read so far; ``None`` if it got no row."""
         fields = self._reads.get(task)
         return None if fields is None else tuple(sorted(fields))
 

@@ -10,8 +10,7 @@ from pytest_evals.errors import OptionError, did_you_mean
 
 
 def names_of(entries: Iterable[str]) -> list[str]:
-    """Names and globs of entries of ``--evals-tasks``, without few-shot examples and
-    arguments."""
+    """Names and globs of ``--evals-tasks``, without few-shot numbers and arguments."""
     try:
         return [task_pattern(entry).name for entry in entries]
     except OptionError as error:
@@ -19,8 +18,7 @@ def names_of(entries: Iterable[str]) -> list[str]:
 
 
 class Selection:
-    """Selection by names, tags and globs over both; without patterns, all tasks are
-    selected."""
+    """Selection by names, tags and globs over both; everything without patterns."""
 
     def __init__(
         self,
@@ -57,8 +55,7 @@ class Selection:
         return [one for one in self._patterns if one not in self.matched]
 
     def takes(self, names: Sequence[str]) -> bool:
-        """Whether a task or group with these names, its own and its tags, is
-        selected."""
+        """Whether a task or group with these names, with its tags, is selected."""
         self.offered.update(names)
         hits = [p for p in self._patterns if any(fnmatchcase(n, p) for n in names)]
         self.matched.update(hits)

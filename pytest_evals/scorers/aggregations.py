@@ -78,8 +78,7 @@ def totals_of(aggregation: Aggregation) -> Callable[[Sequence[Any]], Totals] | N
 def statistic_of(
     aggregation: Aggregation,
 ) -> Callable[[Sequence[Any]], Callable[[Any], Any]] | None:
-    """The function from values to the numbers of many resamples; ``None`` if there is
-    none."""
+    """The function from values to the numbers of many resamples, if any."""
     statistic, read = aggregation.statistic, aggregation.read
     return None if statistic is None else lambda values: statistic(read(values))
 

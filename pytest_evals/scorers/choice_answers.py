@@ -189,8 +189,7 @@ class _Reader:
         return set()
 
     def _item(self, line: str) -> set[int]:
-        """The choices of a line such as ``B. Paris``, whose label and text must
-        agree."""
+        """The choices of a line such as ``B. Paris``: label and text must agree."""
         match = self._listed.fullmatch(line)
         if match is None:
             return set()
@@ -221,8 +220,7 @@ class _Reader:
         return set().union(*(self._choice(text, end)[1] for end in ends))
 
     def _choice(self, line: str, at: int) -> tuple[int, set[int]]:
-        """The choice at a position, and its end; the position itself if there is
-        none."""
+        """The choice at a position and its end; the position itself without one."""
         rest = line[at:].casefold()
         for text in sorted(self._texts, key=len, reverse=True):
             match = re.compile(rf"{_OPEN}{re.escape(text)}(?!\w){_CLOSE}").match(rest)

@@ -203,8 +203,7 @@ def _pairs(values: Sequence[Any]) -> list[_Pair]:
 
 
 def _are_references(given: Any) -> bool:
-    """Whether this is a list of strings, with at least one; ``None`` is a missing
-    reference."""
+    """Whether this is a non-empty list of strings; ``None`` is a missing one."""
     if not isinstance(given, (list, tuple)) or not any(
         one is not None for one in given
     ):

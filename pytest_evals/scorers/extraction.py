@@ -70,8 +70,7 @@ class Regex:
     def _match(
         self, regex: BoundedPattern | re.Pattern[str], response: Any
     ) -> str | tuple[str, ...] | None:
-        """The selected match; ``None`` without a match. Other types count as an empty
-        string."""
+        """The selected match, or ``None``. Other types count as an empty string."""
         matches: list[Any] = regex.findall(
             response if isinstance(response, str) else ""
         )
@@ -110,8 +109,7 @@ class MultiChoiceRegex(Regex):
         self._ignored = [compiled(pattern) for pattern in regexes_to_ignore or ()]
 
     def apply(self, responses: Responses, rows: Rows) -> list[list[str]]:
-        """Extract a letter from each response: ``B`` if the pattern matches, else
-        ``(B)``."""
+        """Extract letters from responses: ``B`` if the pattern matches, or ``(B)``."""
         return [
             [self._letter(response, row) for response in texts]
             for texts, row in zip(responses, rows, strict=True)
@@ -203,8 +201,7 @@ class RegexPos:
         self._fallback = ["invalid"] if fallback is None else list(fallback)
 
     def apply(self, responses: Responses, rows: Rows) -> list[list[list[str]]]:
-        """Extract a list of tags from each response, which may already be a list of
-        pairs."""
+        """Extract a list of tags from each response, or take its list of pairs."""
         return [[self._tags(response) for response in texts] for texts in responses]
 
     def _tags(self, response: Any) -> list[str]:

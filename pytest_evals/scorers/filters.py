@@ -130,8 +130,7 @@ class TakeFirstK:
 
 
 class MajorityVote:
-    """The most frequent response of each request (the first one of ties), as a list of
-    one."""
+    """The most frequent response of each request, the first of ties, in a list."""
 
     def apply(self, responses: Sequence[Any], rows: Sequence[Any]) -> list[list[Any]]:
         """One list for each request."""

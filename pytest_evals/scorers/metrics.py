@@ -266,8 +266,7 @@ def _aggregation(spec: MetricSpec) -> Aggregation:
 
 
 def _span(spec: MetricSpec, aggregation: Aggregation, declared: bool) -> Span:
-    """Range of the number: that of the aggregation, or the metric's own, which is
-    narrower."""
+    """Range of the number: the aggregation's, or the metric's own, if narrower."""
     known = METRICS.get(spec.name)
     if known is None or declared or spec.function is not None:
         return aggregation.span

@@ -99,8 +99,7 @@ def _raw(target: Any, text: str) -> Any:
 
 
 def _comparable(references: list[Any]) -> list[Any]:
-    """Convert references as lm-eval's NumPy array does: all to strings if one is a
-    string."""
+    """Convert references like NumPy: all to strings if one is a string."""
     scalars = all(isinstance(one, str | int | float) for one in references)
     if scalars and any(isinstance(one, str) for one in references):
         return [str(one) for one in references]

@@ -60,8 +60,7 @@ def f1_totals(labels: Labels) -> Totals:
 
 
 def matthews_totals(labels: Labels) -> Totals:
-    """Totals of Matthews' correlation coefficient: correctness, gold label, and
-    predicted label."""
+    """Totals of Matthews' correlation: correctness, gold and predicted label."""
     golds, predictions = labels
     labels_ = list(dict.fromkeys((*golds, *predictions)))
     same = [float(g == p) for g, p in zip(golds, predictions, strict=True)]

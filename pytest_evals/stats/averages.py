@@ -26,8 +26,7 @@ def mean_stderr(values: Sequence[float]) -> float | None:
 
 
 def median(values: Sequence[float]) -> float:
-    """Return the upper median: for an even count, the larger of the two middle
-    values."""
+    """Return the upper median: for even counts, the larger middle value."""
     return sorted(values)[len(values) // 2]
 
 

@@ -50,13 +50,11 @@ class IndependentDifference:
         return ConfidenceInterval(self.value - below, self.value + above)
 
     def p_less(self, bound: float) -> float:
-        """Return the one-sided p-value of "the true difference is less than the
-        bound"."""
+        """Return the p-value of "the true difference is less than the bound"."""
         return _p_value(lambda level: self.interval(level).high < bound)
 
     def p_greater(self, bound: float) -> float:
-        """Return the one-sided p-value of "the true difference is greater than the
-        bound"."""
+        """Return the p-value of "the true difference is greater than the bound"."""
         return _p_value(lambda level: self.interval(level).low > bound)
 
     def scaled(self, factor: float) -> IndependentDifference:

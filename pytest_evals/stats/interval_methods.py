@@ -27,8 +27,7 @@ class IntervalEstimate(Protocol):
         ...
 
     def interval(self, confidence: float) -> ConfidenceInterval:
-        """Return the lower and upper confidence limit, each one-sided at this
-        confidence level."""
+        """Return the lower and upper limit, each one-sided at this confidence."""
         ...
 
     def p_less(self, bound: float) -> float:
@@ -40,8 +39,7 @@ class IntervalEstimate(Protocol):
         ...
 
     def p_greater(self, bound: float) -> float:
-        """Return the one-sided p-value of "the true value is greater than the
-        bound"."""
+        """Return the one-sided p-value of "the value is greater than the bound"."""
         ...
 
     def scaled(self, factor: float) -> IntervalEstimate:
@@ -81,8 +79,7 @@ class Proportion:
         return ConfidenceInterval(low, high)
 
     def p_less(self, bound: float) -> float:
-        """Return P(X <= total) for n documents with the bound as success
-        probability."""
+        """Return P(X <= total) for n documents with the bound as probability."""
         if bound > 1:
             return 0.0
         if self.total >= self.n or bound <= 0:
@@ -92,8 +89,7 @@ class Proportion:
         return float(betaincc(self.total + 1, self.n - self.total, bound))
 
     def p_greater(self, bound: float) -> float:
-        """Return P(X >= total) for n documents with the bound as success
-        probability."""
+        """Return P(X >= total) for n documents with the bound as probability."""
         if bound < 0:
             return 0.0
         if self.total <= 0 or bound >= 1:
@@ -142,8 +138,7 @@ class NormalEstimate:
         return cumulative((bound - self.value) / self.stderr, self.df)
 
     def scaled(self, factor: float) -> NormalEstimate:
-        """Return the estimate with the standard error divided by the square root of the
-        factor."""
+        """Return the estimate with its standard error over the factor's root."""
         stderr = self.stderr / math.sqrt(factor)
         return replace(self, stderr=stderr, df=self.df * factor)
 

@@ -34,8 +34,7 @@ def student(
 
 
 def quantile(confidence: float, df: float) -> float:
-    """Return the quantile of Student's t; of the normal distribution if ``df`` is
-    infinite."""
+    """Return the quantile of Student's t; normal if ``df`` is infinite."""
     if math.isinf(df):
         return NormalDist().inv_cdf(confidence)
     from scipy.special import stdtrit

@@ -147,8 +147,7 @@ class BoundedMean:
         return probability_not_positive(away, np.append(counts, 1.0))
 
     def interval(self, confidence: float) -> ConfidenceInterval:
-        """Return the lower and upper confidence limit, each one-sided and within the
-        range."""
+        """Return the lower and upper limit, each one-sided and in the range."""
         alpha = 1 - confidence
         return ConfidenceInterval(
             self._limit(self.p_greater, self.low, alpha),

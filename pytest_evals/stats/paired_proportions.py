@@ -77,22 +77,19 @@ class PairedProportions(NamedTuple):
         return score, _unskewed(score, skewness)
 
     def interval(self, confidence: float) -> ConfidenceInterval:
-        """Return the lower and upper confidence limit of the difference, each
-        one-sided."""
+        """Return the lower and upper limit of the difference, each one-sided."""
         z = NormalDist().inv_cdf(confidence)
         low = _where(lambda at: min(self._scores(at)) > z)
         return ConfidenceInterval(low, _where(lambda at: max(self._scores(at)) >= -z))
 
     def p_less(self, bound: float) -> float:
-        """Return the one-sided p-value of "the true difference is less than the
-        bound"."""
+        """Return the p-value of "the true difference is less than the bound"."""
         if not -1 < bound < 1:
             return 1.0 if bound <= -1 else 0.0
         return NormalDist().cdf(max(self._scores(bound)))
 
     def p_greater(self, bound: float) -> float:
-        """Return the one-sided p-value of "the true difference is greater than the
-        bound"."""
+        """Return the p-value of "the true difference is greater than the bound"."""
         if not -1 < bound < 1:
             return 0.0 if bound <= -1 else 1.0
         return NormalDist().cdf(-min(self._scores(bound)))

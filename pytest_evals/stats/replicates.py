@@ -75,8 +75,7 @@ class Replicates:
         return low + (place - below) * (high - low)
 
     def scaled(self, factor: float) -> NormalEstimate:
-        """Return a normal estimate with the scaled standard error: replicates cannot be
-        scaled."""
+        """Return a scaled normal estimate: replicates cannot be scaled."""
         return NormalEstimate(self.value, self.stderr / math.sqrt(factor))
 
     def p_greater(self, bound: float) -> float:
@@ -186,8 +185,7 @@ def _ordered(found: NDArray[np.float64]) -> list[float]:
 def _corrected(
     value: float, found: NDArray[np.float64], without: NDArray[np.float64]
 ) -> Replicates:
-    """Add Efron's corrections: bias from the replicates, acceleration from the
-    jackknife."""
+    """Add Efron's corrections: bias (replicates) and acceleration (jackknife)."""
     import numpy as np
 
     found, without = found[np.isfinite(found)], without[np.isfinite(without)]

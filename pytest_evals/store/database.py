@@ -55,8 +55,7 @@ CREATE TABLE responses (
 
 
 class DamagedError(sqlite3.DatabaseError):
-    """A file that is not a response store of this version; the message has the
-    reason."""
+    """A file that is not a response store of this version; with the reason."""
 
 
 def is_damage(error: Exception, path: Path) -> bool:
@@ -129,8 +128,7 @@ def own_place(path: Path) -> Path:
 
 
 def other_schema(path: Path) -> str:
-    """Return why a store of another schema version is not used; empty for any other
-    file."""
+    """Return why a store of another schema is not used; empty for other files."""
     if not path.is_file():
         return ""
     try:

@@ -151,8 +151,7 @@ def _why(path: Path, error: Exception) -> str:
 
 
 def _is_special(path: Path) -> bool:
-    """Return whether this is a device, a pipe or a socket, which must not be
-    replaced."""
+    """Return whether this is a device, pipe or socket: it must not be replaced."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:

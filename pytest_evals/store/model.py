@@ -144,8 +144,7 @@ class StoredModel(Model):
         return self._model is not None
 
     def unopened(self) -> StoredModel:
-        """Return a copy without the model: requests without a stored response are
-        errors."""
+        """Return a copy without the model: missing responses are errors."""
         return StoredModel(
             self.name,
             self._responses,
@@ -212,8 +211,7 @@ class StoredModel(Model):
         self._responses.flush()
 
     def close(self) -> None:
-        """Commit pending responses, update the stored info, and close the model if it
-        is open."""
+        """Commit pending responses, update the info, and close an open model."""
         if self._model is not None:
             self._responses.keep_info(self.info)
         self._responses.close()

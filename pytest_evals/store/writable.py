@@ -86,8 +86,7 @@ def check_file(path: Path, option: str) -> None:
 
 
 def _check_store(path: Path, option: str) -> None:
-    """Check that the path of the store is free or a store. A read-only store is
-    allowed."""
+    """Check that the store's path is free or a store, which may be read-only."""
     if os.path.isdir(path) or (os.path.islink(path) and not os.path.exists(path)):
         error = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         raise cannot_write(path, error, option)

@@ -89,8 +89,7 @@ def _mapping_error(anchor: Mapping[object, Any]) -> str:
 
 
 def _anchor_entry(entry: Mapping[object, Any], anchor: Any) -> dict[object, Any]:
-    """Return the entry of the gate on the anchor; without its own margin it has the
-    gate's."""
+    """Return the entry of the gate on the anchor, with its own or the gate's margin."""
     given = anchor if isinstance(anchor, Mapping) else {"baseline": anchor}
     has_margin = any(key in given for key in _MARGINS)
     dropped = {"each", *(_MARGINS if has_margin else ())}

@@ -21,8 +21,7 @@ class Action:
 
 
 def read_actions(definition: Section) -> tuple[Action, ...]:
-    """Return the exclusion rules of a task; errors are added to the problems of the
-    section."""
+    """Return the exclusion rules of a task; errors go to the section's problems."""
     found: dict[str, Action] = {}
     for entry in definition.entries("actions"):
         key = entry.text("key")

@@ -22,8 +22,7 @@ from pytest_evals.errors import DocumentError
 def with_all_samples(
     scorers: Sequence[SampleScorer], rows: SampleRows
 ) -> tuple[SampleScorer, ...]:
-    """Return the scorers; those that score all samples at once get a dialogue per
-    sample."""
+    """Return the scorers; those of all samples get a dialogue for each sample."""
     return tuple(
         one
         if one.score_samples is None

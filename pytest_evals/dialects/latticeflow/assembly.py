@@ -227,8 +227,7 @@ class _TaskBuilder:
         )
 
     def _trials(self) -> Trials | None:
-        """Return the trials section; the specification's number of trials overrides the
-        task's."""
+        """Return the trials; the specification's number overrides the task's."""
         section = self._definition.section("trials")
         own = read_trials(section) if section is not None else None
         n = self._use.n_trials
@@ -239,8 +238,7 @@ class _TaskBuilder:
     def _check_aggregators(
         self, trials: Trials | None, scorers: Sequence[SampleScorer]
     ) -> None:
-        """Report aggregators of unknown scores; skipped if a scorer's scores are not
-        known yet."""
+        """Report aggregators of unknown scores, unless scores are not known yet."""
         if trials is None or not all(one.scores for one in scorers):
             return
         known = sorted({name for one in scorers for name in one.scores})
@@ -266,8 +264,7 @@ class _TaskBuilder:
         )
 
     def _earlier(self, key: str) -> AssembledTask | None:
-        """Return the task whose results are the samples of this one; ``None`` after an
-        error."""
+        """Return the task whose results are this one's samples; ``None`` if invalid."""
         place = self._definition.place("dataset")
         try:
             result = self._use.earlier(key, place)
@@ -318,8 +315,7 @@ class _TaskBuilder:
         }
 
     def _config(self) -> Mapping[str, Any]:
-        """Return the configuration for the results file: the task and its parameter
-        values."""
+        """Return the configuration for results: the task and its parameter values."""
         taken = self._use.subsample
         return {
             "task": self._use.name,

@@ -216,8 +216,7 @@ class Entities:
             yield folder
 
     def _below(self, folder: Path, kind: Kind) -> Iterator[Entity]:
-        """Yield the entities of a folder; one that run files also refer to is yielded
-        once."""
+        """Yield a folder's entities, each once although run files refer to some."""
         seen: set[Place] = set()
         for path in self._tree(folder):
             found = self._read(path)

@@ -302,8 +302,7 @@ _OPTION = Place(Path("--evals-latticeflow-config"))
 
 
 def _fallback(parameter: Parameter) -> str | None:
-    """Return the key of a model that is not set: the tested model, or the session's
-    judge."""
+    """Return the key of a model that is not set: the tested model or the judge."""
     if parameter.type != "model":
         return None
     return JUDGE_KEY if parameter.usage == "judge_model" else ""
@@ -325,7 +324,6 @@ def _sizes(section: Section, default: _Sizes) -> _Sizes:
 
 
 def _cache_policy(section: Section) -> None:
-    """Check ``cache_policy``, which has no effect here: the session's options control
-    the cache."""
+    """Check ``cache_policy``, which has no effect: options control the cache."""
     words = ("reuse", "update", "no-cache")
     section.one_of("cache_policy", "cache_policy", words, words[0])

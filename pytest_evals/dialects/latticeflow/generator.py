@@ -184,8 +184,7 @@ _READERS: Mapping[str, Callable[[Section, Datasets], Any]] = {
 
 
 def _order(section: Section) -> Callable[[Sequence[Row]], Sequence[Row]]:
-    """Return a function that keeps the order of rows, or shuffles them with
-    ``random_seed``."""
+    """Return a function that keeps or, with ``random_seed``, shuffles the rows."""
     seed = section.raw("random_seed")
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
         section.problem("random_seed", f"random_seed must be an integer, not {seed!r}")

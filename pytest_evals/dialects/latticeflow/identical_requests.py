@@ -23,8 +23,7 @@ _REPLY = Response(
 def refuse_identical(
     recipe: SampleRecipe, total: Callable[[], int], place: Place
 ) -> Callable[[int], Asked]:
-    """Return ``recipe.ask``, which fails for each sample if all samples send the same
-    requests."""
+    """Return ``recipe.ask``, which fails if all samples send the same requests."""
     solver = recipe.solver
     if solver is None or not solver.is_declared or recipe.earlier is not None:
         return recipe.ask  # the requests are known only by running the user's code

@@ -284,8 +284,7 @@ def _headers(config: Section) -> dict[str, str]:
 
 
 def _tls(config: Section) -> tuple[bool, str]:
-    """Return whether the server's certificate is verified, and the trusted CA
-    certificates."""
+    """Return whether the certificate is verified, and the trusted certificates."""
     outer = config.section("tls_context")
     inner = outer.section("validation_context") if outer is not None else None
     verify, trusted_ca = True, ""

@@ -82,8 +82,7 @@ class Parameter:
 
 
 def read_parameters(top: Section, key: str = "config_spec") -> tuple[Parameter, ...]:
-    """Return the parameters of an entity; errors are added to the problems of the
-    section."""
+    """Return the parameters of an entity; errors go to the section's problems."""
     found: dict[str, Parameter] = {}
     for entry in top.entries(key):
         one = _parameter(entry)

@@ -112,8 +112,7 @@ class SampleRecipe:
         return self.solver.is_single_round and not models_("").name
 
     def ask(self, index: int) -> Asked:
-        """Return the document at a position, with the first requests to the tested
-        model."""
+        """Return the document at a position, with its first requests to the model."""
         sample = self.sample(index)
         doc = Doc("", [], 0, id=self.id(index), task_name=self.task, row=sample)
         doc.target = self._target(sample)

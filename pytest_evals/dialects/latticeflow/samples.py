@@ -233,8 +233,7 @@ def _row(path: Path) -> dict[str, Any]:
 
 
 def _split_front_matter(text: str) -> tuple[dict[str, Any], str]:
-    """Return the columns of the front matter and the rest; invalid front matter is
-    content."""
+    """Return the front matter's columns and the rest; invalid ones are content."""
     match = _FRONT.match(text)
     if match is None:
         return {}, text

@@ -113,8 +113,7 @@ def substitute(
 
 
 def parameter_of(text: Any) -> str | None:
-    """Return the parameter of a string that is only a placeholder; ``None`` for any
-    other."""
+    """Return the parameter of a string that is a placeholder only, or ``None``."""
     if not isinstance(text, str):
         return None
     match = _PLACEHOLDER.fullmatch(text.strip())

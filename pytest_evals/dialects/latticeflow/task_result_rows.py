@@ -71,6 +71,5 @@ def result_row(
 
 
 def _output_views(output: SolverOutput) -> Mapping[str, Any]:
-    """Return the parts of an output under the names that both versions of the format
-    use."""
+    """Return an output's parts by the names that both versions of the format use."""
     return {"output": output.output, "messages": output.messages}

@@ -47,8 +47,7 @@ class MetricsEnum:
         return (self[name] for name in self._makers)
 
     def add(self, name: str, metric: Metric) -> None:
-        """Register a metric; an existing one is replaced, because a module may be
-        loaded again."""
+        """Register a metric, replacing an existing one: modules may be loaded again."""
         if name not in self._makers:
             self._makers.add(name, lambda: metric)
         self._made[name] = metric

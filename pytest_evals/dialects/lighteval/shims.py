@@ -143,8 +143,7 @@ _LEGACY_CATEGORIES = SimpleNamespace(
 
 
 class _AnyName:
-    """``MetricUseCase`` of earlier releases, and ``Extra``: any attribute is its own
-    name."""
+    """``MetricUseCase`` of earlier releases, and ``Extra``: attributes are names."""
 
     def __getattr__(self, name: str) -> str:
         if name.startswith("__"):

@@ -242,8 +242,7 @@ class _Reader:
 def _groups(
     tasks: Sequence[Task], families: set[str], path: Path, options: TaskOptions
 ) -> Iterator[Group]:
-    """Groups of the families: the unweighted mean of each metric that all tasks
-    share."""
+    """Groups of the families: the unweighted mean of each metric of all tasks."""
     by_family: dict[str, list[Task]] = {}
     for task in tasks:
         for family in families.intersection(task.tags):

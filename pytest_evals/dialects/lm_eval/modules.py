@@ -41,8 +41,7 @@ def has_lm_eval() -> bool:
 
 
 def registered_filter(name: str) -> Any:
-    """The filter that a task's module registered with ``register_filter``, or
-    ``None``."""
+    """The filter that a task's module registered by ``register_filter``, if any."""
     if name in registered_filters:
         return registered_filters[name]
     registry = sys.modules.get(_REGISTRY)

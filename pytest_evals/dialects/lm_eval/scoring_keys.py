@@ -316,8 +316,7 @@ def _aggregation(entry: Section) -> Any:
 
 
 def _misspelled_key(key: str, entry: Section, known: Sequence[str]) -> tuple[str, str]:
-    """A key that resembles the missing ``key`` in a mapping that accepts any key, and a
-    hint."""
+    """A key that resembles the missing ``key`` in an open mapping, and a hint."""
     for name in map(str, entry.values):
         if name not in known and nearest(name, known) == key:
             return name, f"; unknown key {name!r}, did you mean {key!r}?"
@@ -410,8 +409,7 @@ def _filter(function: Any) -> Any:
 def _pipeline(
     entry: Section, name: str, takes_lists: bool, warnings: list[str]
 ) -> Pipeline | None:
-    """Build a pipeline; without filters it keeps all responses to a request as a
-    list."""
+    """Build a pipeline; without filters it keeps all responses as a list."""
     steps: list[FilterStep] = []
     n_problems = len(entry.problems)
     for step in entry.entries("filter"):

@@ -62,8 +62,7 @@ class TaskLookup:
             yield from self._tree(path)
 
     def below(self, folder: Path) -> Iterator[str]:
-        """Return the names of a folder of the suite, without those of include paths in
-        it."""
+        """Return the names of a folder of the suite, without its include paths'."""
         tree = self._tree(folder)
         inside = [path for path in self._include if path.is_relative_to(folder)]
         if not inside:
@@ -71,8 +70,7 @@ class TaskLookup:
         return tree.outside(tuple(os.path.join(path, "") for path in inside))
 
     def defines(self, name: str, folder: Path) -> bool:
-        """Return whether a task or group with this name is defined in a folder or
-        below."""
+        """Return whether a task or group of this name is defined below a folder."""
         entry = self._tree(folder).find(name)
         return entry is not None and entry.path is not None
 

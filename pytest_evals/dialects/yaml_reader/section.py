@@ -97,8 +97,7 @@ class Section:
         return self.take(key, str, "") or None
 
     def whole(self, key: str, least: int, default: int, most: int = 0) -> int:
-        """Return an integer of at least ``least`` and at most ``most``, if that is
-        set."""
+        """Return an integer from ``least`` to ``most``, if that is set."""
         value = self.take(key, int, default)
         if value < least or 0 < most < value:
             end = f" to {most:,}" if most else ""

@@ -67,8 +67,7 @@ class YamlFile:
     code: CodeRules = CodeRules()
 
     def place(self, *steps: Step) -> Place:
-        """Return the place of a value, or of the innermost known value that contains
-        it."""
+        """Return the place of a value, or of the innermost known value around it."""
         for end in range(len(steps), 0, -1):
             if steps[:end] in self.lines:
                 return self.lines[steps[:end]]
@@ -140,8 +139,7 @@ def subsection(file: YamlFile, *steps: Step) -> YamlFile:
 
 
 def override(base: YamlFile, upper: YamlFile) -> YamlFile:
-    """Return a file with the keys of another one over those of ``base``; values are
-    not merged."""
+    """Return a file with another one's keys over those of ``base``, not merged."""
     values, lines = dict(base.values), dict(base.lines)
     _override(values, lines, upper)
     return YamlFile(

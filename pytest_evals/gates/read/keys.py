@@ -98,8 +98,7 @@ def _must_pass(key: str, value: object) -> MustPass:
 
 
 def _every(key: str, value: object) -> Every:
-    """``8 of 10``: the required number of correct answers, and the number of
-    answers."""
+    """``8 of 10``: the required number of correct answers, and that of answers."""
     match = _OF.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None:
         raise ConditionError(

@@ -185,8 +185,7 @@ class PythonModel(Model):
         yield from self._background.stream(work, self._concurrency)
 
     def close(self) -> None:
-        """Cancel running coroutines; threads that are still running end with the
-        process."""
+        """Cancel running coroutines; threads still running end with the process."""
         background, self._background = self._background, None
         if background is not None:
             with suppress(TimeoutError):
@@ -275,8 +274,7 @@ def fingerprint_of_version(name: str, version: str) -> Mapping[str, Any]:
 
 
 def retry_reason(error: BaseException) -> str:
-    """The status or the kind of an error after which a retry may succeed; empty for
-    other errors."""
+    """The status or kind of an error after which a retry may succeed, or ""."""
     for one in _causes(error):
         status = _status(one)
         if status in _BUSY or 500 <= status <= 599:

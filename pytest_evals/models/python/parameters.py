@@ -17,8 +17,7 @@ from pytest_evals.models.chat_messages import chat_messages
 
 
 class PromptParameter(NamedTuple):
-    """A parameter that gets a value: its keyword, empty if it is positional, and which
-    value."""
+    """A parameter that gets a value: its keyword, empty if positional, and which."""
 
     keyword: str
     value: str

@@ -91,8 +91,7 @@ def _check_judge(config: pytest.Config) -> None:
 
 
 def _check_hooks(config: pytest.Config, path: Path) -> None:
-    """The controller of pytest-xdist calls the hooks of every conftest.py for every
-    folder."""
+    """The controller calls the hooks of every conftest.py for every folder."""
     files = (getattr(p, "__file__", None) for p in config.pluginmanager.get_plugins())
     loaded = {Path(file) for file in files if file and file.endswith("conftest.py")}
     folders = path.absolute().parents

@@ -21,8 +21,7 @@ def gate_marks_of(items: Iterable[pytest.Item]) -> dict[str, GateMark]:
 
 
 def _mark_of(gate: GateItem) -> GateMark | None:
-    """Evaluate the marks as ``_pytest.skipping`` does, where an invalid condition is an
-    error."""
+    """Evaluate the marks as ``_pytest.skipping``: an invalid condition is an error."""
     try:
         skip = evaluate_skip_marks(gate)
         if skip is not None:

@@ -85,8 +85,7 @@ class RepeatabilityMode:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Record the variation after the baseline is saved; a worker only reports its
-        part."""
+        """Record the variation after saving the baseline; a worker reports its part."""
         if self._session.assignment is not None:
             return
         self._conclude()

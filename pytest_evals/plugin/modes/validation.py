@@ -162,8 +162,7 @@ class ValidationMode:
             self._config.hook.pytest_deselected(items=others)
 
     def _whole(self, session: pytest.Session, evals: EvalSession) -> Iterator[Check]:
-        """Check gates and ``--evals-tasks`` against all tasks, unless a file could not
-        be read."""
+        """Check gates and ``--evals-tasks`` on all tasks if all files were readable."""
         try:
             check_session(evals)
         except pytest.UsageError as error:
@@ -299,8 +298,7 @@ def _faults(task: Task, index: int, *, scores: bool) -> Iterator[tuple[str, str]
 
 
 def _answered(record: Record) -> Record:
-    """Return the record with a response to each request: the target, and the first
-    choice."""
+    """Return the record with responses: its target, and the first choice."""
     answers = (_answer(record, q, i) for i, q in enumerate(record.requests))
     return replace(record, responses=tuple(answers))
 

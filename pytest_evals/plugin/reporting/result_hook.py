@@ -21,8 +21,7 @@ class Listeners:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Call the hook. If it raises, verdicts and summary are kept, and the session
-        fails."""
+        """Call the hook. If it raises, results are kept, and the session fails."""
         result = self._session.run.result
         if result is None:
             return

@@ -320,8 +320,7 @@ def _file(config: pytest.Config, raw: Mapping[str, Any], name: str) -> Path | No
 
 
 def _place(config: pytest.Config, dest: str) -> Path:
-    """Return the base of relative paths: the working directory, or the folder of the
-    ini file."""
+    """Return the base of relative paths: working directory or ini file's folder."""
     if config.getoption(dest) is not None:
         return config.invocation_params.dir
     return config.inipath.parent if config.inipath else config.rootpath

@@ -93,8 +93,7 @@ def _own_names(config: pytest.Config, index: TaskLookup) -> set[str]:
 
 
 def _has_modules(config: pytest.Config) -> bool:
-    """Whether Python files may be collected, whose names are known only after
-    import."""
+    """Whether Python files, whose names need an import, may be collected."""
     patterns = config.stash[OPTIONS].python_files
     base = config.invocation_params.dir
     for arg in config.args:

@@ -65,8 +65,7 @@ def prompt_of(record: Record) -> str:
 
 
 def _answer(record: Record) -> str:
-    """Return the extracted answer; if the filter extracted nothing, the end of the
-    generation."""
+    """Return the extracted answer, or the end of the generation without one."""
     for score in record.scores:
         if score.answer:
             has_space = score.answer != score.answer.strip()

@@ -238,8 +238,7 @@ def member_lines(verdict: Verdict, result: GroupResult) -> list[str]:
 def _rows(
     gate: Gate, found: MetricResult | None, result: GroupResult
 ) -> Iterator[tuple[int, float, str]]:
-    """Yield the negated number of unscored documents; the value, higher is better;
-    text."""
+    """Yield minus the number of unscored documents; the value, higher better; text."""
     filter_ = found.filter if found else gate.filter
     for task in result.members:
         for metric in task.metrics:

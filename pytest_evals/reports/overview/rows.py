@@ -165,8 +165,7 @@ class TableEntry(NamedTuple):
 
 
 def ordered(run: RunResult) -> Iterator[TableEntry]:
-    """Yield all groups and tasks; a task of several groups is listed below each of
-    them."""
+    """Yield all groups and tasks; a task is listed below each of its groups."""
     known: dict[str, TaskResult | GroupResult] = {t.task.name: t for t in run.tasks}
     known |= {one.group.name: one for one in run.groups}
     held = {child.name: None for one in run.groups for child in one.group.children}

@@ -92,8 +92,7 @@ def _shrink(
 
 
 def _shortened(texts: Iterable[str], room: int) -> dict[str, str]:
-    """Return each different text in at most ``room`` terminal columns, all still
-    different."""
+    """Return each text in at most ``room`` terminal columns, all still different."""
     known = dict.fromkeys(texts)
     long = [text for text in known if cells(text) > room]
     kept = {text: text for text in known if cells(text) <= room}

@@ -286,8 +286,7 @@ class TaskMetric:
 
 
 def _split_unconditioned(doc: Doc, response: ModelResponse) -> ModelResponse:
-    """Move the log-probabilities without the question, which are last, to their own
-    field."""
+    """Move the log-probabilities without the question, the last, to their field."""
     n = len(doc.choices)
     if not n or len(response.logprobs) != 2 * n:
         return response

@@ -102,8 +102,7 @@ def _role_error(message: Mapping[str, Any]) -> str:
 
 
 def text_of(item: Mapping[str, Any]) -> str | None:
-    """Return the text of a message: its texts and refusals, one per line; ``None`` if
-    it has none."""
+    """Return a message's texts and refusals, one per line; ``None`` without any."""
     content = item.get("content")
     if isinstance(content, str):
         return content
@@ -120,8 +119,7 @@ def text_of(item: Mapping[str, Any]) -> str | None:
 def reply_items(
     message: Mapping[str, Any], references: Iterable[Any] = ()
 ) -> list[Part]:
-    """Return the items of a chat model's message; passages that it cites become
-    citations."""
+    """Return the items of a chat model's message; its citations are items too."""
     items = item_of({"role": "assistant", **message, "type": None})
     cited = [TextCitation(content=one.get("content")) for one in references]
     for part in items[0].get("content") or () if cited and items else ():

@@ -199,8 +199,7 @@ class SolverOutput(Structured):
 
     @property
     def answer(self) -> str:
-        """The assistant's last text, or the output of a custom task's model if it is a
-        string."""
+        """The assistant's last text, or a custom task model's output if a string."""
         text_ = self.trace.get_last_assistant_text()
         if text_ is None and isinstance(self.output, str):
             text_ = self.output

@@ -171,8 +171,7 @@ def _question(output: SolverOutput | None) -> str:
 
 
 def _numbers(metric: TaskMetric) -> list[ScorerValue]:
-    """Return the metric's values, aggregated as in other dialects, under their own
-    names."""
+    """Return the metric's values, aggregated as elsewhere, by their own names."""
     found = []
     for one in metric.metrics("none"):
         if one.is_mean:

@@ -60,8 +60,7 @@ def _arguments(
 def read_all_samples(
     section: Section, _models: Models, has_solver: bool
 ) -> ScorerParts:
-    """Return a ``python_all_samples`` scorer: ``compute_scores(samples)``, one entry
-    each."""
+    """Return a ``python_all_samples`` scorer: one score for each sample."""
     if has_solver:
         what = "python_all_samples cannot be used in a task with a solver"
         section.problem("type", what, "type: python")
@@ -99,8 +98,7 @@ def _n_samples(samples: Any) -> int:
 
 
 def _score(value: Any, function: SnippetFunction) -> SampleScore:
-    """Return the score that a snippet returned: values, or ``scores`` with
-    ``metadata``."""
+    """Return the score of a snippet: values, or ``scores`` with ``metadata``."""
     if isinstance(value, SampleScore):
         value = {"scores": value.values, "metadata": value.metadata}
     if not isinstance(value, Mapping):

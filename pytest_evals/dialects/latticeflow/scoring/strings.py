@@ -106,8 +106,7 @@ def needs_answer(section: Section, has_answer: bool) -> None:
 
 
 def read_mcqa(section: Section, _models: Models, has_solver: bool) -> ScorerParts:
-    """Return a ``string_equals_mcqa`` scorer: the answer's first character is the
-    choice."""
+    """Return a ``string_equals_mcqa`` scorer: an answer's first character counts."""
     correct_choice = _column_template(
         section, "ground_truth_choice", "ground_truth_choice_field"
     )

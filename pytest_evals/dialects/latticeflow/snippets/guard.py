@@ -59,8 +59,7 @@ def guarded(what: str, place: Place, seconds: float) -> Iterator[None]:
 
 
 def _is_raised(error: BaseException, place: Place) -> bool:
-    """Return whether a statement of this file raised the error; Ctrl-C can occur
-    anywhere."""
+    """Return whether a statement of this file raised the error, not Ctrl-C."""
     last: TracebackType | None = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next

@@ -138,8 +138,7 @@ class SnippetFunction:
         return name in self.parameters()
 
     def declares(self, name: str) -> bool:
-        """Return whether its definition has a parameter with that name; nothing is
-        executed."""
+        """Return whether its definition has such a parameter; nothing is executed."""
         return name in self._snippet.declared(self.name)
 
     def parameters(self) -> tuple[str, ...]:
@@ -266,8 +265,7 @@ def _to_json(value: Any, other: Callable[[Any], Any] | None) -> Any:
 
 
 def _scalar(value: Any) -> str | float:
-    """Return an instance of a string or number subclass, or a large integer, as a JSON
-    value."""
+    """Return a subclass of string or number, or a large integer, as JSON value."""
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, complex):

@@ -154,8 +154,7 @@ class _SeededRandom:
 
 @dataclass(frozen=True, slots=True)
 class Postprocessor:
-    """Runs ``postprocess(sample, solver_output)``: turns an output into any number of
-    rows."""
+    """Runs ``postprocess(sample, solver_output)``, which returns any number of rows."""
 
     function: SnippetFunction
 

@@ -92,8 +92,7 @@ class SingleTurnSolver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupedSolver:
-    """Calls the model for each member of a group, which a template renders as list or
-    object."""
+    """Calls the model for each member of a group: a rendered list or object."""
 
     client: ModelClient
     builder: GenericInput

@@ -241,8 +241,7 @@ class Scorer:
         return metric(spec, filter, self.output_type, declared, self.bootstrap_iters)
 
     def _by_request(self, responses: Sequence[Response]) -> list[list[Any]]:
-        """Values of the responses as filters and metrics receive them, one list per
-        request."""
+        """Responses as filters and metrics receive them, one list per request."""
         if not responses or len(responses) % self.repeats:
             raise DocumentError(
                 f"{len(responses)} responses is not a multiple of repeats "
@@ -261,8 +260,7 @@ class Scorer:
         pipeline: Pipeline,
         filtered: tuple[Any, ...],
     ) -> ModelResponse | None:
-        """Response for lighteval's metrics: all answers, unless the task filters
-        them."""
+        """Response for lighteval's metrics: all answers, unless the task filters."""
         if not any(spec.task_metric is not None for spec in self.metrics):
             return None
         from pytest_evals.scorers.lighteval.response import response_of

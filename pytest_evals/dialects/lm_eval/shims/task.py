@@ -138,8 +138,7 @@ class Task:
         return self.test_docs()
 
     def get_docs(self, subset: str) -> Any:
-        """The documents of ``test_split`` etc.; ``None`` if the split does not
-        exist."""
+        """The documents of ``test_split`` etc.; ``None`` without such a split."""
         name = subset.removesuffix("_split")
         if name not in ("training", "validation", "test"):
             return None

@@ -200,8 +200,7 @@ class FastPath:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Pass on the reports that a worker has sent in the same batch, before the last
-        one."""
+        """Pass on the reports of the same batch of a worker, before the last one."""
         earlier = earlier_reports(report)
         if earlier:
             logreport = hook_calls(self._session.config).logreport

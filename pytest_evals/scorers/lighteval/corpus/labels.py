@@ -82,8 +82,7 @@ class CorpusLevelF1Score(CorpusMetric):
     def _sums(
         self, labels: tuple[list[Any], list[Any]]
     ) -> tuple[list[list[int]], Callable[[Sequence[float]], float]]:
-        """Return counts of label pairs per document, and the score as a function of
-        their sums."""
+        """Return counts of label pairs per document, and the score of their sums."""
         pairs = list(zip(*labels, strict=True))
         kinds = list(dict.fromkeys(pairs))
         columns = [[int(pair == kind) for pair in pairs] for kind in kinds]

@@ -227,8 +227,7 @@ def _names(check: Check) -> list[str]:
 
 
 def _detected(text: str) -> str | None:
-    """Return the language detected by langdetect with a fixed seed; ``None`` on
-    failure."""
+    """Return langdetect's language with a fixed seed; ``None`` on failure."""
     detector = _factory().create()
     detector.append(text)
     try:
