@@ -31,7 +31,6 @@ TopLogprobs = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
 """For each generated token the selected one, and the top tokens with their
 log-probabilities (:mod:`pytest_evals.core.top_logprobs`)."""
 Role = Literal["system", "user", "assistant"]
-"""The role of a chat message."""
 UNSENT: Literal["unsent"] = "unsent"
 Finish = Literal["", "stop", "length", "refused", "unsent"]
 """Why a generation ended: unknown, a stop string or end-of-text token, the token limit,

@@ -22,7 +22,6 @@ OWN_METADATA: Mapping[str, tuple[type, ...]] = {
 """Key → types of its values. They are not part of the metadata of tasks and results."""
 
 _CONDITION = re.compile(r"\s*[^\s<>]+\s*[<>]=?\s*[+-]?[\d.]+%?\s*")
-"""Short form of a gate."""
 
 
 def without_own(metadata: Mapping[str, Any]) -> dict[str, Any]:

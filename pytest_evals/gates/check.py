@@ -163,7 +163,6 @@ def weights_fault(gate: Gate, names: Sequence[str]) -> str:
 
 
 CONDITIONS = ("model", "dtype", "device", "gpu")
-"""The keys of a condition."""
 
 
 def machine_of(

@@ -210,7 +210,6 @@ def _is_refused(response: Response) -> bool:
 
 
 RUN_METRICS: Mapping[str, RunMetric] = {one.metric.name: one for one in _all()}
-"""All run metrics by name."""
 
 
 def run_metrics_of(task: Task) -> dict[str, Metric]:

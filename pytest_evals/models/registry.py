@@ -120,7 +120,6 @@ KINDS: Registry[ModelKind] = Registry(
         "vllm": "pytest_evals.models.vllm.kind:VLLM",
     },
 )
-"""Name in specs → kind."""
 
 
 def parse_spec(text: str) -> ModelSpec:

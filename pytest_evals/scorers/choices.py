@@ -217,4 +217,3 @@ CHOICE_METRICS: Mapping[str, Callable[[ChoiceScores], MetricValue]] = {
     "likelihood": _likelihood,
     "mcc": _labels("mcc"),
 }
-"""Name → metric."""

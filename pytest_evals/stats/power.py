@@ -8,7 +8,6 @@ from collections.abc import Callable
 from statistics import NormalDist
 
 POWER = 0.8
-"""Default probability of detecting a drop."""
 _NORMAL = NormalDist()
 
 

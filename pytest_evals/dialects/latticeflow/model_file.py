@@ -47,7 +47,6 @@ _UNSUPPORTED = (
     "dify",
     "langsmith",
 )
-"""Connection types that are not supported."""
 _CONNECTIONS = (
     "custom_connection",
     "custom_inference",

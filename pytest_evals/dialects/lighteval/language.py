@@ -56,7 +56,6 @@ _SECOND_NAMES = {"KYRGYZ": "kir", "PUNJABI": "pan", "SORANI": "ckb", "WARAY": "w
 Language = Enum(  # type: ignore[misc]  # members come from the table above
     "Language", {name: code for name, code, *_ in _PARTS} | _SECOND_NAMES
 )
-"""A language; its value is its code."""
 
 TAGS: Mapping[str, str] = {code: tag[0] for _, code, *tag in _PARTS if tag}
 """Code → standard tag, usually two letters."""

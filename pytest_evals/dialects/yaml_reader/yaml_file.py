@@ -223,7 +223,6 @@ to."""
 
 
 MOST_INCLUDED = 50
-"""Maximum length of a chain of includes."""
 _MOST_BITS = 10_000
 """Maximum bits of an integer; Python does not convert much larger ones to text."""
 

@@ -344,4 +344,3 @@ GROUPS: dict[str, tuple[Option, ...]] = {
 """Group in ``--help`` → its options."""
 
 TABLE = tuple(option for options in GROUPS.values() for option in options)
-"""All options, in the order of ``--help``."""

@@ -46,11 +46,8 @@ class SamplingMethod(StrEnum):
     """Type of requests that a metric needs."""
 
     GENERATIVE = "GENERATIVE"
-    """Text generation."""
     LOGPROBS = "LOGPROBS"
-    """The log-probability of each choice."""
     PERPLEXITY = "PERPLEXITY"
-    """The log-probability of a full text."""
 
 
 class SampleLevelComputation:

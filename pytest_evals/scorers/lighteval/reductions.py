@@ -11,7 +11,6 @@ from pytest_evals.errors import DocumentError, EvalsError, unknown_name
 from pytest_evals.stats import averages
 
 Reduction = Callable[[Any], float]
-"""Function from several numbers to one."""
 
 
 def mean(values: Sequence[float]) -> float:

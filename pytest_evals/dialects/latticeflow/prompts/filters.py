@@ -75,4 +75,3 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "regex_replace": _regex_replace,
     "zip": _zip,
 }
-"""Name → filter."""

@@ -29,7 +29,6 @@ SCORES = (
     "num_unrequired_calls",
     "num_required_calls_total",
 )
-"""Names of all scores."""
 
 
 def read_coverage(section: Section, _models: Models, has_solver: bool) -> ScorerParts:

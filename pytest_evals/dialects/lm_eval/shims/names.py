@@ -141,4 +141,3 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
         "weighted_f1_score": weighted_f1_score,
     },
 }
-"""Module → its names."""

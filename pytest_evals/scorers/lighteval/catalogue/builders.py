@@ -16,7 +16,6 @@ from pytest_evals.scorers.lighteval.metric import (
 from pytest_evals.scorers.lighteval.reductions import mean
 
 Maker = Callable[[], Metric]
-"""Factory of a metric."""
 
 
 TEXT, CHOICES = SamplingMethod.GENERATIVE, SamplingMethod.LOGPROBS

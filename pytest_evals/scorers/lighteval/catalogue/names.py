@@ -76,7 +76,6 @@ CHOICE_METRICS: Mapping[str, Maker] = {
         ["truthfulqa_mc1", "truthfulqa_mc2"], TruthfulqaMCMetrics(), category=CHOICES
     ),
 }
-"""Metrics computed from the log-probabilities of choices."""
 _REPEATED = tuple(name for name in TEXT_METRICS if "_at_" in name)
 """Metrics of several answers per prompt."""
 
@@ -116,7 +115,6 @@ LEGACY_METRICS: Mapping[str, Maker] = {
         quasi_exact_match, "qem", "harness_triviaqa_normalizer"
     ),
 }
-"""Name in earlier releases → factory."""
 
 
 def _perplexity(name: str, kind: str, unit: str) -> CorpusLevelMetric:
@@ -160,7 +158,6 @@ CORPUS_METRICS: Mapping[str, Maker] = {
         "word_perplexity", "weighted_perplexity", "words"
     ),
 }
-"""Corpus metrics of texts."""
 
 
 def _published(name: str) -> Metric:
@@ -213,7 +210,6 @@ CATALOGUE: Mapping[str, Maker] = {
     **CORPUS_METRICS,
     **LEGACY_METRICS,
 }
-"""Name → factory."""
 
 PUBLISHED: Mapping[str, Maker] = {**CATALOGUE, **PUBLISHED_METRICS}
 """The same, with lighteval's bugs."""

@@ -179,4 +179,3 @@ TEXT_METRICS: Mapping[str, Maker] = {
     "rouge_t5": _rouge_t5,
     "simpleqa_judge": lambda: group(["simpleqa_judge"], JudgeLLMSimpleQA()),
 }
-"""Per-document metrics of generated texts."""

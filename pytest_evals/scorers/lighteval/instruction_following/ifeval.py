@@ -29,7 +29,6 @@ IFEVAL_NAMES = (
 """Names of the prompt-level and instruction-level numbers."""
 
 IFBENCH: Mapping[str, Check] = {**COUNTS, **FORMATS, **CUSTOM, **WORDS}
-"""Checks of IFBench by instruction id."""
 
 
 @dataclass(frozen=True)

@@ -197,7 +197,6 @@ INSTRUCTIONS: Mapping[str, Check] = {
     "startend:end_checker": _ends,
     "startend:quotation": _quoted,
 }
-"""Instruction id → check."""
 
 
 def is_followed(

@@ -23,7 +23,6 @@ __all__ = [
 ]
 
 Tokenizer = Callable[[str], list[str]]
-"""Function from a text to its words."""
 
 _ARTICLES: Mapping[str, str] = {
     "cat": "el|la|els|les|un|una|uns|unes",
@@ -43,7 +42,6 @@ _ARTICLES: Mapping[str, str] = {
     "swe": "en|ett|den|det|de",
     "tur": "bir",
 }
-"""Language → articles."""
 
 _TOKENIZERS = """
 afr:af amh:am ara:ar aze:az ben:bn bul:bg cat:ca ces:cs dan:da deu:de ell:el eng:en

@@ -217,7 +217,6 @@ def _made(line: str) -> tuple[str, Literals]:
 _LINES = _WORDS.strip().replace("\n ", "").split("\n")
 
 LANGUAGES: Mapping[str, Literals] = dict(map(_made, _LINES))
-"""ISO 639-3 code → words."""
 
 
 def literals_of(language: str) -> Literals:

@@ -32,7 +32,6 @@ __all__ = [
 ]
 
 Normalizer = Callable[[str], str]
-"""Function from a text to its normalized form."""
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -137,7 +136,6 @@ NORMALIZERS: Registry[Normalizer] = Registry(
         "remove_punc": remove_punc,
     },
 )
-"""Name in task files → normalizer."""
 
 
 def resolve_normalizer(normalizer: Normalizer | str | None) -> Normalizer | None:

@@ -162,4 +162,3 @@ COUNTS: Mapping[str, Callable[..., bool]] = {
     "ratio:sentence_words": _alike_long,
     "ratio:stop_words": _stop_words,
 }
-"""Instruction id → check."""

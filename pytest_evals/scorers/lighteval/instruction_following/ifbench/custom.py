@@ -181,4 +181,3 @@ CUSTOM: Mapping[str, Callable[..., bool]] = {
     "repeat:repeat_simple": _only,
     "repeat:repeat_span": _span,
 }
-"""Instruction id → check."""

@@ -176,4 +176,3 @@ FORMATS: Mapping[str, Callable[..., bool]] = {
     "format:thesis": _thesis,
     "format:title_case": _title_case,
 }
-"""Instruction id → check."""

@@ -164,4 +164,3 @@ WORDS: Mapping[str, Callable[..., bool]] = {
     "words:vowel": _few_vowels,
     "words:words_position": _second_and_last,
 }
-"""Instruction id → check."""
