@@ -23,21 +23,13 @@ from pytest_evals.plugin.settings.option_checks import (
 from pytest_evals.plugin.settings.option_table import TABLE, Option
 from pytest_evals.plugin.settings.profile import apply_profile
 from pytest_evals.plugin.settings.values import (
-    cache,
-    choices,
-    documents,
-    junit,
+    at_least,
     mapping,
+    one_of,
     percent,
-    policy,
-    resamples,
-    runs,
     seconds,
     share,
-    shots,
     statuses,
-    stop,
-    switch,
     tag_pairs,
 )
 
@@ -135,6 +127,9 @@ OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
 """Key of the options in ``config.stash``."""
 
 
+_NATURAL = at_least(0, "0 or a positive whole number")
+
+
 def _inputs(raw: Mapping[str, Any], base: Path) -> dict[str, Any]:
     """Return the fields for the model, the tasks and their prompts."""
     return {
@@ -144,14 +139,14 @@ def _inputs(raw: Mapping[str, Any], base: Path) -> dict[str, Any]:
         "python_files": tuple(raw["python-files"].split()),
         "limit": _checked("limit", raw, share),
         "sample": _checked("sample", raw, share),
-        "num_fewshot": _checked("num-fewshot", raw, shots),
+        "num_fewshot": _checked("num-fewshot", raw, _NATURAL),
         "seed": _checked("seed", raw, int),
         "apply_chat_template": raw["apply-chat-template"],
         "exclude_own_shots": raw["exclude-own-shots"],
-        "bootstrap_iters": _checked("bootstrap-iters", raw, resamples),
+        "bootstrap_iters": _checked("bootstrap-iters", raw, _NATURAL),
         "fewshot_as_multiturn": not raw["fewshot-as-one-turn"],
         "system_instruction": raw["system-instruction"],
-        "choices": _checked("choices", raw, choices) or "",
+        "choices": _checked("choices", raw, one_of("generate", "loglikelihood")) or "",
         "gen_kwargs": _generation(_checked("gen-kwargs", raw, mapping)),
         "reasoning_tags": _checked("reasoning-tags", raw, tag_pairs),
         "metadata": _checked("metadata", raw, mapping) or {},
@@ -168,7 +163,7 @@ def _outputs(
     base = config.invocation_params.dir
     return {
         "dir": folder,
-        "cache": _checked("cache", raw, cache),
+        "cache": _checked("cache", raw, one_of("use", "refresh", "off", "only")),
         "cache_info": raw["cache-info"],
         "only": _statuses(raw),
         "save_baseline": _checked("save-baseline", raw, _baseline_name) or "",
@@ -177,9 +172,9 @@ def _outputs(
         "json": base / raw["json"] if raw["json"] else None,
         "html": _file(config, raw, "html"),
         "markdown": _file(config, raw, "markdown"),
-        "junit": _checked("junit", raw, junit),
+        "junit": _checked("junit", raw, one_of("gates", "docs")),
         "gates": tuple(map(_gate, raw["gate"])),
-        "inconclusive": _checked("inconclusive", raw, policy),
+        "inconclusive": _checked("inconclusive", raw, one_of("warn", "fail", "pass")),
     }
 
 
@@ -189,8 +184,9 @@ def _run_settings(config: pytest.Config, raw: Mapping[str, Any]) -> dict[str, An
     return {
         "profile": raw["profile"],
         "plan": raw["plan"],
-        "repeatability": _checked("repeatability", raw, runs) or 0,
-        "stop": _checked("stop", raw, stop),
+        "repeatability": _checked("repeatability", raw, at_least(2, "2 or more runs"))
+        or 0,
+        "stop": _checked("stop", raw, one_of("off", "curtail", "auto")),
         "stop_error": _checked("stop-error", raw, percent),
         "order_seed": _typed_seed(config, raw),
         "max_errors": _checked("max-errors", raw, percent),
@@ -206,8 +202,9 @@ def _run_settings(config: pytest.Config, raw: Mapping[str, Any]) -> dict[str, An
         "allow_unsafe_code": raw["allow-unsafe-code"],
         # Without a model only prompts can be shown.
         "validate": raw["validate"] or bool(raw["write-out"] and not raw["model"]),
-        "write_out": _checked("write-out", raw, documents) or 0,
-        "fast_path": _checked("fast-path", raw, switch),
+        "write_out": _checked("write-out", raw, at_least(1, "a positive whole number"))
+        or 0,
+        "fast_path": _checked("fast-path", raw, one_of("on", "off")) == "on",
     }
 
 
@@ -403,21 +400,15 @@ def _parameters(given: Sequence[str]) -> Mapping[str, Any]:
 def _generation(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
     if given is None:
         return {}
-    from pytest_evals.errors import OptionError
     from pytest_evals.prompts.generation import check_overrides
 
-    try:
+    with usage_errors():
         check_overrides(given)
-    except OptionError as error:
-        raise pytest.UsageError(str(error)) from None
     return given
 
 
 def _gate(text: str) -> Gate:
-    from pytest_evals.errors import OptionError
     from pytest_evals.gates.read.entry import read_expression
 
-    try:
+    with usage_errors():
         return read_expression(text)
-    except OptionError as error:
-        raise pytest.UsageError(str(error)) from None

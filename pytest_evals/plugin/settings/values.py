@@ -8,76 +8,33 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
-def shots(text: str) -> int:
-    """A number of few-shot examples."""
-    number = int(text)
-    if number < 0:
-        raise ValueError("expected 0 or a positive whole number")
-    return number
+def at_least(least: int, expected: str) -> Callable[[str], int]:
+    """Return the parser of a whole number."""
+
+    def parse(text: str) -> int:
+        number = int(text)
+        if number < least:
+            raise ValueError(f"expected {expected}")
+        return number
+
+    return parse
 
 
-def resamples(text: str) -> int:
-    """A number of resamples; 0 for no standard errors, as in lm-eval."""
-    number = int(text)
-    if number < 0:
-        raise ValueError("expected 0 or a positive whole number")
-    return number
+def one_of(*words: str) -> Callable[[str], str]:
+    """Return the parser of one of these words."""
 
+    def parse(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"expected {', '.join(words[:-1])} or {words[-1]}")
+        return text
 
-def documents(text: str) -> int:
-    """A number of documents."""
-    number = int(text)
-    if number < 1:
-        raise ValueError("expected a positive whole number")
-    return number
-
-
-def runs(text: str) -> int:
-    """A number of runs that can be compared."""
-    number = int(text)
-    if number < 2:
-        raise ValueError("expected 2 or more runs")
-    return number
-
-
-def policy(text: str) -> str:
-    """The result of an inconclusive gate."""
-    if text not in ("warn", "fail", "pass"):
-        raise ValueError("expected warn, fail or pass")
-    return text
-
-
-def stop(text: str) -> str:
-    """When a task is stopped."""
-    if text not in ("off", "curtail", "auto"):
-        raise ValueError("expected off, curtail or auto")
-    return text
-
-
-def switch(text: str) -> bool:
-    """Whether a part is on."""
-    if text not in ("on", "off"):
-        raise ValueError("expected on or off")
-    return text == "on"
-
-
-def cache(text: str) -> str:
-    """How stored responses are used."""
-    if text not in ("use", "refresh", "off", "only"):
-        raise ValueError("expected use, refresh, off or only")
-    return text
-
-
-def choices(text: str) -> str:
-    """How documents with choices are answered."""
-    if text not in ("generate", "loglikelihood"):
-        raise ValueError("expected generate or loglikelihood")
-    return text
+    return parse
 
 
 def seconds(text: str) -> float:
@@ -198,17 +155,6 @@ def statuses(text: str) -> tuple[str, ...]:
     if not words:
         raise ValueError(f"expected one or more of {', '.join(STATUSES)}")
     return words
-
-
-def junit(text: str) -> str:
-    """The test cases of a JUnit file.
-
-    Raises:
-        ValueError: It is neither gates nor docs.
-    """
-    if text not in ("gates", "docs"):
-        raise ValueError("expected gates or docs")
-    return text
 
 
 def _split(text: str) -> list[str]:
