@@ -60,9 +60,7 @@ def select(
 def _without_reasoning(answer: str, tags: Sequence[tuple[str, str]]) -> str | None:
     """The answer after its reasoning; ``None`` if the reasoning was cut off."""
     # lighteval's scorers are loaded only by tasks that need them.
-    from pytest_evals.scorers.lighteval.text.reasoning_tags import (
-        remove_reasoning_tags,
-    )
+    from pytest_evals.scorers.lighteval.text.reasoning_tags import remove_reasoning_tags
 
     answer = remove_reasoning_tags(answer, tags)
     for opening, closing in tags:

@@ -11,13 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from pytest_evals.core.metric import (
-    ANYTHING,
-    BOOTSTRAP_ITERS,
-    SHARE,
-    Metric,
-    Span,
-)
+from pytest_evals.core.metric import ANYTHING, BOOTSTRAP_ITERS, SHARE, Metric, Span
 from pytest_evals.core.registry import Registry
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.aggregations import (

@@ -26,11 +26,7 @@ from functools import cached_property
 from statistics import NormalDist
 
 from pytest_evals.stats.averages import mean
-from pytest_evals.stats.interval_methods import (
-    ExactValue,
-    IntervalEstimate,
-    Proportion,
-)
+from pytest_evals.stats.interval_methods import ExactValue, IntervalEstimate, Proportion
 from pytest_evals.stats.intervals import ConfidenceInterval
 from pytest_evals.stats.mean_limits import bounded_mean
 

@@ -21,10 +21,7 @@ from pytest_evals.dialects.latticeflow.metric_values import (
 from pytest_evals.dialects.latticeflow.parameters import Parameter, resolve_values
 from pytest_evals.dialects.latticeflow.policies import PolicySubject
 from pytest_evals.dialects.latticeflow.recipe import NamedValue, SampleRecipe
-from pytest_evals.dialects.latticeflow.sample_rows import (
-    SampleRows,
-    Samples,
-)
+from pytest_evals.dialects.latticeflow.sample_rows import SampleRows, Samples
 from pytest_evals.dialects.latticeflow.scoring.reader import MCQA, read_scorers
 from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer, Trials
 from pytest_evals.dialects.latticeflow.solvers.reader import read_solver

@@ -8,10 +8,7 @@ from pathlib import Path
 
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.latticeflow.adapter_file import read_adapter
-from pytest_evals.dialects.latticeflow.dataset_file import (
-    GeneratedSource,
-    read_dataset,
-)
+from pytest_evals.dialects.latticeflow.dataset_file import GeneratedSource, read_dataset
 from pytest_evals.dialects.latticeflow.entities import Entities, Entity, Kind
 from pytest_evals.dialects.latticeflow.generator import generate_rows
 from pytest_evals.dialects.latticeflow.model_file import ModelFile, read_model

@@ -16,10 +16,7 @@ from pytest_evals.scorers.lighteval.likelihoods.logprobs import (
 )
 from pytest_evals.scorers.lighteval.metric import SampleLevelMetric, SamplingMethod
 from pytest_evals.scorers.lighteval.reductions import Reduction, mean
-from pytest_evals.scorers.lighteval.similarity.matches import (
-    ExactMatches,
-    F1_score,
-)
+from pytest_evals.scorers.lighteval.similarity.matches import ExactMatches, F1_score
 from pytest_evals.scorers.lighteval.text.languages import (
     code_of,
     get_multilingual_normalizer,

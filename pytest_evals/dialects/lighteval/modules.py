@@ -21,8 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from pytest_evals.data.calls import error_text
-from pytest_evals.dialects.lighteval.placeholders import Placeholder
-from pytest_evals.dialects.lighteval.shims import NAMES, find_export
+from pytest_evals.dialects.lighteval.shims import NAMES, Placeholder, find_export
 from pytest_evals.dialects.module_loader import StandIn, StandInImports, loaded
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 

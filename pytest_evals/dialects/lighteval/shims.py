@@ -24,7 +24,6 @@ from pytest_evals.dialects.lighteval.metrics_enum import (
     MetricsEnum,
     extend_enum,
 )
-from pytest_evals.dialects.lighteval.placeholders import Placeholder
 from pytest_evals.dialects.lighteval.templates import (
     continuation,
     formulation,
@@ -101,6 +100,34 @@ TEMPLATES: Mapping[str, Mapping[str, Any]] = {
     },
 }
 """Module → its names."""
+
+
+class Placeholder:
+    """Accepts every call and has every attribute, so that it can replace modules,
+    functions, decorators, annotations and base classes."""
+
+    def __init__(self, *_arguments: Any, **_more: Any) -> None:
+        pass
+
+    def __call__(self, *_arguments: Any, **_more: Any) -> Placeholder:
+        """Return another placeholder."""
+        return Placeholder()
+
+    def __getattr__(self, name: str) -> Placeholder:
+        """Return another placeholder."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Placeholder()
+
+    def __getitem__(self, _key: Any) -> Placeholder:
+        """Return another placeholder."""
+        return Placeholder()
+
+    def __or__(self, _other: Any) -> Placeholder:
+        """Return another placeholder."""
+        return Placeholder()
+
+    __ror__ = __or__
 
 
 def safe_divide(numerator: Any, denominator: float, default_value: float = 0.0) -> Any:

@@ -21,12 +21,7 @@ from pytest_evals.dialects.yaml_reader.yaml_file import (
     read_with_includes,
     subsection,
 )
-from pytest_evals.errors import (
-    Place,
-    Problem,
-    TaskFileError,
-    did_you_mean,
-)
+from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 
 GROUP_KEYS = (
     "group",

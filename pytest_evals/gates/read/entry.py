@@ -11,14 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_evals.core.gate import (
-    DOCUMENT_KEYS,
-    Bound,
-    Gate,
-    Margin,
-    Published,
-    Scope,
-)
+from pytest_evals.core.gate import DOCUMENT_KEYS, Bound, Gate, Margin, Published, Scope
 from pytest_evals.errors import (
     OptionError,
     Place,

@@ -18,11 +18,7 @@ from pytest_evals.plugin.settings.process import is_distributed
 from pytest_evals.plugin.settings.run_options import answers_of, full_spec
 from pytest_evals.reports.escape import one_line
 from pytest_evals.run.readiness import NO_JUDGE
-from pytest_evals.run.reference_models import (
-    ReferenceModel,
-    answered_by,
-    named_by,
-)
+from pytest_evals.run.reference_models import ReferenceModel, answered_by, named_by
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession

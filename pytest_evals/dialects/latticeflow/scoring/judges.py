@@ -28,11 +28,7 @@ from pytest_evals.dialects.latticeflow.solvers.template_fields import (
     text_template,
 )
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.scorers.judge_replies import (
-    JudgeLabel,
-    read_grade,
-    read_label,
-)
+from pytest_evals.scorers.judge_replies import JudgeLabel, read_grade, read_label
 
 _JUDGE = "You judge the work of another model, carefully and fairly."
 _LABELER = "You label texts and data, carefully and consistently."

@@ -140,20 +140,14 @@ class PerplexityPreparator(Preparator):
 
 
 @dataclass(frozen=True)
-class TargetPerplexityPreparator(Preparator):
+class TargetPerplexityPreparator(PerplexityPreparator):
     """Returns the log-probability of the correct choices, and their length.
 
     Args:
-        units_type: ``words`` or ``bytes``.
         published: Sum all choices, as lighteval does.
     """
 
-    units_type: str
     published: bool = False
-
-    def __post_init__(self) -> None:
-        """Validate the unit."""
-        _unit(self.units_type)
 
     def prepare(
         self, doc: Doc, model_response: ModelResponse, **more: Any

@@ -56,8 +56,19 @@ def best_choice(logprobs: Sequence[float]) -> int:
     return max(range(len(logprobs)), key=logprobs.__getitem__)
 
 
+class _NormalizedChoices(SampleLevelComputation):
+    """Base class of metrics with a normalization of log-probabilities, ``_norm``."""
+
+    _norm: LogProbNormalization | None
+
+    @property
+    def needs_unconditioned(self) -> bool:
+        """Return whether choices are also scored without the question."""
+        return isinstance(self._norm, LogProbPMINorm)
+
+
 @dataclass(frozen=True)
-class LoglikelihoodAcc(SampleLevelComputation):
+class LoglikelihoodAcc(_NormalizedChoices):
     """1 if the most likely choice is correct.
 
     Args:
@@ -73,11 +84,6 @@ class LoglikelihoodAcc(SampleLevelComputation):
         found = normalization(self.logprob_normalization)
         object.__setattr__(self, "_norm", found)
 
-    @property
-    def needs_unconditioned(self) -> bool:
-        """Return whether choices are also scored without the question."""
-        return isinstance(self._norm, LogProbPMINorm)
-
     def measure(self, doc: Doc, model_response: ModelResponse) -> int:
         """Return 0 or 1."""
         best = best_choice(choice_logprobs(self._norm, doc, model_response))
@@ -85,7 +91,7 @@ class LoglikelihoodAcc(SampleLevelComputation):
 
 
 @dataclass(frozen=True)
-class NormalizedMultiChoiceProbability(SampleLevelComputation):
+class NormalizedMultiChoiceProbability(_NormalizedChoices):
     """Probability of the correct choice, normalized over all choices.
 
     Args:
@@ -104,11 +110,6 @@ class NormalizedMultiChoiceProbability(SampleLevelComputation):
         object.__setattr__(self, "_norm", found)
         object.__setattr__(self, "_reduce", reduction(self.aggregation_function))
 
-    @property
-    def needs_unconditioned(self) -> bool:
-        """Return whether choices are also scored without the question."""
-        return isinstance(self._norm, LogProbPMINorm)
-
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
         """Compute the probability; 0 if all choices have probability 0."""
         likely = [_exp(lp) for lp in choice_logprobs(self._norm, doc, model_response)]
@@ -120,7 +121,7 @@ class NormalizedMultiChoiceProbability(SampleLevelComputation):
 
 
 @dataclass(frozen=True)
-class Probability(SampleLevelComputation):
+class Probability(_NormalizedChoices):
     """Probability of the correct choice.
 
     Args:
@@ -139,11 +140,6 @@ class Probability(SampleLevelComputation):
         """Resolve names."""
         object.__setattr__(self, "_norm", normalization(self.normalization))
         object.__setattr__(self, "_reduce", reduction(self.aggregation_function))
-
-    @property
-    def needs_unconditioned(self) -> bool:
-        """Return whether choices are also scored without the question."""
-        return isinstance(self._norm, LogProbPMINorm)
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
         """Compute the probability."""
