@@ -166,10 +166,7 @@ def similar_file(path: Path) -> str:
 
 def nearest(word: str, words: Iterable[str], cutoff: float = 0.6) -> str:
     """Return the most similar known word, in any case, else an empty string.
-
-    Args:
-        cutoff: Least similarity, from 0 to 1.
-    """
+    ``cutoff``: least similarity, from 0 to 1."""
     from difflib import get_close_matches
 
     known = [*words]

@@ -26,11 +26,8 @@ T = TypeVar("T")
 
 
 class Ask(NamedTuple):
-    """A request and the model that it is sent to.
-
-    Args:
-        model: Empty for the tested model, else a name in the task's ``models``.
-    """
+    """A request and the model that it is sent to. ``model``: empty for the tested
+    model, else a name in the task's ``models``."""
 
     model: str
     request: Request

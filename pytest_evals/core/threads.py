@@ -7,10 +7,7 @@ import ctypes
 
 def raise_in(thread: int, kind: type[BaseException] | None) -> None:
     """Raise an exception in a thread, as soon as it runs Python code again; ``None``
-    cancels an exception that was not raised yet.
-
-    Args:
-        thread: Its ``threading.get_ident()``.
-    """
+    cancels an exception that was not raised yet. ``thread``: its
+    ``threading.get_ident()``."""
     exception = None if kind is None else ctypes.py_object(kind)
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), exception)

@@ -32,10 +32,7 @@ Rows = list[dict[str, Any]]
 
 def read_json_lines(files: Mapping[str, Sequence[Path]]) -> dict[str, Rows] | None:
     """Return rows by split; ``None`` if the library may read them differently.
-
-    Args:
-        files: Split → its files, in order.
-    """
+    ``files``: split → its files, in order."""
     known: dict[str, str] = {}
     splits: dict[str, Rows] = {}
     try:

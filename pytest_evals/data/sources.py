@@ -80,12 +80,9 @@ class Source:
 
 
 def load(source: Source, *, plain: bool = False) -> Mapping[str, Any]:
-    """Return the splits of a dataset: name → rows.
-
-    Args:
-        plain: Whether plain rows are sufficient; otherwise they are a dataset of the
-            ``datasets`` library, unless a user function creates them.
-    """
+    """Return the splits of a dataset: name → rows. ``plain``: whether plain rows are
+    sufficient; otherwise they are a dataset of the ``datasets`` library, unless a
+    user function creates them."""
     if source.maker is not None:
         return _user_dataset(source, source.maker)
     _check_builder(source)

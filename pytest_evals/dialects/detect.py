@@ -87,11 +87,8 @@ _TABLE = re.compile(
 
 def dialect_of(path: Path, read: Callable[[Path], bytes] = Path.read_bytes) -> str:
     """Return the dialect of a file, as named in
-    :data:`~pytest_evals.dialects.readers.READERS`, or an empty string.
-
-    Args:
-        read: Returns its bytes; called only for known suffixes.
-    """
+    :data:`~pytest_evals.dialects.readers.READERS`, or an empty string. ``read``
+    returns its bytes; called only for known suffixes."""
     if path.suffix in YAML_SUFFIXES:
         return dialect(read(path)) or ""
     if path.suffix == ".py":

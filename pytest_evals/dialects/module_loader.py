@@ -23,10 +23,7 @@ Import = Callable[..., ModuleType]
 def loaded(file: Path, imports: Import) -> ModuleType:
     """Return the module of a file, under a unique name, so that files with the same
     name in different folders are distinct. A changed file is loaded again.
-
-    Args:
-        imports: Handles its ``import`` statements.
-    """
+    ``imports`` handles its ``import`` statements."""
     stamp = file.stat().st_mtime_ns
     key = f"{file.resolve()}:{stamp}".encode()
     name = f"{file.stem}_{hashlib.sha256(key).hexdigest()[:12]}"

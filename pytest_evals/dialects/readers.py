@@ -82,11 +82,8 @@ def load_folder(
     options: TaskOptions,
     first: Callable[[Path], Sequence[Task | Group] | None],
 ) -> Iterator[Task | Group]:
-    """Yield the tasks and groups of all eval files below a folder.
-
-    Args:
-        first: Called first for each file; reads it unless it returns ``None``.
-    """
+    """Yield the tasks and groups of all eval files below a folder. ``first`` is
+    called first for each file; reads it unless it returns ``None``."""
     for path in _files(folder):
         loaded = first(path)
         if loaded is None:

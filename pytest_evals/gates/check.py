@@ -23,12 +23,8 @@ _INSIDE = "; choose a limit inside that range"
 
 
 def span_fault(gate: Gate, span: Span, scale: Span | None = None) -> str:
-    """Why a gate can never fail or never pass, for any number of documents; empty
-    if it can do both.
-
-    Args:
-        scale: The range that was rescaled to ``span``, if any.
-    """
+    """Why a gate can never fail or never pass, for any number of documents; empty if
+    it can do both. ``scale`` is the range that was rescaled to ``span``, if any."""
     for margin in (gate.margin, gate.each):
         if margin is not None and _always_holds(margin, span):
             each = "each: " if margin is gate.each else ""
@@ -189,10 +185,7 @@ def machine_of(
 
 def left_out(gate: Gate, machine: Mapping[str, tuple[str, ...]]) -> Verdict | None:
     """The verdict of a gate whose conditions do not hold; ``None`` if they do.
-
-    Args:
-        machine: As :func:`machine_of` returns it.
-    """
+    ``machine``: as :func:`machine_of` returns it."""
     unmet = [
         _unmet(key, patterns, machine.get(key, ()))
         for key, patterns in gate.when

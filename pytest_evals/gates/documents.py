@@ -161,11 +161,8 @@ def field_in(row: Mapping[str, Any], field: str) -> Any:
 
 
 def values_of(result: TaskResult, key: str) -> dict[int, Any]:
-    """Position of each scored document → its value of a metric.
-
-    Args:
-        key: Metric and filter: ``acc,none``.
-    """
+    """Position of each scored document → its value of a metric. ``key``: metric and
+    filter: ``acc,none``."""
     return {
         record.index: score.value
         for record in result.records

@@ -178,10 +178,7 @@ def _judge_error(estimate: GateEstimate, condition: Condition) -> str:
 
 def _limits(gate: Gate, interval: Interval, unit: Unit | None = None) -> str:
     """Both one-sided limits together: ``90% CI [0.7, 0.8]`` at a confidence of 0.95.
-
-    Args:
-        unit: The unit of a change; ``None`` for a number.
-    """
+    ``unit``: the unit of a change; ``None`` for a number."""
     low, high = (
         figure(end) if unit is None else shown_change(end, unit)
         for end in (interval.low, interval.high)
@@ -299,11 +296,8 @@ def change_reason(
 def shown(
     gate: Gate, estimate: ChangeEstimate, condition: Condition, name: str
 ) -> ShownChange:
-    """The change as reports show it.
-
-    Args:
-        condition: The smallest or largest allowed change.
-    """
+    """The change as reports show it. ``condition`` is the smallest or largest
+    allowed change."""
     gained = lost = None
     if estimate.shares is not None:
         gained, lost = int(estimate.shares.gained), int(estimate.shares.lost)

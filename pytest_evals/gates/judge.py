@@ -317,11 +317,8 @@ def _reversal(
 def _change_verdict(
     gate: Gate, metric: MetricResult, estimate: ChangeEstimate, name: str = ""
 ) -> Verdict:
-    """The verdict of a gate on a change.
-
-    Args:
-        name: Name of the reference, if it is not the gate's baseline.
-    """
+    """The verdict of a gate on a change. ``name``: name of the reference, if it is
+    not the gate's baseline."""
     if has_limits(gate):
         check_varies(gate, estimate)
     (condition,), decision, _ = _decided(gate, estimate)

@@ -24,11 +24,8 @@ HashFile = Callable[[Path], str]
 
 
 class TaskRequirements(NamedTuple):
-    """Requirements of a task on its model.
-
-    Args:
-        output_type: As lm-eval calls it; empty if the task does not set it.
-    """
+    """Requirements of a task on its model. ``output_type``: as lm-eval calls it;
+    empty if the task does not set it."""
 
     output_type: str
     chat: bool

@@ -22,11 +22,8 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSpec:
-    """The spec of a model.
-
-    Args:
-        target: Which one: a folder, a name on the Hub, a file.
-    """
+    """The spec of a model. ``target``: which one: a folder, a name on the Hub, a
+    file."""
 
     kind: str
     target: str

@@ -38,11 +38,8 @@ class Ledger:
 
     @classmethod
     def begin_run(cls, path: str = "") -> None:
-        """Count from 0 in models that are opened from now on.
-
-        Args:
-            path: A file that other processes of the run use too; empty for none.
-        """
+        """Count from 0 in models that are opened from now on. ``path``: a file that
+        other processes of the run use too; empty for none."""
         cls._path, cls._current = path, None
 
     @classmethod

@@ -67,11 +67,8 @@ class StoppableItems:
         return {f"{tasks[one.name].nodeid}[": one.size for one in candidates}
 
     def start(self, ids: Sequence[str], folder: Path | None = None) -> None:
-        """Watch the gates, in the process that judges them.
-
-        Args:
-            folder: Of the list of stopped tasks, which workers read.
-        """
+        """Watch the gates, in the process that judges them. ``folder``: of the list
+        of stopped tasks, which workers read."""
         self._folder = folder
         places = {nodeid: place for place, nodeid in enumerate(ids)}
         watched = []

@@ -47,11 +47,8 @@ class JUnitReport:
     """Replaces pytest's JUnit plugin, and passes on selected reports."""
 
     def __init__(self, log: Any, *, every: bool) -> None:
-        """Implement all hooks that the log implements, by the log itself but for one.
-
-        Args:
-            every: Whether documents that did not fail are included.
-        """
+        """Implement all hooks that the log implements, by the log itself but for
+        one. ``every``: whether documents that did not fail are included."""
         self.log = log
         self._every = every
         self._failed: set[str] = set()

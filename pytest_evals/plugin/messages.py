@@ -141,11 +141,8 @@ def gate_word(verdict: Verdict) -> str:
 
 
 def document_properties(record: Record, word: str) -> list[tuple[str, object]]:
-    """Return the properties of a document for JUnit and other reports.
-
-    Args:
-        word: Its result: ``correct``, ``wrong``, …
-    """
+    """Return the properties of a document for JUnit and other reports. ``word``: its
+    result: ``correct``, ``wrong``, …"""
     from pytest_evals.reports.escape import cut, one_line
 
     found: list[tuple[str, object]] = [("verdict", word)]

@@ -89,11 +89,8 @@ class TaskFile(pytest.File):
     def documents(
         self, run: TaskRun, places: Sequence[int] | None = None
     ) -> list[DocItem]:
-        """Return one item a document.
-
-        Args:
-            places: Which of its documents; ``None`` for all.
-        """
+        """Return one item a document. ``places``: which of its documents; ``None``
+        for all."""
         task, name = run.task, run.name
         ids, indices = run.ids, run.indices
         if places is not None:

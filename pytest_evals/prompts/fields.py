@@ -244,11 +244,8 @@ class Template:
     folds: bool = False
 
     def nulls(self, row: Mapping[str, Any], rendered: str) -> Sequence[str]:
-        """Return the expressions whose value is null, rendered as "None".
-
-        Args:
-            row: A row that renders without error.
-        """
+        """Return the expressions whose value is null, rendered as "None". ``row`` is
+        a row that renders without error."""
         may_have_nulls = "None" in rendered or self.folds
         if may_have_nulls or any(row.get(name) is None for name in self.names):
             return _nulls(self.text, row)

@@ -59,11 +59,8 @@ def image_reader(
 
 
 def image_urls(given: Any, base: Path) -> tuple[str, ...]:
-    """Return an image, or all images of a nested list, as URLs.
-
-    Args:
-        given: As for :func:`data_url`, or the path of a file; ``None`` for no image.
-    """
+    """Return an image, or all images of a nested list, as URLs. ``given``: as for
+    :func:`data_url`, or the path of a file; ``None`` for no image."""
     if given is None:
         return ()
     if isinstance(given, Sequence) and not isinstance(given, str | bytes):
@@ -84,12 +81,8 @@ def image_urls(given: Any, base: Path) -> tuple[str, ...]:
 
 
 def data_url(image: Any) -> str:
-    """Return an image as a ``data:`` URL.
-
-    Args:
-        image: A PIL image, the bytes of a file, or an undecoded image of the
-            ``datasets`` library.
-    """
+    """Return an image as a ``data:`` URL. ``image`` is a PIL image, the bytes of a
+    file, or an undecoded image of the ``datasets`` library."""
     raw = _bytes(image)
     mime = _mime(raw) or "image/png"
     return f"data:{mime};base64,{b64encode(raw).decode('ascii')}"

@@ -80,11 +80,8 @@ def _has_kind(name: str) -> bool:
 
 
 def stored_run(base: Path, name: str, here: Path) -> EarlierRun | str:
-    """The stored run of a name; or the error, with its fix, if missing.
-
-    Args:
-        name: Name of a baseline, or the folder of a run.
-    """
+    """The stored run of a name; or the error, with its fix, if missing. ``name``:
+    name of a baseline, or the folder of a run."""
     try:
         return find_baseline(base, name, here)
     except StoreError as error:
@@ -148,11 +145,8 @@ def _without_prompts(side: Side) -> Side:
 
 
 def measured_rate(base: Path, name: str, gate: Gate) -> float | None:
-    """The measured flip rate of a gate's metric, if any.
-
-    Args:
-        name: The baseline to read first, if the gate has none.
-    """
+    """The measured flip rate of a gate's metric, if any. ``name`` is the baseline to
+    read first, if the gate has none."""
     key = f"{gate.metric},{gate.filter}" if gate.filter else gate.metric
     return stored_flip_rate(base, gate.baseline or name, gate.task, key)
 
@@ -210,11 +204,8 @@ class Baselines:
         hashes: TaskHashes,
         model_info: Callable[[], Mapping[str, Any]],
     ) -> None:
-        """Create the baselines of a run; nothing is read.
-
-        Args:
-            model_info: Returns the tested model's description.
-        """
+        """Create the baselines of a run; nothing is read. ``model_info`` returns the
+        tested model's description."""
         self._base, self._here = config.dir, config.here
         self._judge, self._replaced = config.judge, config.save
         self._suite, self._hashes, self._model_info = suite, hashes, model_info

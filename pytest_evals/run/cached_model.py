@@ -39,12 +39,8 @@ class CachedModels:
     def __init__(
         self, folder: Path, cache: Cache, hook: ModelHook, *, opens: bool = True
     ) -> None:
-        """Creates no file until a model is opened.
-
-        Args:
-            opens: Whether models may be opened; otherwise only stored responses are
-                used.
-        """
+        """Creates no file until a model is opened. ``opens``: whether models may be
+        opened; otherwise only stored responses are used."""
         self._folder, self._cache, self._hook = folder, cache, hook
         self._hashes: FileHashes | None = None
         self._stored: list[StoredModel] = []

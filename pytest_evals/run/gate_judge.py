@@ -30,11 +30,8 @@ class GateJudge:
         baselines: Baselines,
         early_stopping: EarlyStopping | None,
     ) -> None:
-        """Create the judging of a run.
-
-        Args:
-            inference: Describes model and machine, for the conditions of gates.
-        """
+        """Create the judging of a run. ``inference`` describes model and machine,
+        for the conditions of gates."""
         self._config, self._suite, self._inference = config, suite, inference
         self._records, self._baselines = records, baselines
         self._early_stopping = early_stopping
@@ -98,10 +95,7 @@ class GateJudge:
 
     def doubts(self, *, plans: bool) -> list[str]:
         """Return warnings about gates with little power, before any request is sent.
-
-        Args:
-            plans: Whether ``--evals-plan`` shows the power of gates.
-        """
+        ``plans``: whether ``--evals-plan`` shows the power of gates."""
         warnings = []
         for run in self._suite.all():
             n = self._n_documents(run.name)

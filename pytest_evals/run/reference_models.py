@@ -49,11 +49,8 @@ class ReferenceDocuments:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceModel:
-    """A model that gates name as their baseline.
-
-    Args:
-        gate: The first of these gates, for messages.
-    """
+    """A model that gates name as their baseline. ``gate`` is the first of these
+    gates, for messages."""
 
     spec: str
     gate: Gate

@@ -218,11 +218,8 @@ class Run:
         self.keep(*self.to_keep(score(record, task), task, shown))
 
     def warnings(self, *, plans: bool = False) -> list[str]:
-        """Return the warnings about tasks, gates and models so far.
-
-        Args:
-            plans: Whether ``--evals-plan`` shows the power of gates.
-        """
+        """Return the warnings about tasks, gates and models so far. ``plans``:
+        whether ``--evals-plan`` shows the power of gates."""
         texts = [
             f"{run.task.name}: {text}"
             for run in self.suite.tasks.values()

@@ -89,12 +89,8 @@ class RunWriter:
         self._write(self._folder.sort_samples)
 
     def partial_results(self, result: Callable[[], RunResult]) -> None:
-        """Write the results of tasks that have ended, so that a killed run keeps them;
-        skipped if it was done a short time ago.
-
-        Args:
-            result: Returns the result so far.
-        """
+        """Write the results of tasks that have ended, so that a killed run keeps
+        them; skipped if it was done a short time ago."""
         self.flush()
         start = time.monotonic()
         if start < self._not_before:

@@ -28,11 +28,8 @@ class _Part(NamedTuple):
 
 
 def summarise_group(group: Group, results: Mapping[str, TaskResult]) -> GroupResult:
-    """Compute a group's results.
-
-    Args:
-        results: Results of tasks by name; missing tasks are ignored.
-    """
+    """Compute a group's results. ``results``: results of tasks by name; missing
+    tasks are ignored."""
     tasks = tuple(results[t.name] for t in group.tasks() if t.name in results)
     metrics: dict[str, MetricResult] = {}
     counts: dict[str, int] = {}

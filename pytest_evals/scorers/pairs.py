@@ -36,11 +36,8 @@ _FIRST_WINS = {"1": 1.0, "tie": 0.5, "2": 0.0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairScorer(RubricScorer):
-    """A judge that compares the answer with another one.
-
-    Args:
-        versus: The other answer; a template over the case's row.
-    """
+    """A judge that compares the answer with another one. ``versus``: the other
+    answer; a template over the case's row."""
 
     versus: str
 

@@ -196,11 +196,8 @@ def _exact_match(spec: MetricSpec) -> TextMetric:
 
 @dataclass(frozen=True, slots=True)
 class FunctionMetric:
-    """A user function of reference and response.
-
-    Args:
-        form: Calls the function with reference and response.
-    """
+    """A user function of reference and response. ``form`` calls the function with
+    reference and response."""
 
     name: str
     form: Callable[[Any, Any], Any]

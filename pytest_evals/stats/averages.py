@@ -81,12 +81,8 @@ def plain_stderr(stderrs: Sequence[float]) -> float:
 
 
 class ClusteredStderr(NamedTuple):
-    """A cluster-robust standard error.
-
-    Args:
-        design_effect: Variance relative to that of as many independent values; at least
-            1, and 1 if the values do not vary.
-    """
+    """A cluster-robust standard error. ``design_effect``: variance relative to that
+    of as many independent values; at least 1, and 1 if the values do not vary."""
 
     stderr: float
     n_clusters: int

@@ -43,12 +43,8 @@ class Quotient(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class BootstrapT:
     """An estimate with its studentized resamples, as an
-    :class:`~.interval_methods.IntervalEstimate`.
-
-    Args:
-        scores: (resampled estimate - estimate) / standard error of the resample, in
-            ascending order.
-    """
+    :class:`~.interval_methods.IntervalEstimate`. ``scores``: (resampled estimate -
+    estimate) / standard error of the resample, in ascending order."""
 
     value: float
     stderr: float

@@ -173,11 +173,8 @@ class ExactValue:
 
 @dataclass(frozen=True, slots=True)
 class WidestInterval:
-    """The most conservative of several methods for one estimate.
-
-    Args:
-        methods: At least one; all have the same value.
-    """
+    """The most conservative of several methods for one estimate. ``methods``: at
+    least one; all have the same value."""
 
     methods: tuple[IntervalEstimate, ...]
 

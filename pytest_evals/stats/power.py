@@ -13,11 +13,8 @@ _NORMAL = NormalDist()
 
 def paired_stderr(flips: float, n: float, drop: float = 0.0) -> float:
     """Return the standard error of the change of a proportion on the same documents.
-
-    Args:
-        flips: Flip rate: fraction of documents that flip; raised to the drop if
-            smaller.
-    """
+    ``flips``: flip rate: fraction of documents that flip; raised to the drop if
+    smaller."""
     return math.sqrt(max(flips, abs(drop)) - drop * drop) / math.sqrt(n)
 
 
@@ -31,12 +28,8 @@ def chance_below(threshold: float, mean: float, stderr: float) -> float:
 def first_that(
     holds: Callable[[int], bool], least: int, most: int, guess: int = 0
 ) -> int | None:
-    """Return the smallest integer for which a monotone condition holds; ``None`` if it
-    holds for none.
-
-    Args:
-        guess: A starting point, which saves evaluations.
-    """
+    """Return the smallest integer for which a monotone condition holds; ``None`` if
+    it holds for none. ``guess`` is a starting point, which saves evaluations."""
     high = min(max(least, guess), most)
     low, step = high, max(1, high // 20)
     if holds(high):

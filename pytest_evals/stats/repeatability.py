@@ -28,11 +28,8 @@ class Repeatability(NamedTuple):
 
 
 def repeatability(values: Sequence[Sequence[float]]) -> Repeatability:
-    """Return the variation between runs.
-
-    Args:
-        values: (k, n) a number for each of n documents in each of k runs, k at least 2.
-    """
+    """Return the variation between runs. ``values``: (k, n) a number for each of n
+    documents in each of k runs, k at least 2."""
     table = np.array(values, dtype=float)
     means = table.mean(axis=1)
     # The square of a difference of two draws is twice their variance, on average.

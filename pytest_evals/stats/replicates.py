@@ -125,12 +125,8 @@ def resample_sums(
 
 
 def resample(n: int, statistic: Statistic, value: float) -> Replicates:
-    """Bootstrap any statistic, with plain percentiles.
-
-    Args:
-        statistic: Maps (B, n) positions of documents, with repetition, to the
-            statistics of the B rows.
-    """
+    """Bootstrap any statistic, with plain percentiles. ``statistic`` maps (B, n)
+    positions of documents, with repetition, to the statistics of the B rows."""
     import numpy as np
 
     generator = np.random.default_rng(0)

@@ -18,11 +18,7 @@ RESULTS = "results.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierRun:
-    """A stored run or baseline.
-
-    Args:
-        results: Content of ``results.json``.
-    """
+    """A stored run or baseline. ``results``: content of ``results.json``."""
 
     path: Path
     results: Mapping[str, Any]
@@ -121,11 +117,8 @@ def last_run(base: Path, model: str) -> EarlierRun | None:
 
 
 def earlier_runs(base: Path, most: int | None = None) -> list[EarlierRun]:
-    """Yield all readable runs of this schema version, the newest first.
-
-    Args:
-        most: Maximum number of folders, the newest by name; ``None`` for all.
-    """
+    """Yield all readable runs of this schema version, the newest first. ``most``:
+    maximum number of folders, the newest by name; ``None`` for all."""
     return [run for run in _stored(base, most) if not run.schema_fault]
 
 

@@ -303,12 +303,9 @@ def _checksum(digest: bytes, body: bytes) -> int:
 
 
 def _response(digest: bytes, body: object, checksum: object) -> Response | None:
-    """Return the response of a row, ``None`` if the row is damaged.
-
-    Args:
-        body: The stored bytes, not decoded: decoding with replacement could make two
-            different values equal.
-    """
+    """Return the response of a row, ``None`` if the row is damaged. ``body`` is the
+    stored bytes, not decoded: decoding with replacement could make two different
+    values equal."""
     if not isinstance(body, bytes) or checksum != _checksum(digest, body):
         return None
     try:
@@ -338,12 +335,8 @@ def _info(stored: object, model: bytes) -> Mapping[str, Any] | None:
 
 
 def stored_since(base: Path, moment: float) -> int:
-    """Return the number of responses that any process has stored since a moment; 0 if
-    the store cannot be read.
-
-    Args:
-        moment: Unix time.
-    """
+    """Return the number of responses that any process has stored since a moment; 0
+    if the store cannot be read. ``moment``: Unix time."""
     try:
         with closing(connect(own_place(base / NAME))) as connection:
             ((n,),) = connection.execute(

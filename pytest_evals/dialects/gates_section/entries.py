@@ -16,11 +16,8 @@ from pytest_evals.gates.read.text import with_unique_ids
 
 
 def metadata_of(top: Section, over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata as a mapping; any other value is stored under ``_metadata``.
-
-    Args:
-        over: Entries that override those of the file.
-    """
+    """Return the metadata as a mapping; any other value is stored under
+    ``_metadata``. ``over``: entries that override those of the file."""
     given = top.raw("metadata")
     if given is not None and not isinstance(given, dict):
         given = {"_metadata": given}

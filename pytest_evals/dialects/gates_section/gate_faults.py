@@ -48,11 +48,8 @@ class GateFaults(NamedTuple):
 def task_faults(
     gates: Iterable[Gate], task: Task, ids: Collection[str], *, limited: bool
 ) -> GateFaults:
-    """Return errors and warnings about a task's gates.
-
-    Args:
-        limited: Whether the task has more documents than these.
-    """
+    """Return errors and warnings about a task's gates. ``limited``: whether the task
+    has more documents than these."""
     faults = GateFaults([], [])
     for gate in gates:
         warning = ""

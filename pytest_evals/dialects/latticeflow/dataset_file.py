@@ -74,11 +74,7 @@ Source = LocalSource | FolderSource | UrlSource | HubSource | GeneratedSource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetFile:
-    """A dataset.
-
-    Args:
-        filters: Filters; a row must match all of them.
-    """
+    """A dataset. A row must match all of its filters."""
 
     key: str
     source: Source

@@ -88,11 +88,8 @@ class _Sizes(NamedTuple):
 
 
 def read_run(entity: Entity, given: Mapping[str, Any]) -> RunFile:
-    """Return a run file, or an evaluation in a separate file.
-
-    Args:
-        given: Values of parameters; they override those of the file.
-    """
+    """Return a run file, or an evaluation in a separate file. ``given``: values of
+    parameters; they override those of the file."""
     reader = _RunReader(entity, given)
     file = reader.run_file() if entity.kind == "run" else reader.evaluation_file()
     if reader.problems:

@@ -41,10 +41,7 @@ REF = "$ref"
 
 def read_entity_file(path: Path, base: Path | None = None) -> YamlFile:
     """Return the mapping of a file, with ``!include`` and ``$ref`` resolved.
-
-    Args:
-        base: Folder of the ``.env`` file, which supplements the environment.
-    """
+    ``base``: folder of the ``.env`` file, which supplements the environment."""
     path = path.absolute()
     reader = _Reader(path, (), Environment(base))
     file = reader.read(bytes_of(path))

@@ -25,12 +25,8 @@ class Subsample:
 
 
 class Samples(NamedTuple):
-    """The samples of a dataset, or of several aligned ones.
-
-    Args:
-        columns: For aligned datasets, all rows of each by its parameter, for scorers of
-            all samples at once.
-    """
+    """The samples of a dataset, or of several aligned ones. ``columns``: for aligned
+    datasets, all rows of each by its parameter, for scorers of all samples at once."""
 
     samples: Rows
     columns: Mapping[str, Rows] | None
@@ -46,11 +42,7 @@ class SampleRows(SelectedRows):
         options: TaskOptions,
         subsample: Subsample | None = None,
     ) -> None:
-        """Create the rows.
-
-        Args:
-            options: Limit, sample and seed of the session.
-        """
+        """Create the rows. ``options``: limit, sample and seed of the session."""
         super().__init__(options)
         self._load, self._subsample = load, subsample
 

@@ -205,11 +205,8 @@ def _select_split(splits: Mapping[str, Any], source: HubSource) -> Any:
 # Columns are ``sample_id`` (SHA-256 of the bytes), ``file_name`` and ``content``. YAML
 # front matter between ``---`` lines adds columns and is not part of the content.
 def read_folder(folder: Path, extension: str = "") -> list[dict[str, Any]]:
-    """Return the rows of a folder and its subfolders.
-
-    Args:
-        extension: Without a dot, in lower case; empty for all files except PDFs.
-    """
+    """Return the rows of a folder and its subfolders. ``extension``: without a dot,
+    in lower case; empty for all files except PDFs."""
     paths = [path for path in folder.rglob("*") if path.is_file()]
     selected = [
         path
@@ -249,11 +246,8 @@ def _split_front_matter(text: str) -> tuple[dict[str, Any], str]:
 # A column is read as booleans, integers or floats if all of its cells are, and as
 # strings otherwise. An empty cell is ``None``. The document id is always a string.
 def read_csv(path: Path, text: str, *, typed: bool = True) -> list[dict[str, Any]]:
-    """Return the rows of a file.
-
-    Args:
-        typed: Whether columns are converted from strings.
-    """
+    """Return the rows of a file. ``typed``: whether columns are converted from
+    strings."""
     header, rows = _cells(path, text)
     columns = [
         _column(name, [row[n] for row in rows], typed=typed)

@@ -83,11 +83,8 @@ class Values:
 def substitute(
     file: YamlFile, steps: tuple[Step, ...], values: Values, problems: list[Problem]
 ) -> YamlFile:
-    """Return a file in which the placeholders of one value are filled in.
-
-    Args:
-        steps: Path of the value; without effect if missing.
-    """
+    """Return a file in which the placeholders of one value are filled in. ``steps``:
+    path of the value; without effect if missing."""
 
     def filled(value: Any, path: tuple[Step, ...]) -> Any:
         if isinstance(value, dict):

@@ -24,11 +24,8 @@ from pytest_evals.models.latticeflow.adapters import Adapter
 
 @dataclass(slots=True, kw_only=True)
 class EntitySuite:
-    """Looks up the entities that a file refers to.
-
-    Args:
-        own: Entities with precedence: those that a run file lists.
-    """
+    """Looks up the entities that a file refers to. ``own``: entities with
+    precedence: those that a run file lists."""
 
     entities: Entities
     options: TaskOptions

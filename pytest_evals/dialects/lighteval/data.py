@@ -35,11 +35,8 @@ class BuiltDocument(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The dataset of a task.
-
-    Args:
-        base: Second folder for relative paths, after the module's own folder.
-    """
+    """The dataset of a task. ``base``: second folder for relative paths, after the
+    module's own folder."""
 
     config: Any
     place: Place
@@ -151,11 +148,8 @@ class Data:
 
 
 def pool_split(config: Any, splits: Sequence[str] | None = None) -> str | None:
-    """Name of the split with few-shot examples; ``None`` if all splits are evaluated.
-
-    Args:
-        splits: Splits of the dataset; ``None`` to rely on the task's list.
-    """
+    """Name of the split with few-shot examples; ``None`` if all splits are
+    evaluated. ``splits``: those of the dataset; ``None`` to rely on the task's list."""
     if config.few_shots_split:
         return str(config.few_shots_split)
     available = [

@@ -37,11 +37,8 @@ TURNS = "multi_turn_queries"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricScorer:
-    """Scores the documents of one task.
-
-    Args:
-        bootstrap_iters: Maximum number of resamples for bootstrapped standard errors.
-    """
+    """Scores the documents of one task. ``bootstrap_iters``: maximum number of
+    resamples for bootstrapped standard errors."""
 
     metrics: tuple[TaskMetric, ...]
     bootstrap_iters: int = BOOTSTRAP_ITERS

@@ -58,11 +58,8 @@ class ScoringKeys(NamedTuple):
 
 
 class _ListedMetric(NamedTuple):
-    """A metric and the places of its keys.
-
-    Args:
-        is_hf_evaluate: Whether the entry sets ``hf_evaluate``.
-    """
+    """A metric and the places of its keys. ``is_hf_evaluate``: whether the entry
+    sets ``hf_evaluate``."""
 
     spec: MetricSpec
     place: Place

@@ -122,11 +122,7 @@ class TaskIndex:
 
     def outside(self, folders: tuple[str, ...]) -> Iterator[str]:
         """Yield names that are defined in none of these folders, and tags of such
-        tasks.
-
-        Args:
-            folders: Absolute paths with a trailing separator.
-        """
+        tasks. ``folders``: absolute paths with a trailing separator."""
         inside = {name for name, p in self._paths.items() if p.startswith(folders)}
         yield from (name for name in self._paths if name not in inside)
         yield from (

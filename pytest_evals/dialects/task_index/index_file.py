@@ -37,11 +37,8 @@ class StoredIndex:
     """The names of the whole tree, as returned by ``TaskIndex.state``."""
 
     def holds_for(self, files: Mapping[str, Stamp]) -> bool:
-        """Return whether nothing has changed.
-
-        Args:
-            files: The files of the tree, with their stamps.
-        """
+        """Return whether nothing has changed. ``files`` is the files of the tree,
+        with their stamps."""
         if self.names is None:
             return False
         others = {name: stamp(name) for name in self.stamps if name not in files}
@@ -56,20 +53,14 @@ class StoredIndex:
 
 
 def is_settled(stamp: Stamp | None, now_ns: int) -> bool:
-    """Return whether any further change of a file will change its stamp.
-
-    Args:
-        now_ns: Time in ns before the file was read.
-    """
+    """Return whether any further change of a file will change its stamp. ``now_ns``:
+    time in ns before the file was read."""
     return stamp is None or max(stamp[:2]) < now_ns - SETTLED_S * 1e9
 
 
 def read_index(base: Path | None, file: str) -> StoredIndex:
-    """Return the valid part of the disk cache.
-
-    Args:
-        base: The results folder; ``None`` for no cache.
-    """
+    """Return the valid part of the disk cache. ``base``: the results folder;
+    ``None`` for no cache."""
     match read_cache(base, file, "index") if base is not None else None:
         case {
             "stamps": dict(stamps),

@@ -175,12 +175,9 @@ class Section:
             self.problem(key, f"{key}: {what}", fix)
 
     def close(self, owner: str) -> None:
-        """Report every key that was not read. If it is a misspelled required key, the
-        report of the missing key is removed.
-
-        Args:
-            owner: The owner of these keys, for messages: ``a task file``.
-        """
+        """Report every key that was not read. If it is a misspelled required key,
+        the report of the missing key is removed. ``owner`` is the owner of these
+        keys, for messages: ``a task file``."""
         for key in self.values:
             if key in self._read_keys:
                 continue

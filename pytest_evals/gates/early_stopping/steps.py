@@ -76,10 +76,7 @@ def steps_of(
     gate: Gate, metric: Metric | None, n: int, old: Mapping[int, float] | None = None
 ) -> Steps | str:
     """The steps of a gate over ``n`` documents; or the reason why it has none.
-
-    Args:
-        old: Position of a document → its value in the gate's baseline.
-    """
+    ``old``: position of a document → its value in the gate's baseline."""
     reason = _refusal(gate, metric)
     if reason or metric is None:
         return reason

@@ -138,11 +138,8 @@ class Watch:
             (self.outcome,) = possible
 
     def verdict(self, metric: MetricResult | None, promise: float) -> Verdict:
-        """The verdict of a gate that is decided.
-
-        Args:
-            promise: Probability that the full run has the same verdict.
-        """
+        """The verdict of a gate that is decided. ``promise``: probability that the
+        full run has the same verdict."""
         assert self.outcome is not None
         n_read = len(self._low)
         interval = self._interval()

@@ -91,11 +91,8 @@ def read_gate(
 def read_defaults(
     entry: Mapping[object, object], source: Callable[[object], Place]
 ) -> dict[object, object]:
-    """Parse the ``defaults`` of a file of gates.
-
-    Args:
-        source: Returns file and line of one of its keys.
-    """
+    """Parse the ``defaults`` of a file of gates. ``source`` returns file and line of
+    one of its keys."""
     problems = []
     for key, value in entry.items():
         if key not in DEFAULTS:

@@ -41,11 +41,8 @@ _OF = re.compile(r"(\d{1,6}) of (\d{1,6})", re.ASCII)
 
 
 class MustPass(NamedTuple):
-    """Documents that must be correct.
-
-    Args:
-        share: The share of the answers to each that must be correct.
-    """
+    """Documents that must be correct. ``share`` is the share of the answers to each
+    that must be correct."""
 
     ids: tuple[str, ...]
     share: Decimal

@@ -31,11 +31,7 @@ _MOST_BITS = 130
 
 
 class ConditionError(ValueError):
-    """A gate is invalid.
-
-    Args:
-        fix: An example of the correct form.
-    """
+    """A gate is invalid. ``fix`` is an example of the correct form."""
 
     def __init__(self, what: str, fix: str = "") -> None:
         super().__init__(what)

@@ -76,11 +76,8 @@ class Models:
     def again(
         self, items: Sequence[AnyItem], wrap: Callable[[Model], Model]
     ) -> Iterator[tuple[AnyItem, Record]]:
-        """Answer documents once more, in this order.
-
-        Args:
-            wrap: Returns the model to use instead of the one that answered.
-        """
+        """Answer documents once more, in this order. ``wrap`` returns the model to
+        use instead of the one that answered."""
         for definition, members in by_definition(items).items():
             jobs, prepare = [item.job for item in members], PrepareItems(members)
             records = self.inference.again(definition, jobs, prepare, wrap)

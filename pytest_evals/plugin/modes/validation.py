@@ -266,11 +266,8 @@ def _task_check(item: DocItem, names: Mapping[int, str]) -> TaskCheck:
 def problems_of(
     task: Task, documents: Mapping[int, str], *, scores: bool
 ) -> list[Problem]:
-    """Return the problems of a task's documents; equal ones are merged.
-
-    Args:
-        scores: Whether its own scoring is used, and is to be tried.
-    """
+    """Return the problems of a task's documents; equal ones are merged. ``scores``:
+    whether its own scoring is used, and is to be tried."""
     found: dict[tuple[str, str], list[str]] = {}
     for n, (index, id_) in enumerate(documents.items()):
         for fault in _faults(task, index, scores=scores and n < FIRST):

@@ -34,11 +34,8 @@ def documents_of(
 def write_out_lines(
     config: pytest.Config, selected: Iterable[tuple[Task, Mapping[int, str]]]
 ) -> list[str]:
-    """Return the lines of all tasks; none without the option.
-
-    Args:
-        selected: Tasks with their documents, ids by position.
-    """
+    """Return the lines of all tasks; none without the option. ``selected``: tasks
+    with their documents, ids by position."""
     if SESSION not in config.stash or not config.stash[SESSION].options.write_out:
         return []
     session = config.stash[SESSION]

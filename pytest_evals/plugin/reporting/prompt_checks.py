@@ -44,11 +44,8 @@ def has_news(session: EvalSession, items: Iterable[pytest.Item]) -> bool:
 
 
 def look(session: EvalSession, rendered: Iterable[tuple[Task, Record]]) -> None:
-    """Report warnings about the documents of a session.
-
-    Args:
-        rendered: Renders each document when it is iterated over.
-    """
+    """Report warnings about the documents of a session. ``rendered`` renders each
+    document when it is iterated over."""
     with _as_in_a_test(session.config):
         session.warnings.unsendable = unsendable(rendered)
     terminal = session.config.pluginmanager.getplugin("terminalreporter")

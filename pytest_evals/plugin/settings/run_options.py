@@ -87,11 +87,8 @@ def spec_of(config: pytest.Config) -> str:
 
 
 def run_config(config: pytest.Config, *, is_worker: bool) -> RunConfig:
-    """Return the configuration of the session's run.
-
-    Args:
-        is_worker: Whether this process is a worker of pytest-xdist.
-    """
+    """Return the configuration of the session's run. ``is_worker``: whether this
+    process is a worker of pytest-xdist."""
     options = config.stash[OPTIONS]
     return RunConfig(
         dir=options.dir,

@@ -21,11 +21,8 @@ _EDGE, _BREAK = "│", "⏎"
 def prompt_lines(
     record: Record, name: str, tokenizer: RequestTokenizer | None
 ) -> Iterator[str]:
-    """Yield the document's requests; a repeated context is omitted.
-
-    Args:
-        tokenizer: Splits requests into tokens; ``None`` to show text only.
-    """
+    """Yield the document's requests; a repeated context is omitted. ``tokenizer``
+    splits requests into tokens; ``None`` to show text only."""
     n = len(record.requests)
     yield f"{one_line(name)}: {n} request{'s' * (n != 1)}"
     if record.error:

@@ -67,11 +67,8 @@ class Sample(NamedTuple):
 
 
 def sample_of(record: Record, task: Task) -> Sample:
-    """Return the rows of a document in results files.
-
-    Args:
-        record: The document after scoring, with its requests and responses.
-    """
+    """Return the rows of a document in results files. ``record`` is the document
+    after scoring, with its requests and responses."""
     facts = _facts(record)
     hashes = "".join([facts[name] for name in HASHES])
     lines = [strict_line(row) for row in _rows(facts, record, task)]

@@ -116,11 +116,8 @@ def _time(result: RunResult) -> str:
 
 def usage_line(info: Mapping[str, Any]) -> str:
     """Return ``server: 20 of 1,020 requests were sent again: 429 (18), timeout (2);
-    cost …``; empty if there is nothing to report.
-
-    Args:
-        info: The model's info; counts are below ``usage``.
-    """
+    cost …``; empty if there is nothing to report. ``info``: the model's info; counts
+    are below ``usage``."""
     usage = info.get("usage")
     if not isinstance(usage, Mapping):
         return ""
@@ -143,12 +140,9 @@ def usage_line(info: Mapping[str, Any]) -> str:
 
 
 def latency_line(info: Mapping[str, Any]) -> str:
-    """Return ``latency (p50, p95): first token 0.2 s, 0.5 s; token …; reply …``, with
-    rates; empty for a model without latencies.
-
-    Args:
-        info: The model's info, see :func:`~pytest_evals.core.latency.with_latency`.
-    """
+    """Return ``latency (p50, p95): first token 0.2 s, 0.5 s; token …; reply …``,
+    with rates; empty for a model without latencies. ``info`` is the model's info,
+    see :func:`~pytest_evals.core.latency.with_latency`."""
     latency = info.get("latency")
     if not isinstance(latency, Mapping):
         return ""

@@ -21,12 +21,9 @@ _SHOWN = 2
 def remarks(
     result: RunResult, reported: Collection[tuple[str, str]] = ()
 ) -> Iterator[tuple[str, Mapping[str, bool]]]:
-    """Yield text and colour of each note: gates that did not pass, metrics that could
-    not be computed, truncated prompts.
-
-    Args:
-        reported: Task and id of the gates that are reported in full elsewhere.
-    """
+    """Yield text and colour of each note: gates that did not pass, metrics that
+    could not be computed, truncated prompts. ``reported``: task and id of the gates
+    that are reported in full elsewhere."""
     yield from _gates(result, reported)
     for group in result.groups:
         for note in group.notes:

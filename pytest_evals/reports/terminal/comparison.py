@@ -35,12 +35,8 @@ _GREEN, _RED, _YELLOW = {"green": True}, {"red": True}, {"yellow": True}
 def comparison_lines(
     found: Comparison, width: int, *, brief: bool = False
 ) -> list[TableLine]:
-    """Return the changes of metrics, then those of documents; at most ``width`` columns
-    wide except for refusals.
-
-    Args:
-        brief: Whether documents are omitted.
-    """
+    """Return the changes of metrics, then those of documents; at most ``width``
+    columns wide except for refusals. ``brief``: whether documents are omitted."""
     lines: list[TableLine] = []
     if found.metrics:
         columns = (

@@ -69,11 +69,8 @@ class NullFieldError(FieldError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleTemplate:
-    """Text with ``{{ }}`` expressions.
-
-    Args:
-        what: Name of the field, for messages: ``ground_truth``.
-    """
+    """Text with ``{{ }}`` expressions. ``what``: name of the field, for messages:
+    ``ground_truth``."""
 
     text: str
     place: Place

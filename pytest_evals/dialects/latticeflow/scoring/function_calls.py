@@ -87,12 +87,8 @@ def _actual_call(call: Mapping[str, Any]) -> Call:
 # starting with required calls that specify arguments.
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function call.
-
-    Args:
-        arguments: Arguments by name. ``None`` matches any arguments in a required call,
-            and marks invalid JSON in an actual call.
-    """
+    """A function call. ``arguments``: arguments by name. ``None`` matches any
+    arguments in a required call, and marks invalid JSON in an actual call."""
 
     name: str
     arguments: Any = None

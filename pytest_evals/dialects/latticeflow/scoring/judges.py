@@ -36,11 +36,8 @@ _LABELER = "You label texts and data, carefully and consistently."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judge:
-    """A judge model, its prompts and the format of its reply.
-
-    Args:
-        is_structured: Whether the model must use structured output.
-    """
+    """A judge model, its prompts and the format of its reply. ``is_structured``:
+    whether the model must use structured output."""
 
     client: ModelClient
     system: SampleTemplate

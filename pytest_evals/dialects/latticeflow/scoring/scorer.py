@@ -84,11 +84,7 @@ class SampleScorer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trials:
-    """Repeated solving of each sample.
-
-    Args:
-        n: Number of trials, at least 2.
-    """
+    """Repeated solving of each sample. ``n``: number of trials, at least 2."""
 
     n: int
     aggregators: tuple[Aggregator, ...] = ()

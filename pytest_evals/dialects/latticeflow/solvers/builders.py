@@ -24,11 +24,8 @@ from pytest_evals.errors import Place
 
 @dataclass(slots=True)
 class Conversation:
-    """A conversation under construction.
-
-    Args:
-        raw_outputs: Outputs of the tested model so far.
-    """
+    """A conversation under construction. ``raw_outputs``: outputs of the tested
+    model so far."""
 
     sample: Sample
     trial: int
@@ -71,12 +68,8 @@ class Builder(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """``terminate_if``: a text that ends the loop, or the conversation.
-
-    Args:
-        keep: Whether the messages of this iteration are kept; outside loops, the
-            message.
-    """
+    """``terminate_if``: a text that ends the loop, or the conversation. ``keep``:
+    whether the messages of this iteration are kept; outside loops, the message."""
 
     includes: str
     keep: bool = True
@@ -178,11 +171,7 @@ class LoadTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    """Repeats builders.
-
-    Args:
-        must_end: Whether reaching the maximum is an error.
-    """
+    """Repeats builders. ``must_end``: whether reaching the maximum is an error."""
 
     builders: tuple[Builder, ...]
     max_iterations: int

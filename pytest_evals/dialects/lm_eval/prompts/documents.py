@@ -263,11 +263,8 @@ def _shape_of(question: Question, recipe: Recipe) -> Shape:
 
 
 def task_warnings(recipe: Recipe, tables: Tables, own_shots: bool) -> Iterator[str]:
-    """Warnings that require only the first document.
-
-    Args:
-        own_shots: Whether a document may be its own few-shot example in lm-eval.
-    """
+    """Warnings that require only the first document. ``own_shots``: whether a
+    document may be its own few-shot example in lm-eval."""
     if tables.shuffled:
         yield (
             "process_docs uses the global random generator; it is seeded here, while "

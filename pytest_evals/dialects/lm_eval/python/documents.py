@@ -80,11 +80,7 @@ class PythonDocuments:
         options: TaskOptions,
         metrics: ExternalMetrics,
     ) -> None:
-        """Read the documents.
-
-        Args:
-            metrics: Metrics that are not the class's own.
-        """
+        """Read the documents. ``metrics``: metrics that are not the class's own."""
         self._metrics = metrics
         self.generates_choices = False
         """Whether documents with choices are answered by generation."""

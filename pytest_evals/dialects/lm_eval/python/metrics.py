@@ -90,11 +90,8 @@ def build_metrics(
 
 @dataclass(frozen=True, slots=True)
 class ExternalMetrics:
-    """The external metrics of a task.
-
-    Args:
-        iterations: Maximum number of resamples for bootstrapped standard errors.
-    """
+    """The external metrics of a task. ``iterations``: maximum number of resamples
+    for bootstrapped standard errors."""
 
     metrics: tuple[TaskMetric, ...]
     output_type: str
@@ -122,11 +119,8 @@ class ExternalMetrics:
     def scores(
         self, record: Record, instances: Sequence[Any], pipeline: str
     ) -> Iterator[Score]:
-        """Scores of a document for one filter pipeline.
-
-        Args:
-            instances: lm-eval's instances, after all filters.
-        """
+        """Scores of a document for one filter pipeline. ``instances``: lm-eval's
+        instances, after all filters."""
         dialogue = self.dialogue(record, instances)
         for name, part in replayed(dialogue, record.exchanges, by_order=True):
             if name == pipeline:

@@ -32,12 +32,9 @@ class FilterScope:
     """Compares filtering documents one by one with filtering them together."""
 
     def __init__(self, together: Callable[[Any, Any], Sequence[Any]]) -> None:
-        """Compare the first few documents.
-
-        Args:
-            together: Filters two documents at once and returns the filtered responses
-                of each of their requests. May raise ``DocumentError``.
-        """
+        """Compare the first few documents. ``together``: filters two documents at
+        once and returns the filtered responses of each of their requests. May raise
+        ``DocumentError``."""
         self._together = together
         self._last: tuple[Any, Sequence[Any]] | None = None
         self._n_remaining = _PAIRS

@@ -53,11 +53,8 @@ def origin_of(entry_point: EntryPoint) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MetricNames:
-    """Metrics that a task may use in addition to lm-eval's.
-
-    Args:
-        registered: Metrics of user hooks, by name.
-    """
+    """Metrics that a task may use in addition to lm-eval's. ``registered``: metrics
+    of user hooks, by name."""
 
     registered: Mapping[str, Any]
     output_type: str

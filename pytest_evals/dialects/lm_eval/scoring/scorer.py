@@ -232,11 +232,8 @@ class Scorer:
         return (self.metric(spec, filter),)
 
     def metric(self, spec: MetricSpec, filter: str, declared: bool = False) -> Metric:  # noqa: A002
-        """Aggregation of a metric's scores.
-
-        Args:
-            declared: Whether any name is valid, as with ``process_results``.
-        """
+        """Aggregation of a metric's scores. ``declared``: whether any name is valid,
+        as with ``process_results``."""
         declared = declared or self.process_results is not None
         return metric(spec, filter, self.output_type, declared, self.bootstrap_iters)
 

@@ -60,11 +60,8 @@ def packed_report(report: object) -> bytes | None:
 
 
 def batch_event(reports: Sequence[tuple[int, bytes]]) -> dict[str, Any]:
-    """Return the data of an xdist event with many reports.
-
-    Args:
-        reports: Position of each item, and its :func:`packed_report`; at least one.
-    """
+    """Return the data of an xdist event with many reports. ``reports``: position of
+    each item, and its :func:`packed_report`; at least one."""
     return {"$report_type": _MANY, "packed": marshal.dumps(list(reports))}
 
 

@@ -152,11 +152,8 @@ class KeptReport(pytest.TestReport):
     __slots__ = ("_name", "_shared", "_values")
 
     def __init__(self, report: pytest.TestReport, known: _Known) -> None:
-        """Keep a report without failure, output and properties.
-
-        Args:
-            known: Values that several reports share.
-        """
+        """Keep a report without failure, output and properties. ``known``: values
+        that several reports share."""
         fields = vars(report)
         path, line, self._name = report.location
         names = (*(one for one in _OWN if one in fields),)
@@ -188,12 +185,8 @@ class KeptReport(pytest.TestReport):
 
 
 def kept(report: pytest.TestReport, known: _Known) -> pytest.TestReport:
-    """Return a small equivalent of a report, or the report itself if it contains other
-    values.
-
-    Args:
-        known: Values that several reports share; the mapping changes.
-    """
+    """Return a small equivalent of a report, or the report itself if it contains
+    other values. ``known``: values that several reports share; the mapping changes."""
     fields = vars(report)
     is_plain = type(report) is pytest.TestReport and fields.keys() <= _KEPT
     if not is_plain or any(map(fields.get, _EMPTY)):
