@@ -1,4 +1,4 @@
-"""Difference of two independent estimates."""
+"""Estimates from independent ones: a difference, and a weighted sum."""
 
 from __future__ import annotations
 

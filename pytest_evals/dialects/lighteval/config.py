@@ -1,5 +1,5 @@
 """``LightevalTaskConfig`` (lighteval 0.13.0, ``tasks/lighteval_task.py``), with the
-fields of earlier releases that public modules still use. Data only; :mod:`.validation`
+fields of earlier releases that public modules still use. Data only; :mod:`.tasks`
 checks the values."""
 
 from __future__ import annotations

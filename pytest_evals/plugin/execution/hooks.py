@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
 
 from pytest_evals.masking.registry import hidden
 from pytest_evals.plugin.checks.reference_models import run_reference_models
 from pytest_evals.plugin.checks.session import check_session
 from pytest_evals.plugin.execution.document_reports import Status, mark, status_of
-from pytest_evals.plugin.execution.gate_marks import gate_marks_of
 from pytest_evals.plugin.execution.last_failed import keep_failed
 from pytest_evals.plugin.execution.model_readiness import ModelReadiness
 from pytest_evals.plugin.gate_documents import (
@@ -22,7 +22,7 @@ from pytest_evals.plugin.gate_documents import (
     documents_of_named_gates,
 )
 from pytest_evals.plugin.junit import JUnitReport
-from pytest_evals.plugin.messages import message_of
+from pytest_evals.plugin.messages import GateFailed, message_of
 from pytest_evals.plugin.models.progress import Progress
 from pytest_evals.plugin.nodes import DocItem, GateItem
 from pytest_evals.plugin.own_documents import (
@@ -45,7 +45,7 @@ from pytest_evals.plugin.settings.profile import profile_line
 from pytest_evals.plugin.settings.run_options import check_places
 from pytest_evals.plugin.suite.entities import check_parameters
 from pytest_evals.plugin.suite.lookalike_files import unused_gates_files
-from pytest_evals.plugin.workers.collection_report import report_collection
+from pytest_evals.plugin.workers.collection_report import GateMark, report_collection
 from pytest_evals.plugin.workers.sharding import shard_items
 from pytest_evals.run.suite import Suite
 from pytest_evals.store.writable import remove_made
@@ -320,3 +320,42 @@ def _is_current(item: pytest.Item, known: Suite) -> bool:
         run = known.tasks.get(item.job.task.name)
         return run is not None and run.task is item.job.task
     return not isinstance(item, GateItem) or known.holds(item.run)
+
+
+def gate_marks_of(items: Iterable[pytest.Item]) -> dict[str, GateMark]:
+    """Return the mark of each gate that has one, by node id."""
+    gates = (item for item in items if isinstance(item, GateItem))
+    found = ((gate.nodeid, _mark_of(gate)) for gate in gates)
+    return {nodeid: mark for nodeid, mark in found if mark is not None}
+
+
+def _mark_of(gate: GateItem) -> GateMark | None:
+    """Evaluate the marks as ``_pytest.skipping``: an invalid condition is an error."""
+    try:
+        skip = evaluate_skip_marks(gate)
+        if skip is not None:
+            return GateMark(skip.reason, skips=True)
+        ignored = gate.config.getoption("runxfail", False)
+        xfail = None if ignored else evaluate_xfail_marks(gate)
+    except pytest.fail.Exception as error:
+        return GateMark(str(error), runs=False, fails=True)
+    if xfail is None:
+        return None
+    return GateMark(
+        xfail.reason,
+        runs=xfail.run,
+        strict=xfail.strict,
+        covers=_covers(xfail.raises),
+    )
+
+
+def _covers(raises: object) -> bool:
+    """Whether ``xfail`` covers a failed gate; its message is not known here, so
+    ``raises`` with a pattern does not match."""
+    if raises is None:
+        return True
+    if isinstance(raises, type | tuple):
+        return issubclass(GateFailed, raises)
+    matches = getattr(raises, "matches", None)  # pytest.RaisesExc, pytest.RaisesGroup
+    failed = GateFailed.__new__(GateFailed)  # without a verdict, as none is known
+    return matches is not None and bool(matches(failed))
