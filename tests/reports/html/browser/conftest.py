@@ -19,6 +19,11 @@ from pytest_evals.run.comparison import changes
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 PATIENCE_MS = 30_000
+RATINGS = {
+    "metric": "exact_match,none",
+    "text": ["exact_match: judge's mean 0.5", "exact_match: agreement 0.75 (3 of 4)"],
+    "confusion": {"pass": {"pass": 1, "fail": 1}, "fail": {"pass": 0, "fail": 2}},
+}
 MARKUP = "<img src=x onerror=\"document.title = 'taken'\">"
 
 
@@ -145,6 +150,7 @@ def story(write, tmp_path_factory):
         results={**results, "all": {"alias": "all", "exact_match,none": 0.7}},
         group_subtasks={"all": ["quiz", "capitals"]},
         warnings=[MARKUP, "capitals: its targets are odd"],
+        judge_errors={"quiz": [RATINGS]},
     )
     path = base.parent / "report.html"
     found = asdict(changes("main", baseline, run))
