@@ -197,7 +197,9 @@ class Inference:
         """Write pending responses, and close auxiliary models. The tested model and the
         judge are closed by their owner."""
         self.answers.close()
-        for model in self._named.values():
+        for model in self._named.values():  # the report follows
+            self._remote.judges.setdefault(model.name, []).append(info_of(model))
+            self._remote.notes += model.notes
             model.close()
         self._named.clear()
 

@@ -24,10 +24,18 @@ from pytest_evals.dialects.latticeflow.header import read_header
 from pytest_evals.dialects.latticeflow.snippets.snippet import snippet_of
 from pytest_evals.dialects.latticeflow.solvers.template_fields import required_text
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.errors import EvalsError, MissingExtraError, Problem, TaskFileError
+from pytest_evals.errors import (
+    EvalsError,
+    MissingExtraError,
+    OptionError,
+    Problem,
+    TaskFileError,
+)
 from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.models.latticeflow.adapters import BUILT_IN, Adapter, ModelInfo
 from pytest_evals.models.latticeflow.function_model import FunctionModel
+from pytest_evals.models.openai.settings import read_settings
+from pytest_evals.models.spec import ModelSpec
 
 _TASKS = ("chat_completion", "embeddings", "custom")
 _PROVIDERS: Mapping[str, str] = {
@@ -54,6 +62,7 @@ _CONNECTIONS = (
     "provider_connection",
     *_UNSUPPORTED,
 )
+_SERVED = ("custom_connection", "provider_connection")
 Adapters = Callable[[str, Section], Adapter | None]
 """Key of an adapter and the section that names it → the adapter."""
 
@@ -109,6 +118,7 @@ class _Context:
         self.task = top.one_of("task", "kind of model", _TASKS, _TASKS[0])
         self.per_minute = float(top.take("rate_limit", (int, float), 0))
         self.width = top.whole("max_concurrent_requests", 1, 1)
+        self.limits = _limits(top)
         self.sets_width = top.values.get("max_concurrent_requests") is not None
 
     def info(self, model_key: str) -> ModelInfo:
@@ -124,6 +134,27 @@ class _Context:
             "config": hashlib.sha256(config_text.encode()).hexdigest(),
             "adapter": adapter.key,
         }
+
+
+_LIMITS = ("max_requests", "max_cost", "price_in", "price_out")
+
+
+def _limits(top: Section) -> dict[str, Any]:
+    """Return the spend caps and prices of a file, which are those of ``openai:``
+    models."""
+    given = {name: top.raw(name) for name in _LIMITS}
+    texts = {name: str(one) for name, one in given.items() if one is not None}
+    try:
+        settings = read_settings(
+            ModelSpec(kind="openai", target="model", arguments=texts)
+        )
+    except OptionError as error:
+        what, _, fix = (
+            str(error).replace("the openai model", "the model").partition("\n  fix: ")
+        )
+        top.problem(next(iter(texts)), what, fix.replace("=", ":"))
+        return {}
+    return {name: getattr(settings, name) for name in texts}
 
 
 def read_model(entity: Entity, raw: Mapping[str, Any], adapters: Adapters) -> ModelFile:
@@ -151,6 +182,9 @@ def read_model(entity: Entity, raw: Mapping[str, Any], adapters: Adapters) -> Mo
         kind = config.one_of(key, "connection type", _CONNECTIONS, default)
         if kind:
             model = _READERS.get(kind, _unsupported)(config, context, raw)
+            if context.limits and kind not in _SERVED:
+                what = f"models with connection_type: {kind} have no spend cap"
+                top.problem(next(iter(context.limits)), what)
             config.close(f"a connection of type {kind}")
     if problems or model is None:
         raise TaskFileError(problems)
@@ -254,6 +288,7 @@ def _connection(
             per_minute=context.per_minute,
             verify=verify,
             trusted_ca=trusted_ca,
+            **context.limits,
         )
         return HttpModel(context.info(model_key), adapter, connection, fingerprint)
 
@@ -320,6 +355,7 @@ def _provider(
     spec = f'openai:"{model}",base_url={url},api_key_env={variable}'
     if context.sets_width:
         spec += f",concurrency={context.width}"
+    spec += "".join(f",{name}={value}" for name, value in context.limits.items())
     return ModelFile(key=context.entity.key, source=spec, native=False)
 
 

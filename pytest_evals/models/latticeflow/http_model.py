@@ -8,19 +8,23 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from pytest_evals.core.model import Model
-from pytest_evals.core.request import Request, Response
-from pytest_evals.errors import DocumentError
+from pytest_evals.core.request import UNSENT, Request, Response
+from pytest_evals.errors import DocumentError, SpendCapError
 from pytest_evals.masking.registry import hidden
 from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.models.latticeflow.adapters import Adapter, ModelInfo
 from pytest_evals.models.latticeflow.function_model import NO_SCORES
-from pytest_evals.models.latticeflow.messages import model_input_of, response_of
+from pytest_evals.models.latticeflow.messages import (
+    model_input_of,
+    response_of,
+    tokens_of,
+)
 from pytest_evals.models.openai.errors import (
     BUSY,
     REDIRECTED,
@@ -32,6 +36,7 @@ from pytest_evals.models.openai.event_loop import BackgroundLoop
 from pytest_evals.models.openai.http_client import HttpClient, wait_of
 from pytest_evals.models.openai.retries import Backoff, RetryingClient
 from pytest_evals.models.openai.usage import METER, RequestMeter, Usage
+from pytest_evals.models.spend_cap import SpendCap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +52,10 @@ class Connection:
         max_retries: Maximum of retries if the server is busy or fails.
         verify: Whether the server must prove who it is.
         trusted_ca: Certificates in PEM that it may prove that by, empty for the usual.
+        max_requests: Maximum of calls in a run, retries included; 0 for none.
+        max_cost: Maximum of cost in a run; 0 for none.
+        price_in: Price per million prompt tokens.
+        price_out: Price per million completion tokens.
     """
 
     url: str
@@ -57,14 +66,20 @@ class Connection:
     max_retries: int = 8
     verify: bool = True
     trusted_ca: str = field(default="", repr=False)
+    max_requests: int = 0
+    max_cost: float = 0.0
+    price_in: float = 0.0
+    price_out: float = 0.0
 
 
 class _Sender:
     """A client with persistent connections and a rate limit."""
 
-    def __init__(self, connection: Connection, takes_faults: bool) -> None:
+    def __init__(
+        self, connection: Connection, adapter: Adapter, info: ModelInfo
+    ) -> None:
         self._connection = connection
-        self._takes_faults = takes_faults
+        self._adapter, self._info = adapter, info
         masked(dict(connection.headers), loose=True)
         self._secrets = [v for v in connection.headers.values() if len(v) > 6]
         self._next = 0.0
@@ -98,10 +113,13 @@ class _Sender:
 
     def _read(self, reply: Any) -> Mapping[str, Any]:
         status = reply.status_code
-        own = self._takes_faults and 400 <= status < 500 and status not in BUSY
+        own = self._adapter.takes_faults and 400 <= status < 500 and status not in BUSY
         if not (reply.is_success or own):
             raise self._safe(status_error(status, reply.text, wait_of(reply)))
-        return {"text": hidden(reply.text), "status": status}
+        output = self._adapter.to_output(hidden(reply.text), status, self._info)
+        n_in, n_out = tokens_of(output)
+        usage = {"prompt_tokens": n_in, "completion_tokens": n_out}
+        return {"output": output, "usage": usage}
 
     async def _slot(self) -> None:
         """Wait for the rate limit."""
@@ -161,7 +179,7 @@ class HttpModel(Model):
         self.name = info.name
         self.fingerprint: Mapping[str, Any] | None = fingerprint
         self._info, self._adapter, self._connection = info, adapter, connection
-        self._usage = Usage(0, 0)
+        self._usage = Usage(connection.price_in, connection.price_out)
         self.info: dict[str, Any] = {
             "model": info.name,
             "base_url": masked_text(connection.url),
@@ -169,7 +187,13 @@ class HttpModel(Model):
         }
         self._background = BackgroundLoop()
         self._sender, self._client = self._background.run(
-            _made(connection, adapter, self._usage, backoff or Backoff())
+            _made(
+                connection,
+                partial(_Sender, connection, adapter, info),
+                self._usage,
+                backoff or Backoff(),
+                info.name,
+            )
         )
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
@@ -193,34 +217,29 @@ class HttpModel(Model):
         began = time.perf_counter()
         try:
             body = self._adapter.to_body(given.input, given.kwargs, self._info)
-            output = await self._client.ask(None, {"text": body}, self._output)
+            sent = {"text": body, "max_tokens": getattr(request, "max_tokens", 0)}
+            output = await self._client.ask(None, sent, lambda reply: reply["output"])
         except RequestFailedError as fault:
             return place, Response(error=fault.what)
+        except SpendCapError as error:
+            return place, Response(error=str(error), finish=UNSENT)
         except DocumentError as error:
             return place, Response(error=str(error))
         share = (time.perf_counter() - began) / self._client.concurrency.limit
         response = response_of(output, share, meter.latency_s)
-        self._usage.timings.generated(meter.latency_s, response.n_tokens)
-        return place, self._counted(response)
-
-    def _output(self, reply: Mapping[str, Any]) -> Any:
-        return self._adapter.to_output(reply["text"], reply["status"], self._info)
-
-    def _counted(self, response: Response) -> Response:
-        self._usage.count(
-            {
-                "usage": {
-                    "prompt_tokens": response.n_prompt_tokens,
-                    "completion_tokens": response.n_tokens,
-                }
-            }
-        )
-        return response
+        return place, replace(response, cost=meter.cost)
 
 
 async def _made(
-    connection: Connection, adapter: Adapter, usage: Usage, backoff: Backoff
+    connection: Connection,
+    sender: Callable[[], _Sender],
+    usage: Usage,
+    backoff: Backoff,
+    name: str,
 ) -> tuple[_Sender, RetryingClient]:
     """Client and retry layer, created in their event loop."""
-    sender = _Sender(connection, adapter.takes_faults)
-    return sender, RetryingClient(sender, connection, usage, backoff)
+    cap = SpendCap(
+        f"latticeflow:{name}", name, connection.max_requests, connection.max_cost
+    )
+    made = sender()
+    return made, RetryingClient(made, connection, usage, backoff, cap)

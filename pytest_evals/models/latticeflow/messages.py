@@ -63,12 +63,20 @@ def response_of(
         error = output["error"]
         message = error if isinstance(error, str) else json.dumps(error)
         return Response(error=f"the model returned an error: {message}")
-    usage = output.get("usage") if isinstance(output, Mapping) else None
-    usage = usage if isinstance(usage, Mapping) else {}
+    n_prompt_tokens, n_tokens = tokens_of(output)
     return Response(
         text=json.dumps(output, ensure_ascii=False),
-        n_prompt_tokens=count_of(usage.get("num_prompt_tokens")),
-        n_tokens=count_of(usage.get("num_completion_tokens")),
+        n_prompt_tokens=n_prompt_tokens,
+        n_tokens=n_tokens,
         elapsed_s=elapsed_s,
         latency_s=latency_s,
     )
+
+
+def tokens_of(output: Any) -> tuple[int, int]:
+    """Tokens of prompt and completion of a model output; 0 if not reported."""
+    usage = output.get("usage") if isinstance(output, Mapping) else None
+    usage = usage if isinstance(usage, Mapping) else {}
+    names = ("num_prompt_tokens", "num_completion_tokens")
+    n_in, n_out = (count_of(usage.get(name)) for name in names)
+    return n_in, n_out

@@ -14,19 +14,9 @@ from pytest_evals.reports.overview.progress import duration, has_speed
 
 def count_lines(result: RunResult) -> Iterator[str]:
     """Yield the lines; empty ones are omitted."""
-    for line in (
-        _documents,
-        _gates,
-        _prompts,
-        _tokens,
-        _responses,
-        _usage,
-        _latency,
-        _time,
-    ):
-        text = line(result)
-        if text:
-            yield text
+    parts = (_documents, _gates, _prompts, _tokens, _responses)
+    lines = [*(part(result) for part in parts), *_served(result), _time(result)]
+    yield from filter(None, lines)
 
 
 def _documents(result: RunResult) -> str:
@@ -95,12 +85,15 @@ def _responses(result: RunResult) -> str:
     return f"responses: {text}" if text else ""
 
 
-def _usage(result: RunResult) -> str:
-    return usage_line(result.model_info)
-
-
-def _latency(result: RunResult) -> str:
-    return latency_line(result.model_info)
+def _served(result: RunResult) -> Iterator[str]:
+    """Yield usage and latency of the tested model; of the others, which task files
+    name, if it has none."""
+    infos: Mapping[str, Mapping[str, Any]] = {"": result.model_info}
+    if "usage" not in result.model_info:
+        infos = result.judges
+    for name, info in infos.items():
+        for line in (usage_line(info), latency_line(info)):
+            yield f"{name}: {line}" if name and line else line
 
 
 def _time(result: RunResult) -> str:

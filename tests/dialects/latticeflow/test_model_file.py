@@ -323,6 +323,22 @@ def test_calls_of_a_function_may_run_side_by_side(model_of):
         ),
         ("rate: 3\nconfig: {url: 'http://h'}", "m.yaml:3: a model has no key 'rate'"),
         (
+            "max_requests: 0\nconfig: {url: 'http://h'}",
+            "m.yaml:3: the model's max_requests is '0'; write a whole number from 1",
+        ),
+        (
+            "max_cost: 2\nconfig: {url: 'http://h'}",
+            "m.yaml:3: the model takes max_cost only with prices",
+        ),
+        (
+            "price_in: -1\nconfig: {url: 'http://h'}",
+            "m.yaml:3: the model's price_in is '-1'; write a number, 0 or more",
+        ),
+        (
+            "max_requests: 5\nconfig: {connection_type: placeholder}",
+            "m.yaml:3: models with connection_type: placeholder have no spend cap",
+        ),
+        (
             "config: {url: 'http://h', headers: {}}",
             "m.yaml:3: a connection of type custom_connection has no key 'headers'; "
             "did you mean 'custom_headers'?",

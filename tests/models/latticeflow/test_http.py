@@ -8,11 +8,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from pytest_evals.core.latency import with_latency
 from pytest_evals.core.request import Generate
 from pytest_evals.errors import ModelError
 from pytest_evals.models.latticeflow.adapters import BUILT_IN, ModelInfo
 from pytest_evals.models.latticeflow.http_model import Connection, HttpModel
 from pytest_evals.models.openai.retries import Backoff
+from pytest_evals.models.spend_ledger import Ledger
 
 KEY = "sk-never-to-be-shown"
 CHAT = BUILT_IN["latticeflow$openai_chat_completion"]
@@ -156,3 +158,92 @@ def test_a_reply_that_is_not_json_is_an_error(served, model_of):
     served.faults += [(200, "<html>")]
     (response,) = ask(model_of(), "a")
     assert response.error.startswith("the reply is not JSON")
+
+
+def test_calls_beyond_a_spend_cap_are_not_sent(served, model_of):
+    Ledger.begin_run()
+    served.faults += [(500, "x")]
+    found = ask(model_of(max_requests=4, concurrency=1), *"abcdef")
+    assert len(served.bodies) == 4
+    assert [one.finish for one in found] == [""] * 3 + ["unsent"] * 3
+    assert found[-1].error == "spend cap of http-model reached: max_requests=4"
+
+
+def test_the_cost_of_calls_is_counted_and_capped(served, model_of):
+    Ledger.begin_run()
+    # 2 and 1 tokens a call: 0.0025. The highest cost of a call is that of its bytes.
+    prices = {"price_in": 1000, "price_out": 500}
+    model = model_of(max_cost=0.75, concurrency=1, **prices)
+    found = ask(model, *(str(n) for n in range(400)))
+    n_sent = len(served.bodies)
+    assert 0 < n_sent < 400
+    assert {one.finish for one in found[n_sent:]} == {"unsent"}
+    assert [one.cost for one in found[:n_sent]] == [pytest.approx(0.0025)] * n_sent
+    usage = model.info["usage"]
+    assert usage["cost"] == pytest.approx(0.0025 * n_sent)
+    assert usage["cost"] <= 0.75
+    assert (usage["prompt_tokens"], usage["completion_tokens"]) == (2 * n_sent, n_sent)
+    assert with_latency(model.info)["latency"]["reply_s"]["n"] == n_sent
+
+
+def test_a_call_without_token_counts_costs_its_highest_cost(served, model_of):
+    Ledger.begin_run()
+    reply = {"choices": [{"message": {"role": "assistant", "content": "A"}}]}
+    served.faults += [(200, json.dumps(reply))] * 50
+    model = model_of(max_cost=0.75, concurrency=1, price_in=1000, price_out=500)
+    found = ask(model, *(str(n) for n in range(50)))
+    assert 0 < len(served.bodies) < 8
+    assert found[0].cost is None
+
+
+RUN = """
+models:
+  - key: app
+    display_name: App
+    max_requests: 3
+    price_in: 1000
+    price_out: 500
+    config:
+      url: {url}
+      adapter: {{key: latticeflow$openai_chat_completion}}
+datasets:
+  - key: rows
+    display_name: Rows
+    source: {{type: local, file_path: rows.jsonl}}
+tasks:
+  - key: upper
+    display_name: Upper
+    description: Upper case.
+    definition:
+      dataset: {{key: rows}}
+      solver:
+        type: single_turn_solver
+        input_builder:
+          type: chat_completion
+          input_messages: [{{role: user, content: "{{{{ sample.q }}}}"}}]
+      scorers:
+        - {{type: string_equals, ground_truth: "{{{{ sample.a }}}}"}}
+evaluation:
+  key: all
+  display_name: All
+  task_specifications:
+    - {{key: upper-spec, task_key: upper, model_key: app}}
+"""
+
+
+def test_a_run_reports_cost_latency_and_spend_cap_of_a_file_model(served, pytester):
+    rows = [json.dumps({"q": f"q{n}", "a": f"Q{n}"}) for n in range(5)]
+    (pytester.path / "rows.jsonl").write_text("\n".join(rows))
+    (pytester.path / "run.yaml").write_text(RUN.format(url=served.url))
+    run = pytester.runpytest("run.yaml")
+    run.stdout.fnmatch_lines(
+        [
+            "*spend cap of app reached:*",
+            "app: server: cost 0.0075 for 6 tokens of prompts and 3 of answers",
+            "app: latency (p50, p95): *reply *",
+            "spend cap: 3 of 5 documents scored; 3 responses stored",
+        ],
+        consecutive=False,
+    )
+    assert len(served.bodies) == 3
+    assert run.ret == 1
