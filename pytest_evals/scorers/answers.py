@@ -75,7 +75,7 @@ def exact(
     def score(answer: str, case: Case) -> Score:
         targets = targets_of(case)
         equal = normalized(answer) in map(normalized, targets)
-        return _binary(equal, f"expected {_listed(targets)}", answer.strip())
+        return _binary(equal, "", answer.strip())
 
     settings = {"ignore_case": ignore_case, "ignore_punctuation": ignore_punctuation}
     return AnswerScorer(name=name, score=score, settings={"exact": settings})
