@@ -14,8 +14,6 @@ DEEPEST = 100
 """Maximum depth of nested values."""
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
-_MOST_BITS = 14_000
-"""Python neither formats nor parses integers of more than 4,300 digits."""
 _PLAIN = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 _STRICT = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":")

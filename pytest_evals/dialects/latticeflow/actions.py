@@ -28,7 +28,7 @@ def read_actions(definition: Section) -> tuple[Action, ...]:
         if not key:
             entry.problem("key", "an action needs a key", "key: skip-empty")
         else:
-            check_key(entry, "key", "an action")
+            check_key(entry, "an action")
         entry.one_of("action", "action", ("exclude_from_metrics",), "")
         inner = entry.section("filter")
         if inner is None:

@@ -354,7 +354,7 @@ class _TaskBuilder:
         if parameter.type == "model":
             return "" if parameter.usage == "model_under_test" else JUDGE_KEY
         if parameter.type == "dataset":
-            return self._suite.only_key("dataset", self._task.place.path)
+            return self._suite.only_dataset(self._task.place.path)
         return None
 
 

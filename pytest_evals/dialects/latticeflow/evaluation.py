@@ -238,7 +238,7 @@ class _RunReader:
     def _specification(self, entry: Section, sizes: _Sizes, auto: str) -> Specification:
         key = entry.text("key", auto)
         if entry.values.get("key"):
-            check_key(entry, "key", "a specification")
+            check_key(entry, "a specification")
         task = entry.name("task_key")
         if task is None:
             entry.problem("task_key", "task_key is missing", "task_key: my-task")

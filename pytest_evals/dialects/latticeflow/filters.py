@@ -64,17 +64,17 @@ class SampleFilter:
             raise FieldError(what, self.expression.place) from None
 
 
-def read_filter(section: Section, owner: str = "a filter") -> SampleFilter | None:
+def read_filter(section: Section) -> SampleFilter | None:
     """Return a filter; errors are added to the problems of the section."""
     op = section.one_of("op", "filter operation", _OPS, "")
     text = section.take("expression", str, "")
     if not text:
         fix = 'expression: "{{ sample.split }}"'
-        section.problem("expression", f"{owner} needs an expression", fix)
+        section.problem("expression", "a filter needs an expression", fix)
     expected = _expected(section, op)
     for key in () if op else ("value", "values"):
         section.raw(key)
-    section.close(f"{owner} with op: {op}" if op else owner)
+    section.close(f"a filter with op: {op}" if op else "a filter")
     if not op or not text:
         return None
     try:

@@ -42,16 +42,14 @@ def read_header(
             top.problem(name, f"{name} is missing", f"{name}: {example}")
     if top.values.get("display_name") == "":
         top.problem("display_name", "display_name is empty", 'display_name: "…"')
-    check_key(top, "key", owner, provided=provided)
+    check_key(top, owner, provided=provided)
     return Header(key, texts["display_name"], texts["description"], _tags(top))
 
 
-def check_key(
-    section: Section, name: str, owner: str, *, provided: bool = False
-) -> None:
+def check_key(section: Section, owner: str, *, provided: bool = False) -> None:
     """Report an invalid key (see :func:`read_header`). A key that is not a string is
     reported where its value is read."""
-    key = section.values.get(name)
+    key = section.values.get("key")
     if not isinstance(key, str):
         return
     pattern = _PROVIDED if provided else _KEY
@@ -60,9 +58,9 @@ def check_key(
     allowed = f"letters, digits, _ and -, at most {LONGEST}"
     fix = re.sub(r"[^A-Za-z0-9_\-]+", "-", key).strip("-")[:LONGEST]
     section.problem(
-        name,
+        "key",
         f"the key of {owner} may contain {allowed}, not {key!r:.80}",
-        f"{name}: {fix}",
+        f"key: {fix}",
     )
 
 

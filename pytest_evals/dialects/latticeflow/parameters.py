@@ -81,10 +81,10 @@ class Parameter:
             raise ValueError(f"{self.key} must be {error}, not {value!r}") from None
 
 
-def read_parameters(top: Section, key: str = "config_spec") -> tuple[Parameter, ...]:
+def read_parameters(top: Section) -> tuple[Parameter, ...]:
     """Return the parameters of an entity; errors go to the section's problems."""
     found: dict[str, Parameter] = {}
-    for entry in top.entries(key):
+    for entry in top.entries("config_spec"):
         one = _parameter(entry)
         if one is None:
             continue

@@ -168,7 +168,7 @@ def _rule(entry: Section, policy: str) -> PolicyRule:
     if not key:
         entry.problem("key", "a rule needs a key", "key: accuracy")
     else:
-        check_key(entry, "key", "a rule")
+        check_key(entry, "a rule")
     name = entry.text("display_name")
     entry.text("description")
     if not name:

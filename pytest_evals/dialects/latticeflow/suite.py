@@ -102,10 +102,10 @@ class EntitySuite:
 
         return secret
 
-    def only_key(self, kind: Kind, near: Path) -> str | None:
-        """Return the key of the only entity of a kind in a folder; ``None`` if there is
-        not exactly one."""
-        match = self.entities.all(kind, near)
+    def only_dataset(self, folder: Path) -> str | None:
+        """Return the key of the only dataset of a folder; ``None`` if there is not
+        exactly one."""
+        match = self.entities.all("dataset", folder)
         return match[0].key if len(match) == 1 else None
 
     def rows(self, key: str, place: Place) -> Rows:

@@ -93,7 +93,7 @@ class CandidateScorer:
         task = self.tasks.get(key)
         if task is None:
             ids = span.tokens[:-1].tolist()
-            task = asyncio.ensure_future(self._asked(ids, self.groups[key]))
+            task = asyncio.ensure_future(self.ask(ids, self.groups[key]))
             self.tasks[key] = task
         found = (await asyncio.shield(task))[token]
         return Response(
@@ -102,11 +102,6 @@ class CandidateScorer:
             n_prompt_tokens=len(span.tokens) - 1,
             n_tokens=1,
         )
-
-    async def _asked(
-        self, ids: Sequence[int], tokens: Sequence[int]
-    ) -> Mapping[int, Candidate]:
-        return await self.ask(ids, tokens)
 
 
 def candidates_body(tokens: Sequence[int]) -> dict[str, Any]:

@@ -4,24 +4,51 @@ library. Keys are read from the environment and only passed to the client."""
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from pytest_evals.core.key import prompt_of
+from pytest_evals.core.request import Generate, Request
+from pytest_evals.core.run_plan import SpendPlan
 from pytest_evals.errors import EvalsError, MissingExtraError, OptionError
 from pytest_evals.masking.registry import learn_secret
-from pytest_evals.models.openai.fingerprint import openai_fingerprint
+from pytest_evals.models.hf.fingerprint import provenance
 from pytest_evals.models.openai.settings import (
     OpenAISettings,
     check_openai,
     read_settings,
     why_unfit,
 )
-from pytest_evals.models.openai.spend_plan import spend_plan
 from pytest_evals.models.registry import ModelKind
 from pytest_evals.models.spec import ModelSpec
 
 if TYPE_CHECKING:
     from pytest_evals.models.openai.model import OpenAIModel
+
+_WITHOUT_EFFECT = frozenset(
+    {
+        "api_key_env",
+        "base_url",
+        "concurrency",
+        "max_cost",
+        "max_length",
+        "max_requests",
+        "max_retries",
+        "price_in",
+        "price_out",
+        "reasoning",
+        "stream",
+        "timeout",
+        "tokenizer",
+    }
+)
+"""Settings that are part of the fingerprint in another form or do not affect
+outputs."""
+_TOKEN_BYTES = 4
+"""Bytes per token of a prompt, if nothing counts them."""
 
 
 def _open(spec: ModelSpec) -> OpenAIModel:
@@ -90,6 +117,95 @@ def _key(settings: OpenAISettings) -> str:
     )
 
 
+def _fingerprint(
+    spec: ModelSpec, hash_file: Callable[[Path], str]
+) -> Mapping[str, Any] | None:
+    """Everything in a spec that affects the outputs, without keys and passwords.
+
+    Servers may change a model without notice; ``revision`` distinguishes versions.
+
+    Args:
+        spec: The model.
+        hash_file: Path → hash of the content of a file of the tokenizer.
+
+    Returns:
+        JSON values; ``None`` if the tokenizer's files are unknown.
+
+    Raises:
+        OptionError: The spec has a mistake.
+    """
+    settings = read_settings(spec)
+    others = {
+        field.name: getattr(settings, field.name)
+        for field in fields(settings)
+        if field.name not in _WITHOUT_EFFECT
+    }
+    tokenizer: Mapping[str, Any] | None = {}
+    if settings.tokenizer:
+        tokenizer = provenance(settings.tokenizer, "", hash_file)
+        if tokenizer is None:
+            return None
+    templated = tokenizer and settings.template_args
+    return {
+        "kind": "openai",
+        "url": settings.url,
+        **others,
+        **({"tokenizer": tokenizer} if tokenizer else {}),
+        # Left out where they are not given: responses of earlier versions stay usable.
+        **({"template_args": settings.template_args} if templated else {}),
+        **({"max_length": settings.max_length} if settings.max_length else {}),
+        "thinks": settings.thinks,
+    }
+
+
+def _spend_plan(spec: ModelSpec, requests: Sequence[Request]) -> SpendPlan:
+    """Requests, tokens and cost of a run. The tokenizer is loaded if the spec has one.
+
+    Raises:
+        OptionError: The spec has a mistake.
+        ModelError: The tokenizer cannot be loaded.
+    """
+    settings = read_settings(spec)
+    n_requests, n_prompt_tokens = _prompts(settings, requests)
+    texts = [one for one in requests if isinstance(one, Generate)]
+    n_scored = n_requests - len(texts)
+    most = n_scored + sum(one.max_tokens for one in texts)
+    prices = (settings.price_in, settings.price_out) if _has_prices(settings) else None
+    return SpendPlan(
+        n_requests=n_requests,
+        n_prompt_tokens=n_prompt_tokens,
+        is_counted=bool(settings.tokenizer),
+        n_scored=n_scored,
+        most_tokens=most,
+        prices=prices,
+        max_requests=settings.max_requests,
+        max_cost=settings.max_cost,
+    )
+
+
+def _has_prices(settings: OpenAISettings) -> bool:
+    return bool(settings.price_in or settings.price_out)
+
+
+def _prompts(settings: OpenAISettings, requests: Sequence[Request]) -> tuple[int, int]:
+    """The number of requests that are sent, and of the tokens in their prompts."""
+    if settings.tokenizer:
+        from pytest_evals.models.openai.tokenizer import ServerTokenizer
+
+        encoding = ServerTokenizer(settings.tokenizer, settings.template_args)
+        return encoding.count(requests, settings.max_length)
+    n_bytes = sum(map(_bytes_of, requests))
+    return len(requests), round(n_bytes / _TOKEN_BYTES)
+
+
+def _bytes_of(request: Request) -> int:
+    prompt = prompt_of(request)
+    if not isinstance(prompt, str):
+        prompt = "".join(message.content for message in prompt)
+    text = prompt + getattr(request, "continuation", "")
+    return len(text.encode(errors="replace"))
+
+
 OPENAI = ModelKind(
     name="openai",
     example="openai:MODEL,base_url=…",
@@ -98,6 +214,6 @@ OPENAI = ModelKind(
     check_ready=_check_ready,
     why_unfit=why_unfit,
     why_unable=_why_unable,
-    fingerprint=openai_fingerprint,
-    spend_plan=spend_plan,
+    fingerprint=_fingerprint,
+    spend_plan=_spend_plan,
 )

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
+from typing import Any
 
+from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.html.chunks import packed
-from pytest_evals.reports.html.plain import plain_html
 
 _SCRIPTS = (
     "dom",
@@ -39,7 +40,7 @@ _SCRIPTS = (
 
 
 def page_html(
-    facts: Mapping[str, object],
+    facts: Mapping[str, Any],
     index: Mapping[str, object],
     rows: Sequence[str],
 ) -> str:
@@ -114,3 +115,50 @@ def _script() -> str:
 
 def _asset(name: str) -> str:
     return files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def plain_html(facts: Mapping[str, Any]) -> str:
+    """Return verdict, gates and metrics for viewers without scripts, such as many
+    viewers of build artifacts; all strings are escaped."""
+    verdict = facts.get("verdict") or "no gates"
+    lines = [
+        f"<h1>{_text(facts.get('model_name') or 'evals')}: {_text(verdict)}</h1>",
+        "<p>This viewer runs no scripts: documents are shown where they may run.</p>",
+    ]
+    if facts.get("partial"):
+        lines.append(f"<p>partial run: {_text(facts['partial'])}</p>")
+    lines += [f"<p>warning: {_text(one)}</p>" for one in facts.get("warnings") or ()]
+    if facts.get("gates"):
+        lines += _table(("gate", "verdict", "why"), _gates(facts["gates"]))
+    lines += _table(("task", "metric", "value", "stderr"), _numbers(facts))
+    for one in facts["listed"]:
+        part = facts["parts"][one["name"]]
+        for error in part.get("judge_errors") or ():
+            for text in error["text"]:
+                lines.append(f"<p>{_text(part['alias'])}: {_text(text)}</p>")
+    return "\n".join(lines)
+
+
+def _gates(gates: list[Mapping[str, Any]]) -> Iterator[tuple[Any, ...]]:
+    for one in gates:
+        yield one.get("node"), one.get("outcome"), one.get("reason")
+
+
+def _numbers(facts: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    for one in facts["listed"]:
+        part = facts["parts"][one["name"]]
+        for metric in part["metrics"]:
+            yield part["alias"], metric["key"], metric["value"], metric["stderr"]
+
+
+def _table(titles: tuple[str, ...], rows: Iterator[tuple[Any, ...]]) -> list[str]:
+    heading = "".join(f"<th>{title}</th>" for title in titles)
+    lines = ["<table>", f"<tr>{heading}</tr>"]
+    for row in rows:
+        cells = "".join(f"<td>{_text(cell)}</td>" for cell in row)
+        lines.append(f"<tr>{cells}</tr>")
+    return [*lines, "</table>"]
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else escape(one_line(value))

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pytest_evals.reports.html.baseline_documents import NoBaseline
 from pytest_evals.reports.html.chunks import packed
 from pytest_evals.reports.html.documents import documents_of
-from pytest_evals.reports.html.plain import plain_html
+from pytest_evals.reports.html.page import plain_html
 from pytest_evals.reports.html.prompt import fewshot_examples
 from pytest_evals.reports.html.run_data import run_data
 

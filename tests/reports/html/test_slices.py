@@ -1,6 +1,6 @@
 """Columns of the data that split documents into slices."""
 
-from pytest_evals.reports.html.slices import Slices
+from pytest_evals.reports.html.index import Slices
 
 
 def columns(*docs):

@@ -77,7 +77,7 @@ def read_metrics(
         kind = entry.one_of("type", "metric", sorted(_READERS), "")
         given = entry.name("key")
         if given is not None:
-            check_key(entry, "key", "a metric")
+            check_key(entry, "a metric")
         if not kind:
             continue
         key = _unique_key(given or kind, keys)

@@ -86,7 +86,7 @@ def _key(section: Section, kind: str, taken: dict[str, SampleScorer]) -> str:
     if given is None:
         names = [kind, *(f"{kind}_{n}" for n in range(2, len(taken) + 3))]
         return next(name for name in names if name not in taken)
-    check_key(section, "key", "a scorer")
+    check_key(section, "a scorer")
     if given in taken:
         section.problem("key", f"duplicate scorer {given!r}")
     return given
