@@ -3,7 +3,6 @@ an unwritable folder by a file in its place, since root may write everywhere."""
 
 import json
 import os
-import resource
 from pathlib import Path
 
 import pytest
@@ -12,15 +11,6 @@ from pytest_evals.errors import StoreError
 from pytest_evals.store.files import append_lines, write_json
 
 FULL = Path("/dev/full")
-
-
-@pytest.fixture
-def small_files():
-    """No file may grow beyond 4 KiB; a write beyond it is truncated."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
-    yield 4096
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_json_is_written_with_its_folders_and_replaces_an_existing_file(tmp_path):
@@ -49,11 +39,12 @@ def test_values_that_are_not_json_are_rejected_before_any_write(tmp_path, value)
     assert json.loads(path.read_text()) == {"n": 1}
 
 
-def test_a_full_disk_leaves_the_old_file_and_no_draft(tmp_path, small_files):
+@pytest.mark.largest_file(4096)
+def test_a_full_disk_leaves_the_old_file_and_no_draft(tmp_path):
     path = tmp_path / "results.json"
     write_json(path, {"n": 1})
     with pytest.raises(StoreError) as caught:
-        write_json(path, {"text": "x" * 2 * small_files}, "--evals-dir")
+        write_json(path, {"text": "x" * 2 * 4096}, "--evals-dir")
     assert str(caught.value) == (
         f"cannot write '{path}': File too large\n"
         "  fix: make room or make it writable, or choose another place with --evals-dir"
@@ -62,11 +53,12 @@ def test_a_full_disk_leaves_the_old_file_and_no_draft(tmp_path, small_files):
     assert [p.name for p in tmp_path.iterdir()] == ["results.json"]
 
 
-def test_lines_that_do_not_fit_are_taken_away_again(tmp_path, small_files):
+@pytest.mark.largest_file(4096)
+def test_lines_that_do_not_fit_are_taken_away_again(tmp_path):
     path = tmp_path / "samples.jsonl"
     append_lines(path, ['{"n": 1}', '{"n": 2}'], "--evals-dir")
     with pytest.raises(StoreError, match="File too large"):
-        append_lines(path, ['{"n": 3}', "x" * small_files], "--evals-dir")
+        append_lines(path, ['{"n": 3}', "x" * 4096], "--evals-dir")
     assert path.read_text() == '{"n": 1}\n{"n": 2}\n'
 
 

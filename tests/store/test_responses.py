@@ -4,7 +4,6 @@ disk is simulated by a limit on file sizes."""
 import dataclasses
 import math
 import os
-import resource
 import sqlite3
 import subprocess
 import sys
@@ -288,18 +287,8 @@ def test_a_changed_row_is_a_cache_miss(tmp_path):
     assert responses.notes == [f"1 response in '{path}' was damaged and is sent again"]
 
 
-@pytest.fixture
-def small_files():
-    """No file may grow beyond 64 KiB."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (65536, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-def test_a_full_disk_is_reported_once_and_stored_responses_are_still_read(
-    tmp_path, small_files
-):
+@pytest.mark.largest_file(65_536)
+def test_a_full_disk_is_reported_once_and_stored_responses_are_still_read(tmp_path):
     fill(tmp_path)
     responses = Responses(tmp_path, MODEL)
     for i, key in enumerate(keys(9, start=1)):

@@ -2,22 +2,12 @@
 they do not apply to root."""
 
 import os
-import resource
 from pathlib import Path
 
 import pytest
 
 from pytest_evals.errors import StoreError
 from pytest_evals.store.writable import check_base, check_file, remove_made
-
-
-@pytest.fixture
-def full_disk():
-    """No file may contain a byte."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def why_base(base: Path, *, stores: bool = True, save: str = "") -> str:
@@ -107,7 +97,8 @@ def test_a_baseline_that_is_not_saved_needs_no_room(tmp_path):
     check_base(base, "--evals-dir", stores=True)
 
 
-def test_a_full_disk_is_refused_and_nothing_is_left(tmp_path, full_disk):
+@pytest.mark.largest_file(0)
+def test_a_full_disk_is_refused_and_nothing_is_left(tmp_path):
     assert why_base(tmp_path / "a" / "b").endswith("File too large")
     assert why_file(tmp_path / "a" / "b" / "c.json").endswith("File too large")
     assert tree(tmp_path) == []
