@@ -45,7 +45,6 @@ def golds_of(target: Any, choices: Sequence[str]) -> list[int]:
 
     Args:
         target: The text, the letter or the index of a choice, or a list of these.
-        choices: The choices.
 
     Raises:
         DocumentError: The target names no choice, or may name several.

@@ -173,7 +173,6 @@ class GeneratedChoices:
 
         Args:
             index: Its position.
-            doc: The document.
             context: Messages before the question, in a chat without few-shot examples;
                 by default the prompt depends on the options.
 

@@ -89,6 +89,14 @@ class ClusteredStderr(NamedTuple):
     design_effect: float
 
 
+def cluster_sums(values: Sequence[float], labels: Sequence[Hashable]) -> list[float]:
+    """Return the sum of the values of each cluster."""
+    sums: dict[Hashable, float] = {}
+    for value, label in zip(values, labels, strict=True):
+        sums[label] = sums.get(label, 0.0) + value
+    return [*sums.values()]
+
+
 def clustered_stderr(
     deviations: Sequence[float], labels: Sequence[Hashable]
 ) -> ClusteredStderr:
@@ -106,13 +114,11 @@ def clustered_stderr(
         ValueError: There is only one cluster.
     """
     n = len(deviations)
-    sums: dict[Hashable, float] = {}
-    for deviation, label in zip(deviations, labels, strict=True):
-        sums[label] = sums.get(label, 0.0) + deviation
+    sums = cluster_sums(deviations, labels)
     n_clusters = len(sums)
     if n_clusters < 2:
         raise ValueError("a clustered standard error needs at least 2 clusters")
-    total = math.fsum(value * value for value in sums.values())
+    total = math.fsum(value * value for value in sums)
     stderr = math.sqrt(n_clusters / (n_clusters - 1) * total) / n
     plain = math.fsum(value * value for value in deviations) / n / (n - 1)
     effect = max(1.0, stderr * stderr / plain) if plain > 0 else 1.0

@@ -75,7 +75,6 @@ def changed_documents(
     """Return the changes of documents that are in both runs.
 
     Args:
-        task: The task.
         ids: Ids of the documents in this run.
         before: The baseline.
         now: This run.
@@ -93,7 +92,6 @@ def refer(name: str, task: str, before: Side, now: Side) -> Reference:
 
     Args:
         name: Name of the baseline.
-        task: The task.
         before: The baseline, with all rows of all filters.
         now: This run; its rows have ``doc_id``, ``id``, ``reads`` and the hashes.
     """

@@ -79,7 +79,7 @@ def read_filter(section: Section) -> SampleFilter | None:
         return None
     try:
         place = section.place("expression")
-        expression = compile_expression(text, place, "expression")
+        expression = compile_expression(text, place)
     except TaskFileError as error:
         section.problems.extend(error.problems)
         return None

@@ -42,9 +42,7 @@ def estimate_change(
     """The estimated change of a task's metric since a baseline.
 
     Args:
-        gate: The gate.
         metric: The metric, reduced if the gate has a reducer.
-        result: The task.
         reference: The task in the baseline.
 
     Raises:
@@ -88,7 +86,6 @@ def paired_change(
     """The change of a metric, without the design of a gate.
 
     Args:
-        how: The metric.
         old: The documents' values in the baseline.
         new: The same documents' values now.
         labels: Their clusters.

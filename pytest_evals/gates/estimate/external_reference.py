@@ -29,7 +29,6 @@ def estimate_published(
 
     Args:
         gate: A gate with a published number.
-        metric: The metric.
         estimate: Its estimate in this run.
     """
     published = gate.published

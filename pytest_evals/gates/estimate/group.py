@@ -126,9 +126,7 @@ def estimate_group(
     """The weighted mean of the tasks' metrics.
 
     Args:
-        gate: The gate.
         metric: The group's metric.
-        members: Its tasks.
 
     Raises:
         InvalidGateError: The variance of a task is unknown.

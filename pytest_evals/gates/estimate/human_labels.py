@@ -125,11 +125,6 @@ def estimate_labelled(
 ) -> GateEstimate | None:
     """The estimate of a judge's mean, corrected by human labels; ``None`` without.
 
-    Args:
-        gate: The gate.
-        metric: The metric.
-        result: The task.
-
     Raises:
         InvalidGateError: The labels or the gate do not allow it.
     """

@@ -17,7 +17,7 @@ from pytest_evals.gates.estimate.estimate import (
     few_clusters,
     without_variance,
 )
-from pytest_evals.stats.averages import clustered_stderr
+from pytest_evals.stats.averages import cluster_sums, clustered_stderr
 from pytest_evals.stats.interval_methods import NormalEstimate
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _by_bootstrap_t(totals: Totals, labels: Labels) -> GateEstimate | None:
 
     columns = totals.columns
     if labels is not None:
-        columns = [_summed(column, labels) for column in columns]
+        columns = [cluster_sums(column, labels) for column in columns]
     if len(columns) not in (2, 4):
         return None
     *before, above, below = columns
@@ -207,20 +207,13 @@ def _by_bootstrap(totals: Totals, labels: Labels) -> GateEstimate:
 
     columns = totals.columns
     if labels is not None:
-        columns = [_summed(column, labels) for column in columns]
+        columns = [cluster_sums(column, labels) for column in columns]
     replicates = resample_sums(columns, totals.score, corrected=totals.is_smooth)
     if _do_not_vary(replicates):
         return without_variance(replicates.value)
     method = "BCa" if totals.is_smooth else "bootstrap"
     method = method if labels is None else f"clustered {method}"
     return GateEstimate(value=replicates.value, spread=replicates, method=method)
-
-
-def _summed(column: Sequence[float], labels: Sequence[Hashable]) -> list[float]:
-    sums: dict[Hashable, float] = {}
-    for value, label in zip(column, labels, strict=True):
-        sums[label] = sums.get(label, 0.0) + value
-    return [*sums.values()]
 
 
 def _is_nothing(distance: float, value: float) -> bool:

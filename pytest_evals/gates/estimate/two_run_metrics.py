@@ -44,7 +44,6 @@ def estimate_two_runs(
     of the next token's distribution in generations (:func:`_of_tokens`).
 
     Args:
-        gate: The gate.
         result: The task in this run.
         reference: The task in the baseline.
 

@@ -50,9 +50,7 @@ def estimate_value(
     """The estimate of a task's metric for the inference target of a gate.
 
     Args:
-        gate: The gate.
         metric: The metric, reduced if the gate has a reducer.
-        result: The task.
 
     Raises:
         InvalidGateError: The variance is unknown.
@@ -179,7 +177,6 @@ def estimate_metric(
     """A metric over other documents of the same population.
 
     Args:
-        metric: The metric.
         point: Its value.
         values: One for each scored document, in order; empty if unknown.
         labels: Their clusters.

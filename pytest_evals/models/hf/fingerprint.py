@@ -53,7 +53,6 @@ def hf_fingerprint(spec: ModelSpec, hash_file: HashFile) -> Mapping[str, Any] | 
     """Fingerprint of a spec: equal for models with equal outputs.
 
     Args:
-        spec: The model.
         hash_file: Path → hash of the file's content.
 
     Returns:

@@ -127,7 +127,7 @@ class Forward:
     def _picks_before(self) -> bool:
         """Whether each place's logits depend on its own hidden state only, for any
         number of rows."""
-        ids = _some_ids(self.model, n=8).reshape(2, 4)
+        ids = _some_ids(self.model).reshape(2, 4)
         places = torch.tensor([1, 3, 6], device=self.device)
         with torch.inference_mode():
             theirs = self.model(input_ids=ids, use_cache=False).logits.flatten(0, 1)
@@ -153,7 +153,7 @@ def has_rounding(model: Any) -> bool:
 def sees_later_tokens(model: Any) -> bool:
     """Whether a token changes the logits of earlier ones. Log-likelihoods of such a
     model, which is not causal, are meaningless."""
-    ids = _some_ids(model, n=8)
+    ids = _some_ids(model)
     changed = ids.clone()
     changed[:, 6:] = ids[:, :2]
     with torch.inference_mode():
@@ -171,7 +171,7 @@ def _is_body_and_head(model: Any) -> bool:
     body, head = model.base_model, model.get_output_embeddings()
     if body is model or not hasattr(head, "weight"):
         return False
-    ids = _some_ids(model, n=8)
+    ids = _some_ids(model)
     with torch.inference_mode():
         try:
             states = body(input_ids=ids, use_cache=False).last_hidden_state
@@ -200,10 +200,10 @@ def _logits_with_scaled_states(
     return logits
 
 
-def _some_ids(model: Any, n: int) -> Tensor:
-    """(1, n) distinct token ids from the whole vocabulary; always the same."""
+def _some_ids(model: Any) -> Tensor:
+    """(1, 8) distinct token ids from the whole vocabulary; always the same."""
     size = model.get_input_embeddings().weight.shape[0]
-    ids = torch.arange(1, n + 1) * max(1, size // (n + 1)) % size
+    ids = torch.arange(1, 9) * max(1, size // 9) % size
     placed: Tensor = ids[None].to(model.device)
     return placed
 

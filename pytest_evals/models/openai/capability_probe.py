@@ -71,7 +71,7 @@ async def probe_format(
     """The first format in which a server returns log-probabilities.
 
     Raises:
-        UnableError: It gives them in none; or ids mean another text to it.
+        ScoringUnsupportedError: It gives them in none; or ids mean another text to it.
         ModelError: Unknown, because the server does not reply.
     """
     reasons: list[str] = []
@@ -116,7 +116,7 @@ async def _check_places(server: ProbedServer, form: LogprobFormat) -> None:
     are tokenized differently are inconclusive.
 
     Raises:
-        Fault: Most of the tokens that it wrote are not.
+        RequestFailedError: Most of the tokens that it wrote are not.
     """
     words = await server.write(START, N_WRITTEN)
     text = START + "".join(words)
@@ -142,8 +142,8 @@ async def _check_ids(
     """Check that the server's tokenizer matches the local one.
 
     Raises:
-        Fault: It takes no ids.
-        UnableError: They mean another text to it.
+        RequestFailedError: It takes no ids.
+        ScoringUnsupportedError: They mean another text to it.
     """
     request = Loglikelihood("", PROBE)
     scored = encoding.scored([request])[request]
@@ -202,8 +202,8 @@ async def check_prompts(server: ProbedServer, encoding: ServerTokenizer) -> None
     completion is the same as for the string.
 
     Raises:
-        Fault: It takes no ids.
-        UnableError: They mean another text to it.
+        RequestFailedError: It takes no ids.
+        ScoringUnsupportedError: They mean another text to it.
     """
     expected = await server.go_on(PROBE, N_WRITTEN)
     texts = []

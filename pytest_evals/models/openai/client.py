@@ -84,7 +84,7 @@ class OpenAIClient:
         """The reply to one request.
 
         Raises:
-            Fault: It is missing or unusable.
+            RequestFailedError: It is missing or unusable.
         """
         try:
             text = await self._text(path, dict(body))
@@ -177,7 +177,7 @@ def _whole_text(reply: Any) -> str:
     """The JSON of a reply, which may have been streamed.
 
     Raises:
-        Fault: A stream is incomplete or invalid.
+        RequestFailedError: A stream is incomplete or invalid.
     """
     text: str = reply.text
     if not is_stream(text):

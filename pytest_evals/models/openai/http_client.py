@@ -65,7 +65,8 @@ class HttpClient(openai.DefaultAsyncHttpxClient):
         """Send a request and read the whole reply.
 
         Raises:
-            Fault: There is no reply, or it is too large, or from another origin.
+            RequestFailedError: There is no reply, or it is too large, or from another
+                origin.
         """
         try:
             # The library's own limit starts anew with each byte of a slow server.
@@ -146,7 +147,7 @@ def _check_redirect(reply: Any) -> None:
     """Allow a redirect only if it repeats the request at the same origin.
 
     Raises:
-        Fault: It does not.
+        RequestFailedError: It does not.
     """
     old, new = reply.request, reply.next_request
     if _origin(old.url) != _origin(new.url):
@@ -176,8 +177,8 @@ async def _whole(reply: Any, most: int, sent: float) -> Any:
     """The reply with its complete, decompressed body.
 
     Raises:
-        Fault: The body is too large or cannot be decompressed. An error status counts
-            as such, regardless of its body.
+        RequestFailedError: The body is too large or cannot be decompressed. An error
+            status counts as such, regardless of its body.
     """
     try:
         stages = _stages(reply, most)
@@ -215,7 +216,7 @@ def _check_encoding(content: bytes, charset: str | None) -> None:
     """Check that a reply can be decoded; the library replaces what cannot.
 
     Raises:
-        Fault: It cannot.
+        RequestFailedError: It cannot.
     """
     try:
         content.decode(charset or "utf-8")

@@ -125,7 +125,6 @@ def _fingerprint(
     Servers may change a model without notice; ``revision`` distinguishes versions.
 
     Args:
-        spec: The model.
         hash_file: Path → hash of the content of a file of the tokenizer.
 
     Returns:

@@ -113,7 +113,7 @@ class OpenAIModel(Model):
         """Check once that the server returns log-probabilities of prompts.
 
         Raises:
-            UnableError: It gives none.
+            ScoringUnsupportedError: It gives none.
             ModelError: It does not answer; or the chat API is set.
         """
         if self._settings.api == "chat":

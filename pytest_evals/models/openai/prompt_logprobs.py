@@ -80,7 +80,7 @@ def response_of(tokens: Sequence[PromptToken], n_context: int) -> Response:
     """The response for scored tokens after ``n_context`` others.
 
     Raises:
-        Fault: One of them has no log-probability.
+        RequestFailedError: One of them has no log-probability.
     """
     logprobs: list[float] = []
     for number, token in enumerate(tokens):
@@ -141,7 +141,7 @@ def _n_read(texts: Sequence[str], reply: Reply, sent: Sent, n_unlisted: int) -> 
     listed.
 
     Raises:
-        Fault: The text was not repeated.
+        RequestFailedError: The text was not repeated.
     """
     if not isinstance(sent, str):
         return _n_sent(len(texts), sent, most=len(sent) + 1)
@@ -165,7 +165,7 @@ def _n_sent(n: int, sent: Sequence[int], most: int) -> int:
     """Number of ids sent, if the server processed exactly these.
 
     Raises:
-        Fault: It gives another number of tokens.
+        RequestFailedError: It gives another number of tokens.
     """
     if not len(sent) <= n <= most:
         raise RequestFailedError(
@@ -244,7 +244,7 @@ def logprob_of(value: Any) -> float | None:
     """A log-probability; ``None`` if missing.
 
     Raises:
-        Fault: It is not the logarithm of a probability.
+        RequestFailedError: It is not the logarithm of a probability.
     """
     if value is None:
         return None

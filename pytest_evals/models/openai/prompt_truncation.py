@@ -69,7 +69,7 @@ class PromptTruncation:
         unknown.
 
         Raises:
-            Fault: It cannot be made to fit.
+            RequestFailedError: It cannot be made to fit.
         """
         fit = self.unfit.pop(request, None)
         if isinstance(fit, str):

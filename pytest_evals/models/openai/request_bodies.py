@@ -77,13 +77,12 @@ def request_body(
     """The API for a request, and its body.
 
     Args:
-        request: The request.
         settings: The model's settings.
         fit: How much of it fits into the server's window, if not all. A prompt that was
             cut, also one of a chat, consists of token ids, which completions take.
 
     Raises:
-        Fault: It cannot be asked.
+        RequestFailedError: It cannot be asked.
     """
     if fit is not None:
         request = replace(request, max_tokens=fit.max_tokens)
@@ -132,7 +131,7 @@ def read_reply(
     """The response in a reply.
 
     Raises:
-        Fault: It holds none.
+        RequestFailedError: It holds none.
     """
     choice = choice_of(reply)
     ended = str(choice.get("finish_reason")).lower()
@@ -192,7 +191,7 @@ def choice_of(reply: Reply) -> Mapping[str, Any]:
     """The first choice of a reply, by index if choices have one.
 
     Raises:
-        Fault: The field is missing.
+        RequestFailedError: The field is missing.
     """
     choices = reply.get("choices")
     sound = isinstance(choices, list) and all(isinstance(c, dict) for c in choices)

@@ -44,7 +44,7 @@ class Transport(Protocol):
         """The reply to one request.
 
         Raises:
-            Fault: It is missing or unusable.
+            RequestFailedError: It is missing or unusable.
         """
         ...
 
@@ -171,7 +171,7 @@ class RetryingClient:
         as failed.
 
         Raises:
-            Fault: There is no reply that can be used.
+            RequestFailedError: There is no reply that can be used.
             ModelError: There will be none to any request.
             SpendCapError: A spend cap is reached.
         """

@@ -66,7 +66,7 @@ def body_of(
     """Parameters of a request other than its prompt.
 
     Raises:
-        Fault: An option does not exist here, or means nothing.
+        RequestFailedError: An option does not exist here, or means nothing.
     """
     if request.max_tokens < 1:
         raise RequestFailedError(

@@ -129,7 +129,7 @@ class ServerScorer:
         """The response to a request.
 
         Raises:
-            Fault: The field is missing.
+            RequestFailedError: The field is missing.
         """
         if self.encoding is not None:
             return await self._by_ids(request)
@@ -223,7 +223,7 @@ class ServerScorer:
         """The tokens of a prompt, in the given format or the server's.
 
         Raises:
-            Fault: The field is missing.
+            RequestFailedError: The field is missing.
         """
         retries = None if form is None else TRIAL_RETRIES
         form = form or self.form
@@ -277,7 +277,7 @@ class ServerScorer:
         """The tokens of a greedy completion; empty if the server does not list them.
 
         Raises:
-            Fault: There is no reply.
+            RequestFailedError: There is no reply.
         """
         body = {**_greedy(text, n_tokens), "logprobs": 1}
         return await self.client.ask("completions", body, token_texts, TRIAL_RETRIES)
@@ -286,7 +286,7 @@ class ServerScorer:
         """The greedy completion of a string or of token ids.
 
         Raises:
-            Fault: There is no reply.
+            RequestFailedError: There is no reply.
         """
         body = _greedy(sent, n_tokens)
         return await self.client.ask(

@@ -73,7 +73,6 @@ def sampling_input(
     """The sampling parameters of a request, or why they are invalid.
 
     Args:
-        request: The request.
         max_tokens: Most new tokens.
         defaults: Parameters that the model's ``generation_config`` sets.
         thinks: Whether the completion begins with the model's thinking, which stop

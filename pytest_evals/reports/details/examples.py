@@ -26,7 +26,6 @@ def example_lines(record: Record, indent: str, key: str = "") -> list[str]:
     on one line.
 
     Args:
-        record: The document.
         indent: Start of each line.
         key: Metric whose answer and reason are shown, instead of the first ones.
     """

@@ -48,7 +48,6 @@ def run_markdown(
     """Return the Markdown, with a final line break.
 
     Args:
-        result: The run.
         most: Maximum bytes; sections that do not fit are omitted, the last first.
         changes: Regressions behind the gates that did not pass.
     """

@@ -30,7 +30,7 @@ def remarks(
             yield f"{group.group.alias or group.group.name}: {note}", {"yellow": True}
         yield from _about(group.group.alias or group.group.name, group.metrics)
     iterations = result.options.get("bootstrap_iters", BOOTSTRAP_ITERS)
-    if iterations != BOOTSTRAP_ITERS and _has_stderr(result, "bootstrap"):
+    if iterations != BOOTSTRAP_ITERS and _has_bootstrap_stderr(result):
         what = f"bootstrapped standard errors are of {iterations:,} resamples, "
         yield f"{what}in lm-eval of {BOOTSTRAP_ITERS:,}", {}
     for task in result.tasks:
@@ -79,9 +79,9 @@ def _verdict(verdict: Verdict) -> str:
     return what + "; ".join(notes) if notes else ""
 
 
-def _has_stderr(result: RunResult, method: str) -> bool:
+def _has_bootstrap_stderr(result: RunResult) -> bool:
     found = (m.estimate for task in result.tasks for m in task.metrics)
-    return any(estimate and estimate.method == method for estimate in found)
+    return any(estimate and estimate.method == "bootstrap" for estimate in found)
 
 
 def _about(

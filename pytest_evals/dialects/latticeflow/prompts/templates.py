@@ -162,7 +162,7 @@ def compile_template(text: str, place: Place, what: str) -> SampleTemplate:
     )
 
 
-def compile_expression(text: str, place: Place, what: str) -> Expression:
+def compile_expression(text: str, place: Place) -> Expression:
     """Return the compiled expression of a text. Braces are added if it has none;
     without them LatticeFlow never matches.
 
@@ -172,11 +172,11 @@ def compile_expression(text: str, place: Place, what: str) -> Expression:
     bare = text.strip()
     if "{{" not in bare and "{%" not in bare:
         bare = f"{{{{ {bare} }}}}"
-    parsed = _parse(bare, place, what)
+    parsed = _parse(bare, place, "expression")
     return Expression(
         text=bare,
         place=place,
-        what=what,
+        what="expression",
         _compiled=parsed.compiled,
         _single=parsed.single,
     )

@@ -102,7 +102,6 @@ def sampling_params_of(
     value means nothing. ``None`` is an option that is not given.
 
     Args:
-        request: The request.
         config: The model's ``generation_config``.
         slow: Options that only ``generate`` supports.
     """

@@ -28,7 +28,7 @@ def render_chat(
     0.4.13, ``HFLM.apply_chat_template``).
 
     Raises:
-        ChatError: There is no template, or it refuses the chat.
+        ChatTemplateError: There is no template, or it refuses the chat.
     """
     if not getattr(tokenizer, "chat_template", None):
         raise ChatTemplateError(

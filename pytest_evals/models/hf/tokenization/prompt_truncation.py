@@ -30,7 +30,6 @@ def fit_prompt(
     remaining window instead.
 
     Args:
-        request: The request.
         n_prompt: Tokens of its prompt.
         max_length: Tokens of the window.
     """

@@ -191,7 +191,7 @@ class RequestEncoder:
         cached.
 
         Raises:
-            Unusable: There is no template, or it refuses the chat.
+            InvalidRequestError: There is no template, or it refuses the chat.
         """
         text = prompt if isinstance(prompt, str) else self._rendered(prompt)
         if isinstance(text, InvalidRequestError):

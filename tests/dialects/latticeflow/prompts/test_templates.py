@@ -26,11 +26,11 @@ def fault(source, **variables):
 
 
 def value(source, **variables):
-    return compile_expression(source, PLACE, "expression").value(variables)
+    return compile_expression(source, PLACE).value(variables)
 
 
 def exists(source, **variables):
-    return compile_expression(source, PLACE, "expression").exists(variables)
+    return compile_expression(source, PLACE).exists(variables)
 
 
 def test_exactly_one_newline_at_the_end_is_dropped():
