@@ -252,9 +252,10 @@ class Inference:
 
     @property
     def name(self) -> str:
-        """The names of the tested models."""
+        """The names of the tested models; of workers, once a document has run."""
         names = dict.fromkeys(model.name for model in self._open.values())
-        return ", ".join(filter(None, names)) or self._remote.name
+        first = *(self._remote.machine or {}).get("model", ()), ""
+        return ", ".join(filter(None, names)) or self._remote.name or first[0]
 
     @property
     def info(self) -> Mapping[str, Any]:

@@ -348,3 +348,17 @@ def test_a_group_with_a_task_that_is_not_compared_is_named(suite):
             "not compared: both: contains zoo",
         ]
     )
+
+
+def test_at_80_columns_names_are_shortened_before_reasons(suite, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    task = "questions_of_support_in_german"
+    suite.task(task, metric_list=[{"metric": "bleu"}])
+    suite.knows(wrong=[1], tasks=("quiz", task))
+    suite.run("evals", "--evals-save-baseline=release-2026-11-23")
+    suite.knows(wrong=[2], tasks=("quiz", task))
+    result = suite.run("evals", "--evals-compare=release-2026-11-23")
+    (row,) = [line for line in result.outlines if "needs" in line]
+    assert row.endswith("  needs 30 documents, not 10")
+    assert row.startswith("questio")
+    assert len(row) <= 80

@@ -53,8 +53,9 @@ def test_a_log_has_a_line_for_each_tenth_of_the_documents(suite, monkeypatch):
     assert shown == [f"{n}0 %" for n in range(1, 11)]
 
 
-def test_scripted_models_show_no_tokens_per_second(suite, monkeypatch):
+@pytest.mark.parametrize("workers", [[], ["-n2"]])
+def test_scripted_models_show_no_tokens_per_second(suite, monkeypatch, workers):
     monkeypatch.setattr("pytest_evals.plugin.models.progress.HEARTBEAT_S", 0.0)
-    result = suite.run("evals")
+    result = suite.run("evals", *workers)
     result.stdout.no_fnmatch_line("*tokens/s*")
     result.stdout.fnmatch_lines(["evals: 10/10 documents*", "time: *"])

@@ -36,7 +36,7 @@ def test_the_rest_is_not_scored_and_no_gate_passes(suite, server, arguments):
     assert "skipped" not in last
     assert "invalid: 4 of 10 documents were run; " in words
     assert re.search("documents: .* wrong, 6 not scored", words)
-    assert "tokens: 0 in prompts, 0 scored or generated; 4 requests" in words
+    assert "\ntokens: " not in words  # the server reports none
     assert "responses: 4 sent" in words
     assert "spend cap: 4 of 10 documents scored; 4 responses stored" in words
     assert "to continue (stored responses are reused): pytest --model=openai:" in words

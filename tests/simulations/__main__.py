@@ -32,6 +32,7 @@ CELLS: dict[str, Callable[..., Iterator[Cell]]] = {
     "unbounded": unbounded,
     "families": families,
     "labels": judges,
+    "more_labels": lambda: judges((60, 200), {}),
     "label_clusters": clustered_judges,
     "corpus": corpus,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -89,14 +89,16 @@ def drawn(
     return Ratings(*(one.tolist() for one in parts), run=float(truth.mean()))
 
 
-def judges(sizes: Sequence[int] = (30, 100)) -> Iterator[Cell]:
+def judges(
+    sizes: Sequence[int] = (30, 100), graders: Mapping[str, Judge] = GRADERS
+) -> Iterator[Cell]:
     """Gates on a judge, with the number of human labels as n."""
     for rate in (0.5, 0.8, 0.95, 0.99):
         for name, judge in JUDGES.items():
             for n in sizes:
                 yield from _cells(f"{name}, rate {rate}", [1 - rate, rate], judge, n)
     for shares_name, shares in SHARES.items():
-        for name, judge in GRADERS.items():
+        for name, judge in graders.items():
             for n in sizes:
                 yield from _cells(f"{name}, grades {shares_name}", shares, judge, n)
 

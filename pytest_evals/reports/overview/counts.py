@@ -64,6 +64,8 @@ def _prompts(result: RunResult) -> str:
 def _tokens(result: RunResult) -> str:
     read = sum(task.n_prompt_tokens for task in result.tasks)
     made = sum(task.n_tokens for task in result.tasks)
+    if not read and not made:
+        return ""  # the model does not report them
     text = f"tokens: {read:,} in prompts, {made:,} scored or generated"
     n = result.n_requests
     return f"{text}; {n:,} request{'s' * (n != 1)}" if n else text

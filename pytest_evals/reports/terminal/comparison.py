@@ -42,10 +42,10 @@ def comparison_lines(
         columns = (
             TableColumn(title="task", rank=1, least=8),
             TableColumn(title="metric", rank=1, least=8),
-            TableColumn(title=cut(found.name, 20), right=True),
+            TableColumn(title=cut(found.name, 20), right=True, rank=1, least=11),
             TableColumn(title="now", right=True),
             TableColumn(title="change", right=True),
-            TableColumn(title="90% CI", rank=1, least=12),
+            TableColumn(title="90% CI", rank=2, least=12),
         )
         lines += table_lines(columns, [_metric(one) for one in found.metrics], width)
     if found.n_paired:
