@@ -262,13 +262,7 @@ def judge(  # noqa: PLR0913 - the keys of a judge in YAML
     listed = tuple(_criteria(criteria))
     if not rubric and not listed:
         raise EvalsError("judge needs a rubric or criteria")
-    if scale is not None:
-        bounds = tuple(scale)
-        whole = all(type(one) is int for one in bounds)
-        if len(bounds) != 2 or not whole or not 0 < bounds[1] - bounds[0] <= 100:
-            raise EvalsError(
-                f"judge: scale is two whole numbers, lowest and highest, not {scale!r}"
-            )
+    bounds = None if scale is None else _checked_scale(scale)
     if threshold is not None and not 0 < threshold <= 1:
         raise EvalsError(
             f"judge: threshold is above 0 and at most 1, not {threshold!r}"
@@ -279,7 +273,7 @@ def judge(  # noqa: PLR0913 - the keys of a judge in YAML
         "criteria": [
             {"name": c.name, "text": c.text, "weight": c.weight} for c in listed
         ],
-        "scale": None if scale is None else list(scale),
+        "scale": bounds and list(bounds),
         "threshold": threshold,
         "model": model if isinstance(model, str) else None,
     }
@@ -287,7 +281,7 @@ def judge(  # noqa: PLR0913 - the keys of a judge in YAML
         name=name,
         rubric=rubric,
         criteria=listed,
-        scale=None if scale is None else (scale[0], scale[1]),
+        scale=bounds,
         threshold=0.5 if threshold is None else threshold,
         source=model,
         structured=structured,
@@ -295,6 +289,16 @@ def judge(  # noqa: PLR0913 - the keys of a judge in YAML
         labels_file=labels,
         sampled=sampled,
     )
+
+
+def _checked_scale(given: Sequence[int]) -> tuple[int, int]:
+    bounds = tuple(given)
+    whole = all(type(one) is int for one in bounds)
+    if len(bounds) != 2 or not whole or not 0 < bounds[1] - bounds[0] <= 100:
+        raise EvalsError(
+            f"judge: scale is two whole numbers, lowest and highest, not {given!r}"
+        )
+    return bounds
 
 
 def check_labels(scorer: str, labels: object, sampled: object) -> None:
