@@ -23,24 +23,28 @@ class Arguments:
 
     kind: str
 
-    def check(
-        self, spec: ModelSpec, known: Sequence[str], refused: Mapping[str, str]
-    ) -> None:
-        """Check that all arguments exist.
+    def read(
+        self,
+        spec: ModelSpec,
+        readers: Mapping[str, Callable[[str, str], Any]],
+        refused: Mapping[str, str],
+    ) -> dict[str, Any]:
+        """The values of a spec's arguments.
 
         Args:
-            known: The arguments that exist.
+            readers: Name of an argument → its reader.
             refused: Others that users may expect → the way out.
 
         Raises:
-            OptionError: One does not.
+            OptionError: An argument is unknown or has an invalid value.
         """
         for name in spec.arguments:
-            if name in known:
+            if name in readers:
                 continue
-            hint = suggestion(name, known)
+            hint = suggestion(name, readers)
             why = f": {refused[name]}" if name in refused else hint
             raise OptionError(f"the {self.kind} model takes no argument {name!r}{why}")
+        return {name: readers[name](name, v) for name, v in spec.arguments.items()}
 
     def wrong(self, name: str, value: str, rest: str) -> OptionError:
         """The error for an invalid value."""

@@ -4,8 +4,8 @@ torch is imported."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_evals.errors import OptionError
@@ -144,11 +144,7 @@ def read_settings(spec: ModelSpec) -> HfSettings:
     Raises:
         OptionError: An argument is unknown or has a bad value.
     """
-    known = [f.name for f in fields(HfSettings) if f.name != "target"]
-    _ARGUMENTS.check(spec, known, REFUSED)
-    given: dict[str, Any] = {
-        name: _READERS[name](name, v) for name, v in spec.arguments.items()
-    }
+    given = _ARGUMENTS.read(spec, _READERS, REFUSED)
     settings = HfSettings(target=spec.target, **given)
     _refuse_contradictions(settings)
     return settings
@@ -195,7 +191,7 @@ def _device(name: str, value: str) -> str:
     return value
 
 
-_READERS = {
+_READERS: Mapping[str, Callable[[str, str], Any]] = {
     "dtype": _dtype,
     "device": _device,
     "revision": _ARGUMENTS.text,
@@ -209,11 +205,11 @@ _READERS = {
     "batch_size": _rows,
     "attn_implementation": _ARGUMENTS.one_of(ATTENTION),
     "chat_template_args": _ARGUMENTS.mapping,
-    "device_map": _ARGUMENTS.one_of(MAPS),
     "enable_thinking": _ARGUMENTS.flag,
-    "load_in_4bit": _ARGUMENTS.flag,
-    "load_in_8bit": _ARGUMENTS.flag,
-    "peft": _ARGUMENTS.text,
-    "quantization": _ARGUMENTS.mapping,
     "think_end_token": _ARGUMENTS.text,
+    "device_map": _ARGUMENTS.one_of(MAPS),
+    "peft": _ARGUMENTS.text,
+    "load_in_8bit": _ARGUMENTS.flag,
+    "load_in_4bit": _ARGUMENTS.flag,
+    "quantization": _ARGUMENTS.mapping,
 }

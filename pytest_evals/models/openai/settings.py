@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -172,11 +172,7 @@ def read_settings(spec: ModelSpec) -> OpenAISettings:
     Raises:
         OptionError: An argument is unknown or has a bad value.
     """
-    known = [f.name for f in fields(OpenAISettings) if f.name != "target"]
-    _ARGUMENTS.check(spec, known, REFUSED)
-    given: dict[str, Any] = {
-        name: _READERS[name](name, v) for name, v in spec.arguments.items()
-    }
+    given = _ARGUMENTS.read(spec, _READERS, REFUSED)
     url = given.get("base_url", "")
     for ending, api in (("/chat/completions", "chat"), ("/completions", "completions")):
         if url.endswith(ending):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.errors import OptionError
@@ -53,12 +53,8 @@ def read_settings(spec: ModelSpec) -> PythonSettings:
         OptionError: The target is not ``MODULE:FUNCTION``, an argument is unknown, or
             it has an invalid value.
     """
-    known = [f.name for f in fields(PythonSettings) if f.name != "target"]
-    _ARGUMENTS.check(spec, known, _REFUSED)
+    given = _ARGUMENTS.read(spec, _READERS, _REFUSED)
     _check_target(spec.target)
-    given: dict[str, Any] = {
-        name: _READERS[name](name, value) for name, value in spec.arguments.items()
-    }
     return PythonSettings(target=spec.target, **given)
 
 
