@@ -360,5 +360,5 @@ def test_at_80_columns_names_are_shortened_before_reasons(suite, monkeypatch):
     result = suite.run("evals", "--evals-compare=release-2026-11-23")
     (row,) = [line for line in result.outlines if "needs" in line]
     assert row.endswith("  needs 30 documents, not 10")
-    assert row.startswith("questio")
+    assert row.startswith("quest")
     assert len(row) <= 80
