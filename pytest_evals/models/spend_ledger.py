@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from threading import Lock
 from typing import ClassVar
+from weakref import finalize
 
 LEDGER = "spent.sqlite"
 """Name of the file."""
@@ -32,6 +33,7 @@ class Ledger:
             isolation_level=None,
             check_same_thread=False,
         )
+        finalize(self, self._database.close)  # Python 3.13 warns of open ones
         self._lock = Lock()  # models share the connection, each in its thread
         self._database.execute("PRAGMA synchronous = OFF")
         self._database.execute(_TABLE)

@@ -118,7 +118,7 @@ def test_a_wrong_file_of_answers_is_found_when_the_spec_is_checked(
             ":1: the file is not UTF-8 (byte 0xe9)\n  fix: convert",
         ),
         ("x.jsonl", b'\n{"text": "\xff"}', ":2: the file is not UTF-8 (byte 0xff)"),
-        ("x.json", b"[" * 100_000, ": invalid JSON: maximum recursion depth"),
+        ("x.json", b"[" * 100_000, ": invalid JSON: "),
         (
             "x.json",
             b'{"q": 1' + b"0" * 5000 + b"}",
