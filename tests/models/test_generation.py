@@ -69,6 +69,7 @@ def test_every_architecture_generates_as_transformers_for_one_prompt(
         assert (response.error, response.text) == ("", generated(plain, request))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["phi3", "dynamic", "llama4_sharp"])
 def test_positions_that_are_scaled_in_long_texts_are_those_of_the_text_alone(
     kind, opened, oracle, ask
@@ -111,6 +112,7 @@ def test_models_with_another_memory_than_keys_and_values_are_noticed(opened):
     assert set(names.values()) == {"CachedDecoder"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
 @settings(
     max_examples=15,

@@ -153,7 +153,8 @@ def test_more_choices_than_a_request_takes_are_several(
         oracle,
         REQUESTS[:4],
     )
-    assert [len(body["logprob_token_ids"]) for body in server.asked[1:]] == [3, 1]
+    sizes = [len(body["logprob_token_ids"]) for body in server.asked[1:]]
+    assert sorted(sizes) == [1, 3]  # they are sent at the same time
 
 
 def test_prompts_with_a_common_prefix_are_sent_one_after_the_other(
