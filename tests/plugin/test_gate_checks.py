@@ -89,6 +89,29 @@ def test_evaluate_refuses_gates_of_unknown_tasks(both, source, monkeypatch):
         evaluate(source, Knowing())
 
 
+def test_a_gate_of_an_incomplete_file_is_refused(both):
+    both.evals.joinpath("cut.yaml").write_text("task: cut\nprompt:\n  - {role: us")
+    gates(both, "cut/exact >= 0.5")
+    for place in ("evals", "evals/quiz.yaml"):
+        result = both.run(place)
+        refused(
+            result,
+            "*gates.yaml:2: the task 'cut' is not collected: *cut.yaml is not a "
+            "complete task file",
+        )
+
+
+def test_one_file_runs_if_a_gates_file_names_evals_in_others(both):
+    rows = "prompt: '{{q}}'\nrows: [{q: one, target: two}]\n"
+    both.evals.joinpath("short.yaml").write_text(rows)
+    both.evals.joinpath("eval_bot.py").write_text(
+        "import pytest_evals as ev\n\n\n@ev.eval(score=ev.exact())\n"
+        "def bot():\n    yield ev.case('one', target='two')\n"
+    )
+    gates(both, "short/exact >= 0.5", "bot/exact >= 0.5", "quiz/exact_match >= 0.5")
+    both.run("evals/quiz.yaml").assert_outcomes(passed=11)
+
+
 def test_a_gate_of_a_task_outside_its_folder_is_refused(both):
     other = both.pytester.mkdir("other")
     (other / "gates.yaml").write_text("gates: [quiz/exact_match >= 0.99]\n")

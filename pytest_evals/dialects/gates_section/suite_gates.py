@@ -166,7 +166,11 @@ def _add(
     name, fix = gate.task, ""
     if place.is_below:
         return
-    if elsewhere := place.elsewhere or own.get(name):
+    if place.unread is not None:
+        what = f"the task {name!r} is not collected: {place.unread} is not a complete "
+        what += "task file"
+        fix = "add its missing keys: rows or dataset, or for lm-eval dataset_path"
+    elif elsewhere := place.elsewhere or own.get(name):
         what = f"a gates file is for tasks in its folder and below, and {name!r} is in "
         what += str(elsewhere)
         fix = "move the gate to that file or to a gates.yaml above it; --evals-gate "

@@ -69,10 +69,10 @@ class TaskLookup:
             return iter(tree)
         return tree.outside(tuple(os.path.join(path, "") for path in inside))
 
-    def defines(self, name: str, folder: Path) -> bool:
-        """Return whether a task or group of this name is defined below a folder."""
+    def path_of(self, name: str, folder: Path) -> Path | None:
+        """Return the file below a folder that defines a task or group, or ``None``."""
         entry = self._tree(folder).find(name)
-        return entry is not None and entry.path is not None
+        return None if entry is None else entry.path
 
     def of_file(self, path: Path) -> Iterator[str]:
         """Yield the names of a file of the suite."""

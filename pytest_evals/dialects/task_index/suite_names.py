@@ -17,6 +17,7 @@ class Lookup(NamedTuple):
 
     Args:
         is_below: Whether it is defined in the file's folder or below.
+        unread: The file there that names it, but is not read as a task file.
         elsewhere: The file that defines it otherwise.
         maybe: Description of files that may define it; empty if missing.
         members: Tasks with a tag of this name.
@@ -24,6 +25,7 @@ class Lookup(NamedTuple):
     """
 
     is_below: bool = False
+    unread: Place | None = None
     elsewhere: Place | None = None
     maybe: str = ""
     members: Sequence[str] = ()
@@ -61,14 +63,22 @@ class SuiteNames:
         """
         folder, library = file.parent, self._library
         group = name.partition("::")[0]
-        if any(library.defines(one, folder) for one in (name, group)):
-            return Lookup(is_below=True)
+        for path in (library.path_of(one, folder) for one in (name, group)):
+            if path is not None:
+                is_read = bool(dialect_of(path, raw_of))
+                unread = None if is_read else Place(path)
+                return Lookup(is_below=is_read, unread=unread)
         maybe = "the files of a plugin" if self._has_hooks else ""
         for path in _files(folder, self._skips):
-            dialect = "" if path in read else dialect_of(path, raw_of)
-            if dialect not in ("latticeflow", "lighteval"):
+            if path in read:
                 continue
-            if name.encode() in raw_of(path):
+            raw, dialect = raw_of(path), dialect_of(path, raw_of)
+            if dialect == "native" and name == path.stem:
+                return Lookup(is_below=True)
+            has_evals = path.suffix == ".py" and b"pytest_evals" in raw
+            if dialect not in ("latticeflow", "lighteval") and not has_evals:
+                continue
+            if name.encode() in raw:
                 return Lookup(is_below=True)
             if dialect == "lighteval":
                 maybe = f"the tasks of {Place(path)}, which is not collected"
@@ -78,7 +88,7 @@ class SuiteNames:
             maybe=maybe,
             members=entry.members if entry else (),
             names=[
-                one for one in library.below(folder) if library.defines(one, folder)
+                one for one in library.below(folder) if library.path_of(one, folder)
             ],
         )
 
