@@ -28,7 +28,7 @@ class MetricChange:
         unit: ``percent`` if the limits are relative to ``before`` (0.02 is 2%), as for
             perplexities; else ``plain``.
         method: Name of the interval's method.
-        no_interval: The reason why there is no interval.
+        no_interval: The reason for a missing interval.
     """
 
     task: str

@@ -61,16 +61,14 @@ def check_way(given: str, *, has_choices: bool) -> None:
     """Check ``choices_by``.
 
     Raises:
-        EvalsError: It is invalid, or there are no choices.
+        EvalsError: It is invalid, or set without choices.
     """
     if given not in ("", *WAYS):
         raise EvalsError(
             f"choices_by: unknown value {given!r}{suggestion(given, WAYS)}"
         )
     if given and not has_choices:
-        raise EvalsError(
-            "choices_by is set, and there are no choices\n  fix: add choices"
-        )
+        raise EvalsError("choices_by is set without choices\n  fix: add choices")
 
 
 def check_choices(cases: Sequence[Case], way: str, used: Sequence[str]) -> None:

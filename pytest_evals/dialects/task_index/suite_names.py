@@ -65,7 +65,7 @@ class SuiteNames:
         group = name.partition("::")[0]
         for path in (library.path_of(one, folder) for one in (name, group)):
             if path is not None:
-                is_read = bool(dialect_of(path, raw_of))
+                is_read = self._has_hooks or bool(dialect_of(path, raw_of))
                 unread = None if is_read else Place(path)
                 return Lookup(is_below=is_read, unread=unread)
         maybe = "the files of a plugin" if self._has_hooks else ""

@@ -326,7 +326,7 @@ def test_keys_without_effect_on_choices_are_errors(tmp_path: Path) -> None:
         "8: metadata: choices has no effect in an eval",
     ]
     assert problems(tmp_path, head + "choices_by: generate\n") == [
-        "3: choices_by is set, and there are no choices\n  fix: add choices"
+        "3: choices_by is set without choices\n  fix: add choices"
     ]
     assert problems(tmp_path, head + "choices: 3\n") == [
         "3: choices must be a template, a column or a list"

@@ -3,7 +3,7 @@ two calls, which are merged by their log-sum-exp.
 
 A mask over prefix and row grows with tokens times prefix, and needs a copy of the
 prefix for each row. Here a prefix is one sequence without a mask for all of its rows,
-apart from windows that do not contain all of it; those are masked in parts. Rows of
+except for windows that do not contain all of it; those are masked in parts. Rows of
 several prefixes can share a pass: each attends to its own prefix only. The function
 replaces the model's own attention during a forward pass (transformers,
 ``AttentionInterface``), and a self-test at load time compares both.

@@ -4,7 +4,7 @@
 const SHOWS = ["", "wrong", "regressed", "improved", "runs differ", "errored", "unscored", "truncated", "correct", "scored", "excluded"];
 const SORTS = { "": "in order", id: "by id", low: "lowest score first", high: "highest score first" };
 const FILTERS = ["task", "show", "where", "q", "sort", "cols"];
-const TAIL = 8; // characters at the end of a long id that stay visible: they tell rows apart
+const TAIL = 8; // characters at the end of a long id that stay visible: rows differ there
 const CLOSED = "-"; // instead of a document: the list has all the room
 
 const wide = matchMedia("(min-width: 60.01rem)");

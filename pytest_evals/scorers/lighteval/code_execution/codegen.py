@@ -113,7 +113,7 @@ def _tests(doc: Doc) -> Cases:
     return Cases(inputs=inputs, outputs=outputs, function=specific.get("fn_name"))
 
 
-# There is no sandbox: programs have the user's permissions. They run in an empty
+# Programs are not sandboxed: they have the user's permissions. They run in an empty
 # folder, without the session's environment variables, and with a time limit.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cases:
