@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pytest_evals.core.request import Prompt, Request, Response
+from pytest_evals.core.run_plan import SpendPlan
 from pytest_evals.errors import EvalsError
 
 if TYPE_CHECKING:
@@ -174,6 +175,10 @@ class ModelOpener(ABC):
     """A function that opens a model, with a check whether it can. Equal openers open
     one model."""
 
+    name: str = ""
+    fingerprint: Mapping[str, Any] | None = None
+    """Name and fingerprint of the model, if they are known before it is open."""
+
     @abstractmethod
     def __call__(self) -> Model:
         """Open the model."""
@@ -181,4 +186,9 @@ class ModelOpener(ABC):
     def why_unready(self) -> EvalsError | None:
         """Why the model cannot be opened on this machine; ``None`` if no reason is
         known."""
+        return None
+
+    def spend_plan(self, requests: Sequence[Request]) -> SpendPlan | None:
+        """Requests, tokens and cost of requests that would be sent; ``None`` if the
+        model is not served."""
         return None

@@ -64,15 +64,17 @@ class GatePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpendPlan:
-    """Requests, tokens and cost of the tested model, if it is served. Follow-up
-    requests and retries are not known before.
+    """Requests, tokens and cost of a served model. Requests that depend on answers, and
+    retries, are not known before.
 
     Args:
+        model: Its name; empty for the tested model of ``--model``.
         n_requests: Number of requests that will be sent.
         n_prompt_tokens: Tokens of their prompts; ``None`` if nothing counts them.
         is_counted: Whether a tokenizer has counted them; otherwise they are estimated.
         n_scored: Number of log-likelihood requests, which generate one token.
-        most_tokens: Highest number of generated tokens.
+        most_tokens: Highest number of generated tokens; ``None`` if a request has no
+            limit.
         n_generated: Estimated number of generated tokens, from an earlier run; ``None``
             without one.
         prices: Prices per million tokens of prompts and answers, if they are known.
@@ -80,11 +82,12 @@ class SpendPlan:
         max_cost: Spend cap, 0 for none.
     """
 
+    model: str = ""
     n_requests: int
     n_prompt_tokens: int | None = None
     is_counted: bool = False
     n_scored: int = 0
-    most_tokens: int = 0
+    most_tokens: int | None = 0
     n_generated: float | None = None
     prices: tuple[float, float] | None = None
     max_requests: int = 0
@@ -98,11 +101,11 @@ class RunPlan:
     Args:
         source: The earlier run that the estimates are based on; empty if missing.
         flips: Assumed flip rate between two runs.
-        spend: Requests and cost, for a served model.
+        spend: Requests and cost, for each served model.
     """
 
     tasks: tuple[TaskPlan, ...]
     gates: tuple[GatePlan, ...]
     source: str = ""
     flips: float = 0.0
-    spend: SpendPlan | None = None
+    spend: tuple[SpendPlan, ...] = ()

@@ -8,7 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from pytest_evals.core.model import NO_FINGERPRINT, Model
+from pytest_evals.core.dialogue import ModelSource
+from pytest_evals.core.model import NO_FINGERPRINT, Model, ModelOpener
 from pytest_evals.core.request import Render
 from pytest_evals.core.response_contract import as_model, described
 from pytest_evals.core.result import Reuse
@@ -130,18 +131,21 @@ class CachedModels:
             return None if self.is_hooked(text) else error
         return None
 
-    def without_model(self, text: str) -> StoredModel | None:
-        """The stored responses of the model of a spec; other requests get an error.
-        ``None`` if the fingerprint is unknown without opening the model."""
-        if self._cache == "off" or self.is_hooked(text):
-            return None
-        spec = parse_spec(text)
-        fingerprint = self._fingerprint(spec)
-        if fingerprint is None:
+    def without_model(self, source: ModelSource) -> StoredModel | None:
+        """The stored responses of a model; other requests get an error. ``None`` if the
+        fingerprint is unknown without opening the model."""
+        name, fingerprint = "", None
+        if isinstance(source, ModelOpener):
+            name, fingerprint = source.name, source.fingerprint
+            fingerprint = fingerprint and _key(name, fingerprint)
+        elif isinstance(source, str) and not self.is_hooked(source):
+            spec = parse_spec(source)
+            name, fingerprint = str(spec), self._fingerprint(spec)
+        if self._cache == "off" or fingerprint is None:
             return None
         responses = Responses(self._folder, fingerprint, writes=False)
         reads = self._cache != "refresh"
-        return StoredModel(str(spec), responses, None, reads=reads)
+        return StoredModel(name, responses, None, reads=reads)
 
     def given(self, given: object, source: str = "") -> Model:
         """A model that was opened elsewhere, with the cache in front of it if it has a
@@ -170,7 +174,7 @@ class CachedModels:
                 "  fix: make it a mapping of JSON values, or None"
             )
         try:
-            responses = self._responses({"given": name, **fingerprint})
+            responses = self._responses(_key(name, fingerprint))
         except TypeError as error:
             raise OptionError(
                 f"the fingerprint of the model {name!r} is not JSON: {error}\n"
@@ -217,6 +221,11 @@ class CachedModels:
                 f"--evals-cache=only reads stored responses only, and those of {name} "
                 "are never stored\n  fix: leave --evals-cache=only out"
             )
+
+
+def _key(name: str, fingerprint: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The cache key of a model that no spec names."""
+    return {"given": name, **fingerprint}
 
 
 def _renders(spec: ModelSpec) -> Render:

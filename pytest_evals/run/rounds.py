@@ -27,6 +27,21 @@ AuxiliaryModels = Callable[[Task, str], Model]
 NO_RESPONSE = Response(error="the model gave no response to this request")
 
 
+def first_round(record: Record, task: Task) -> tuple[Record, Sequence[Ask]]:
+    """The requests of a document that depend on no answers, and the document, with an
+    error if a request cannot be made."""
+    if record.error or record.requests or task.follow_up is None:
+        requests = () if record.error else record.requests
+        return record, [Ask("", request) for request in requests]
+    dialogue = _dialogue(record, task)
+    try:
+        return record, next(dialogue)
+    except StopIteration as end:
+        return end.value, ()
+    finally:
+        dialogue.close()
+
+
 def followed(
     first: Iterator[tuple[int, Record]],
     tasks: Sequence[Task],

@@ -130,3 +130,146 @@ def test_plan_of_a_model_that_a_hook_opens_has_no_cost(suite):
         assert done.ret == 0
         assert "the cost is" not in done.stdout.str()
         assert "to send" not in done.stdout.str()
+
+
+LATTICEFLOW = """
+models:
+  - key: own
+    display_name: Own
+    price_in: 1000
+    price_out: 2000
+    max_requests: 4
+    max_cost: 15
+    config:
+      connection_type: custom_connection
+      adapter: {{key: "latticeflow$openai_chat_completion"}}
+      url: {url}/chat/completions
+  - key: together
+    display_name: Together
+    price_in: 1000
+    price_out: 2000
+    config:
+      {{connection_type: provider_connection, provider_id: together, model_key: a}}
+datasets:
+  - {{key: rows, display_name: Rows, source: {{type: local, file_path: rows.jsonl}}}}
+tasks:
+  - key: quiz
+    display_name: Quiz
+    description: Short answers.
+    definition:
+      dataset: {{key: rows}}
+      solver:
+        type: single_turn_solver
+        input_builder: {builder}
+      scorers: [{{type: string_equals, ground_truth: "yes"}}]
+evaluation:
+  key: quizzes
+  display_name: Quizzes
+  description: Two models.
+  task_specifications:
+    - {{key: one, task_key: quiz, model_key: own}}
+    - {{key: two, task_key: quiz, model_key: together}}
+"""
+CHAT = (
+    '{type: chat_completion, input_messages: [{role: user, content: "{{ sample.q }}"}]}'
+)
+SHORT = """
+          type: generic
+          template: >-
+            {"messages": [{"role": "user", "content": "{{ sample.q }}"}],
+            "max_tokens": 5}
+"""
+
+
+@pytest.fixture
+def latticeflow(suite, server, monkeypatch):
+    """Writes a run file with two models at the server, and ten samples of a question
+    with seven characters."""
+    url = server[0].partition("base_url=")[2].partition(",")[0]
+    monkeypatch.setenv("TOGETHER_BASE_URL", url)
+    monkeypatch.setenv("TOGETHER_API_KEY", "sk-test")
+    (suite.evals / "quiz.yaml").unlink()
+    rows = "".join(f'{{"sample_id": "s{i}", "q": "quiz {i}?"}}\n' for i in range(10))
+    (suite.evals / "rows.jsonl").write_text(rows)
+
+    def write(builder):
+        text = LATTICEFLOW.format(url=url, builder=builder)
+        (suite.evals / "run.yaml").write_text(text)
+
+    return write
+
+
+def words_of(done):
+    return " ".join(done.stdout.str().split())
+
+
+def test_plan_shows_the_cost_of_each_model_of_a_latticeflow_file(
+    suite, server, latticeflow
+):
+    """The server gets no limit from the file; models of providers get 1,024 tokens."""
+    latticeflow(CHAT)
+    done = suite.run("evals", "--evals-plan", model=None)
+    done.stdout.fnmatch_lines(
+        ["one *10 *10  70 characters *0 *", "two *10 *10  70 characters *0 *"]
+    )
+    sent = "to send, without retries, probes and follow-up requests: 10 requests; ~18 "
+    tokens = f"{sent}prompt tokens (at 4 bytes per token);"
+    words = words_of(done)
+    assert f"own: {tokens} generated tokens without a limit" in words
+    assert "own: cost: at least ~0.018, for prompts alone" in words
+    assert "own: max_requests=4: 6 requests remain for later runs" in words
+    assert "own: max_cost=15: may be reached" in words
+    assert f"openai:a: {tokens} at most 10,240 generated tokens" in words
+    assert "openai:a: cost: at most ~20.5" in words
+    assert server[1] == []
+
+
+def test_plan_takes_the_token_limit_of_a_latticeflow_template(suite, latticeflow):
+    latticeflow(SHORT)
+    words = words_of(suite.run("evals", "--evals-plan", model=None))
+    assert "own: to send, without" in words
+    assert words.count("at most 50 generated tokens") == 2
+
+
+def test_plan_leaves_out_stored_responses_of_a_latticeflow_model(suite, latticeflow):
+    latticeflow(CHAT)
+    suite.run("evals", model=None)
+    words = words_of(suite.run("evals", "--evals-plan", model=None))
+    assert "one 10 10 70 characters 4 " in words
+    assert "two 10 10 70 characters 10 " in words
+    assert "requests: 6 requests; ~10 prompt tokens" in words
+    assert "openai:a: " not in words
+
+
+def test_plan_shows_the_cost_of_judging_stored_answers(suite, server):
+    spec, prompts = server
+    (suite.evals / "quiz.yaml").unlink()
+    rows = "".join(f'{{"sample_id": "s{i}", "a": "{i}"}}\n' for i in range(3))
+    (suite.evals / "rows.jsonl").write_text(rows)
+    (suite.evals / "run.yaml").write_text("""
+datasets:
+  - {key: rows, display_name: Rows, source: {type: local, file_path: rows.jsonl}}
+tasks:
+  - key: sound
+    display_name: Sound
+    description: Rates stored answers.
+    definition:
+      dataset: {key: rows}
+      scorers:
+        - type: model_as_a_judge_classifier
+          model_key: some-judge
+          user_prompt: "Is it right? {{ sample.a }}"
+          correct_labels: ["RIGHT"]
+          incorrect_labels: ["WRONG"]
+evaluation:
+  key: ratings
+  display_name: Ratings
+  description: One judge.
+  task_specifications: [{key: one, task_key: sound}]
+""")
+    judge = f"--evals-judge={spec},price_in=1000,max_requests=2"
+    words = words_of(suite.run("evals", "--evals-plan", judge, model=None))
+    assert "openai:gpt: to send, without" in words
+    assert "requests: 3 requests; " in words
+    assert "openai:gpt: max_requests=2: 1 request remains for later runs" in words
+    assert prompts == []

@@ -12,13 +12,15 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
 from pytest_evals.core.dialogue import ModelSource
 from pytest_evals.core.model import Model, ModelOpener
+from pytest_evals.core.request import Request
+from pytest_evals.core.run_plan import SpendPlan
 from pytest_evals.dialects.latticeflow.entities import Entity
 from pytest_evals.dialects.latticeflow.header import read_header
 from pytest_evals.dialects.latticeflow.snippets.snippet import snippet_of
@@ -34,6 +36,7 @@ from pytest_evals.errors import (
 from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.models.latticeflow.adapters import BUILT_IN, Adapter, ModelInfo
 from pytest_evals.models.latticeflow.function_model import FunctionModel
+from pytest_evals.models.latticeflow.spending import spend_plan
 from pytest_evals.models.openai.settings import read_settings
 from pytest_evals.models.spec import ModelSpec
 
@@ -89,19 +92,24 @@ class _Opener(ModelOpener):
     def __init__(
         self,
         name: str,
-        identity: str,
+        fingerprint: Mapping[str, Any],
         open_: Callable[[], Model],
         why_unready: Callable[[], EvalsError | None] = lambda: None,
+        spend_plan: Callable[[Sequence[Request]], SpendPlan | None] = lambda _: None,
     ) -> None:
-        self.__name__ = name
-        self._identity, self._open = identity, open_
-        self._why_unready = why_unready
+        self.__name__ = self.name = name
+        self.fingerprint, self._open = fingerprint, open_
+        self._identity = json.dumps(fingerprint)
+        self._why_unready, self._spend_plan = why_unready, spend_plan
 
     def __call__(self) -> Model:
         return self._open()
 
     def why_unready(self) -> EvalsError | None:
         return self._why_unready()
+
+    def spend_plan(self, requests: Sequence[Request]) -> SpendPlan | None:
+        return self._spend_plan(requests)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Opener) and self._identity == other._identity
@@ -256,7 +264,7 @@ def _function(
 
     return ModelFile(
         key=context.entity.key,
-        source=_Opener(context.entity.key, json.dumps(fingerprint), open_),
+        source=_Opener(context.entity.key, fingerprint, open_),
         takes_sample=takes_sample,
     )
 
@@ -273,7 +281,7 @@ def _connection(
     verify, trusted_ca = _tls(config)
     if adapter is None:
         return None
-    fingerprint = context.fingerprint(raw, adapter)
+    fingerprint, info = context.fingerprint(raw, adapter), context.info(model_key)
 
     def open_() -> Model:
         error = _missing_client()
@@ -290,13 +298,14 @@ def _connection(
             trusted_ca=trusted_ca,
             **context.limits,
         )
-        return HttpModel(context.info(model_key), adapter, connection, fingerprint)
+        return HttpModel(info, adapter, connection, fingerprint)
+
+    def plan(requests: Sequence[Request]) -> SpendPlan:
+        return spend_plan(requests, adapter, info, context.limits)
 
     return ModelFile(
         key=context.entity.key,
-        source=_Opener(
-            context.entity.key, json.dumps(fingerprint), open_, _missing_client
-        ),
+        source=_Opener(context.entity.key, fingerprint, open_, _missing_client, plan),
     )
 
 

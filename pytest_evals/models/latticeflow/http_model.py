@@ -25,6 +25,7 @@ from pytest_evals.models.latticeflow.messages import (
     response_of,
     tokens_of,
 )
+from pytest_evals.models.latticeflow.spending import token_limit
 from pytest_evals.models.openai.errors import (
     BUSY,
     REDIRECTED,
@@ -217,7 +218,8 @@ class HttpModel(Model):
         began = time.perf_counter()
         try:
             body = self._adapter.to_body(given.input, given.kwargs, self._info)
-            sent = {"text": body, "max_tokens": getattr(request, "max_tokens", 0)}
+            most = token_limit(body) or getattr(request, "max_tokens", 0)
+            sent = {"text": body, "max_tokens": most}
             output = await self._client.ask(None, sent, lambda reply: reply["output"])
         except RequestFailedError as fault:
             return place, Response(error=fault.what)

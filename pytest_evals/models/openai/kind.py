@@ -164,7 +164,11 @@ def _spend_plan(spec: ModelSpec, requests: Sequence[Request]) -> SpendPlan:
         OptionError: The spec has a mistake.
         ModelError: The tokenizer cannot be loaded.
     """
-    settings = read_settings(spec)
+    return spend_plan_of(read_settings(spec), requests)
+
+
+def spend_plan_of(settings: OpenAISettings, requests: Sequence[Request]) -> SpendPlan:
+    """As ``spend_plan`` of the kind, for settings."""
     n_requests, n_prompt_tokens = _prompts(settings, requests)
     texts = [one for one in requests if isinstance(one, Generate)]
     n_scored = n_requests - len(texts)

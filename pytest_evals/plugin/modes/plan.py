@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_evals.core.dialogue import JUDGE, ModelSource
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.key import prompt_of
+from pytest_evals.core.model import ModelOpener
 from pytest_evals.core.request import Generate, Request
 from pytest_evals.core.run_plan import GatePlan, RunPlan, SpendPlan, TaskPlan
 from pytest_evals.errors import EvalsError, StoreError
@@ -23,6 +25,7 @@ from pytest_evals.plugin.checks.reference_models import reference_models
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.reports.terminal.plan import plan_lines
+from pytest_evals.run.rounds import first_round
 from pytest_evals.store.baselines import find_baseline
 from pytest_evals.store.history import EarlierRun, earlier_runs
 from pytest_evals.store.model import StoredModel
@@ -36,8 +39,8 @@ class PlanMode:
 
     def __init__(self, session: EvalSession) -> None:
         self._session = session
-        self._unsent: dict[Request, None] = {}
-        """Requests to the tested model without stored responses."""
+        self._unsent: dict[ModelSource, dict[Request, None]] = {}
+        """Model → its requests without stored responses."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
@@ -71,24 +74,33 @@ class PlanMode:
             gates=tuple(gates),
             source=str(run.path) if run is not None and gates else "",
             flips=USUAL_FLIPS,
-            spend=self._spend(tasks),
+            spend=tuple(self._spend(tasks)),
         )
 
-    def _spend(self, tasks: Sequence[TaskPlan]) -> SpendPlan | None:
-        """Return requests, tokens and cost of a served model."""
-        spec = self._session.run.config.full_spec
-        answers = self._session.run.inference.answers
-        if not self._unsent or not spec or answers.is_hooked(spec):
-            return None
-        try:
-            plan = spend_plan(parse_spec(spec), list(self._unsent))
-        except EvalsError as error:
-            self._session.suite.warn([f"the cost is unknown: {error}"])
-            return None
+    def _spend(self, tasks: Sequence[TaskPlan]) -> Iterator[SpendPlan]:
+        """Return requests, tokens and cost of each served model."""
         known = [one.n_generated for one in tasks if one.is_tested]
-        if plan is None or None in known:
-            return plan
-        return replace(plan, n_generated=sum(filter(None, known)))
+        n_generated = None if None in known else sum(filter(None, known))
+        for source, requests in self._unsent.items():
+            try:
+                plan = self._spend_of(source, list(requests)) if requests else None
+            except EvalsError as error:
+                self._session.suite.warn([f"the cost is unknown: {error}"])
+                continue
+            if plan is not None and source == self._session.run.config.full_spec:
+                yield replace(plan, n_generated=n_generated)
+            elif plan is not None:
+                yield replace(plan, model=_name(source))
+
+    def _spend_of(
+        self, source: ModelSource, requests: Sequence[Request]
+    ) -> SpendPlan | None:
+        if isinstance(source, ModelOpener):
+            return source.spend_plan(requests)
+        answers = self._session.run.inference.answers
+        if not isinstance(source, str) or answers.is_hooked(source):
+            return None
+        return spend_plan(parse_spec(source), requests)
 
     def _reference_tasks(
         self, by_task: Mapping[str, Sequence[DocItem]]
@@ -108,18 +120,24 @@ class PlanMode:
         spec: str,
         pace: tuple[Mapping[str, Any], float] | None,
     ) -> TaskPlan:
-        models = self._session.models
-        records = [models.requests_of(item) for item in items]
-        requests = list(dict.fromkeys(r for record in records for r in record.requests))
-        characters = sum(map(_size, requests))
+        is_tested = spec == self._session.run.config.full_spec
+        by_model, n_faults = self._first_requests(items)
+        if not is_tested:  # other models got theirs from the tested model's plan
+            by_model = {"": by_model.get("", [])}
+        n_unsent = []
+        for model, own in by_model.items():
+            source = self._source(items[0], model) if is_tested else spec
+            unsent = self._unstored(source, own) if source else None
+            n_unsent.append(None if unsent is None else len(unsent))
+            if source and is_tested:
+                waiting = self._unsent.setdefault(source, {})
+                waiting |= dict.fromkeys(own if unsent is None else unsent)
+        requests = [one for own in by_model.values() for one in own]
+        n_stored = None
+        if None not in n_unsent:
+            n_stored = len(requests) - sum(filter(None, n_unsent))
         name = items[0].job.task.name
         n_tokens, n_generated, seconds = _as_before(name, len(items), pace)
-        is_tested = spec == self._session.run.config.full_spec
-        own = not is_tested or items[0].parent.model_definition(items[0]).has_own_model
-        unsent = self._unstored(spec if own else "", requests)
-        n_stored = None if unsent is None else len(requests) - len(unsent)
-        if is_tested and own:
-            self._unsent |= dict.fromkeys(requests if unsent is None else unsent)
         if seconds is not None and n_generated is not None and requests:
             seconds *= 1 - (n_stored or 0) / len(requests)
             n_generated *= 1 - (n_stored or 0) / len(requests)
@@ -130,20 +148,50 @@ class PlanMode:
             n_documents=len(items),
             n_requests=len(requests),
             n_stored=n_stored,
-            n_characters=characters,
+            n_characters=sum(map(_size, requests)),
             n_tokens=n_tokens,
             seconds=seconds,
             n_generated=n_generated,
-            n_faults=sum(1 for record in records if record.error),
+            n_faults=n_faults,
+            is_tested="" in by_model,
         )
 
-    def _unstored(self, spec: str, requests: list[Request]) -> list[Request] | None:
-        """Return the requests without stored responses; ``None`` if a fixture or a hook
-        opens the model, whose keys are unknown until then."""
-        if not spec:
+    def _first_requests(
+        self, items: Sequence[DocItem]
+    ) -> tuple[dict[str, list[Request]], int]:
+        """Return the distinct requests of a task that depend on no answers, by the name
+        of their model, and the number of documents that cannot be prompted."""
+        by_model: dict[str, dict[Request, None]] = {}
+        n_faults = 0
+        for item in items:
+            record = self._session.models.requests_of(item)
+            record, asks = first_round(record, item.job.task)
+            n_faults += bool(record.error)
+            for ask in asks:
+                by_model.setdefault(ask.model, {})[ask.request] = None
+        return {name: list(own) for name, own in by_model.items()}, n_faults
+
+    def _source(self, item: DocItem, model: str) -> ModelSource | None:
+        """Return the source of a model of a document's task; ``None`` if a fixture
+        opens it."""
+        config, options = self._session.run.config, self._session.options
+        definition = item.parent.model_definition(item)
+        if not model:
+            return config.full_spec if definition.has_own_model else None
+        source = item.job.task.models[model]
+        if source != JUDGE:
+            return source
+        if not definition.has_own_judge:
             return None
+        return config.full_spec if options.judge == options.model else options.judge
+
+    def _unstored(
+        self, source: ModelSource, requests: list[Request]
+    ) -> list[Request] | None:
+        """Return the requests without stored responses; ``None`` if a hook opens the
+        model, whose keys are unknown until then."""
         try:
-            model = self._session.run.inference.answers.without_model(spec)
+            model = self._session.run.inference.answers.without_model(source)
         except EvalsError:
             return None
         if not isinstance(model, StoredModel):
@@ -212,6 +260,13 @@ class PlanMode:
             if not results.get("n_reused") and results.get("counts"):
                 return results["counts"], float(results.get("model_seconds") or 0)
         return None
+
+
+def _name(source: ModelSource) -> str:
+    if isinstance(source, ModelOpener):
+        return source.name
+    spec = parse_spec(str(source))
+    return f"{spec.kind}:{masked_text(spec.target)}"
 
 
 def _without_caps(spec: str) -> str:

@@ -38,9 +38,10 @@ _GATES = (
 def plan_lines(forecast: RunPlan, width: int) -> list[TableLine]:
     """Yield two tables and warnings, at most ``width`` columns wide."""
     lines = table_lines(_TASKS, [_task(one) for one in forecast.tasks], width)
-    if forecast.spend is not None:
-        for text in _spend(forecast.spend):
-            lines += _wrapped(text, width)
+    for spend in forecast.spend:
+        name = f"{spend.model}: " if spend.model else ""
+        for text in _spend(spend):
+            lines += _wrapped(f"{name}{text}", width)
     if forecast.gates:
         lines += [TableLine("")]
         lines += table_lines(_GATES, [_gate(one) for one in forecast.gates], width)
@@ -68,41 +69,50 @@ def _spend(plan: SpendPlan) -> Iterator[str]:
     parts = [f"{plan.n_requests:,} request{plural}"]
     if plan.n_prompt_tokens is not None:
         n = f"{plan.n_prompt_tokens:,}"
-        estimated = "at 4 bytes per token; tokenizer= counts them"
+        counts = "" if plan.model else "; tokenizer= counts them"
+        estimated = f"at 4 bytes per token{counts}"
         parts.append(
             f"{n} prompt tokens"
             if plan.is_counted
             else f"~{n} prompt tokens ({estimated})"
         )
-        generated = f"at most {plan.most_tokens:,} generated tokens"
+        generated = "generated tokens without a limit"
+        if plan.most_tokens is not None:
+            generated = f"at most {plan.most_tokens:,} generated tokens"
         if plan.n_generated is not None:
             generated += f", ~{plan.n_generated:,.0f} by the last run"
         parts.append(generated)
     yield f"to send, without retries, probes and follow-up requests: {'; '.join(parts)}"
-    most = None
-    if plan.prices is not None and plan.n_prompt_tokens is not None:
-        costs = [
-            (plan.n_prompt_tokens * plan.prices[0] + n * plan.prices[1]) / 1e6
-            for n in (plan.most_tokens, plan.n_generated)
-            if n is not None
-        ]
-        most = costs[0]
+    most = _cost(plan, plan.most_tokens)
+    if plan.prices is not None:
         sign = "" if plan.is_counted else "~"
-        usual = f", ~{costs[1]:.4g} by the last run" if len(costs) > 1 else ""
-        yield f"cost: at most {sign}{most:.4g}{usual}"
+        prompts = f"at least {sign}{_cost(plan, 0) or 0:.4g}, for prompts alone"
+        usual = _cost(plan, plan.n_generated)
+        yield "".join(
+            (
+                f"cost: {prompts if most is None else f'at most {sign}{most:.4g}'}",
+                "" if usual is None else f", ~{usual:.4g} by the last run",
+            )
+        )
     if plan.max_requests:
         left = plan.n_requests - plan.max_requests
         fits = (
-            f"{left:,} requests remain for later runs"
+            f"{left:,} request{'s remain' if left > 1 else ' remains'} for later runs"
             if left > 0
             else "not expected to be reached"
         )
         yield f"max_requests={plan.max_requests}: {fits}"
-    if plan.max_cost and most is not None:
-        fits = (
-            "may be reached" if most > plan.max_cost else "not expected to be reached"
-        )
+    if plan.max_cost:
+        is_enough = most is not None and most <= plan.max_cost
+        fits = "not expected to be reached" if is_enough else "may be reached"
         yield f"max_cost={plan.max_cost:g}: {fits}"
+
+
+def _cost(plan: SpendPlan, n_generated: float | None) -> float | None:
+    """Return the cost with that many generated tokens; ``None`` if it is unknown."""
+    if plan.prices is None or plan.n_prompt_tokens is None or n_generated is None:
+        return None
+    return (plan.n_prompt_tokens * plan.prices[0] + n_generated * plan.prices[1]) / 1e6
 
 
 def _uncomputed(forecast: RunPlan) -> dict[str, list[str]]:

@@ -231,6 +231,18 @@ evaluation:
 """
 
 
+@pytest.mark.parametrize("name", ["max_tokens", "max_output_tokens"])
+def test_a_call_whose_token_limit_costs_more_than_the_cap_is_not_sent(
+    served, model_of, name
+):
+    """100,000 tokens at 500 a million are 50."""
+    Ledger.begin_run()
+    model = model_of(max_cost=49, price_out=500)
+    options = (("model_kwargs", json.dumps({name: 100_000})),)
+    ((_, found),) = model.answer([Generate("a", options=options)])
+    assert (found.finish, served.bodies) == ("unsent", [])
+
+
 def test_a_run_reports_cost_latency_and_spend_cap_of_a_file_model(served, pytester):
     rows = [json.dumps({"q": f"q{n}", "a": f"Q{n}"}) for n in range(5)]
     (pytester.path / "rows.jsonl").write_text("\n".join(rows))
