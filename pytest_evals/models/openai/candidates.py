@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 MOST = 128
 """Most token ids of a request (vLLM 0.32, ``MAX_LOGPROB_TOKEN_IDS``)."""
-TOLERANCE = 0.25
-"""Nats by which two log-probabilities of a token may differ: logits in half precision
-are multiples of 1/16 or 1/8."""
 
 
 class Candidate(NamedTuple):

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from pytest_evals.core.request import Loglikelihood
 from pytest_evals.errors import ModelError
-from pytest_evals.models.openai.candidates import TOLERANCE, Candidate
+from pytest_evals.models.openai.candidates import Candidate
 from pytest_evals.models.openai.errors import RequestFailedError, shortened
 from pytest_evals.models.openai.prompt_logprobs import (
     LOGPROB_FORMATS,
+    TOLERANCE,
     LogprobFormat,
     PromptLogprobs,
     PromptToken,

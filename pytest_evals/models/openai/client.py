@@ -54,6 +54,7 @@ _FIXES = {
     "http://localhost:8000/v1",
     REDIRECTED: "if you trust the address that it redirects to, set base_url= to it",
     "401": _KEY,
+    "402": "check the credit of the account",
     "403": _KEY,
     "404": "check that the server has a model {model!r} and supports {path} (api=chat "
     "or api=completions), and that base_url ends in /v1 if its API does",
@@ -95,6 +96,9 @@ class OpenAIClient:
                 fault.what += length_advice(fault.what, self._settings)
         except RequestFailedError as caught:
             fault = caught
+        except UnicodeEncodeError as error:  # half of a surrogate pair
+            what = f"the prompt is not Unicode: {shortened(str(error))}"
+            fault = RequestFailedError(what, kind="invalid prompt")
         except openai.APIConnectionError as error:
             fault = lost(self._settings.url, error)
         else:

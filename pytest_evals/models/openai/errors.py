@@ -21,7 +21,7 @@ REFUSED = "refusal"
 YEAR_S = 365 * 86400.0
 BUSY = frozenset({408, 409, 425, 429})
 OVERLOADED = frozenset({408, 429, 503, 504, 529})
-HOPELESS = frozenset({401, 403, 404})
+HOPELESS = frozenset({401, 402, 403, 404})
 """Statuses that affect every request if the first one gets them."""
 
 

@@ -46,7 +46,8 @@ class BackgroundLoop:
             width: Maximum of concurrent coroutines.
 
         Raises:
-            BaseException: The first one that was raised, once; the rest is ended.
+            BaseException: The first one that was raised, after the coroutines that
+                had been started; the others are not started.
         """
         found: SimpleQueue[T | _End] = SimpleQueue()
         future = asyncio.run_coroutine_threadsafe(
@@ -94,10 +95,17 @@ async def _all(
     work: Sequence[Callable[[], Awaitable[T]]], width: int, give: Callable[[T], None]
 ) -> None:
     left = iter(work)
+    failed: list[Exception] = []
 
     async def take_turns() -> None:
         for one in left:
-            give(await one())
+            if failed:
+                return
+            try:
+                give(await one())
+            except Exception as error:  # noqa: BLE001
+                # Raised below: replies to the requests in flight may be paid for.
+                failed.append(error)
 
     tasks = [asyncio.create_task(take_turns()) for _ in range(min(width, len(work)))]
     try:
@@ -106,6 +114,8 @@ async def _all(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+    if failed:
+        raise failed[0]
 
 
 async def _end(last: Callable[[], Awaitable[None]]) -> None:

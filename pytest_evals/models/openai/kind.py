@@ -107,6 +107,11 @@ def _key(settings: OpenAISettings) -> str:
     """The API key; empty if missing and the server does not need one."""
     variable = settings.api_key_env
     key = os.environ.get(variable, "").strip()
+    if not (key.isascii() and key.isprintable()):
+        raise OptionError(
+            f"the key in the environment variable {variable} has characters that keys "
+            f"do not have\n  fix: copy the key again, and export {variable}=…"
+        )
     learn_secret(key)
     if key or (not settings.is_openai and variable == "OPENAI_API_KEY"):
         return key

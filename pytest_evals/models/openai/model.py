@@ -77,6 +77,7 @@ class OpenAIModel(Model):
         self._scorer = ServerScorer(self._client, settings, _encoding_of(settings))
         self._gives_top = True
         self._n_shared = 1
+        self._n_too_long = 0
         self._fitting = PromptTruncation(
             self._background, lister, settings, self._scorer
         )
@@ -142,6 +143,11 @@ class OpenAIModel(Model):
             notes.append(
                 "the server does not accept requests for top log-probabilities"
             )
+        if self._n_too_long:
+            notes.append(
+                f"answers with more tokens than their limit: {self._n_too_long} (the "
+                "server ignores max_gen_toks)"
+            )
         names = [*self._usage.shown.get("replied_as", {})]
         if len(names) > 1 or any(not _is_name(self._settings.target, n) for n in names):
             shown = " and ".join(map(shortened, sorted(names)))
@@ -190,6 +196,7 @@ class OpenAIModel(Model):
     async def _text(self, request: Generate, fit: FittedPrompt | None) -> Response:
         settings = self._settings
         path, body = request_body(request, settings, fit)
+        most = request.max_tokens if fit is None else fit.max_tokens
         if settings.stream:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         response = await self._client.ask(
@@ -197,6 +204,7 @@ class OpenAIModel(Model):
             body,
             lambda reply: read_reply(reply, request, settings, path),
         )
+        self._n_too_long += response.n_tokens > most
         if fit is None or not fit.ids:
             return response
         n_cut = fit.n_prompt - len(fit.ids)

@@ -8,7 +8,7 @@ do not accept zero.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,6 +21,9 @@ from pytest_evals.models.openai.usage import tokens_of
 
 BROKEN = "\ufffd"
 HALF = math.log(0.5)
+TOLERANCE = 0.25
+"""Nats by which two log-probabilities of a token may differ: logits in half precision
+are multiples of 1/16 or 1/8."""
 MOST_SPECIAL = 3
 """Maximum of special tokens that a server may prepend."""
 _NO_FIRST = (
@@ -93,11 +96,20 @@ def response_of(tokens: Sequence[PromptToken], n_context: int) -> Response:
         logprobs.append(token.logprob)
     flags = {token.greedy for token in tokens}
     return Response(
-        logprob=math.fsum(logprobs),
+        logprob=total(logprobs),
         greedy=False if False in flags else None if None in flags else True,
         n_prompt_tokens=n_context,
         n_tokens=len(tokens),
     )
+
+
+def total(logprobs: Iterable[float]) -> float:
+    """The sum of log-probabilities; minus infinity if it is below all floats, as for
+    servers that give the lowest float for a probability of 0."""
+    try:
+        return math.fsum(logprobs)
+    except OverflowError:
+        return -math.inf
 
 
 def _read_echo(reply: Reply, sent: Sent, n_unlisted: int) -> PromptLogprobs:
@@ -121,6 +133,8 @@ def _read_echo(reply: Reply, sent: Sent, n_unlisted: int) -> PromptLogprobs:
     known = isinstance(offsets, list) and len(offsets) == len(texts)
     places: list[int] = offsets if known and _are_whole(offsets) else []
     n = _n_read(texts, reply, sent, n_unlisted)
+    if values and values[0] == 0:  # some servers have no null for the first token
+        values = [None, *values[1:]]
     pairs = zip(texts, map(logprob_of, values), tops, strict=True)
     tokens = [PromptToken(t, value, _is_top(t, value, top)) for t, value, top in pairs]
     return PromptLogprobs(
@@ -137,15 +151,16 @@ def _are_whole(values: Sequence[Any]) -> bool:
 def _n_read(texts: Sequence[str], reply: Reply, sent: Sent, n_unlisted: int) -> int:
     """Number of prompt tokens in the reply, without generated ones.
 
-    The server's own count is the last resort: it may include a BOS token that is not
-    listed.
+    The server's own counts are the last resort: that of the prompt may include a BOS
+    token that is not listed. All generated tokens have to be in the list; otherwise a
+    generated token might replace a missing one.
 
     Raises:
         RequestFailedError: The text was not repeated.
     """
-    if not isinstance(sent, str):
-        return _n_sent(len(texts), sent, most=len(sent) + 1)
     n_in, n_out = tokens_of(reply)
+    if not isinstance(sent, str):
+        return _n_sent(len(texts) - n_out, sent, most=len(sent) + (not n_out))
     if n_in and len(texts) <= n_out:
         raise RequestFailedError("it does not repeat the text")
     for n_special in range(min(MOST_SPECIAL, len(texts)) + 1):
@@ -153,7 +168,7 @@ def _n_read(texts: Sequence[str], reply: Reply, sent: Sent, n_unlisted: int) -> 
             if n > n_special and "".join(texts[n_special:n]) == sent:
                 return n
     n = n_in - n_unlisted
-    if n > 0 and len(texts) in (n, n + n_out):
+    if n > 0 and len(texts) == n + n_out:
         return n
     raise RequestFailedError(
         f"the tokens of {shortened(sent)} cannot be distinguished from those generated "
@@ -180,9 +195,17 @@ def _is_top(text: str, logprob: float | None, top: Any) -> bool | None:
 
     ``top`` maps spellings, and all parts of characters may have the same spelling: a
     single entry may have replaced a more likely one.
+
+    Raises:
+        RequestFailedError: Both lists have the token, with different values.
     """
     if not isinstance(top, dict) or not top or logprob is None:
         return None
+    other = logprob_of(top.get(text)) if len(top) == 2 else None
+    if other is not None and abs(other - logprob) > TOLERANCE:
+        raise RequestFailedError(
+            f"its lists have {logprob:g} and {other:g} for the same token {text!r}"
+        )
     if BROKEN in text and list(top) == [text] and logprob <= HALF:
         return None
     values = [value for value in map(logprob_of, top.values()) if value is not None]
@@ -210,6 +233,12 @@ def _read_prompt_logprobs(reply: Reply, sent: Sent, _n_unlisted: int) -> PromptL
     known = "".join(token.text for token in rest)
     if not isinstance(sent, str):
         _n_sent(len(found), sent, most=len(sent))
+        for token, entry in zip(sent, found, strict=True):
+            if entry is not None and str(token) not in entry:
+                raise RequestFailedError(
+                    f"its prompt_logprobs have {shortened(str(entry))} for the token "
+                    f"{token}"
+                )
     elif found[0] is None and sent.endswith(known):
         # The first token is unknown: a special one, or the start of the text.
         first = first._replace(text=sent[: len(sent) - len(known)])

@@ -63,6 +63,8 @@ _FILTERED = frozenset(
     ]
 )
 """Finish reasons of filtered completions (OpenAI, AWS, Zhipu, Anthropic, Google)."""
+_REASONING = ("reasoning", "thinking")
+"""Types of the parts of a message that are not its answer."""
 
 
 def path_of(request: Generate, settings: OpenAISettings) -> Path:
@@ -145,8 +147,9 @@ def read_reply(
         why = choice.get("error") or f"finish_reason {ended!r}"
         what = f"the server broke the answer off: {shortened(str(why))}"
         raise RequestFailedError(what, again=True)
-    if text is None or (not text and _refusal(choice)):
-        raise _silence(choice)
+    if not text:
+        _check_silence(choice, ended, is_null=text is None)
+    assert text is not None
     if settings.think_end_token:
         text = text.split(settings.think_end_token)[-1].lstrip()
     cut = text
@@ -213,7 +216,7 @@ def _text(choice: Mapping[str, Any], path: Path) -> str | None:
         if not isinstance(message, dict):
             shown = shortened(str(choice))
             raise RequestFailedError(f"the reply has no message: {shown}", again=True)
-        text = message.get("content")
+        text = _content(message)
     if text is not None and not isinstance(text, str):
         raise RequestFailedError(
             f"the answer is not text: {shortened(str(text))}", again=True
@@ -221,19 +224,46 @@ def _text(choice: Mapping[str, Any], path: Path) -> str | None:
     return text
 
 
-def _silence(choice: Mapping[str, Any]) -> RequestFailedError:
-    """The error for a null completion, which is not an empty string."""
-    ended = choice.get("finish_reason")
+def _content(message: Mapping[str, Any]) -> Any:
+    """The text of a message; that of all parts if it is a list (Mistral), without the
+    reasoning. Unchanged if it has other parts."""
+    content = message.get("content")
+    parts = content if isinstance(content, list) else ()
+    if not parts or not all(isinstance(part, dict) for part in parts):
+        return content
+    said = [part for part in parts if part.get("type") not in _REASONING]
+    texts = [part.get("text") for part in said if part.get("type") == "text"]
+    if len(texts) < len(said) or not all(isinstance(text, str) for text in texts):
+        return content
+    return "".join(texts) if texts else None
+
+
+def _check_silence(choice: Mapping[str, Any], ended: str, *, is_null: bool) -> None:
+    """Check that a completion without text is an answer.
+
+    Raises:
+        RequestFailedError: It is null, a refusal, a tool call, or a chat's whose tokens
+            were used up.
+    """
+    message = choice.get("message")
     if refusal := _refusal(choice):
-        return RequestFailedError(f"the model refused: {shortened(refusal)}", REFUSED)
-    if ended == "length":
-        return RequestFailedError(
-            "the answer is null: the model used up its tokens before it began to "
+        raise RequestFailedError(f"the model refused: {shortened(refusal)}", REFUSED)
+    called = isinstance(message, dict) and (
+        message.get("tool_calls") or message.get("function_call")
+    )
+    if called:
+        what = f"the answer has no text, only tool calls: {shortened(str(called))}"
+        raise RequestFailedError(what)
+    kind = "null" if is_null else "empty"
+    if _FINISH.get(ended) == "length" and (is_null or message is not None):
+        raise RequestFailedError(
+            f"the answer is {kind}: the model used up its tokens before it began to "
             "answer; raise max_gen_toks"
         )
-    return RequestFailedError(
-        f"the answer is null (finish_reason {ended!r})", again=True
-    )
+    if is_null:
+        reason = choice.get("finish_reason")
+        what = f"the answer is null (finish_reason {reason!r})"
+        raise RequestFailedError(what, again=True)
 
 
 def _refusal(choice: Mapping[str, Any]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -30,6 +29,7 @@ from pytest_evals.models.openai.prompt_logprobs import (
     Sent,
     response_of,
     token_texts,
+    total,
 )
 from pytest_evals.models.openai.request_bodies import choice_of
 from pytest_evals.models.openai.retries import RetryingClient
@@ -168,7 +168,7 @@ class ServerScorer:
             scored.append(response_of(tokens, n_context=n))
         if isinstance(request, Rolling):
             return Response(
-                logprob=math.fsum(one.logprob or 0.0 for one in scored),
+                logprob=total(one.logprob or 0.0 for one in scored),
                 n_tokens=sum(one.n_tokens for one in scored),
             )
         return _with_cut(scored[0], lines[0])

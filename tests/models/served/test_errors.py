@@ -70,6 +70,23 @@ def test_a_retry_after_of_hours_is_not_waited_for(served, model_of, ask, fault, 
     assert good.text == "said good"
 
 
+def test_requests_in_flight_are_answered_before_the_run_ends(served, model_of, fault):
+    """A rate limit rejects at once; the accepted requests take longer."""
+    accepted = served.reply
+    rejected = fault(429, {"error": "daily limit"}, {"retry-after": "36000"})
+    served.fault = lambda body: (
+        fault(body=accepted("completions", body), slow_s=0.4)
+        if body["prompt"] in ("Q0:", "Q1:", "Q2:")
+        else rejected
+    )
+    model, texts = model_of(concurrency=6), []
+    with pytest.raises(ModelError, match="'daily limit', and asks to wait for"):
+        for _, response in model.answer(many(30)):
+            texts += [response.text] if response.text else []
+    assert sorted(texts) == [f"said Q{i}:" for i in range(3)]
+    assert len(served.bodies) <= 12
+
+
 @pytest.mark.parametrize(
     "after", ["nan", "-5", "soon", "Wed, 21 Oct 2015 07:28:00 GMT"]
 )
@@ -215,6 +232,21 @@ def test_half_of_the_requests_fail_and_the_others_are_answered(
     assert [bool(r.error) for r in found] == [False, True] * 20
 
 
+def test_an_account_without_credit_is_one_error(served, model_of, fault):
+    served.fault = lambda body: fault(402, {"error": {"message": "no credit"}})
+    with pytest.raises(ModelError, match="returned 402: 'no credit'\n  fix: check the"):
+        list(model_of(concurrency=2).answer(many(50)))
+    assert len(served.bodies) <= 4
+
+
+def test_a_prompt_that_is_not_unicode_is_an_error_of_its_document(
+    served, model_of, ask
+):
+    bad, good = ask(model_of(), Generate("half \ud83d"), Generate("good"))
+    assert bad.error.startswith("the prompt is not Unicode: ")
+    assert good.text == "said good"
+
+
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_refused_key_is_one_error_that_names_the_variable(
     served, model_of, fault, status
@@ -327,6 +359,76 @@ def test_chat_replies_without_text_are_errors(served, model_of, ask, fault):
         "",
     ]
     assert "the reply has no message" in void.error
+
+
+CALLS = [{"id": "1", "function": {"name": "search", "arguments": "{}"}}]
+
+
+@pytest.mark.parametrize(
+    ("message", "ended"),
+    [
+        ({"content": ""}, "length"),
+        ({"content": "", "reasoning_content": "hm"}, "max_tokens"),
+        ({"content": "", "tool_calls": CALLS}, "tool_calls"),
+        ({"content": None, "tool_calls": CALLS}, "tool_calls"),
+        ({"function_call": CALLS[0]["function"]}, "function_call"),
+    ],
+)
+def test_a_chat_reply_without_an_answer_is_an_error_and_not_paid_again(
+    served, model_of, ask, message, ended
+):
+    choice = {"message": message, "finish_reason": ended}
+    served.reply = lambda path, sent: {"choices": [choice]}
+    (found,) = ask(model_of(), Generate((Message("user", "Q"),)))
+    expected = "only tool calls" if "call" in ended else "used up its tokens before it"
+    assert expected in found.error
+    assert len(served.bodies) == 1
+
+
+@pytest.mark.parametrize(
+    "message",
+    [{"content": ""}, {"content": "", "tool_calls": []}, {"content": "", "audio": {}}],
+)
+def test_an_empty_answer_that_ended_by_itself_is_an_answer(
+    served, model_of, ask, fault, message
+):
+    choice = {"message": message, "finish_reason": "stop"}
+    served.fault = lambda body: fault(body={"choices": [choice]})
+    (found,) = ask(model_of(), Generate((Message("user", "Q"),)))
+    assert (found.text, found.error) == ("", "")
+
+
+def test_the_text_parts_of_a_message_are_the_answer(served, model_of, ask, fault):
+    """Mistral's format for answers with reasoning."""
+    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+    text, image = {"type": "text", "text": "Par"}, {"type": "image_url"}
+    contents = {
+        "parts": [thinking, text, {"type": "text", "text": "is"}],
+        "silent": [thinking],
+        "image": [text, image],
+        "number": [{"type": "text", "text": 7}],
+        "void": [],
+    }
+    replies = {name: {"message": {"content": of}} for name, of in contents.items()}
+    served.fault = lambda body: fault(body=_chosen(replies, body))
+    chats = [Generate((Message("user", name),)) for name in contents]
+    parts, silent, *others = ask(model_of(max_retries=0), *chats)
+    assert parts.text == "Paris"
+    assert "the answer is null" in silent.error
+    assert all("the answer is not text" in one.error for one in others)
+
+
+def test_answers_longer_than_their_limit_are_reported(served, model_of, ask):
+    usage = {"prompt_tokens": 5, "completion_tokens": 40}
+    served.reply = lambda path, sent: {**body(text="a"), "usage": usage}
+    model = model_of()
+    requests = [Generate(f"Q{n}", max_tokens=n) for n in (16, 39, 40, 41)]
+    assert all(one.text == "a" for one in ask(model, *requests))
+    (note,) = model.notes
+    assert note == (
+        "tiny: answers with more tokens than their limit: 2 (the server ignores "
+        "max_gen_toks)"
+    )
 
 
 def _chosen(replies, body):

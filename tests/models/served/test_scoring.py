@@ -3,6 +3,9 @@ which is independent of the package) and with the same model in this process."""
 
 from __future__ import annotations
 
+import math
+import sys
+
 import pytest
 
 from pytest_evals.core.request import Loglikelihood, Message, Rolling
@@ -248,3 +251,118 @@ def test_prompt_logprobs_that_lack_something_are_an_error_of_their_document(
     assert found[0].error
     assert found[0].logprob is None
     assert found[1].error == ""
+
+
+def _without_first(found):
+    return {name: values[1:] for name, values in found.items()}
+
+
+def _shifted(found):
+    values = found["token_logprobs"]
+    return {**found, "token_logprobs": [*values[1:], None]}
+
+
+@pytest.mark.parametrize("spoil", [_without_first, _shifted])
+def test_lists_of_other_tokens_than_those_of_the_prompt_are_an_error(
+    served, model_of, tiny, ask, saved_model, spoil
+):
+    """At first the server replies as it should, so that the probe succeeds."""
+    good = tiny("gpt2")
+
+    def spoiled(path, body):
+        reply = good(path, body)
+        if reply["choices"][0]["text"].startswith("hello"):
+            choice = reply["choices"][0]
+            choice["logprobs"] = spoil(choice["logprobs"])
+        return reply
+
+    served.reply = spoiled
+    for arguments in ({}, {"tokenizer": saved_model("gpt2")}):
+        bad, fine = ask(
+            model_of(max_retries=0, **arguments),
+            Loglikelihood("hello", " world and all"),
+            Loglikelihood("the", " cat"),
+        )
+        assert bad.error
+        assert bad.logprob is None
+        assert fine.error == ""
+
+
+def test_a_server_that_lists_one_token_too_few_is_one_error(
+    served, model_of, tiny, fault
+):
+    good = tiny("gpt2")
+
+    def spoiled(path, body):
+        reply = good(path, body)
+        if "echo" in body:
+            choice = reply["choices"][0]
+            choice["logprobs"] = _without_first(choice["logprobs"])
+        return reply
+
+    served.reply = spoiled
+    served.fault = lambda body: fault(400, "{}") if "prompt_logprobs" in body else None
+    with pytest.raises(ModelError, match="cannot be distinguished from those generat"):
+        list(model_of(max_retries=0).answer([Loglikelihood("the", " cat")]))
+
+
+def test_a_first_token_of_probability_one_has_none(served, model_of, tiny, ask):
+    good = tiny("gpt2")
+
+    def spoiled(path, body):
+        reply = good(path, body)
+        if "echo" in body:
+            found = reply["choices"][0]["logprobs"]
+            found["token_logprobs"][0] = 0.0
+            found["top_logprobs"][0] = {found["tokens"][0]: 0.0}
+        return reply
+
+    served.reply = spoiled
+    found = ask(model_of(), Loglikelihood("", "the cat"), Loglikelihood("the", " cat"))
+    assert "the first token has no log-probability" in found[0].error
+    assert found[1].error == ""
+
+
+def test_prompt_logprobs_of_other_tokens_than_were_sent_are_an_error(
+    served, model_of, tiny, ask, fault, saved_model
+):
+    good = tiny("gpt2", "prompt_logprobs")
+    hello = good.tokenizer.encode("hello world")
+
+    def spoiled(path, body):
+        reply = good(path, body)
+        rows = reply["choices"][0].get("prompt_logprobs")
+        sent = body["prompt"]
+        if not isinstance(sent, str) and len(sent) == len(hello):
+            ((_, entry),) = rows[-1].items()
+            rows[-1] = {"1000000": entry}
+        return reply
+
+    served.reply = spoiled
+    served.fault = lambda body: fault(400, "{}") if "echo" in body else None
+    model = model_of(tokenizer=saved_model("gpt2"), max_retries=0)
+    bad, fine = ask(
+        model, Loglikelihood("hello", " world"), Loglikelihood("the", " cat")
+    )
+    assert "for the token " in bad.error
+    assert bad.logprob is None
+    assert fine.error == ""
+
+
+def test_the_lowest_floats_add_up_to_minus_infinity(served, model_of, tiny, ask):
+    lowest = -sys.float_info.max
+    good = tiny("gpt2")
+
+    def spoiled(path, body):
+        reply = good(path, body)
+        choice = reply["choices"][0]
+        if choice["text"].startswith("bad"):
+            found = choice["logprobs"]
+            found["token_logprobs"] = [lowest for _ in found["tokens"]]
+            found["top_logprobs"] = [{word: lowest} for word in found["tokens"]]
+        return reply
+
+    served.reply = spoiled
+    found = ask(model_of(), Loglikelihood("bad", " cat sat"), Loglikelihood("a", " b"))
+    assert found[0].logprob == -math.inf
+    assert math.isfinite(found[1].logprob)

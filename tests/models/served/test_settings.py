@@ -205,6 +205,16 @@ def test_a_named_variable_must_hold_a_key(monkeypatch):
         open_model(parse_spec("openai:m,base_url=http://h/v1,api_key_env=MY_KEY"))
 
 
+@pytest.mark.parametrize(
+    "key", ["sk-\u043a\u043b\u044e\u0447", "\u200bsk-1", "sk-1\nsk-2"]
+)
+def test_a_key_that_no_header_can_have_is_an_option_error(monkeypatch, served, key):
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(OptionError, match="OPENAI_API_KEY has characters") as caught:
+        open_model(parse_spec(f"openai:tiny,base_url={served.url}"))
+    assert key not in str(caught.value)
+
+
 def test_the_key_comes_from_the_named_variable(monkeypatch, served):
     monkeypatch.setenv("MY_KEY", "sk-mine")
     spec = parse_spec(f"openai:m,base_url={served.url},api_key_env=MY_KEY")
