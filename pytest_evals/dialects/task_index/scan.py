@@ -26,6 +26,7 @@ _SCALAR = rf"(?:(?P<plain>{_NAME})|\"(?P<double>[\w./+ -]+)\"|'(?P<single>[\w./+
 _TAIL = r"[ \t]*(?:[ \t]#.*)?"
 _TEXT = re.compile(_SCALAR + _TAIL)
 _ENTRY = re.compile(r"[ \t]*-[ \t]+" + _SCALAR + _TAIL)
+_MAPPING = re.compile(r"[ \t]*-[ \t]+[A-Za-z_][\w-]*:(?:[ \t]|$)")
 _BLANK = re.compile(r"[ \t]*(?:#.*)?")
 _NO_TEXT = frozenset(["y", "n", "yes", "no", "on", "off", "true", "false", "null"])
 """Words that YAML 1.1, or some of its readers, do not read as strings."""
@@ -96,9 +97,10 @@ def _value(name: str, value: str) -> str | list[str] | bool | None:
         if not lines:
             return None
         entries = [_ENTRY.fullmatch(line) for line in lines]
-        if all(entries):
+        # Lines that are indented differently continue the entry before.
+        if all(entries) and len({line.index("-") for line in lines}) == 1:
             return [_text(entry) for entry in entries if entry]
-        if name == "task" and lines[0].lstrip().startswith("- "):
+        if name == "task" and _MAPPING.match(lines[0]):
             return True
         raise _UnusualError
     match = _TEXT.fullmatch(first)
