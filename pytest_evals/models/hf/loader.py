@@ -20,11 +20,14 @@ from typing import Any
 import torch
 import transformers
 from huggingface_hub.utils import logging as hub_logging
+from transformers.models.auto.tokenization_auto import get_tokenizer_config
 from transformers.utils import logging
 
 from pytest_evals.errors import MissingExtraError, ModelError
 from pytest_evals.models.folders import is_local
 from pytest_evals.models.hf.device_memory import is_out_of_memory, use_device
+from pytest_evals.models.hf.llama import Llama
+from pytest_evals.models.hf.llama_checkpoint import open_llama, read_config
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.hf.weights import load_weights, origin, path_of
 
@@ -74,10 +77,13 @@ def load(settings: HfSettings) -> LoadedModel:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     device = _device(settings)
     with _quiet(), _one_error(settings.target):
-        config = transformers.AutoConfig.from_pretrained(**origin(settings))
-        _refuse_encoder_decoder(config, settings)
-        tokenizer = _load_tokenizer(settings)
-        model = load_weights(settings, config, device)
+        simple = read_config(settings)
+        config = simple or _config(settings)
+        tokenizer = _load_tokenizer(settings, simple)
+        model: Any = simple and open_llama(settings, simple, device)
+        if model is None:
+            config = _config(settings) if simple else config
+            model = load_weights(settings, config, device)
     return LoadedModel(
         model=model,
         tokenizer=tokenizer,
@@ -94,7 +100,7 @@ def load_tokenizer(settings: HfSettings) -> Any:
         ModelError: It cannot be loaded.
     """
     with _quiet(), _one_error(settings.target):
-        return _load_tokenizer(settings)
+        return _load_tokenizer(settings, read_config(settings))
 
 
 def describe(loaded: LoadedModel, name: str) -> Mapping[str, Any]:
@@ -107,7 +113,9 @@ def describe(loaded: LoadedModel, name: str) -> Mapping[str, Any]:
         "revision": settings.revision,
         "commit": getattr(model.config, "_commit_hash", None) or "",
         "weights": weights_hash(settings.target),
-        "model_class": type(model).__name__,
+        "model_class": model.config.architectures[0]
+        if isinstance(model, Llama)
+        else type(model).__name__,
         "num_parameters": model.num_parameters(),
         "dtype": str(model.dtype).removeprefix("torch."),
         "device": str(loaded.device),
@@ -147,22 +155,35 @@ def device_name(device: torch.device) -> str:
     return platform.machine()
 
 
-def _load_tokenizer(settings: HfSettings) -> Any:
+def _load_tokenizer(settings: HfSettings, simple: Any) -> Any:
+    """The tokenizer. If its own files name its class, a ``simple`` config is enough."""
     source = origin(settings)
     if settings.tokenizer:
         source["pretrained_model_name_or_path"] = path_of(settings.tokenizer)
         source["revision"] = None
     if settings.add_bos_token is not None:
         source["add_bos_token"] = settings.add_bos_token
+    if simple is not None and not settings.tokenizer:
+        path = source["pretrained_model_name_or_path"]
+        named = get_tokenizer_config(path, revision=source["revision"])
+        if "tokenizer_class" in named and "auto_map" not in named:
+            source["config"] = simple
     return transformers.AutoTokenizer.from_pretrained(**source)
 
 
-def _refuse_encoder_decoder(config: Any, settings: HfSettings) -> None:
+def _config(settings: HfSettings) -> Any:
+    """The config of transformers.
+
+    Raises:
+        ModelError: The model is an encoder-decoder model.
+    """
+    config = transformers.AutoConfig.from_pretrained(**origin(settings))
     if getattr(config, "is_encoder_decoder", False):
         raise ModelError(
             f"{settings.target!r} is an encoder-decoder model ({config.model_type}); "
             "the hf model takes decoder-only (causal) models"
         )
+    return config
 
 
 def _device(settings: HfSettings) -> torch.device:

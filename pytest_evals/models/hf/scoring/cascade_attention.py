@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import accumulate, pairwise
 from threading import local
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ import torch
 import transformers
 from torch import Tensor
 
+from pytest_evals.models.hf.llama import Llama
 from pytest_evals.models.hf.scoring.attention_masks import (
     Kinds,
     first_visible,
@@ -298,6 +300,11 @@ def _aligned(mask: Tensor) -> Tensor:
 @contextmanager
 def replaced_attention(model: Any, function: Any) -> Iterator[None]:
     """Use ``function`` as the attention of a model's layers in this thread."""
+    if isinstance(model, Llama):
+        with model.replaced_attention(partial(_plain_attention, function)):
+            yield
+        return
+    transformers.AttentionInterface.register(NAME, _attention)
     configs = {
         id(module.config): module.config
         for module in model.modules()
@@ -332,4 +339,9 @@ def _attention(
     return _active.function(module, query, key, value, scores), None
 
 
-transformers.AttentionInterface.register(NAME, _attention)
+def _plain_attention(
+    function: Any, module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any
+) -> Tensor:
+    scores = Scores(query.shape[-1] ** -0.5)
+    found: Tensor = function(module, query, key, value, scores)
+    return found

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import torch
-import transformers
 from torch import Tensor
+from transformers.cache_utils import DynamicCache
 
 from pytest_evals.models.hf.tokenization.encoder import Ids
 
@@ -20,7 +20,7 @@ Layers = dict[int, tuple[Tensor, Tensor]]
 """Layer index → its keys and values, (1, heads, P, size)."""
 
 
-class _Past(transformers.DynamicCache):
+class _Past(DynamicCache):
     """A cache that starts with a cached prefix; ``joined`` records the extended layers
     if there is one row. With ``is_apart`` layers get their own keys and values only."""
 
