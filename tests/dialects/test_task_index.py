@@ -17,7 +17,8 @@ from pytest_evals.dialects.task_index.lookup import TaskLookup
 LINES = r"""
 task: a~tag: [x, y]~tag:~- one~  - 'two'~include: ../b.yaml~group: g~task:~  - task: c
     x: 1~doc: "a~task: b"~z: |~  text~class: !function m.f~tag: no~tag: "q r"~# note~---
-description: it's~list: [a,~task: z]~task: null~? x~"task": q~doc: 'b~x: 'c' # d~\ty: 1~  more~- m: 1
+description: it's~list: [a,~task: z]~task: null~? x~"task": q~doc: 'b~x: 'c' # d~\ty: 1
+  more~- m: 1
 """.strip("\n").replace("\n", "~")
 """Lines of plain YAML, or truncated by each other; between tildes."""
 

@@ -234,7 +234,7 @@ def _file(settings: HfSettings, name: str, revision: str) -> Path | None:
     return Path(found[0]) if found else None
 
 
-def _files(settings: HfSettings, names: Sequence[str], revision: str) -> Sequence[str]:
+def _files(settings: HfSettings, names: list[str], revision: str) -> Sequence[str]:
     """Files of the model, downloaded if needed; none if one of them cannot be had."""
     try:
         found = cached_files(
