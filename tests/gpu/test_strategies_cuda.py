@@ -46,6 +46,23 @@ MODELS = {
     "gemma2": lambda: transformers.Gemma2ForCausalLM(
         transformers.Gemma2Config(**SIZE, head_dim=32, sliding_window=64)
     ),
+    "falcon": lambda: transformers.FalconForCausalLM(
+        transformers.FalconConfig(
+            **SIZE, num_kv_heads=2, alibi=False, new_decoder_architecture=True
+        )
+    ),
+    # Keys of 48 numbers and values of 32.
+    "deepseek_v3": lambda: transformers.DeepseekV3ForCausalLM(
+        transformers.DeepseekV3Config(
+            **{**SIZE, "num_key_value_heads": 4},
+            kv_lora_rank=32,
+            q_lora_rank=32,
+            qk_nope_head_dim=32,
+            qk_rope_head_dim=16,
+            v_head_dim=32,
+            first_k_dense_replace=4,
+        )
+    ),
 }
 
 

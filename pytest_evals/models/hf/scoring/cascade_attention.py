@@ -5,24 +5,19 @@ A mask over prefix and row grows with tokens times prefix, and needs a copy of t
 prefix for each row. Here a prefix is one sequence without a mask for all of its rows,
 except for windows that do not contain all of it; those are masked in parts. Rows of
 several prefixes can share a pass: each attends to its own prefix only. The function
-replaces the model's own attention during a forward pass (transformers,
-``AttentionInterface``), and a self-test at load time compares both.
+replaces the model's own attention during a forward pass (``replaced_attention``), and a
+self-test at load time compares both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from threading import local
 from typing import Any, NamedTuple
 
 import torch
-import transformers
 from torch import Tensor
 
-from pytest_evals.models.hf.llama import Llama
 from pytest_evals.models.hf.scoring.attention_masks import (
     Kinds,
     first_visible,
@@ -32,14 +27,12 @@ from pytest_evals.models.hf.scoring.attention_masks import (
 from pytest_evals.models.hf.scoring.prefix_cache import Layers
 from pytest_evals.models.hf.scoring.row_batch import RowBatch
 
-NAME = "pytest_evals_cascade"
 PART_CELLS = {"cuda": 2**26, "cpu": 2**22}
 """Queries times keys of a call with a mask over the prefix, and scores of all heads in
 a call without a kernel."""
 ALIGNMENT = 8
 """Kernels of CUDA want rows of a mask to begin at multiples of 16 bytes."""
 _aten = torch.ops.aten
-_active = local()
 
 
 class Scores(NamedTuple):
@@ -105,7 +98,7 @@ class CascadeAttention:
         own = scores._replace(mask=mask, causal=mask is None)
         out, total = attend(query, key, value, own)
         merged = [
-            self._with_prefix(segment, module.layer_idx, query, (out, total), scores)
+            self._with_prefix(segment, module, query, (out, total), scores)
             for segment in self._segments
         ]
         out, total = (_joined(parts) for parts in zip(*merged, strict=True))
@@ -116,7 +109,7 @@ class CascadeAttention:
     def _with_prefix(
         self,
         segment: _Segment,
-        layer: int,
+        module: Any,
         query: Tensor,
         own: tuple[Tensor, Tensor],
         scores: Scores,
@@ -124,7 +117,7 @@ class CascadeAttention:
         """Attention of a segment's rows, and the log-sum-exp of its scores; ``own`` is
         that of all rows to their own tokens."""
         out, total = (part[segment.rows] for part in own)
-        prefix = self._attend_to_prefix(segment, layer, query[segment.rows], scores)
+        prefix = self._attend_to_prefix(segment, module, query[segment.rows], scores)
         if prefix is None:
             return out, total
         other, other_total = prefix
@@ -159,20 +152,23 @@ class CascadeAttention:
         return self._masks[name]
 
     def _attend_to_prefix(
-        self, segment: _Segment, layer: int, query: Tensor, scores: Scores
+        self, segment: _Segment, module: Any, query: Tensor, scores: Scores
     ) -> tuple[Tensor, Tensor] | None:
         """Attention of a segment's rows to their prefix; ``None`` if no window reaches
         it."""
         if not segment.layers:
             return None
-        kind = self._kind(layer)
+        kind = self._kind(module.layer_idx)
         rows, reach = self._rows, self._kinds[kind]
-        key, value = self._cached(segment.layers, kind, layer)
+        key, value = self._cached(segment.layers, kind, module.layer_idx)
         depth = key.shape[2]
         start = max(0, first_visible(kind, reach, depth))
         if start >= depth:
             return None
         key, value = key[:, :, start:], value[:, :, start:]
+        if hasattr(module, "expand_kv"):
+            # Compressed in the cache (transformers, ``DeepseekV3Attention``).
+            key, value = module.expand_kv(key, value)
         n_rows, n_heads, width, _ = query.shape
         together = query.transpose(0, 1).reshape(1, n_heads, n_rows * width, -1)
         if first_visible(kind, reach, rows.n_positions - 1) <= 0:
@@ -212,9 +208,15 @@ def attend(
     Returns:
         (B, H, T, E), and (B, H, T) float32.
     """
-    size = query.shape[-1]
-    if scores.softcap is not None or size != value.shape[-1]:
+    size, out_size = query.shape[-1], value.shape[-1]
+    if scores.softcap is not None:
         return _in_parts(query, key, value, scores)
+    if size != out_size:
+        # Kernels take one size; zeros do not change the products.
+        most = max(size, out_size)
+        query, key, value = (_padded(part, most) for part in (query, key, value))
+        out, total = attend(query, key, value, scores)
+        return out[..., :out_size], total
     if query.device.type == "cpu":
         out, total = _aten._scaled_dot_product_flash_attention_for_cpu(
             query,
@@ -294,54 +296,8 @@ def _n_queries(n_keys: int, device: torch.device) -> int:
 
 def _aligned(mask: Tensor) -> Tensor:
     n = mask.shape[-1]
-    return torch.nn.functional.pad(mask, (0, -n % ALIGNMENT))[..., :n]
+    return _padded(mask, n + -n % ALIGNMENT)[..., :n]
 
 
-@contextmanager
-def replaced_attention(model: Any, function: Any) -> Iterator[None]:
-    """Use ``function`` as the attention of a model's layers in this thread."""
-    if isinstance(model, Llama):
-        with model.replaced_attention(partial(_plain_attention, function)):
-            yield
-        return
-    transformers.AttentionInterface.register(NAME, _attention)
-    configs = {
-        id(module.config): module.config
-        for module in model.modules()
-        if hasattr(getattr(module, "config", None), "_attn_implementation_internal")
-    }
-    usual = {key: c._attn_implementation_internal for key, c in configs.items()}
-    _active.function = function
-    for config in configs.values():
-        config._attn_implementation_internal = NAME
-    try:
-        yield
-    finally:
-        _active.function = None
-        for key, config in configs.items():
-            config._attn_implementation_internal = usual[key]
-
-
-def _attention(
-    module: Any, query: Tensor, key: Tensor, value: Tensor, *mask: Any, **given: Any
-) -> tuple[Tensor, None]:
-    """Attention function with the signature of transformers."""
-    # For a function that it does not know, transformers makes none: this one is more
-    # than a mask, such as the position bias of ALiBi.
-    if (mask and mask[0] is not None) or given.get("attention_mask") is not None:
-        raise NotImplementedError("the model computes an attention mask")
-    scale = given.get("scaling")
-    scores = Scores(
-        query.shape[-1] ** -0.5 if scale is None else scale,
-        given.get("softcap"),
-        given.get("s_aux"),
-    )
-    return _active.function(module, query, key, value, scores), None
-
-
-def _plain_attention(
-    function: Any, module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any
-) -> Tensor:
-    scores = Scores(query.shape[-1] ** -0.5)
-    found: Tensor = function(module, query, key, value, scores)
-    return found
+def _padded(part: Tensor, size: int) -> Tensor:
+    return torch.nn.functional.pad(part, (0, size - part.shape[-1]))

@@ -22,9 +22,11 @@ Layers = dict[int, tuple[Tensor, Tensor]]
 
 class _Past(DynamicCache):
     """A cache that starts with a cached prefix; ``joined`` records the extended layers
-    if there is one row. With ``is_apart`` layers get their own keys and values only."""
+    if there is one row. With ``is_apart`` layers get their own keys and values only;
+    ``last_layer`` is the last one that did."""
 
     is_apart = False
+    last_layer = -1
 
     def __init__(self, layers: Layers, length: int, joined: Layers | None) -> None:
         super().__init__()
@@ -41,6 +43,7 @@ class _Past(DynamicCache):
         **__: Any,
     ) -> tuple[Tensor, Tensor]:
         keys, values = key_states, value_states
+        self.last_layer = layer_idx
         if self.is_apart and self._joined is None:
             return keys, values
         if layer_idx in self.prefix:

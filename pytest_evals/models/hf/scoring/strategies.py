@@ -22,16 +22,18 @@ from pytest_evals.models.hf.forward import AttentionView, Forward
 from pytest_evals.models.hf.length_dependence import length_dependence_of
 from pytest_evals.models.hf.memory_estimate import estimate_memory
 from pytest_evals.models.hf.scoring.attention_masks import Kinds, kinds_of, masks
-from pytest_evals.models.hf.scoring.cascade_attention import (
-    CascadeAttention,
-    replaced_attention,
-)
+from pytest_evals.models.hf.scoring.cascade_attention import CascadeAttention
 from pytest_evals.models.hf.scoring.long_context import LongContextStrategy
 from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy
 from pytest_evals.models.hf.scoring.prefix_groups import RowShape
 from pytest_evals.models.hf.scoring.prefix_strategy import (
     PrefixStrategy,
     ViewBuilder,
+)
+from pytest_evals.models.hf.scoring.replaced_attention import (
+    replaced_attention,
+    stand_in,
+    uses_interface,
 )
 from pytest_evals.models.hf.scoring.row_batch import RowBatch
 from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan, ScoringStrategy
@@ -157,17 +159,16 @@ def _candidates(forward: Forward) -> Iterator[_Candidate]:
     takes_masks = not re.search(r"flash_attention|flash-attn", attention)
     if kinds is not None and forward.takes_positions and takes_masks:
         packed = _packed(kinds, forward.model.dtype)
-        config = forward.model.config
         least = 0
         if forward.device.type == "cpu":
             least = CASCADE_DEPTHS.get(attention, CASCADE_DEPTHS["eager"])
         yield _Candidate(
             "cascade",
-            _cascade(config, kinds, packed, least),
+            _cascade(forward.model, kinds, packed, least),
             len(kinds),
             True,
             least=least,
-            trial=_cascade(config, kinds, packed, 0),
+            trial=_cascade(forward.model, kinds, packed, 0),
         )
         yield _Candidate("packed", packed, len(kinds), True)
     yield _Candidate("prefix", _prefixed(forward.takes_positions), 0, False)
@@ -187,9 +188,12 @@ def _packed(kinds: Kinds, dtype: torch.dtype) -> ViewBuilder:
     return see
 
 
-def _cascade(config: Any, kinds: Kinds, packed: ViewBuilder, least: int) -> ViewBuilder:
+def _cascade(model: Any, kinds: Kinds, packed: ViewBuilder, least: int) -> ViewBuilder:
     """As packed rows; after prefixes of at least ``least`` tokens, tokens attend to
     theirs and to their row in two calls."""
+    by_name = uses_interface(model)
+    # Sparse attention reads the mask before it calls the attention function.
+    requires_mask = not by_name or "indexed_attention" in kinds
 
     def see(sheet: RowBatch, pasts: Sequence[Any]) -> AttentionView:
         past = pasts[0]
@@ -197,11 +201,14 @@ def _cascade(config: Any, kinds: Kinds, packed: ViewBuilder, least: int) -> View
             return packed(sheet, pasts)
         past.is_apart = True
         prefixes = [one.prefix for one in pasts]
-        function = CascadeAttention(config, kinds, sheet, prefixes)
+        function = CascadeAttention(model.config, kinds, sheet, prefixes)
         return AttentionView(
+            mask=stand_in(kinds, model.dtype, sheet.ids) if requires_mask else None,
             positions=sheet.positions,
             past=past,
-            attention=partial(replaced_attention, function=function),
+            attention=partial(
+                replaced_attention, function=function, past=None if by_name else past
+            ),
         )
 
     return see

@@ -1,0 +1,168 @@
+"""Replacement of a model's attention during a forward pass, by one of the ways in which
+models call it.
+
+Most select it by name (transformers, ``AttentionInterface``). Others call torch's
+``scaled_dot_product_attention``, as Falcon does, or a method ``_attn`` of each layer,
+as GPT-J does. Models with another way keep their own attention, and a self-test at load
+time rejects the result.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from threading import local
+from typing import Any, NamedTuple
+
+import torch
+import transformers
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from pytest_evals.models.hf.llama import Llama
+from pytest_evals.models.hf.scoring.attention_masks import Kinds
+from pytest_evals.models.hf.scoring.cascade_attention import Scores
+
+NAME = "pytest_evals_cascade"
+_active = local()
+
+
+def uses_interface(model: Any) -> bool:
+    """Whether a model's layers select their attention function by name."""
+    files = {
+        type(module).__module__
+        for module in model.modules()
+        if hasattr(module, "layer_idx")
+    }
+    return any(
+        hasattr(sys.modules.get(file), "ALL_ATTENTION_FUNCTIONS") for file in files
+    )
+
+
+def stand_in(kinds: Kinds, dtype: torch.dtype, ids: Tensor) -> Any:
+    """A mask of one element for models that require one: they hand it on, or compute
+    another one from it, which is rejected."""
+    mask = ids.new_zeros((1, 1, 1, 1), dtype=dtype)
+    return dict.fromkeys(kinds, mask) if len(kinds) > 1 else mask
+
+
+@contextmanager
+def replaced_attention(model: Any, function: Any, past: Any = None) -> Iterator[None]:
+    """Use ``function`` as the attention of a model's layers in this thread; ``past`` is
+    the cache of the forward pass if they do not select attention by name."""
+    _active.function = function
+    if isinstance(model, Llama):
+        by = model.replaced_attention(lambda *given: _attention(*given)[0])
+    else:
+        by = _selected(model) if past is None else _called(model, past)
+    try:
+        with by:
+            yield
+    finally:
+        _active.function = None
+
+
+@contextmanager
+def _selected(model: Any) -> Iterator[None]:
+    transformers.AttentionInterface.register(NAME, _attention)
+    configs = {
+        id(module.config): module.config
+        for module in model.modules()
+        if hasattr(getattr(module, "config", None), "_attn_implementation_internal")
+    }
+    usual = {key: c._attn_implementation_internal for key, c in configs.items()}
+    for config in configs.values():
+        config._attn_implementation_internal = NAME
+    try:
+        yield
+    finally:
+        for key, config in configs.items():
+            config._attn_implementation_internal = usual[key]
+
+
+@contextmanager
+def _called(model: Any, past: Any) -> Iterator[None]:
+    """Replace the method ``_attn`` of layers (transformers, ``GPTJAttention``) and
+    torch's function."""
+    modules = [
+        module
+        for module in model.modules()
+        if hasattr(module, "layer_idx") and hasattr(module, "_attn")
+    ]
+    for module in modules:
+        module._attn = partial(_layer_attention, module)
+    try:
+        with _TorchAttention(past):
+            yield
+    finally:
+        for module in modules:
+            del module._attn
+
+
+class _Layer(NamedTuple):
+    """A layer whose module is not known."""
+
+    layer_idx: int
+
+
+class _TorchAttention(TorchFunctionMode):
+    """Replaces ``scaled_dot_product_attention`` in the layer that used the cache
+    last."""
+
+    def __init__(self, past: Any) -> None:
+        super().__init__()
+        self._past = past
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        given = kwargs or {}
+        if func is torch.nn.functional.scaled_dot_product_attention:
+            return self._attend(*args, **given)
+        return func(*args, **given)
+
+    def _attend(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        *_: Any,
+        scale: float | None = None,
+        **__: Any,
+    ) -> Tensor:
+        layer = _Layer(self._past.last_layer)
+        out, _weights = _attention(layer, query, key, value, attn_mask, scaling=scale)
+        return out.transpose(1, 2)
+
+
+def _layer_attention(
+    module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any = None
+) -> tuple[Tensor, None]:
+    """Attention function with the signature of ``GPTJAttention._attn``."""
+    out, weights = _attention(module, query, key, value, mask)
+    return out.transpose(1, 2), weights
+
+
+def _attention(
+    module: Any, query: Tensor, key: Tensor, value: Tensor, *masks: Any, **given: Any
+) -> tuple[Tensor, None]:
+    """Attention function with the signature of transformers."""
+    # For a function that it does not know, transformers makes no mask: one that is not
+    # the stand-in is more than a mask, such as the position bias of ALiBi.
+    for mask in (*masks[:1], given.get("attention_mask")):
+        if mask is not None and mask.numel() > 1:
+            raise NotImplementedError("the model computes an attention mask")
+    scale = given.get("scaling")
+    scores = Scores(
+        query.shape[-1] ** -0.5 if scale is None else scale,
+        given.get("softcap"),
+        given.get("s_aux"),
+    )
+    return _active.function(module, query, key, value, scores), None
