@@ -31,6 +31,7 @@ from pytest_evals.models.openai.errors import (
     REDIRECTED,
     UNREACHED,
     RequestFailedError,
+    source_of,
     status_error,
 )
 from pytest_evals.models.openai.event_loop import BackgroundLoop
@@ -85,7 +86,6 @@ class _Sender:
         self._secrets = [v for v in connection.headers.values() if len(v) > 6]
         self._next = 0.0
         self._client = HttpClient(
-            masked_text(connection.url),
             connection.timeout,
             headers=dict(connection.headers),
             verify=_verifying(connection),
@@ -103,8 +103,8 @@ class _Sender:
             raise self._safe(fault) from None
         return self._read(reply)
 
-    def address(self, path: None) -> str:
-        return masked_text(self._connection.url)
+    def source(self, path: None) -> str:
+        return source_of(self._info.name, self._connection.url)
 
     def fix(self, kind: str, path: None) -> str:
         return _FIXES.get(kind, "")
@@ -117,7 +117,10 @@ class _Sender:
         own = self._adapter.takes_faults and 400 <= status < 500 and status not in BUSY
         if not (reply.is_success or own):
             raise self._safe(status_error(status, reply.text, wait_of(reply)))
-        output = self._adapter.to_output(hidden(reply.text), status, self._info)
+        try:
+            output = self._adapter.to_output(hidden(reply.text), status, self._info)
+        except DocumentError as error:
+            raise RequestFailedError(str(error)) from None
         n_in, n_out = tokens_of(output)
         usage = {"prompt_tokens": n_in, "completion_tokens": n_out}
         return {"output": output, "usage": usage}
@@ -222,13 +225,16 @@ class HttpModel(Model):
             sent = {"text": body, "max_tokens": most}
             output = await self._client.ask(None, sent, lambda reply: reply["output"])
         except RequestFailedError as fault:
-            return place, Response(error=fault.what)
+            return place, Response(error=fault.message)
         except SpendCapError as error:
             return place, Response(error=str(error), finish=UNSENT)
         except DocumentError as error:
             return place, Response(error=str(error))
         share = (time.perf_counter() - began) / self._client.concurrency.limit
         response = response_of(output, share, meter.latency_s)
+        if response.error:
+            what = f"{self._sender.source(None)}: {response.error}"
+            response = replace(response, error=what)
         return place, replace(response, cost=meter.cost)
 
 

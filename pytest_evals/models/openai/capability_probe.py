@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from pytest_evals.core.request import Loglikelihood
 from pytest_evals.errors import ModelError
 from pytest_evals.models.openai.candidates import Candidate
-from pytest_evals.models.openai.errors import RequestFailedError, shortened
+from pytest_evals.models.openai.errors import RequestFailedError, shortened, source_of
 from pytest_evals.models.openai.prompt_logprobs import (
     LOGPROB_FORMATS,
     TOLERANCE,
@@ -91,9 +91,10 @@ async def probe_format(
             continue
         return form
     details = "\n  ".join(reasons)
+    source = source_of(server.settings.target, server.settings.base_url)
     raise kind(
-        f"{server.settings.url} cannot score texts, as tasks with log-likelihoods "
-        f"need (multiple_choice, loglikelihood, loglikelihood_rolling)\n  {details}\n"
+        f"{source} cannot score texts, as tasks with log-likelihoods need "
+        f"(multiple_choice, loglikelihood, loglikelihood_rolling)\n  {details}\n"
         "  fix: run tasks with output_type generate_until on this server, and the "
         "others on vLLM or with hf:"
     )

@@ -21,6 +21,7 @@ from pytest_evals.models.openai.errors import (
     UNUSABLE,
     RequestFailedError,
     shortened,
+    source_of,
     status_error,
 )
 from pytest_evals.models.openai.http_client import (
@@ -77,7 +78,7 @@ class OpenAIClient:
             api_key=key or "none",
             base_url=self._base_url,
             default_query=dict(parse_qsl(parts.query)) or None,
-            http_client=HttpClient(settings.url, settings.timeout),
+            http_client=HttpClient(settings.timeout),
             max_retries=0,
         )
 
@@ -100,14 +101,15 @@ class OpenAIClient:
             what = f"the prompt is not Unicode: {shortened(str(error))}"
             fault = RequestFailedError(what, kind="invalid prompt")
         except openai.APIConnectionError as error:
-            fault = lost(self._settings.url, error)
+            fault = lost(error)
         else:
             return _parsed(self._hidden(text))
         raise self._safe(fault)
 
-    def address(self, path: Path) -> str:
-        """The URL of a path, without secrets."""
-        return _address(self._settings.url, path)
+    def source(self, path: Path) -> str:
+        """The model and the URL of a path, without secrets."""
+        settings = self._settings
+        return source_of(settings.target, _address(settings.base_url, path))
 
     def fix(self, kind: str, path: Path) -> str:
         """The fix for an error of that kind; empty if unknown."""

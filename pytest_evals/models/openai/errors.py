@@ -7,6 +7,9 @@ import json
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import urlsplit
+
+from pytest_evals.masking.values import masked_text
 
 MOST_SHOWN = 200
 LONGEST_WAIT_S = 300.0
@@ -37,6 +40,9 @@ class RequestFailedError(Exception):
         hopeless: Whether all other requests would fail too.
     """
 
+    source = ""
+    """The model and address of a request that was sent."""
+
     def __init__(
         self,
         what: str,
@@ -56,10 +62,23 @@ class RequestFailedError(Exception):
         self.hopeless = hopeless
 
     @property
+    def message(self) -> str:
+        """The error of the document."""
+        return f"{self.source}: {self.what}" if self.source else self.what
+
+    @property
     def is_rejected(self) -> bool:
         """Whether the server refused the request without an answer, which costs
         nothing."""
         return self.kind.startswith("4")
+
+
+def source_of(model: str, url: str) -> str:
+    """The name and the address of a model for error messages, without credentials and
+    query: a run may have several models and servers."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return f"{model} at {masked_text(f'{parts.scheme}://{host}{parts.path}')}"
 
 
 def status_error(status: int, text: str, wait_s: float) -> RequestFailedError:

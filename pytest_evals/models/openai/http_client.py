@@ -46,16 +46,14 @@ PIECE_BYTES = 2**16
 class HttpClient(openai.DefaultAsyncHttpxClient):
     """HTTP client with bounded replies; any failure is a ``RequestFailedError``."""
 
-    def __init__(self, shown: str, timeout_s: float, **arguments: Any) -> None:
+    def __init__(self, timeout_s: float, **arguments: Any) -> None:
         """Create a client.
 
         Args:
-            shown: The server's address for messages, without secrets.
             timeout_s: Seconds for one exchange, redirects included.
             arguments: Arguments of the library's client.
         """
         super().__init__(timeout=timeout_s, **arguments)
-        self._shown = shown
         self._timeout_s = timeout_s
         # Decompressed here, in pieces: the library's decoders know no limit, and a
         # chunk that was compressed twice grows a million times.
@@ -76,7 +74,7 @@ class HttpClient(openai.DefaultAsyncHttpxClient):
             limit = f"no reply within {self._timeout_s:g} s"
             raise RequestFailedError(limit, LATE, again=True, slower=True) from None
         except _LIBRARY.HTTPError as error:
-            raise lost(self._shown, error) from None
+            raise lost(error) from None
 
     async def _exchange(self, request: Any, options: dict[str, Any]) -> Any:
         options["follow_redirects"] = False
@@ -118,7 +116,7 @@ def reply_limit(content: bytes) -> int:
     return min(MOST_BYTES, BASE_BYTES + per_token * n_tokens * (1 + max(0, top)))
 
 
-def lost(shown: str, error: BaseException) -> RequestFailedError:
+def lost(error: BaseException) -> RequestFailedError:
     """The error of a failed connection, with its root cause.
 
     A ``RequestFailedError`` is returned unchanged: older versions of openai wrap it.
@@ -128,9 +126,7 @@ def lost(shown: str, error: BaseException) -> RequestFailedError:
     if isinstance(error, RequestFailedError):
         return error
     words = shortened(str(error)) if str(error) else type(error).__name__
-    return RequestFailedError(
-        f"the connection to {shown} failed: {words}", UNREACHED, again=True
-    )
+    return RequestFailedError(f"the connection failed: {words}", UNREACHED, again=True)
 
 
 def wait_of(reply: Any) -> float:

@@ -168,7 +168,7 @@ class OpenAIModel(Model):
                 response = await self._scorer.score(request)
         except RequestFailedError as fault:
             finish: Finish = "refused" if fault.kind == REFUSED else ""
-            return position, Response(error=fault.what, finish=finish)
+            return position, Response(error=fault.message, finish=finish)
         except SpendCapError as error:
             return position, Response(error=str(error), finish=UNSENT)
         return position, replace(

@@ -93,7 +93,7 @@ class PromptTruncation:
         try:
             self.background.run(check_prompts(self.scorer, self.scorer.encoding))
         except RequestFailedError as fault:
-            self.unable = fault.what
+            self.unable = fault.message
         except ModelError as error:
             self.unable = str(error)
 

@@ -48,8 +48,8 @@ class Transport(Protocol):
         """
         ...
 
-    def address(self, path: Any, /) -> str:
-        """The URL of a path, without secrets."""
+    def source(self, path: Any, /) -> str:
+        """The model and the URL of a path, without secrets."""
         ...
 
     def fix(self, kind: str, path: Any, /) -> str:
@@ -189,10 +189,15 @@ class RetryingClient:
             )
             if not fault.again or attempt >= most:
                 fix = "" if self._usage.n_replies else self._fix(fault, path)
-                raise _counted(fault, attempt, fix)
+                raise self.named(_counted(fault, attempt, fix), path)
             self._usage.sends_again(fault.kind)
             pause = self._backoff.pause(attempt, self._random)
             await asyncio.sleep(max(pause, fault.wait_s))
+
+    def named(self, fault: RequestFailedError, path: Any) -> RequestFailedError:
+        """The error of a request that was sent, with the model and address."""
+        fault.source = self._transport.source(path)
+        return fault
 
     async def _once(
         self, path: Any, body: Mapping[str, Any], read: Callable[[Reply], T]
@@ -234,11 +239,9 @@ class RetryingClient:
         """
         if self._usage.n_replies:
             return
-        unreached = fault.kind == UNREACHED
-        if not (knocked if unreached else fault.hopeless):
+        if not (knocked if fault.kind == UNREACHED else fault.hopeless):
             return
-        where = "" if unreached else f"{self._transport.address(path)}: "
-        raise ModelError(f"{where}{fault.what}{self._fix(fault, path)}")
+        raise ModelError(f"{self.named(fault, path).message}{self._fix(fault, path)}")
 
     def _fix(self, fault: RequestFailedError, path: Any) -> str:
         """Return the second line of a message; empty if no fix is known."""

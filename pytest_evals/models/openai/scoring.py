@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 _TEMPLATE = "chat_template_kwargs"
 """A parameter that does not change the scores of token ids."""
+_PATH = "completions"
 _NO_SUM = "the tokens that the server gives do not make up the text"
 
 
@@ -148,7 +149,7 @@ class ServerScorer:
         first = token_at(reading, context + continuation, len(context))
         if first is None:
             first = await self._after(context, continuation, reading)
-        return response_of(reading.tokens[first:], n_context=first)
+        return self._response(reading.tokens[first:], n_context=first)
 
     async def _by_ids(self, request: Loglikelihood | Rolling) -> Response:
         """Score token ids that were encoded on the client."""
@@ -165,7 +166,7 @@ class ServerScorer:
                 tokens = await self.read_end(ids, n - 1)
             else:
                 tokens = (await self.read(ids)).tokens[n:]
-            scored.append(response_of(tokens, n_context=n))
+            scored.append(self._response(tokens, n_context=n))
         if isinstance(request, Rolling):
             return Response(
                 logprob=total(one.logprob or 0.0 for one in scored),
@@ -182,8 +183,8 @@ class ServerScorer:
         reading = await self.read(prefix + text)
         first = token_at(reading, prefix + text, len(prefix))
         if first is None:
-            raise RequestFailedError(_NO_SUM)
-        scored = response_of(reading.tokens[first:], n_context=0)
+            raise self.client.named(RequestFailedError(_NO_SUM), _PATH)
+        scored = self._response(reading.tokens[first:], n_context=0)
         return Response(logprob=scored.logprob, n_tokens=scored.n_tokens)
 
     async def _after(
@@ -192,7 +193,7 @@ class ServerScorer:
         """Index of a continuation's first token, from the tokens of its context
         alone."""
         if not context:
-            raise RequestFailedError(_NO_SUM)
+            raise self.client.named(RequestFailedError(_NO_SUM), _PATH)
         alone = await self._alone(context)
         n = len(alone.tokens)
         if n >= len(both.tokens):
@@ -208,6 +209,17 @@ class ServerScorer:
                 "tokenizer="
             )
         return n
+
+    def _response(self, tokens: Sequence[PromptToken], n_context: int) -> Response:
+        """The response for the tokens of a reply.
+
+        Raises:
+            RequestFailedError: One has no log-probability.
+        """
+        try:
+            return response_of(tokens, n_context)
+        except RequestFailedError as fault:
+            raise self.client.named(fault, _PATH) from None
 
     async def _alone(self, context: str) -> PromptLogprobs:
         """The tokens of a context alone; requested once."""
@@ -231,7 +243,7 @@ class ServerScorer:
         body = {**_greedy(sent, n_tokens=1), **form.body}
         read, n = form.read, form.n_unlisted
         return await self.client.ask(
-            "completions", body, lambda reply: read(reply, sent, n), retries
+            _PATH, body, lambda reply: read(reply, sent, n), retries
         )
 
     async def ask_candidates(
@@ -244,7 +256,7 @@ class ServerScorer:
         """
         body = {**_greedy(ids, n_tokens=1), **candidates_body(tokens)}
         return await self.client.ask(
-            "completions", body, lambda reply: read_candidates(reply, tokens), retries
+            _PATH, body, lambda reply: read_candidates(reply, tokens), retries
         )
 
     async def ask_selection(
@@ -280,7 +292,7 @@ class ServerScorer:
             RequestFailedError: There is no reply.
         """
         body = {**_greedy(text, n_tokens), "logprobs": 1}
-        return await self.client.ask("completions", body, token_texts, TRIAL_RETRIES)
+        return await self.client.ask(_PATH, body, token_texts, TRIAL_RETRIES)
 
     async def go_on(self, sent: Sent, n_tokens: int) -> str:
         """The greedy completion of a string or of token ids.
@@ -290,7 +302,7 @@ class ServerScorer:
         """
         body = _greedy(sent, n_tokens)
         return await self.client.ask(
-            "completions",
+            _PATH,
             body,
             lambda reply: str(choice_of(reply).get("text")),
             TRIAL_RETRIES,

@@ -4,6 +4,7 @@ first token."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +15,8 @@ ARRIVALS = "evals_arrivals"
 FIRST_TOKEN_S = "evals_first_token_s"
 """Key of a reply: seconds from sending the request to its first token."""
 _LONGEST = 1e7
+_FIELD = re.compile(r"\s*(data|event|id|retry)?:")
+_LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|$)")
 _LISTS = ("content", "tokens", "token_logprobs", "top_logprobs", "text_offset")
 
 
@@ -31,7 +34,7 @@ class Arrival(NamedTuple):
 
 def is_stream(text: str) -> bool:
     """Whether a reply is a stream; servers without streaming send JSON."""
-    return text.lstrip().startswith(("data:", "event:", ":"))
+    return _FIELD.match(text) is not None
 
 
 def merged(text: str, arrivals: Sequence[Arrival]) -> dict[str, Any]:
@@ -91,32 +94,48 @@ def _seconds(value: Any) -> float:
 def _events(text: str) -> Iterator[tuple[int, dict[str, Any] | None]]:
     """The events up to ``[DONE]``, which is ``None``, and the length of the stream up
     to their ends in bytes. Errors have the key ``error``."""
-    end, kind = 0, ""
-    for line in text.split("\n"):
-        end += len(line.encode()) + 1
-        name, _, value = line.partition(":")
-        if name == "event" or not line.strip():
+    end, n_bytes, kind = 0, 0, ""
+    data: list[str] = []
+    for line in _LINE.finditer(text):  # the last one is empty
+        n_bytes += len(line[0].encode())
+        name, _, value = line[1].partition(":")
+        if name == "event":
             kind = value.strip()
-        if name != "data":
-            continue
-        if value.strip() == "[DONE]":
-            yield end, None
-            return
-        event = _event(value.strip())
-        failed = "error" in (kind, event.get("object"), event.get("type"))
-        if failed and not event.get("error"):
-            event = {"error": event}
-        yield end, event
+        elif name == "data":
+            data.append(value.strip())
+            end = n_bytes
+        elif not line[1].strip():
+            for event in _objects(data):
+                yield end, None if event is None else _with_error(event, kind)
+            kind, data = "", []
 
 
-def _event(data: str) -> dict[str, Any]:
+def _objects(data: list[str]) -> Iterator[dict[str, Any] | None]:
+    """The JSON object of an event's lines. Some servers leave out the blank line
+    between two events: then each line has one."""
+    text = "\n".join(data)
+    whole = _object(text)
+    if whole is not None:
+        yield whole
+        return
+    for line in filter(None, data):
+        event = None if line == "[DONE]" else _object(line)
+        if event is None and line != "[DONE]":
+            raise _invalid(text)
+        yield event
+
+
+def _with_error(event: dict[str, Any], kind: str) -> dict[str, Any]:
+    failed = "error" in (kind, event.get("object"), event.get("type"))
+    return {"error": event or kind} if failed and not event.get("error") else event
+
+
+def _object(text: str) -> dict[str, Any] | None:
     try:
-        event = json.loads(data)
+        found = json.loads(text)
     except (ValueError, RecursionError):
-        event = None
-    if not isinstance(event, dict):
-        raise _invalid(data)
-    return event
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _invalid(data: str) -> RequestFailedError:

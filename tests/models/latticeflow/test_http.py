@@ -116,9 +116,15 @@ def test_a_request_that_is_refused_is_an_error_of_its_document(served, model_of)
     assert text_of(ask(model, "a")[0]) == "A"
     served.faults += [(422, f"the key {KEY} is odd"), (500, "x"), (500, "x")]
     (odd,) = ask(model, "b")
-    assert odd.error == "the server returned 422: 'the key *** is odd'"
+    assert (
+        odd.error
+        == f"http-model at {served.url}: the server returned 422: 'the key *** is odd'"
+    )
     (broken,) = ask(model, "c")
-    assert broken.error == "the server returned 500: 'x' (2 attempts)"
+    assert (
+        broken.error
+        == f"http-model at {served.url}: the server returned 500: 'x' (2 attempts)"
+    )
 
 
 def test_a_wrong_key_ends_the_run_at_once(served, model_of):
@@ -126,14 +132,16 @@ def test_a_wrong_key_ends_the_run_at_once(served, model_of):
     with pytest.raises(ModelError) as caught:
         ask(model_of(), "a")
     assert str(caught.value) == (
-        f"{served.url}: the server returned 401: 'who?'\n"
+        f"http-model at {served.url}: the server returned 401: 'who?'\n"
         "  fix: see api_key and secrets of the model's file"
     )
 
 
 def test_a_server_that_is_not_there_ends_the_run(model_of):
     model = model_of(url="http://127.0.0.1:9/x")
-    with pytest.raises(ModelError, match=r"connection to http://127.0.0.1:9/x failed"):
+    with pytest.raises(
+        ModelError, match=r"http-model at http://127.0.0.1:9/x: the connec"
+    ):
         ask(model, "a")
 
 
@@ -145,7 +153,9 @@ def test_an_adapter_may_make_something_of_a_refusal(served, model_of):
     (response,) = ask(
         model_of(CHAT._replace(to_output=to_output, takes_faults=True)), "a"
     )
-    assert response.error == "the model returned an error: 404 nothing here"
+    assert response.error == (
+        f"http-model at {served.url}: the model returned an error: 404 nothing here"
+    )
 
 
 def test_calls_a_minute_are_kept(served, model_of):
@@ -157,7 +167,7 @@ def test_calls_a_minute_are_kept(served, model_of):
 def test_a_reply_that_is_not_json_is_an_error(served, model_of):
     served.faults += [(200, "<html>")]
     (response,) = ask(model_of(), "a")
-    assert response.error.startswith("the reply is not JSON")
+    assert ": the reply is not JSON" in response.error
 
 
 def test_calls_beyond_a_spend_cap_are_not_sent(served, model_of):

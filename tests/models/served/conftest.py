@@ -71,6 +71,10 @@ class Served:
         self.lock = threading.Lock()
         self.url = ""
 
+    def source(self, path: str = "completions") -> str:
+        """The model and the address in error messages."""
+        return f"tiny at {self.url}/{path}"
+
     def take(self, path: str, body: dict[str, Any], headers: dict[str, str]) -> Fault:
         with self.lock:
             self.bodies.append((path, body))

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from pytest_evals.core.request import Generate, Message
+from pytest_evals.core.request import Generate, Loglikelihood, Message
 from pytest_evals.errors import ModelError
 
 
@@ -114,7 +114,7 @@ def test_a_response_stopped_by_a_filter_is_an_error(
     stopped = fault(body=body(text="par", finish_reason=ended))
     served.fault = lambda body: stopped
     (found,) = ask(model_of(), Generate("Q:"))
-    assert found.error == "the server's content filter stopped the answer"
+    assert found.error.endswith(": the server's content filter stopped the answer")
     assert found.finish == "refused"
 
 
@@ -185,7 +185,7 @@ def test_a_fault_that_goes_away_costs_no_answer(served, model_of, ask, fault, st
             {"body": body(text="", error={"message": "provider", "code": 502})},
             "the server broke the answer off: \"{'message': 'provider'",
         ),
-        ({"body": "x" * 900, "cut": True}, "the connection to http://127.0.0.1:"),
+        ({"body": "x" * 900, "cut": True}, "/completions: the connection failed: "),
         ({"body": "{}", "slow_s": 2.0}, "no reply within 0.6 s"),
     ],
 )
@@ -203,11 +203,55 @@ def test_a_fault_that_stays_is_an_error_of_its_document(
     assert good.text == "said good"
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"status": 500, "body": "boom"},
+        {"status": 400, "body": {"error": {"code": "content_filter"}}},
+        {"body": "no JSON"},
+        {"body": {"choices": []}},
+        {"body": {"error": {"message": "behind the gateway"}}},
+        {"body": "data: {}\n\n"},
+        {"body": b"\xff"},
+        {"body": "x", "headers": {"content-encoding": "gzip"}},
+        {"status": 302, "headers": {"location": "/v2"}},
+        {"status": 307, "headers": {"location": "/v1/completions"}},
+        {"body": "x" * 900, "cut": True},
+        {"body": "{}", "slow_s": 2.0},
+    ],
+    ids=str,
+)
+def test_each_error_names_its_model_and_its_address_without_secrets(
+    served, model_of, ask, fault, wrong
+):
+    """Not only the first one, with which a run may end."""
+    served.fault = lambda body: fault(**wrong) if "bad" in body["prompt"] else None
+    url = served.url.replace("://", "://me:hush@") + "?api-version=3&token=hush"
+    model = model_of(max_retries=0, timeout=0.6, base_url=url)
+    assert ask(model, Generate("first"))[0].error == ""
+    (found,) = ask(model, Generate("bad"))
+    assert found.error.startswith(f"{served.source()}: ")
+    assert "hush" not in found.error
+    assert "?" not in found.error
+
+
+def test_an_error_of_a_reply_without_log_probabilities_names_its_model(
+    served, model_of, tiny, ask, fault
+):
+    served.reply = tiny("gpt2", "openai")
+    model = model_of(max_retries=0)
+    assert ask(model, Loglikelihood("the", " cat"))[0].error == ""
+    nothing = fault(body=body(text="x"))
+    served.fault = lambda body: nothing
+    (found,) = ask(model, Loglikelihood("the", " dog"))
+    assert found.error.startswith(f"{served.source()}: it gives no log-prob")
+
+
 def test_a_reply_is_reported_escaped_and_shortened(served, model_of, ask, fault):
     served.fault = lambda body: fault(body="\x1b[31m" + "y" * 5000)
     (found,) = ask(model_of(max_retries=0), Generate("Q:"))
     assert "\x1b" not in found.error
-    assert len(found.error) < 350
+    assert len(found.error) < 400
     assert "(5005 characters)" in found.error
 
 
@@ -218,7 +262,8 @@ def test_a_request_that_the_server_cannot_take_is_not_sent_again(
     served.fault = lambda body: fault(400, words) if "long" in body["prompt"] else None
     found = ask(model_of(), Generate("long"), Generate("short"))
     assert found[0].error.startswith(
-        'the server returned 400: "This model\'s maximum context length is 64 tokens"; '
+        f"{served.source()}: the server returned 400: "
+        '"This model\'s maximum context length is 64 tokens"; '
     )
     assert found[1].text == "said short"
     assert len(served.bodies) == 2
@@ -257,7 +302,7 @@ def test_a_refused_key_is_one_error_that_names_the_variable(
     with pytest.raises(ModelError) as caught:
         list(model_of(concurrency=2, api_key_env="MY_KEY").answer(many(50)))
     assert str(caught.value) == (
-        f"{served.url}/completions: the server returned {status}: "
+        f"{served.source()}: the server returned {status}: "
         "'Incorrect API key provided: ***'\n"
         "  fix: set the environment variable MY_KEY to a key that the server accepts"
     )
@@ -296,7 +341,7 @@ def test_a_model_that_is_not_there_is_one_error(served, model_of, fault):
     with pytest.raises(ModelError) as caught:
         list(model_of().answer(many(50)))
     assert str(caught.value) == (
-        f"{served.url}/completions: the server returned 404: "
+        f"{served.source()}: the server returned 404: "
         "'The model `tiny` does not exist.'\n"
         "  fix: check that the server has a model 'tiny' and supports completions (api="
         "chat or api=completions), and that base_url ends in /v1 if its API does"
@@ -314,7 +359,9 @@ def test_a_server_that_is_not_there_is_one_error(model_of):
     model = model_of(base_url="http://127.0.0.1:9/v1")
     with pytest.raises(ModelError) as caught:
         list(model.answer(many(50)))
-    assert "the connection to http://127.0.0.1:9/v1 failed" in str(caught.value)
+    assert "tiny at http://127.0.0.1:9/v1/completions: the connection failed" in str(
+        caught.value
+    )
     assert "fix: start the server" in str(caught.value)
 
 
@@ -349,8 +396,9 @@ def test_chat_replies_without_text_are_errors(served, model_of, ask, fault):
     chats = [Generate((Message("user", name),)) for name in silent]
     cut, filtered, refused, declined, void = ask(model_of(max_retries=0), *chats)
     assert "the model used up its tokens before it began to answer" in cut.error
-    assert filtered.error == "the server's content filter stopped the answer"
-    assert refused.error == declined.error == "the model refused: 'no'"
+    source = served.source("chat/completions")
+    assert filtered.error == f"{source}: the server's content filter stopped the answer"
+    assert refused.error == declined.error == f"{source}: the model refused: 'no'"
     assert [one.finish for one in (cut, filtered, refused, declined, void)] == [
         "",
         "refused",

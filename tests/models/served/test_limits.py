@@ -38,7 +38,7 @@ def model(request, served, model_of):
         )
         backoff = Backoff(first_s=0.002, most_s=0.01)
         adapter = BUILT_IN["latticeflow$openai_chat_completion"]
-        info = ModelInfo("m", "tiny")
+        info = ModelInfo("tiny", "tiny")
         made.append(HttpModel(info, adapter, connection, {}, backoff))
         return made[-1]
 
@@ -183,7 +183,7 @@ def test_an_unrequested_compression_is_an_error(
     ask(opened, chat("first"))
     assert served.headers[0]["accept-encoding"] == "gzip, deflate"
     (bad,) = ask(opened, chat("bad"))
-    assert bad.error == f"the reply {message}"
+    assert bad.error == f"{served.source('chat/completions')}: the reply {message}"
 
 
 def test_a_reply_that_drips_ends_with_the_timeout(served, model, ask, fault):
@@ -197,7 +197,7 @@ def test_a_reply_that_drips_ends_with_the_timeout(served, model, ask, fault):
     ask(opened, chat("first"))
     began = time.monotonic()
     (bad,) = ask(opened, chat("bad"))
-    assert bad.error == "no reply within 0.5 s (2 attempts)"
+    assert bad.error.endswith("/chat/completions: no reply within 0.5 s (2 attempts)")
     assert time.monotonic() - began < 5
 
 
@@ -331,8 +331,8 @@ def test_a_redirect_that_drops_the_prompt_is_not_followed(
     ask(opened, chat("first"))
     (bad,) = ask(opened, chat("bad"))
     assert bad.error == (
-        f"the server redirects with status {status}, which drops the prompt, to "
-        "'/v2/chat/completions'"
+        f"{served.source('chat/completions')}: the server redirects with status "
+        f"{status}, which drops the prompt, to '/v2/chat/completions'"
     )
 
 
@@ -341,4 +341,4 @@ def test_a_redirect_without_location_is_an_error(served, model, ask, fault):
     opened = model()
     ask(opened, chat("first"))
     (bad,) = ask(opened, chat("bad"))
-    assert bad.error.startswith("the server returned 302: ")
+    assert "/chat/completions: the server returned 302: " in bad.error

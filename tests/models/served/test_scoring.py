@@ -112,8 +112,9 @@ def test_a_first_token_without_anything_before_it_is_an_error(
     served.reply = tiny("gpt2", form)
     (found,) = ask(model_of(), request_)
     assert found.error == (
-        "the first token has no log-probability, since the server puts no token before "
-        "a text; name one that it knows, as in prefix=<|endoftext|>"
+        f"{served.source()}: the first token has no log-probability, since "
+        "the server puts no token before a text; name one that it knows, as in "
+        "prefix=<|endoftext|>"
     )
 
 

@@ -56,6 +56,56 @@ def test_a_streamed_chat_is_the_same_answer(served, model_of, ask, fault, newlin
     assert body["stream_options"] == {"include_usage": True}
 
 
+def _events(write, end="\n\n"):
+    parts = [*deltas("a", "b", "c"), USAGE]
+    return "".join(f"{write(one)}{end}" for one in parts)
+
+
+def _data(value, indent=None):
+    lines = json.dumps(value, indent=indent).splitlines()
+    return "\n".join(f"data: {line}" for line in lines)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _events(lambda one: _data(one, indent=1)),
+        _events(lambda one: f": ping\nevent: message\nid: 7\n{_data(one)}\nretry: 9"),
+        _events(lambda one: f"{_data(one)}\nevent: message\n: ping\n\n: ping"),
+        _events(lambda one: _data(one).replace(": ", ":", 1)),
+        _events(lambda one: f"data:\n\n{_data(one, indent=0)}").replace("\n", "\r"),
+        _events(lambda one: _data(one, indent=0)).replace("\n", "\r\n"),
+        f"\ufeff{_events(_data)}",
+        f"id: 1\n{_events(_data)}",
+        _events(_data, end="\n"),
+        f"{_events(_data)}data: [DONE]",
+        _events(_data).rstrip(),
+    ],
+    ids=[
+        "several lines of data",
+        "other fields and comments",
+        "fields after the data",
+        "no space after the colon",
+        "CR and empty data",
+        "CRLF",
+        "byte order mark",
+        "an id first",
+        "no blank lines",
+        "no newline after DONE",
+        "no newline at the end",
+    ],
+)
+def test_a_stream_is_parsed_by_the_rules_of_server_sent_events(
+    served, model_of, ask, fault, text
+):
+    """https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing"""
+    headers = {"content-type": "text/event-stream"}
+    served.faults.append(fault(body=text, headers=headers))
+    (found,) = ask(model_of(stream="true", max_retries=0), CHAT)
+    assert (found.text, found.error) == ("abc", "")
+    assert (found.finish, found.n_tokens) == ("stop", 5)
+
+
 def test_a_streamed_completion_has_its_top_logprobs(served, model_of, ask, fault):
     texts = [
         {"text": t, "logprobs": {"tokens": [t], "top_logprobs": [{t: -0.5, "z": -2.0}]}}
@@ -101,9 +151,11 @@ def test_a_broken_stream_is_an_error_and_not_an_answer(
     assert not found.text
 
 
-def test_an_event_named_error_is_an_error(served, model_of, ask, fault):
-    data = event({"message": "overloaded", "code": 503})
-    parts = [*map(event, deltas("a")[:-1]), b"event: error\n" + data]
+@pytest.mark.parametrize("is_last", [False, True])
+def test_an_event_named_error_is_an_error(served, model_of, ask, fault, is_last):
+    data = event({"message": "overloaded", "code": 503}).strip() + b"\n"
+    error = data + b"event: error\n\n" if is_last else b"event: error\n" + data
+    parts = [*map(event, deltas("a")[:-1]), error]
     served.fault = lambda body: fault(chunks=lambda: iter(parts))
     (found,) = ask(model_of(stream="true", max_retries=0), CHAT)
     assert "the server returned 503: 'overloaded'" in found.error

@@ -122,5 +122,8 @@ def test_a_server_that_reads_other_tokens_than_were_sent_is_an_error(
     served.reply = doubled
     model = model_of(tokenizer=saved_model("llama"))
     found = ask(model, Loglikelihood("the cat", " sat"), Loglikelihood("the", " sat"))
-    assert found[0].error == "it read 5 tokens where 4 token ids were sent"
+    assert (
+        found[0].error
+        == f"{served.source()}: it read 5 tokens where 4 token ids were sent"
+    )
     assert found[1].error == ""

@@ -103,4 +103,4 @@ def test_a_server_that_refuses_them_is_sent_the_request_without(
 def test_another_refusal_is_the_error_of_the_request(served, model_of, ask, fault):
     served.fault = lambda body: fault(400, {"error": {"message": "too long"}})
     (response,) = ask(model_of(), Generate(CHAT, options=TOP))
-    assert response.error == "the server returned 400: 'too long'"
+    assert response.error.endswith("/completions: the server returned 400: 'too long'")
