@@ -88,11 +88,18 @@ def read_top_logprobs(value: Any) -> TopLogprobs:
     entries = []
     for token, top in value:
         pairs = top.items() if isinstance(top, Mapping) else top
-        numbers = [(name, float(number)) for name, number in pairs]
+        numbers = [(name, _float(number)) for name, number in pairs]
         if not all(isinstance(name, str) for name in (token, *dict(numbers))):
             raise TypeError("tokens are texts")
         entries.append((token, tuple(one for one in numbers if math.isfinite(one[1]))))
     return tuple(entries)
+
+
+def _float(number: Any) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf
 
 
 def shown_top_logprobs(value: TopLogprobs) -> list[list[Any]]:

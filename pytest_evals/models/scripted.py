@@ -30,6 +30,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from pytest_evals.core.finite import is_finite
 from pytest_evals.core.model import Model
 from pytest_evals.core.request import (
     TOP_LOGPROBS,
@@ -213,6 +214,8 @@ def _rule(where: str, found: Any) -> AnswerRule:
             raise OptionError(f"{where}: a rule has no {name!r}{hint}")
         if type(value) not in _TYPES.get(name, (str,)):
             raise OptionError(f"{where}: {name} cannot be {value!r}")
+        if type(value) is int and not is_finite(value):
+            raise OptionError(f"{where}: {name} is too large a number")
     try:
         compiled(found.get("regex", ""))
     except re.error as error:

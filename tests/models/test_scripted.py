@@ -94,6 +94,11 @@ def test_the_first_rule_that_fits_answers(tmp_path):
         ("x.jsonl", '{"txt": "a"}', "{}:1: a rule has no 'txt'; did you mean 'text'?"),
         ("x.jsonl", '\n{"text": 3}', "{}:2: text cannot be 3"),
         ("x.jsonl", '{"logprob": true}', "{}:1: logprob cannot be True"),
+        (
+            "x.jsonl",
+            '{"logprob": -1' + "0" * 400 + "}",
+            "{}:1: logprob is too large a number",
+        ),
         ("x.jsonl", "[1]", "{}:1: a rule must be an object, not [1]"),
         ("x.json", '{"q": 3}', "{}: 'q': text cannot be 3"),
         ("x.json", "[]", "{} is not an object of prompts and answers"),
