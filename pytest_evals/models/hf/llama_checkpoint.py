@@ -83,15 +83,16 @@ WITHOUT_EFFECT = {
 OFF = {"attention_bias", "mlp_bias"}
 """Settings that must be false or missing."""
 ROPES = {
-    "default": set[str](),
+    "default": {"rope_theta"},
     "llama3": {
+        "rope_theta",
         "factor",
         "high_freq_factor",
         "low_freq_factor",
         "original_max_position_embeddings",
     },
 }
-"""Rotary embeddings and their settings."""
+"""Types of rotary embeddings, with the numbers that each needs."""
 
 
 def read_config(settings: HfSettings) -> SimpleNamespace | None:
@@ -198,12 +199,7 @@ def _rope(found: dict[str, Any]) -> dict[str, Any] | None:
         **(old or {}),
     }
     numbers = {name for name, value in rope.items() if type(value) in (int, float)}
-    needed = ROPES.get(str(rope.get("rope_type")))
-    if (
-        needed is None
-        or numbers != {"rope_theta", *needed}
-        or len(rope) != len(numbers) + 1
-    ):
+    if ROPES.get(str(rope.get("rope_type"))) != numbers or len(rope) > len(numbers) + 1:
         return None
     return dict(rope)
 
