@@ -218,15 +218,14 @@ def test_beam_search_gives_the_texts_of_transformers(name, folder):
     assert all(texts[0])
 
 
-def test_no_model_class_of_transformers_is_imported(folder):
+def test_no_module_of_transformers_classes_is_imported(folder):
     code = (
         "import sys\n"
         "from pytest_evals.models.registry import open_model, parse_spec\n"
         "from pytest_evals.core.request import Generate\n"
         f"model = open_model(parse_spec('hf:{folder('llama')}'))\n"
         "print(list(model.answer([Generate('the cat', max_tokens=3)])))\n"
-        "slow = {'transformers.modeling_utils', 'torch._dynamo', 'sympy', 'scipy'}\n"
-        "sys.exit(str(slow & set(sys.modules)) if slow & set(sys.modules) else 0)\n"
+        "sys.exit('transformers.modeling_utils' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
