@@ -215,20 +215,26 @@ def test_a_file_is_an_eval_by_its_top_level_keys(text: str, expected: str) -> No
     assert dialect(text.encode()) == expected
 
 
+def scripted_judge(folder: Path, *rules: dict[str, str]) -> str:
+    """The spec of a judge that answers by these rules."""
+    path = folder / "judge.jsonl"
+    path.write_text("\n".join(map(json.dumps, rules)), "utf-8")
+    return f"scripted:{path}"
+
+
 def test_a_judge_with_a_rubric_gives_values_and_reasons(tmp_path: Path) -> None:
-    judge = tmp_path / "judge.jsonl"
-    rules = [
+    judge = scripted_judge(
+        tmp_path,
         {"regex": "<answer>\nthree", "text": '{"reason": "a word", "grade": 2}'},
         {"text": 'Sure: {"reason": "right", "grade": 5}'},
-    ]
-    judge.write_text("\n".join(map(json.dumps, rules)), "utf-8")
+    )
     text = SUMS + "score: {judge: {rubric: Is it a number?, scale: [1, 5]}}\n"
     result = run(
         tmp_path,
         text,
         {"prompt": "1 + 2 =", "text": "three"},
         {"text": "4"},
-        judge=f"scripted:{judge}",
+        judge=judge,
     )
     assert values(result) == {"judge": pytest.approx((0.25 + 1) / 2)}
     scores = [record.scores[0] for record in result.tasks[0].records]
@@ -237,19 +243,18 @@ def test_a_judge_with_a_rubric_gives_values_and_reasons(tmp_path: Path) -> None:
 
 
 def test_a_judge_that_fails_leaves_the_case_unscored(tmp_path: Path) -> None:
-    judge = tmp_path / "judge.jsonl"
-    rules = [
+    judge = scripted_judge(
+        tmp_path,
         {"regex": "<answer>\n3", "text": "I cannot say."},
         {"text": '{"reason": "fine", "pass": true}'},
-    ]
-    judge.write_text("\n".join(map(json.dumps, rules)), "utf-8")
+    )
     text = SUMS + "score: {judge: Is it a number?}\n"
     result = run(
         tmp_path,
         text,
         {"prompt": "1 + 2 =", "text": "3"},
         {"text": "4"},
-        judge=f"scripted:{judge}",
+        judge=judge,
     )
     assert values(result) == {"judge": 1.0}
     (metric,) = result.tasks[0].metrics
@@ -259,15 +264,14 @@ def test_a_judge_that_fails_leaves_the_case_unscored(tmp_path: Path) -> None:
 def test_an_unscored_case_counts_neither_as_correct_nor_as_wrong(
     tmp_path: Path,
 ) -> None:
-    judge = tmp_path / "judge.jsonl"
-    judge.write_text(json.dumps({"text": "I cannot say."}) + "\n", "utf-8")
+    judge = scripted_judge(tmp_path, {"text": "I cannot say."})
     text = SUMS + "score: [{judge: Is it a number?}, {contains: '3'}]\n"
     result = run(
         tmp_path,
         text,
         {"prompt": "1 + 2 =", "text": "3"},
         {"text": "4"},
-        judge=f"scripted:{judge}",
+        judge=judge,
     )
     (task,) = result.tasks
     assert (task.n_correct, task.n_wrong, task.n_unscored) == (0, 0, 2)
