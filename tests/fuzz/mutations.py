@@ -299,7 +299,7 @@ def _jsonl(text: bytes, rng: random.Random) -> tuple[bytes, str] | None:
         return b"\n".join(lines), f"line {at + 1}: {new[:60]}"
     try:
         row = json.loads(lines[at])
-        key = rng.choice(sorted(row))
+        key = rng.choice(sorted(row.keys()))
     except (ValueError, IndexError, TypeError, AttributeError, RecursionError):
         return None
     what = rng.choice(
