@@ -18,6 +18,7 @@ from pytest_evals.models.hf.scoring.prefix_groups import (
 from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan
 from pytest_evals.models.hf.scoring.trie import trie_of
 
+NONE = np.zeros(0, dtype=np.int32)
 tokens = st.lists(st.integers(0, 2), min_size=2, max_size=25)
 shapes = st.builds(
     RowShape,
@@ -74,7 +75,7 @@ def test_each_sequence_is_in_one_group_whose_prefix_it_has_and_does_not_score(
     spans, shape
 ):
     trie = trie_of(spans)
-    groups = groups_of(trie, shape)
+    groups = groups_of(trie, shape, NONE)
     members = [m for group in groups for m in group.members.tolist()]
     assert sorted(members) == list(range(len(trie.sequences)))
     for group in groups:
@@ -88,7 +89,7 @@ def test_a_long_beginning_is_kept_and_a_short_one_is_read_again():
     block = "".join(chr(200 + i) for i in range(100))
     short = [f"{i:02}" + chr(300 + i) * 30 for i in range(20)]
     long = [block + text for text in short]
-    groups = groups_of(trie_of(make(*long, *short)), RowShape(width=100, gain=50))
+    groups = groups_of(trie_of(make(*long, *short)), RowShape(width=100, gain=50), NONE)
     assert [(group.depth, len(group.members)) for group in groups] == [
         (0, 20),
         (100, 20),
@@ -100,15 +101,19 @@ def test_a_prefix_inside_another_is_kept_too():
     tails = [chr(300 + i) * 30 for i in range(20)]
     inner = [block + more + tail for tail in tails]
     outer = [block + tail for tail in tails]
-    groups = groups_of(trie_of(make(*inner, *outer)), RowShape(width=100, gain=50))
+    groups = groups_of(
+        trie_of(make(*inner, *outer)), RowShape(width=100, gain=50), NONE
+    )
     assert [group.depth for group in groups] == [200, 300]
 
 
 def test_a_prefix_that_saves_less_than_a_pass_costs_is_not_kept():
     texts = ["b" * 20 + chr(300 + i) * 60 for i in range(4)]
     trie = trie_of(make(*texts))
-    assert [g.depth for g in groups_of(trie, RowShape(width=100, gain=40))] == [20]
-    assert [g.depth for g in groups_of(trie, RowShape(width=100, gain=60))] == [0]
+    assert [g.depth for g in groups_of(trie, RowShape(width=100, gain=40), NONE)] == [
+        20
+    ]
+    assert [g.depth for g in groups_of(trie, RowShape(width=100, gain=60), NONE)] == [0]
 
 
 def test_one_that_scores_the_prefix_itself_does_not_keep_the_others_from_it():
@@ -117,7 +122,7 @@ def test_one_that_scores_the_prefix_itself_does_not_keep_the_others_from_it():
     block = "b" * 300
     spans = make(*(block + chr(300 + i) * 60 for i in range(20)))
     (whole,) = make(block + "whole", n_scored=305)
-    groups = groups_of(trie_of([*spans, whole]), RowShape(width=100, gain=50))
+    groups = groups_of(trie_of([*spans, whole]), RowShape(width=100, gain=50), NONE)
     assert [(group.depth, len(group.members)) for group in groups] == [
         (0, 1),
         (300, 20),
@@ -133,7 +138,7 @@ def test_rows_hold_their_sequences_and_each_token_sees_its_own_beginning_only(
     its sequence."""
     trie = trie_of(spans)
     scored = []
-    for group in groups_of(trie, shape):
+    for group in groups_of(trie, shape, NONE):
         rows = pack(trie, group, shape.width)
         assert np.concatenate([r.members for r in rows]).tolist() == (
             group.members.tolist()
@@ -234,6 +239,8 @@ def test_a_large_window_reads_each_shared_beginning_once():
             )
     trie = trie_of(spans)
     shape = RowShape(width=512, gain=128)
-    rows = [row for group in groups_of(trie, shape) for row in pack(trie, group, 512)]
+    rows = [
+        row for group in groups_of(trie, shape, NONE) for row in pack(trie, group, 512)
+    ]
     laid_out = sum(len(lay_out(trie, spans, row).ids) for row in rows)
     assert laid_out <= 5_000 * (280 + 80)

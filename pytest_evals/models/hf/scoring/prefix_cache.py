@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import DynamicCache
 
+from pytest_evals.models.hf.scoring.trie import common_length
 from pytest_evals.models.hf.tokenization.encoder import Ids
 
 Layers = dict[int, tuple[Tensor, Tensor]]
@@ -96,17 +97,15 @@ class PrefixCache:
         """
         if len(prefix) == 0:
             return None
-        n = min(len(prefix), len(self._tokens))
-        differ = self._tokens[:n] != prefix[:n]
-        common = int(differ.argmax()) if differ.any() else n
+        common = common_length(self._tokens, prefix)
         if common < len(prefix):
             self._extend(prefix, common, part)
         return _Past(_first(self._layers, len(prefix)), len(prefix), None)
 
     @property
-    def length(self) -> int:
-        """Number of cached tokens."""
-        return len(self._tokens)
+    def tokens(self) -> Ids:
+        """(P,) ids of the cached prefix."""
+        return self._tokens
 
     def forget(self) -> None:
         """Free the memory."""

@@ -4,7 +4,7 @@ values are cached.
 The prefix of a group is computed once and cached while the group's rows run; everything
 after it is part of the rows, where prefixes shared within a row are computed once. Rows
 of other groups recompute it, so a prefix is cached only if that saves more than an
-extra forward pass costs.
+extra forward pass costs. A prefix that is cached already is used without computing it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from pytest_evals.models.hf.scoring.trie import Numbers, Trie
+from pytest_evals.models.hf.tokenization.encoder import Ids
 
 SHORT = 32
 """A prefix shorter than this fraction of a row is recomputed in each row: a further
@@ -62,8 +63,16 @@ class _Open:
     found: list[Numbers] = field(default_factory=list)
 
 
-def groups_of(trie: Trie, shape: RowShape) -> list[PrefixGroup]:
-    """All sequences in groups, inner groups right after the one around them."""
+def groups_of(trie: Trie, shape: RowShape, cached: Ids) -> list[PrefixGroup]:
+    """All sequences in groups, inner groups right after the one around them, but first
+    those with the longest part of the ``cached`` prefix, which the others replace.
+
+    Args:
+        trie: The sequences.
+        shape: Shape of rows.
+        cached: (P,) ids of the cached prefix.
+    """
+    known = trie.shared_with(cached)
     outermost = _Open(0, None)
     opened = [outermost]
     costs = np.concatenate([[0], np.cumsum(trie.lengths - trie.shared)])
@@ -72,19 +81,35 @@ def groups_of(trie: Trie, shape: RowShape) -> list[PrefixGroup]:
         start, stop, home = todo.pop()
         common = _common(trie, start, stop)
         n_own = int(trie.lengths[start] - common + costs[stop] - costs[start + 1])
+        deepest = min(common, _unscored(trie.scored_from[start:stop]))
+        depth = min(deepest, int(known[start]))
         n_rows = _n_rows(stop - start, n_own, common - home.depth, shape.width)
-        if n_rows < 2:
+        # Rows of all sequences after a cached prefix need no further pass.
+        gain = shape.gain if stop - start < len(trie.sequences) else 1
+        if max(1, n_rows) * (depth - home.depth) >= gain and _is_long(
+            depth, home, shape
+        ):
+            home = _Open(depth, home)
+            opened.append(home)
+            n_rows = _n_rows(stop - start, n_own, common - home.depth, shape.width)
+        may_reuse = int(known[start:stop].max()) - home.depth >= shape.gain
+        if stop - start == 1 or (n_rows < 2 and not may_reuse):
             _place(trie, np.arange(start, stop), home)
             continue
-        depth = min(common, _unscored(trie.scored_from[start:stop]))
-        gained = (n_rows - 1) * (depth - home.depth)
-        if gained >= shape.gain and (depth - home.depth) * SHORT >= shape.width:
-            home = _Open(depth, home)
+        gained = (n_rows - 1) * (deepest - home.depth)
+        if gained >= shape.gain and _is_long(deepest, home, shape):
+            home = _Open(deepest, home)
             opened.append(home)
         cuts = np.flatnonzero(trie.shared[start + 1 : stop] == common) + start + 1
         edges = [start, *cuts.tolist(), stop]
         todo.extend((a, b, home) for a, b in reversed(list(pairwise(edges))))
-    return [_closed(one) for one in opened if one.found]
+    groups = [_closed(one) for one in opened if one.found]
+    return sorted(groups, key=lambda one: -min(one.depth, known[one.members[0]]))
+
+
+def _is_long(depth: int, home: _Open, shape: RowShape) -> bool:
+    """Whether a prefix is long enough to save time in each row."""
+    return (depth - home.depth) * SHORT >= shape.width
 
 
 def _place(trie: Trie, members: Numbers, home: _Open) -> None:

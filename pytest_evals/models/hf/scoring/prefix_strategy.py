@@ -95,7 +95,8 @@ class PrefixStrategy:
     ) -> Iterator[ScoredBatch]:
         """Score all spans; yields batches as they finish."""
         trie = trie_of(spans)
-        for rows in self._passes(trie, groups_of(trie, self._shape), budget):
+        groups = groups_of(trie, self._shape, self._prefixes.tokens)
+        for rows in self._passes(trie, groups, budget):
             yield from self._score_rows(trie, spans, rows, budget)
 
     def forget(self) -> None:
@@ -105,7 +106,7 @@ class PrefixStrategy:
     @property
     def prefix_length(self) -> int:
         """Number of tokens of the cached prefix."""
-        return self._prefixes.length
+        return len(self._prefixes.tokens)
 
     def _passes(
         self, trie: Trie, groups: Sequence[PrefixGroup], budget: BatchBudget

@@ -90,7 +90,10 @@ def choose_strategy(plain: PaddedStrategy, max_length: int) -> StrategyChoice:
     )  # what is tried out is not counted
     scaling = length_dependence_of(plain.forward.model.config)
     length = scaling.length
-    spans = _trial_spans(plain.forward, min(max_length, length or max_length))
+    longest = min(max_length, length or max_length)
+    if scaling.by_column:
+        longest = max(1, longest - TRIAL_WIDTH)
+    spans = _trial_spans(plain.forward, longest)
     theirs = _numbers(judge, spans)
 
     def does(way: _Candidate) -> bool:

@@ -6,8 +6,10 @@ sequence defines all branches. Uses numpy arrays only.
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +40,15 @@ class Trie:
     shared: Numbers
     scored_from: Numbers
 
+    def shared_with(self, ids: Ids) -> Numbers:
+        """(N,) length of the common prefix of each sequence and ``ids``."""
+        place = bisect(self.sequences, ids.tobytes(), key=lambda one: one.tobytes())
+        near = [*self.sequences[:place][-1:], ids, *self.sequences[place:][:1]]
+        own = shared_lengths(near)[min(place, 1) :]
+        gaps = np.concatenate([self.shared[:place], own, self.shared[place + 1 :]])
+        left = np.minimum.accumulate(gaps[1 : place + 1][::-1])[::-1]
+        return np.concatenate([left, np.minimum.accumulate(gaps[place + 1 :])])
+
 
 def trie_of(spans: Sequence[ScoredSpan]) -> Trie:
     """The tree of all spans' inputs, which exclude their last tokens."""
@@ -57,10 +68,13 @@ def trie_of(spans: Sequence[ScoredSpan]) -> Trie:
 def shared_lengths(sequences: Sequence[Ids]) -> Numbers:
     """(N,) length of the common prefix of each sequence and the previous one."""
     found = np.zeros(len(sequences), dtype=np.int64)
-    for i in range(1, len(sequences)):
-        one, other = sequences[i - 1], sequences[i]
-        n = min(len(one), len(other))
-        differ = one[:n] != other[:n]
-        first = int(differ.argmax())
-        found[i] = first if differ[first] else n
+    for i, pair in enumerate(pairwise(sequences), start=1):
+        found[i] = common_length(*pair)
     return found
+
+
+def common_length(one: Ids, other: Ids) -> int:
+    """Length of the common prefix of two sequences."""
+    n = min(len(one), len(other))
+    differ = one[:n] != other[:n]
+    return int(differ.argmax()) if differ.any() else n
