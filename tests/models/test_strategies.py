@@ -456,6 +456,38 @@ def test_a_prefix_is_cached_for_the_next_window_and_released_on_request(models):
     assert read == [30 + 10 * 8, 10 * 8, 30 + 10 * 8]
 
 
+def test_a_few_sequences_of_the_next_window_use_the_cached_prefix(models):
+    """Although they fit into one row with their prefix, and prefixes of 30 other tokens
+    come before it in the order of their ids."""
+    draw = np.random.default_rng(5)
+
+    def spans(prefix, n):
+        return [
+            ScoredSpan(
+                np.concatenate([prefix, draw.integers(2, 330, 9)]).astype(np.int32), 2
+            )
+            for _ in range(n)
+        ]
+
+    later, earlier = np.full(30, 301), np.full(30, 45)
+    counters = TokenCounts()
+    plain = PaddedStrategy(models("llama").forward, counters)
+    fast = path_of(plain, "packed", RowShape(width=64, gain=10))
+    read = []
+    for some in (
+        spans(later, 10),
+        spans(later, 2),
+        [*spans(earlier, 10), *spans(later, 2)],
+    ):
+        before = counters.n_read - counters.n_padding
+        found = answers(fast, some, 1024)
+        read.append(counters.n_read - counters.n_padding - before)
+        for span, one in zip(some, found, strict=True):
+            expected, _ = alone(plain.forward.model, span)
+            assert one.logprob == pytest.approx(expected, abs=1e-4)
+    assert read == [30 + 10 * 8, 2 * 8, 30 + 12 * 8]
+
+
 def test_nan_logits_of_one_row_do_not_affect_others(saved_model):
     """In a packed row its keys are visible to all: the plain path decides."""
     import transformers

@@ -70,12 +70,23 @@ def test_the_tree_has_each_token_once(spans):
 
 
 @settings(deadline=None)
-@given(spans=line_sets(), shape=shapes)
+@given(spans=line_sets(), other=st.lists(st.integers(0, 2), max_size=25))
+def test_each_sequence_has_its_common_prefix_with_another(spans, other):
+    trie = trie_of(spans)
+    expected = [
+        max(n for n in range(len(other) + 1) if one.tolist()[:n] == other[:n])
+        for one in trie.sequences
+    ]
+    assert trie.shared_with(np.array(other, dtype=np.int32)).tolist() == expected
+
+
+@settings(deadline=None)
+@given(spans=line_sets(), shape=shapes, cached=st.lists(st.integers(0, 2), max_size=25))
 def test_each_sequence_is_in_one_group_whose_prefix_it_has_and_does_not_score(
-    spans, shape
+    spans, shape, cached
 ):
     trie = trie_of(spans)
-    groups = groups_of(trie, shape, NONE)
+    groups = groups_of(trie, shape, np.array(cached, dtype=np.int32))
     members = [m for group in groups for m in group.members.tolist()]
     assert sorted(members) == list(range(len(trie.sequences)))
     for group in groups:
@@ -114,6 +125,24 @@ def test_a_prefix_that_saves_less_than_a_pass_costs_is_not_kept():
         20
     ]
     assert [g.depth for g in groups_of(trie, RowShape(width=100, gain=60), NONE)] == [0]
+
+
+def test_a_cached_prefix_is_used_by_few_and_before_others_replace_it():
+    """Four sequences fit into a row, of which the prefix of two is cached."""
+    shape = RowShape(width=1000, gain=50)
+    spans = make("a" * 200 + "x", "a" * 200 + "y", "c" * 60 + "x", "c" * 60 + "y")
+    (cached,) = make("c" * 60)
+    groups = groups_of(trie_of(spans), shape, cached.tokens[:-1])
+    assert [(g.depth, g.members.tolist()) for g in groups] == [
+        (60, [2, 3]),
+        (0, [0, 1]),
+    ]
+    (short,) = make("c" * 20)
+    (group,) = groups_of(trie_of(spans), shape, short.tokens[:-1])
+    assert group.depth == 0  # two passes would cost more than 20 tokens
+    (whole,) = make("c" * 300)
+    (group,) = groups_of(trie_of(spans[2:]), shape, whole.tokens[:-1])
+    assert group.depth == 60
 
 
 def test_one_that_scores_the_prefix_itself_does_not_keep_the_others_from_it():

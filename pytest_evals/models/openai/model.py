@@ -14,10 +14,8 @@ from pytest_evals.core.request import (
     UNSENT,
     Finish,
     Generate,
-    Loglikelihood,
     Request,
     Response,
-    Rolling,
 )
 from pytest_evals.core.top_logprobs import without_top_logprobs
 from pytest_evals.errors import ModelError, SpendCapError
@@ -34,7 +32,7 @@ from pytest_evals.models.openai.retries import Backoff, RetryingClient
 from pytest_evals.models.openai.scoring import ServerScorer
 from pytest_evals.models.openai.settings import NO_CHAT, OpenAISettings
 from pytest_evals.models.openai.usage import METER, RequestMeter, Usage
-from pytest_evals.models.prefix_order import prefix_order
+from pytest_evals.models.prefix_order import prefix_order, prompt_text
 from pytest_evals.models.spend_cap import SpendCap
 
 if TYPE_CHECKING:
@@ -101,7 +99,7 @@ class OpenAIModel(Model):
         self._fitting.prepare(requests)
         if self._fitting.window:
             self.info["max_length"] = self._fitting.window
-        order = prefix_order([_key(request) for request in requests])
+        order = prefix_order([prompt_text(request) for request in requests])
         work = [partial(self._one, i, requests[i]) for i in order]
         # Choices that share a request wait for it together. The client limits the
         # requests in flight.
@@ -222,17 +220,6 @@ def _is_name(requested: str, replied: str) -> bool:
     names = [name.rpartition("/")[2].casefold() for name in (requested, replied)]
     rest = names[1].removeprefix(names[0].removesuffix("-latest"))
     return names[0] == names[1] or bool(_VERSION.fullmatch(rest))
-
-
-def _key(request: Request) -> str:
-    """The beginning that a request may share with others."""
-    if isinstance(request, Loglikelihood):
-        prompt = request.context
-    else:
-        prompt = request.text if isinstance(request, Rolling) else request.prompt
-    if isinstance(prompt, str):
-        return prompt
-    return "".join(f"{message.role}\0{message.content}\0" for message in prompt)
 
 
 def _encoding_of(settings: OpenAISettings) -> ServerTokenizer | None:

@@ -212,6 +212,8 @@ class ReplicaPool:
                 "  fix: see Ray's logs; perhaps the model does not fit into the nodes' "
                 "memory"
             )
+        for one in filter(None, (queue, self.next_window)):
+            one.release(member)
         lost, member.work = member.work, deque()
         for n, work in enumerate(lost):
             gone = queue.give_back(work.share, work.answered, died=n == 0)

@@ -1,26 +1,39 @@
 """Work assignment: requests of a window are distributed to replicas in shares.
 
-Independent of Ray. Shares are contiguous, since requests with the same prompt or
-few-shot examples are adjacent. Early shares are large, later ones small, so that all
-replicas finish at about the same time (guided self-scheduling).
+Independent of Ray. Requests are in prefix order. Each replica works on a contiguous
+part of them, in shares that get smaller, so that prefixes are in its cache; then it
+takes half of the largest rest of another replica. Parts and shares end where the next
+request has the least in common with the previous one.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise, starmap
 
-from pytest_evals.core.key import prompt_of
-from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request
+from pytest_evals.core.request import Generate, Loglikelihood, Request
+from pytest_evals.models.prefix_order import (
+    BLOCK,
+    prefix_order,
+    prompt_text,
+    shared_characters,
+)
 
-FIXED = 200
+FIXED = 40
 """Cost of a request in addition to its prompt, in characters."""
 PER_TOKEN = 4
 """Characters per completion token."""
 LEAST = 4096 * PER_TOKEN
 """Minimum cost of a share: so many tokens."""
+SPLIT = 4
+"""A share is this part of a replica's rest: others can take over what is not assigned
+yet."""
+TOLERANCE = 0.1
+"""Fraction of the cost of a part or share by which it may be larger or smaller, to end
+where less is computed again."""
 BLAMED_AT = 3
 """Number of replicas that must die on a request before it is abandoned; it is retried
 with fewer and fewer others."""
@@ -31,7 +44,7 @@ class WorkShare:
     """Requests that are assigned together.
 
     Args:
-        positions: Positions in the window, ascending.
+        positions: Positions in the window.
         n_deaths: Replicas that have died while they were at them, without an answer.
     """
 
@@ -44,10 +57,21 @@ class WorkQueue:
 
     def __init__(self, requests: Sequence[Request], n_replicas: int) -> None:
         """``n_replicas`` is the number of consumers."""
-        self._ends = list(accumulate(_costs(requests)))
+        texts = [prompt_text(request) for request in requests]
+        self._order = prefix_order(texts)
+        self._shared = [0, *starmap(_shared, pairwise(texts[i] for i in self._order))]
+        """For each place in the order, characters that it shares with the previous
+        one."""
+        costs = (
+            FIXED + max(0, len(texts[i]) - n) + _completion(requests[i])
+            for i, n in zip(self._order, self._shared, strict=False)
+        )
+        self._costs = [*accumulate(costs, initial=0)]
+        """For each place in the order, the cost of all before it."""
+        self._shared.append(0)
         self.requests = requests
-        self._n = max(1, n_replicas)
-        self._next = 0
+        self._free = deque(self._parts(n_replicas))
+        self._own: dict[object, range] = {}
         self._back: deque[WorkShare] = deque()
         self._reserved: dict[object, WorkShare] = {}
         self.n_open = len(requests)
@@ -58,7 +82,7 @@ class WorkQueue:
         ``None`` if it has one already, or none is left."""
         if consumer in self._reserved:
             return None
-        share = self._next_share()
+        share = self._next_share(consumer)
         if share is not None:
             self._reserved[consumer] = share
         return share
@@ -67,29 +91,74 @@ class WorkQueue:
         """The next share; ``None`` if none is left."""
         if consumer in self._reserved:
             return self._reserved.pop(consumer)
-        share = self._next_share()
+        share = self._next_share(consumer)
         if share is None and self._reserved:
             share = self._reserved.popitem()[1]
         return share
 
-    def _next_share(self) -> WorkShare | None:
+    def _next_share(self, consumer: object) -> WorkShare | None:
         if self._back:
             return self._back.popleft()
-        start, whole = self._next, len(self._ends)
-        if start == whole:
+        part = self._own.pop(consumer, None) or self._further_part()
+        if not part:
             return None
-        done = self._ends[start - 1] if start else 0
-        most = done + max(LEAST, (self._ends[-1] - done) / (2 * self._n))
-        end = start + 1
-        while end < whole and (self._ends[end] <= most or not self._is_edge(end)):
-            end += 1
-        self._next = end
-        return WorkShare(positions=range(start, end))
+        stop = self._border(part, max(LEAST, self._cost(part) / SPLIT))
+        self._own[consumer] = range(stop, part.stop)
+        return WorkShare(positions=self._order[part.start : stop])
 
-    def _is_edge(self, place: int) -> bool:
-        """Whether the request has another prompt than the previous one."""
-        before, after = self.requests[place - 1], self.requests[place]
-        return prompt_of(before) != prompt_of(after)
+    def _parts(self, n: int) -> Iterator[range]:
+        """All places in at most ``n`` parts; fewer if a prefix that several would
+        compute costs more than a part."""
+        rest = range(len(self._order))
+        for k in range(min(n, len(rest)), 1, -1):
+            place = self._border(rest, self._cost(rest) / k)
+            part = range(rest.start, place)
+            others = range(place, rest.stop)
+            if self._cost(others) / (k - 1) >= max(LEAST, self._shared[place]):
+                yield part
+                rest = others
+        yield rest
+
+    def _further_part(self) -> range:
+        """A part without an owner, or half of the largest rest; nothing if that costs
+        less than the prefix that would be computed again."""
+        if self._free:
+            return self._free.popleft()
+        if not self._own:
+            return range(0)
+        owner, rest = max(self._own.items(), key=lambda pair: self._cost(pair[1]))
+        cost = self._cost(rest)
+        place = self._border(rest, cost / 2) if cost >= 2 * LEAST else rest.start
+        part = range(place, rest.stop)
+        if self._cost(part) < self._shared[place]:
+            return range(0)
+        self._own[owner] = range(rest.start, place)
+        return part
+
+    def _border(self, part: range, cost: float) -> int:
+        """The end of a first piece with about this cost, where the next one has the
+        least in common with it."""
+        start = self._costs[part.start]
+        first, last = (
+            bisect_left(self._costs, start + one * cost, part.start + 1, part.stop)
+            for one in (1 - TOLERANCE, 1 + TOLERANCE)
+        )
+
+        def loss(place: int) -> tuple[int, float]:
+            miss = abs(self._costs[place] - start - cost)
+            return self._shared[place] // BLOCK, miss
+
+        return min(range(first, last + 1), key=loss)
+
+    def _cost(self, part: range) -> int:
+        return self._costs[part.stop] - self._costs[part.start]
+
+    def release(self, consumer: object) -> None:
+        """Let others have the unassigned requests of a lost replica."""
+        if rest := self._own.pop(consumer, None):
+            self._free.append(rest)
+        if share := self._reserved.pop(consumer, None):
+            self._back.append(share)
 
     def answered(self, n: int) -> None:
         """Record ``n`` responses."""
@@ -124,24 +193,15 @@ class WorkQueue:
         return []
 
 
-def _costs(requests: Sequence[Request]) -> list[int]:
-    costs = []
-    last: Prompt | None = None
-    for request in requests:
-        prompt = prompt_of(request)
-        cost = FIXED
-        if prompt is not last and prompt != last:
-            cost += _length(prompt)
-            last = prompt
-        if isinstance(request, Loglikelihood):
-            cost += len(request.continuation)
-        elif isinstance(request, Generate):
-            cost += PER_TOKEN * request.max_tokens
-        costs.append(cost)
-    return costs
+def _shared(one: str, other: str) -> int:
+    """Length of the common prefix; more for equal strings, so that the requests of one
+    prompt stay together."""
+    n = shared_characters(one, other)
+    return n + BLOCK if n == len(other) else n
 
 
-def _length(prompt: Prompt) -> int:
-    if isinstance(prompt, str):
-        return len(prompt)
-    return sum(len(message.content) for message in prompt)
+def _completion(request: Request) -> int:
+    """Cost of what follows the prompt."""
+    if isinstance(request, Loglikelihood):
+        return len(request.continuation)
+    return PER_TOKEN * request.max_tokens if isinstance(request, Generate) else 0
