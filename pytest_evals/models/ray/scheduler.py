@@ -27,7 +27,7 @@ FIXED = 40
 PER_TOKEN = 4
 """Characters per completion token."""
 LEAST = 4096 * PER_TOKEN
-"""Minimum cost of a share: so many tokens."""
+"""Minimum cost of a share, in characters."""
 SPLIT = 4
 """A share is this part of a replica's rest: others can take over what is not assigned
 yet."""
