@@ -217,14 +217,24 @@ def test_the_fast_strategy_is_not_reported(opened, ask):
 
 @pytest.fixture(scope="module")
 def models(saved_model):
-    """A function from a kind of model to its plain path."""
+    """A function from a kind of model to its plain path; "ours" is a Llama of a class
+    of this package."""
     import transformers
+
+    from pytest_evals.models.hf.loader import load
+    from pytest_evals.models.hf.settings import HfSettings
 
     known = {}
 
     def plain(kind):
         if kind not in known:
-            model = transformers.AutoModelForCausalLM.from_pretrained(saved_model(kind))
+            if kind == "ours":
+                model = load(HfSettings(target=str(saved_model("llama")))).model
+                assert not isinstance(model, transformers.PreTrainedModel)
+            else:
+                model = transformers.AutoModelForCausalLM.from_pretrained(
+                    saved_model(kind)
+                )
             known[kind] = PaddedStrategy(Forward(model.eval()), TokenCounts())
         return known[kind]
 
@@ -294,9 +304,11 @@ shapes = st.builds(
         ("gemma3n", "cascade"),
         ("gpt_oss", "cascade"),
         ("llama4", "cascade"),
+        ("ours", "cascade"),
         ("deepseek_v3", "cascade"),
         ("falcon_rotary", "cascade"),
         ("gptj", "cascade"),
+        ("ours", "packed"),
         ("gpt2", "prefix"),
         ("bloom", "prefix"),
     ],
@@ -696,7 +708,7 @@ def test_the_self_test_notices_rows_that_attend_to_the_prefix_of_others(
 
 @pytest.mark.parametrize("kind", ["llama", "falcon", "falcon_rotary", "gptj", "doge"])
 def test_a_model_keeps_its_own_attention_outside_of_the_strategies(kind, models):
-    """After a self-test that replaces it, whether that succeeds or fails."""
+    """After a self-test that replaces it, whether that is correct or not."""
     model = models(kind).forward.model
     span = documents(1, 20)[0]
     before = alone(model, span)

@@ -10,8 +10,6 @@ reports errors. The computation is that of transformers' classes with
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
@@ -20,10 +18,6 @@ import torch
 import transformers
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention, silu
-
-AttentionFunction = Callable[[Any, Tensor, Tensor, Tensor, Tensor | None], Tensor]
-"""Attention of a layer: its module, (B, H, T, D) queries, (B, K, S, D) keys and values,
-and a mask or ``None`` → (B, T, H, D)."""
 
 
 class Llama(nn.Module):
@@ -83,15 +77,6 @@ class Llama(nn.Module):
         """Number of weights; tied ones count once."""
         return sum(weight.numel() for weight in self.parameters())
 
-    @contextmanager
-    def replaced_attention(self, function: AttentionFunction) -> Iterator[None]:
-        """Use another attention function, which masks on its own."""
-        self.model.attention = function
-        try:
-            yield
-        finally:
-            self.model.attention = None
-
     def generate(self, **settings: Any) -> Tensor:
         """transformers' ``generate``, by its own class with these weights."""
         found: Tensor = self._transformers_model.generate(**settings)
@@ -131,7 +116,6 @@ class _Body(nn.Module):
         )
         self.norm = _Norm(config.hidden_size, config.rms_norm_eps)
         self.frequencies = _frequencies(config.head_dim, config.rope)
-        self.attention: AttentionFunction | None = None
 
     def forward(
         self,
@@ -157,12 +141,11 @@ class _Body(nn.Module):
         if position_ids is None:
             position_ids = torch.arange(width, device=states.device)[None] + n_before
         mask = attention_mask
-        if self.attention is None and (mask is None or mask.dim() == 2):
+        if mask is None or mask.dim() == 2:
             mask = _mask(mask, n_before, width, states.device)
         turns = self._turns(position_ids, states.dtype)
-        attention = self.attention or _sdpa
         for layer in self.layers:
-            states = layer(states, turns, mask, past_key_values, attention)
+            states = layer(states, turns, mask, past_key_values)
         return SimpleNamespace(last_hidden_state=self.norm(states))
 
     def _turns(self, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -238,7 +221,6 @@ class _Attention(nn.Module):
         turns: tuple[Tensor, Tensor],
         mask: Tensor | None,
         past: Any,
-        attention: AttentionFunction,
     ) -> Tensor:
         shape = (*states.shape[:-1], -1, self.head_dim)
         query = self.q_norm(self.q_proj(states).view(shape)).transpose(1, 2)
@@ -247,7 +229,7 @@ class _Attention(nn.Module):
         query, key = _turned(query, *turns), _turned(key, *turns)
         if past is not None:
             key, value = past.update(key, value, self.layer_idx)
-        found = attention(self, query, key, value, mask)
+        found = _sdpa(query, key, value, mask)
         out: Tensor = self.o_proj(found.reshape(*states.shape[:-1], -1))
         return out
 
@@ -288,9 +270,7 @@ def _mask(
     return causal & shown[:, None, None].bool()
 
 
-def _sdpa(
-    module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
-) -> Tensor:
+def _sdpa(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
     """PyTorch's attention. Keys of grouped queries are only copied where its kernels
     need it."""
     n_rows, n_heads, width, size = query.shape

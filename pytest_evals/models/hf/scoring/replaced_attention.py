@@ -2,8 +2,8 @@
 models call it.
 
 Most select it by name (transformers, ``AttentionInterface``). Others call torch's
-``scaled_dot_product_attention``, as Falcon does, or a method ``_attn`` of each layer,
-as GPT-J does. Models with another way keep their own attention, and a self-test at load
+``scaled_dot_product_attention`` (Falcon, ``hf.llama``) or a method ``_attn`` of each
+layer (GPT-J). Models with another way keep their own attention, and a self-test at load
 time rejects the result.
 """
 
@@ -21,7 +21,6 @@ import transformers
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from pytest_evals.models.hf.llama import Llama
 from pytest_evals.models.hf.scoring.attention_masks import Kinds
 from pytest_evals.models.hf.scoring.cascade_attention import Scores
 
@@ -53,10 +52,7 @@ def replaced_attention(model: Any, function: Any, past: Any = None) -> Iterator[
     """Use ``function`` as the attention of a model's layers in this thread; ``past`` is
     the cache of the forward pass if they do not select attention by name."""
     _active.function = function
-    if isinstance(model, Llama):
-        by = model.replaced_attention(lambda *given: _attention(*given)[0])
-    else:
-        by = _selected(model) if past is None else _called(model, past)
+    by = _selected(model) if past is None else _called(model, past)
     try:
         with by:
             yield
@@ -138,8 +134,12 @@ class _TorchAttention(TorchFunctionMode):
         **__: Any,
     ) -> Tensor:
         layer = _Layer(self._past.last_layer)
-        out, _weights = _attention(layer, query, key, value, attn_mask, scaling=scale)
-        return out.transpose(1, 2)
+        # Some models fold the heads that share keys into the queries of one token.
+        shape = (len(query), -1, *key.shape[2:])
+        out, _weights = _attention(
+            layer, query.reshape(shape), key, value, attn_mask, scaling=scale
+        )
+        return out.transpose(1, 2).reshape(*query.shape[:-1], -1)
 
 
 def _layer_attention(
