@@ -63,6 +63,8 @@ _FILTERED = frozenset(
     ]
 )
 """Finish reasons of filtered completions (OpenAI, AWS, Zhipu, Anthropic, Google)."""
+_CALLS = ("tool_calls", "tool_use", "function_call")
+"""Finish reasons of tool calls (OpenAI, Anthropic)."""
 _REASONING = ("reasoning", "thinking")
 """Types of the parts of a message that are not its answer."""
 
@@ -248,12 +250,12 @@ def _check_silence(choice: Mapping[str, Any], ended: str, *, is_null: bool) -> N
     message = choice.get("message")
     if refusal := _refusal(choice):
         raise RequestFailedError(f"the model refused: {shortened(refusal)}", REFUSED)
-    called = isinstance(message, dict) and (
+    calls = isinstance(message, dict) and (
         message.get("tool_calls") or message.get("function_call")
     )
-    if called:
-        what = f"the answer has no text, only tool calls: {shortened(str(called))}"
-        raise RequestFailedError(what)
+    if calls or ended in _CALLS:
+        shown = f": {shortened(str(calls))}" if calls else ""
+        raise RequestFailedError(f"the answer has no text, only tool calls{shown}")
     kind = "null" if is_null else "empty"
     if _FINISH.get(ended) == "length" and (is_null or message is not None):
         raise RequestFailedError(

@@ -167,10 +167,23 @@ def _merge(choice: dict[str, Any], part: Mapping[str, Any]) -> bool:
 def _concatenate(known: dict[str, Any], more: Mapping[str, Any]) -> bool:
     has_text = False
     for name, value in more.items():
-        if isinstance(value, str) and name != "role":
+        if name == "content" and (
+            isinstance(value, list) or isinstance(known.get(name), list)
+        ):  # parts (Mistral), which may follow strings and precede them
+            known[name] = _parts(known.get(name)) + _parts(value)
+        elif isinstance(value, str) and name != "role":
             known[name] = (known.get(name) or "") + value
-            has_text |= bool(value)
+        else:
+            continue
+        has_text |= bool(value)
     return has_text
+
+
+def _parts(content: Any) -> list[Any]:
+    """Content as a list of parts."""
+    if isinstance(content, list):
+        return content
+    return [{"type": "text", "text": content}] if content else []
 
 
 def _after(arrivals: Sequence[Arrival], end: int) -> float:

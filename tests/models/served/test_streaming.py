@@ -106,6 +106,27 @@ def test_a_stream_is_parsed_by_the_rules_of_server_sent_events(
     assert (found.finish, found.n_tokens) == ("stop", 5)
 
 
+def test_the_text_parts_of_a_streamed_message_are_the_answer(
+    served, model_of, ask, fault
+):
+    """Mistral's format: reasoning as parts, and then strings or parts."""
+    hm = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+    for more in (["Par", "is"], ["Par", [{"type": "text", "text": "is"}], ""]):
+        served.faults.append(stream(fault, [*deltas([hm], *more, None), "[DONE]"]))
+        (found,) = ask(model_of(stream="true"), CHAT)
+        assert (found.text, found.error) == ("Paris", "")
+
+
+def test_a_streamed_tool_call_is_an_error_and_not_paid_again(
+    served, model_of, ask, fault
+):
+    events = [*deltas("", finish_reason="tool_calls"), "[DONE]"]
+    served.fault = lambda body: stream(fault, events)
+    (found,) = ask(model_of(stream="true"), CHAT)
+    assert found.error.startswith("the answer has no text, only tool calls")
+    assert len(served.bodies) == 1
+
+
 def test_a_streamed_completion_has_its_top_logprobs(served, model_of, ask, fault):
     texts = [
         {"text": t, "logprobs": {"tokens": [t], "top_logprobs": [{t: -0.5, "z": -2.0}]}}
