@@ -8,6 +8,7 @@ generates a token instead, and reads the server's prefix cache.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_evals.core.request import Response
 from pytest_evals.models.openai.client import Reply
 from pytest_evals.models.openai.errors import RequestFailedError
-from pytest_evals.models.openai.prompt_logprobs import logprob_of
+from pytest_evals.models.openai.prompt_logprobs import TOLERANCE, logprob_of
 from pytest_evals.models.openai.request_bodies import choice_of
 
 if TYPE_CHECKING:
@@ -122,16 +123,42 @@ def read_candidates(reply: Reply, tokens: Sequence[int]) -> Mapping[int, Candida
     words = found.get("tokens") if isinstance(found, dict) else None
     if not isinstance(row, dict) or not isinstance(words, list) or not words:
         raise RequestFailedError("it gives no log-probabilities of selected tokens")
-    values: dict[int, Candidate] = {}
-    for token in tokens:
-        name = f"token_id:{token}"
-        value = logprob_of(row.get(name))
+    best = re.fullmatch(r"token_id:(\d+)", str(words[0]))
+    if best is None:
+        raise RequestFailedError(f"it gives {words[0]!r:.60} for a token id")
+    values = {token: logprob_of(row.get(f"token_id:{token}")) for token in tokens}
+    return candidates_of(values, int(best[1]), logprob_of(row.get(best[0])))
+
+
+def candidates_of(
+    values: Mapping[int, float | None], best: int, highest: float | None
+) -> Mapping[int, Candidate]:
+    """Candidates with their greedy flags.
+
+    Args:
+        values: The candidates' log-probabilities.
+        best: The token that was generated at temperature 0.
+        highest: Its log-probability, ``None`` if unknown.
+
+    Raises:
+        RequestFailedError: A value is missing, or higher than that of the generated
+            token, which is then not the most likely one (penalties in the server's
+            ``generation_config.json``).
+    """
+    candidates: dict[int, Candidate] = {}
+    for token, value in values.items():
         if value is None:
             raise RequestFailedError(
                 f"it gives no log-probability of the token {token}"
             )
-        values[token] = Candidate(value, words[0] == name)
-    return values
+        if highest is not None and value > highest + TOLERANCE:
+            raise RequestFailedError(
+                f"the token {token} is more likely than {best}, which it generated at "
+                "temperature 0; turn off the server's penalties, as in extra_body="
+                '{"repetition_penalty":1}'
+            )
+        candidates[token] = Candidate(value, token == best)
+    return candidates
 
 
 def _split(span: ScoredSpan) -> tuple[bytes, int]:

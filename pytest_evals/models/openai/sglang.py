@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_evals.models.openai.candidates import Candidate
+from pytest_evals.models.openai.candidates import Candidate, candidates_of
 from pytest_evals.models.openai.client import Reply
 from pytest_evals.models.openai.errors import RequestFailedError, shortened
 from pytest_evals.models.openai.prompt_logprobs import PromptToken, logprob_of
@@ -65,15 +65,9 @@ def read_selection(reply: Reply, tokens: Sequence[int]) -> Mapping[int, Candidat
         row[1]: logprob_of(row[0])
         for row in map(_row, found if isinstance(found, list) else ())
     }
-    candidates: dict[int, Candidate] = {}
-    for token in tokens:
-        value = values.get(token)
-        if value is None:
-            raise RequestFailedError(
-                f"it gives no log-probability of the token {token}"
-            )
-        candidates[token] = Candidate(value, _row(best)[1] == token)
-    return candidates
+    highest, generated = _row(best)[:2]
+    chosen = {token: values.get(token) for token in tokens}
+    return candidates_of(chosen, generated, logprob_of(highest))
 
 
 def _rows(reply: Reply, name: str) -> list[Any]:

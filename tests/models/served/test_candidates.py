@@ -22,10 +22,12 @@ class Selecting:
         plain: The server without.
         shift: Added to the log-probabilities of selected tokens.
         refused: Its reply to that parameter instead.
+        generated: The generated token in its replies; empty for the most likely one.
     """
 
-    def __init__(self, plain, shift=0.0, refused=None):
+    def __init__(self, plain, shift=0.0, refused=None, generated=""):
         self.plain, self.shift, self.refused = plain, shift, refused
+        self.generated = generated
         self.asked = []
 
     def __call__(self, path, body):
@@ -46,7 +48,9 @@ class Selecting:
             f"token_id:{i}": float(row[i]) + self.shift
             for i in (best, *body["logprob_token_ids"])
         }
-        found = {"tokens": [f"token_id:{best}"], "top_logprobs": [top]}
+        name = self.generated or f"token_id:{best}"
+        top.setdefault(name, float(row.min()))
+        found = {"tokens": [name], "top_logprobs": [top]}
         usage = {"prompt_tokens": len(body["prompt"]), "completion_tokens": 1}
         return {"choices": [{"text": "", "logprobs": found}], "usage": usage}
 
@@ -127,6 +131,25 @@ def test_a_server_that_ignores_the_parameter_scores_prompts(
     served.reply = plain
     check(ask(model, *REQUESTS), oracle)
     assert model.info["loglikelihoods"] == "echo"
+
+
+def test_a_server_that_spells_the_generated_token_scores_prompts(
+    served, model, plain, ask, oracle
+):
+    served.reply = Selecting(plain, generated=" the")
+    check(ask(model, *REQUESTS), oracle)
+    assert model.info["loglikelihoods"] == "echo"
+
+
+def test_a_generated_token_that_is_not_the_most_likely_one_is_an_error(
+    served, model, plain, ask
+):
+    """As with a penalty for repetitions, which the greedy flags would be wrong with."""
+    served.reply = server = Selecting(plain)
+    ask(model, REQUESTS[0])
+    server.generated = "token_id:0"
+    found = ask(model, *REQUESTS[:4], REQUESTS[-2])
+    assert ["which it generated" in one.error for one in found] == [True] * 4 + [False]
 
 
 def test_a_failed_request_is_an_error_of_all_its_choices(
