@@ -19,6 +19,8 @@ UNREACHED = "no connection"
 LATE = "timeout"
 CLOSED = "long wait"
 REDIRECTED = "redirect"
+NO_ANSWER = "no answer"
+"""A valid reply whose choice has no text."""
 REFUSED = "refusal"
 """Refused by the model or a content filter."""
 YEAR_S = 365 * 86400.0

@@ -19,7 +19,12 @@ from pytest_evals.core.request import (
 from pytest_evals.core.top_logprobs import top_entry
 from pytest_evals.models.chat_messages import chat_messages
 from pytest_evals.models.openai.client import Path, Reply
-from pytest_evals.models.openai.errors import REFUSED, RequestFailedError, shortened
+from pytest_evals.models.openai.errors import (
+    NO_ANSWER,
+    REFUSED,
+    RequestFailedError,
+    shortened,
+)
 from pytest_evals.models.openai.sampling_params import body_of
 from pytest_evals.models.openai.settings import OpenAISettings
 from pytest_evals.models.openai.usage import tokens_of
@@ -255,17 +260,19 @@ def _check_silence(choice: Mapping[str, Any], ended: str, *, is_null: bool) -> N
     )
     if calls or ended in _CALLS:
         shown = f": {shortened(str(calls))}" if calls else ""
-        raise RequestFailedError(f"the answer has no text, only tool calls{shown}")
+        what = f"the answer has no text, only tool calls{shown}"
+        raise RequestFailedError(what, NO_ANSWER)
     kind = "null" if is_null else "empty"
     if _FINISH.get(ended) == "length" and (is_null or message is not None):
         raise RequestFailedError(
             f"the answer is {kind}: the model used up its tokens before it began to "
-            "answer; raise max_gen_toks"
+            "answer; raise max_gen_toks",
+            NO_ANSWER,
         )
     if is_null:
         reason = choice.get("finish_reason")
         what = f"the answer is null (finish_reason {reason!r})"
-        raise RequestFailedError(what, again=True)
+        raise RequestFailedError(what, NO_ANSWER, again=True)
 
 
 def _refusal(choice: Mapping[str, Any]) -> str:
