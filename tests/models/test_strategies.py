@@ -721,22 +721,36 @@ def test_a_model_keeps_its_own_attention_outside_of_the_strategies(kind, models)
 
 
 @pytest.mark.slow
-def test_a_prefix_of_32_thousand_tokens_is_scored_in_little_memory():
-    """Compared with the definition, in float64, for the one choice that is checked;
-    masks over the prefix alone would take 32,768 x 8,192 cells in the prefill of a
-    part."""
+@pytest.mark.parametrize("family", ["Llama", "Falcon", "DeepseekV3"])
+def test_a_prefix_of_32_thousand_tokens_is_scored_in_little_memory(family):
+    """Compared with the model's own attention to small parts of the prefix; masks over
+    the prefix alone would take 32,768 x 8,192 cells in the prefill of a part."""
     import transformers
 
-    config = transformers.LlamaConfig(
+    settings = {
+        "Llama": {"intermediate_size": 16},
+        "Falcon": {"alibi": False},
+        "DeepseekV3": {
+            "intermediate_size": 16,
+            "num_key_value_heads": 2,
+            "first_k_dense_replace": 1,
+            "qk_nope_head_dim": 4,
+            "qk_rope_head_dim": 4,
+            "v_head_dim": 4,
+            "kv_lora_rank": 8,
+            "q_lora_rank": 8,
+        },
+    }
+    config = getattr(transformers, f"{family}Config")(
         vocab_size=64,
         hidden_size=16,
-        intermediate_size=16,
         num_hidden_layers=1,
         num_attention_heads=2,
         max_position_embeddings=40_000,
+        **settings[family],
     )
     torch.manual_seed(4)
-    model = transformers.LlamaForCausalLM(config).eval()
+    model = getattr(transformers, f"{family}ForCausalLM")(config).eval()
     plain = PaddedStrategy(Forward(model), TokenCounts())
     draw = np.random.default_rng(2)
     prefix = draw.integers(2, 64, 32_768)
@@ -751,4 +765,6 @@ def test_a_prefix_of_32_thousand_tokens_is_scored_in_little_memory():
         found = answers(path, spans, 8192)
     assert path.n_alone == 0
     assert memory.peak < 64 * 2**20
-    assert found[7].logprob == pytest.approx(alone(model, spans[7])[0], abs=1e-4)
+    usual = path_of(plain, "prefix", RowShape(width=512, gain=128))
+    for one, other in zip(found[:4], answers(usual, spans[:4], 512), strict=True):
+        assert one.logprob == pytest.approx(other.logprob, abs=1e-4)

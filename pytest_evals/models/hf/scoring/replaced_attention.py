@@ -143,7 +143,7 @@ class _TorchAttention(TorchFunctionMode):
 
 
 def _layer_attention(
-    module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any = None
+    module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any = None, *_: Any
 ) -> tuple[Tensor, None]:
     """Attention function with the signature of ``GPTJAttention._attn``."""
     out, weights = _attention(module, query, key, value, mask)
