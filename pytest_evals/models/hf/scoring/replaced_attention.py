@@ -10,7 +10,7 @@ time rejects the result.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from threading import local
@@ -30,14 +30,8 @@ _active = local()
 
 def uses_interface(model: Any) -> bool:
     """Whether a model's layers select their attention function by name."""
-    files = {
-        type(module).__module__
-        for module in model.modules()
-        if hasattr(module, "layer_idx")
-    }
-    return any(
-        hasattr(sys.modules.get(file), "ALL_ATTENTION_FUNCTIONS") for file in files
-    )
+    files = {sys.modules.get(type(layer).__module__) for layer in _layers(model)}
+    return any(hasattr(file, "ALL_ATTENTION_FUNCTIONS") for file in files)
 
 
 def stand_in(kinds: Kinds, dtype: torch.dtype, ids: Tensor) -> Any:
@@ -82,19 +76,19 @@ def _selected(model: Any) -> Iterator[None]:
 def _called(model: Any, past: Any) -> Iterator[None]:
     """Replace the method ``_attn`` of layers (transformers, ``GPTJAttention``) and
     torch's function."""
-    modules = [
-        module
-        for module in model.modules()
-        if hasattr(module, "layer_idx") and hasattr(module, "_attn")
-    ]
-    for module in modules:
-        module._attn = partial(_layer_attention, module)
+    layers = [layer for layer in _layers(model) if hasattr(layer, "_attn")]
+    for layer in layers:
+        layer._attn = partial(_layer_attention, layer)
     try:
         with _TorchAttention(past):
             yield
     finally:
-        for module in modules:
-            del module._attn
+        for layer in layers:
+            del layer._attn
+
+
+def _layers(model: Any) -> list[Any]:
+    return [module for module in model.modules() if hasattr(module, "layer_idx")]
 
 
 class _Layer(NamedTuple):
@@ -112,33 +106,23 @@ class _TorchAttention(TorchFunctionMode):
         self._past = past
 
     def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Any,
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        given = kwargs or {}
         if func is torch.nn.functional.scaled_dot_product_attention:
-            return self._attend(*args, **given)
-        return func(*args, **given)
+            return self._attend(*args, **(kwargs or {}))
+        return func(*args, **(kwargs or {}))
 
     def _attend(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        attn_mask: Tensor | None = None,
-        *_: Any,
-        scale: float | None = None,
-        **__: Any,
+        self, query: Tensor, key: Tensor, value: Tensor, *mask: Any, **given: Any
     ) -> Tensor:
-        layer = _Layer(self._past.last_layer)
         # Some models fold the heads that share keys into the queries of one token.
-        shape = (len(query), -1, *key.shape[2:])
-        out, _weights = _attention(
-            layer, query.reshape(shape), key, value, attn_mask, scaling=scale
-        )
+        heads = query.reshape(len(query), -1, *key.shape[2:])
+        given = {
+            "attention_mask": given.get("attn_mask"),
+            "scaling": given.get("scale"),
+        }
+        layer = _Layer(self._past.last_layer)
+        out, _ = _attention(layer, heads, key, value, *mask, **given)
         return out.transpose(1, 2).reshape(*query.shape[:-1], -1)
 
 
