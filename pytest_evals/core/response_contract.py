@@ -16,13 +16,11 @@ from typing import Any, get_args
 
 from pytest_evals.core.model import AdaptedModel, Model
 from pytest_evals.core.request import Finish, Generate, Request, Response
-from pytest_evals.core.top_logprobs import read_top_logprobs
+from pytest_evals.core.top_logprobs import MAX_LOGPROB, read_top_logprobs
 from pytest_evals.errors import ModelError
 from pytest_evals.masking.registry import hidden
 from pytest_evals.masking.values import masked
 
-MAX_LOGPROB = 1e-3
-"""Log-probabilities are at most 0; rounding may exceed it a little."""
 MAX_COUNT = 2**53
 """Counts of tokens are below; sums of larger ones are no longer exact as floats."""
 _COUNTS = ("n_prompt_tokens", "n_tokens", "n_truncated")

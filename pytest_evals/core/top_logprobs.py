@@ -19,6 +19,8 @@ from typing import Any
 from pytest_evals.core.request import TOP_LOGPROBS, Generate, Request, TopLogprobs
 from pytest_evals.core.task import Asked, Task
 
+MAX_LOGPROB = 1e-3
+"""Log-probabilities are at most 0; rounding may exceed it a little."""
 N_TOP = 5
 """Number of top tokens: OpenAI's completions and TGI return at most 5."""
 _BROKEN = "\ufffd"
@@ -91,6 +93,8 @@ def read_top_logprobs(value: Any) -> TopLogprobs:
         numbers = [(name, _float(number)) for name, number in pairs]
         if not all(isinstance(name, str) for name in (token, *dict(numbers))):
             raise TypeError("tokens are texts")
+        if any(number > MAX_LOGPROB for _, number in numbers):
+            raise ValueError("a log-probability is above 0")
         entries.append((token, tuple(one for one in numbers if math.isfinite(one[1]))))
     return tuple(entries)
 
@@ -99,7 +103,7 @@ def _float(number: Any) -> float:
     try:
         return float(number)
     except OverflowError:
-        return math.inf
+        return -math.inf if number < 0 else math.inf
 
 
 def shown_top_logprobs(value: TopLogprobs) -> list[list[Any]]:

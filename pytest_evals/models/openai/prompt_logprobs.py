@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pytest_evals.core.request import Response
-from pytest_evals.core.response_contract import MAX_LOGPROB
+from pytest_evals.core.top_logprobs import MAX_LOGPROB
 from pytest_evals.models.openai.client import Reply
 from pytest_evals.models.openai.errors import RequestFailedError, shortened
 from pytest_evals.models.openai.request_bodies import choice_of

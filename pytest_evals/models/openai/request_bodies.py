@@ -16,7 +16,7 @@ from pytest_evals.core.request import (
     Response,
     TopLogprobs,
 )
-from pytest_evals.core.top_logprobs import top_entry
+from pytest_evals.core.top_logprobs import read_top_logprobs, top_entry
 from pytest_evals.models.chat_messages import chat_messages
 from pytest_evals.models.openai.client import Path, Reply
 from pytest_evals.models.openai.errors import (
@@ -183,16 +183,17 @@ def _top_logprobs(choice: Mapping[str, Any], n: int) -> TopLogprobs:
         return ()
     try:
         if "content" in found:
-            return tuple(
-                top_entry(
+            rows = [
+                (
                     one["token"],
-                    [(top["token"], top["logprob"]) for top in one["top_logprobs"]],
-                    n,
+                    [(t["token"], t["logprob"]) for t in one["top_logprobs"]],
                 )
                 for one in found["content"] or ()
-            )
-        pairs = zip(found["tokens"], found["top_logprobs"], strict=True)
-        return tuple(top_entry(token, top.items(), n) for token, top in pairs)
+            ]
+        else:
+            pairs = zip(found["tokens"], found["top_logprobs"], strict=True)
+            rows = [(token, [*top.items()]) for token, top in pairs]
+        return tuple(top_entry(*row, n) for row in read_top_logprobs(rows))
     except (AttributeError, KeyError, TypeError, ValueError):
         return ()  # the answer itself is complete
 

@@ -64,6 +64,11 @@ def test_completions_ask_for_them_by_number(logprobs, served, model_of, ask):
     assert response.top_logprobs[1:] in ((), (("9", (("1", -0.2), ("2", -2.0))),))
 
 
+def _entry(token, logprob):
+    top = {"token": token, "logprob": logprob}
+    return {**top, "top_logprobs": [top]}
+
+
 def test_texts_that_do_not_identify_a_token_are_left_out(served, model_of, ask):
     tops = [{"token": "\ufffd", "logprob": math.log(0.5)}]
     tops += [{"token": "a", "logprob": math.log(0.3)}]
@@ -74,7 +79,19 @@ def test_texts_that_do_not_identify_a_token_are_left_out(served, model_of, ask):
 
 
 @pytest.mark.parametrize(
-    "logprobs", [None, {}, {"content": None}, {"content": [{}]}, {"tokens": ["a"]}, 3]
+    "logprobs",
+    [
+        None,
+        {},
+        {"content": None},
+        {"content": [{}]},
+        {"tokens": ["a"]},
+        3,
+        {"content": [_entry("a", 0.7)]},
+        {"content": [_entry("a", -0.7), _entry("b", True)]},
+        {"content": [_entry("a", 10**400)]},
+        {"tokens": ["a"], "top_logprobs": [{"a": -1.0, "b": 1000.0}]},
+    ],
 )
 def test_an_answer_without_them_is_an_answer(logprobs, served, model_of, ask):
     replying(served, logprobs)
