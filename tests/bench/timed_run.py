@@ -78,8 +78,23 @@ class Watch:
         Path(os.environ["TIMED_RUN"]).write_text(json.dumps(seen))
 
 
-def _watch_weights(watch: Watch) -> None:
-    """Count each forward pass of any model that is loaded from now on."""
+def _watch_ours(watch: Watch) -> None:
+    """Count each forward pass of any model that this package loads from now on."""
+    from pytest_evals.models.hf import model
+
+    load = model.load
+
+    def watched(settings: Any) -> Any:
+        loaded = load(settings)
+        body = loaded.model.base_model
+        body.register_forward_pre_hook(watch.see, with_kwargs=True)
+        return loaded
+
+    model.load = watched
+
+
+def _watch_theirs(watch: Watch) -> None:
+    """Count each forward pass of any model that transformers loads from now on."""
     from transformers import AutoModelForCausalLM
 
     load = AutoModelForCausalLM.from_pretrained
@@ -108,7 +123,7 @@ class _Ours:
         """Open the model as the plugin does, and time each of its responses."""
         from pytest_evals.models.registry import open_model, parse_spec
 
-        _watch_weights(self._watch)
+        _watch_ours(self._watch)
         model = open_model(parse_spec(spec))
         self._watch.open()
         answer = model.answer
@@ -146,10 +161,12 @@ def main() -> None:
 
     if "pytest-evals" in sys.argv:
         from pytest_evals.harness import LM as model_class
+
+        _watch_ours(watch)
     else:
         from lm_eval.models.huggingface import HFLM as model_class
 
-    _watch_weights(watch)
+        _watch_theirs(watch)
     begin = model_class.__init__
 
     def opened(self: Any, *args: Any, **kwargs: Any) -> None:
