@@ -1,10 +1,8 @@
 """Llama, Mistral, Qwen 2 and Qwen 3 without transformers' model classes, whose import
 takes longer than a small evaluation.
 
-A checkpoint is opened here only if all settings of its ``config.json`` are known below
-and its weights are exactly those that it needs. transformers opens all others, and
-reports errors. The computation is that of transformers' classes with
-``attn_implementation=sdpa``.
+The computation is that of transformers with ``attn_implementation=sdpa``: on a CPU
+logits are equal bit for bit. ``llama_checkpoint`` selects the models.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ class Llama(nn.Module):
     def forward(
         self, input_ids: Tensor, position_ids: Tensor | None = None, **view: Any
     ) -> SimpleNamespace:
-        """``logits`` (B, T, V); arguments as of the body."""
+        """``logits`` (B, T, V); arguments as of ``base_model``."""
         states = self.model(input_ids, position_ids=position_ids, **view)
         states = states.last_hidden_state
         return SimpleNamespace(logits=self.lm_head(states))
