@@ -1,7 +1,7 @@
 """Checkpoints of :class:`~pytest_evals.models.hf.llama.Llama`: settings and weights.
 
-A checkpoint is opened here only if all settings of its ``config.json`` are known and its
-weights are exactly those that they need. transformers opens all others, and reports
+A checkpoint is opened here only if all settings of its ``config.json`` are known and
+its weights are exactly those that they need. transformers opens all others, and reports
 errors.
 """
 
