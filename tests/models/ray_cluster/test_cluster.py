@@ -212,6 +212,40 @@ def test_replicas_prepare_their_next_requests_during_the_current_ones(
         assert sum(announced) >= n_answers - 2
 
 
+def test_replicas_compute_a_shared_prefix_once_each(nodes, tiny_model_path):
+    """400 requests of a few tokens each after about 500."""
+    passage = "the cat sat on the mat " * 50
+    requests = [
+        Loglikelihood(f"{passage}{i}?", end)
+        for i in range(200)
+        for end in [" a", " b"]
+    ]
+    one = open_model(parse_spec(f"hf:{tiny_model_path}"))
+    expected = dict(one.answer(requests))
+    model = open_replicas(nodes, f"hf:{tiny_model_path}")
+
+    def n_read():
+        counts = [
+            actor.__ray_call__.remote(lambda replica: replica._model.counters["n_read"])
+            for actor in model._actors
+        ]
+        return sum(ray.get(counts))
+
+    try:
+        while model.notes:
+            dict(model.answer([Loglikelihood("the", " cat")]))
+        before = n_read()
+        found = dict(model.answer(requests))
+        n_prompt = max(response.n_prompt_tokens for response in found.values())
+        assert n_prompt > 400
+        assert n_read() - before <= 1.1 * one.counters["n_read"] + n_prompt
+    finally:
+        model.close()
+    for position, response in found.items():
+        logprob = expected[position].logprob
+        assert response.logprob == pytest.approx(logprob, abs=1e-3)
+
+
 def test_a_cluster_that_is_too_small_is_one_error(nodes):
     with pytest.raises(ModelError) as caught:
         open_replicas(nodes, "scripted:first", n=40)
