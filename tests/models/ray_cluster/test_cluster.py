@@ -216,9 +216,7 @@ def test_replicas_compute_a_shared_prefix_once_each(nodes, tiny_model_path):
     """400 requests of a few tokens each after about 500."""
     passage = "the cat sat on the mat " * 50
     requests = [
-        Loglikelihood(f"{passage}{i}?", end)
-        for i in range(200)
-        for end in [" a", " b"]
+        Loglikelihood(f"{passage}{i}?", end) for i in range(200) for end in [" a", " b"]
     ]
     one = open_model(parse_spec(f"hf:{tiny_model_path}"))
     expected = dict(one.answer(requests))
