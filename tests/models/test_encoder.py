@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -407,12 +408,20 @@ def test_kinds_that_are_understood_are_encoded_in_parts(tokenizer: Any) -> None:
     assert len(coder._parts(text)) > 5
 
 
+LEAST = st.sampled_from([1, 10**6])
+"""New words from which on they are encoded together: always, or never."""
+
+
 @MANY
-@given(batch=st.lists(texts(40), max_size=3), specials=st.sampled_from([None, False]))
+@given(
+    batch=st.lists(texts(40), max_size=3),
+    specials=st.sampled_from([None, False]),
+    least=LEAST,
+)
 def test_parts_give_the_ids_of_the_whole(
-    tokenizer: Any, batch: list[str], specials: bool | None
+    tokenizer: Any, batch: list[str], specials: bool | None, least: int
 ) -> None:
-    coder = TextEncoder(tokenizer, span=4)
+    coder = TextEncoder(tokenizer, span=4, least=least)
     found = coder.ids(batch, specials)
     for text in batch:
         chosen = {} if specials is None else {"add_special_tokens": specials}
@@ -420,13 +429,13 @@ def test_parts_give_the_ids_of_the_whole(
 
 
 @MANY
-@given(head=texts(30), tails=st.lists(texts(6), min_size=1, max_size=4))
+@given(head=texts(30), tails=st.lists(texts(6), min_size=1, max_size=4), least=LEAST)
 def test_tokens_of_a_continuation_are_those_that_it_adds_to_its_context(
-    tokenizer: Any, head: str, tails: list[str]
+    tokenizer: Any, head: str, tails: list[str], least: int
 ) -> None:
     """The rule of lm-eval 0.4.13, ``_encode_pair``: the joint text, after as many
     tokens as the context alone has."""
-    coder = TextEncoder(tokenizer, span=4)
+    coder = TextEncoder(tokenizer, span=4, least=least)
     heads = coder.ids([head], None)
     found = coder.tails([(head, tail) for tail in tails], heads, None)
     n = len(tokenizer(head)["input_ids"])
@@ -466,6 +475,62 @@ def test_a_word_is_encoded_once_for_all_sentences_that_it_ends(tokenizer: Any) -
     text = " ".join(draw.choice(endings) for _ in range(2_000))
     assert coder.ids([text], None)[text].tolist() == tokenizer(text)["input_ids"]
     assert len(coder._words) < 100  # 36 without the boundaries inside of them
+
+
+@pytest.mark.parametrize("odd", ["", "\u00e9t\u00e9 ", "</s> ", "[x] "])
+def test_many_new_words_are_encoded_in_few_strings(tokenizer: Any, odd: str) -> None:
+    """Except those that are beyond ASCII, or that have an added token. Only byte-pair
+    encodings spell out the text."""
+    coder = TextEncoder(tokenizer, span=40)
+    strings: list[str] = []
+    encode = coder._encode
+
+    def counted(some: list[str], specials: bool | None) -> Any:
+        strings.extend(some)
+        return encode(some, specials)
+
+    coder._encode = counted  # type: ignore[method-assign]
+    draw = random.Random(3)
+    words = ["".join(draw.choices("abcdefgh", k=7)) for _ in range(9_000)]
+    ends = ["", ",", ".\nB. It"]
+    text = " ".join(word + draw.choice(ends) for word in words)
+    text = text.replace(" a", f" {odd}a")
+    assert coder.ids([text], None)[text].tolist() == tokenizer(text)["input_ids"]
+    is_spelled = type(coder._inner.model).__name__ == "BPE"
+    assert (len(strings) < 3_000) is is_spelled
+
+
+def test_words_that_a_failed_call_has_left_are_encoded_by_the_next_one() -> None:
+    tokenizer = gpt2()
+    coder = TextEncoder(tokenizer, span=4)
+    encode = coder._encode
+    text = "which of the words is it and what of the hat"
+
+    def failing(some: list[str], specials: bool | None) -> Any:
+        if some[0][:1] == " ":
+            raise MemoryError
+        return encode(some, specials)
+
+    coder._encode = failing  # type: ignore[method-assign]
+    with pytest.raises(MemoryError):
+        coder.ids([text], None)
+    coder._encode = encode  # type: ignore[method-assign]
+    for one in (text, f"{text} in the cat"):
+        assert coder.ids([one], None)[one].tolist() == tokenizer(one)["input_ids"]
+
+
+def test_threads_that_encode_at_a_time_get_the_ids_of_their_texts() -> None:
+    tokenizer = gpt2()
+    coder = TextEncoder(tokenizer, span=8, least=1)
+    draw = random.Random(5)
+    batches = [
+        [" ".join("".join(draw.choices("abcdef", k=4)) for _ in range(99))] * 2
+        for _ in range(200)
+    ]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda texts: coder.ids(texts, None), batches))
+    for batch, ids in zip(batches, found, strict=True):
+        assert ids[batch[0]].tolist() == tokenizer(batch[0])["input_ids"]
 
 
 def test_shared_beginnings_are_encoded_once() -> None:

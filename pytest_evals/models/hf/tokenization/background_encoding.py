@@ -18,12 +18,13 @@ from pytest_evals.core.request import (
     size_of,
 )
 from pytest_evals.models.hf.prefetch import Prefetch
-from pytest_evals.models.hf.tokenization.encoder import Ids, chunks
+from pytest_evals.models.hf.tokenization.encoder import Ids
 from pytest_evals.models.hf.tokenization.request_encoder import (
     InvalidRequestError,
     RequestEncoder,
     TokenPair,
 )
+from pytest_evals.models.hf.tokenization.words import chunks
 
 Key = Loglikelihood | Rolling | Prompt
 """The part of a request that is encoded: only the prompt for generation requests."""

@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -108,6 +108,10 @@ class PartBoundaries:
         self._added = _any_of(added)
         self._ascii_only = ascii_only
         self.drops_space = drops_space
+        self.word_ends = frozenset(
+            one for one in map(chr, range(128)) if self._boundary.search(f"{one} a")
+        )
+        """ASCII characters that may precede a boundary."""
         self._last: tuple[str, list[int], list[str]] = ("", [], [])
 
     def parts(self, text: str) -> list[str]:
@@ -121,7 +125,7 @@ class PartBoundaries:
         )
         ends, parts = ends[:n], parts[:n]
         start = ends[-1] if ends else 0
-        is_clean = self._is_clean(text)
+        is_clean = self.is_clean(text)
         while (end := self._end(text, start, is_clean)) is not None:
             parts.append(text[start:end])
             ends.append(end)
@@ -129,16 +133,22 @@ class PartBoundaries:
         self._last = (text, ends, parts)
         return [*parts, text[start:]]
 
-    def words(self, part: str) -> list[str]:
-        """A part other than the first of a text, split at all of its boundaries; the
-        space before each word is missing."""
-        return self._boundary.split(part[1:]) if self._is_clean(part) else [part[1:]]
+    def words(self, parts: Collection[str], n_words: list[int]) -> Iterator[list[str]]:
+        """Parts other than the first of a text, each split at all of its boundaries;
+        the space before each word is missing. Adds their numbers to ``n_words``."""
+        split, add = self._boundary.split, n_words.append
+        are_clean = self.is_clean("\n".join(parts))
+        for part in parts:
+            is_clean = are_clean or self.is_clean(part)
+            words = split(part[1:]) if is_clean else [part[1:]]
+            add(len(words))
+            yield words
 
     def stem(self, text: str) -> str:
         """The end of a text from its last boundary on, with the space; empty if it has
         none."""
         start = max(0, len(text) - STEM)
-        is_clean = self._is_clean(text[max(0, start - self._reach) :])
+        is_clean = self.is_clean(text[max(0, start - self._reach) :])
         for found in reversed(list(self._boundary.finditer(text, start))):
             if self._is_safe(text, found.start(), is_clean):
                 return text[found.start() :]
@@ -165,9 +175,9 @@ class PartBoundaries:
         if is_clean:
             return True
         start = max(0, seam - self._reach)
-        return self._is_clean(text[start : start + 2 * self._reach + 2])
+        return self.is_clean(text[start : start + 2 * self._reach + 2])
 
-    def _is_clean(self, text: str) -> bool:
+    def is_clean(self, text: str) -> bool:
         """Whether a text contains no added token."""
         if self._first is None or self._added is None:
             return True
@@ -280,7 +290,9 @@ def _alike(seams: PartBoundaries, encode: Encode) -> bool:
         (bare,) = encode([first], False)
         if rest:
             words = [
-                seams.with_space(word) for part in rest for word in seams.words(part)
+                seams.with_space(word)
+                for part in seams.words(rest, [])
+                for word in part
             ]
             parts = [*front, *(i for ids in encode(words, False) for i in ids)]
         else:

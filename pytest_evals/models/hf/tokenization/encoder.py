@@ -7,41 +7,49 @@ once; otherwise each distinct string is. The caller decides about special tokens
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pytest_evals.models.hf.tokenization.boundaries import (
     SPAN,
     PartBoundaries,
     boundaries_of,
 )
-
-T = TypeVar("T")
-Ids = npt.NDArray[np.int32]
-"""A sequence of token ids, (T,)."""
-MOST_WORDS = 2**18
-"""Words whose ids are kept."""
-CHUNK = 2**20
-"""Characters per tokenizer call. Bounds the memory of the tokenizer's output, about 150
-bytes a token."""
+from pytest_evals.models.hf.tokenization.words import (
+    CHUNK,
+    LEAST_WORDS,
+    WordIds,
+    chunks,
+)
+from pytest_evals.models.hf.tokenization.words import Ids as Ids
 
 
 class TextEncoder:
     """Encodes strings to token ids."""
 
-    def __init__(self, tokenizer: Any, span: int = SPAN) -> None:
-        """Detect the tokenizer's part boundaries; ``span`` is the part size in
-        characters."""
+    def __init__(
+        self, tokenizer: Any, span: int = SPAN, least: int = LEAST_WORDS
+    ) -> None:
+        """Detect the tokenizer's part boundaries.
+
+        Args:
+            span: Part size in characters.
+            least: New words from which on they are encoded together.
+        """
         self._tokenizer = tokenizer
         self._inner: Any = getattr(tokenizer, "backend_tokenizer", None)
-        self._words: dict[str, bytes] = {}
         self._seams: PartBoundaries | None = None
         self._seams = boundaries_of(tokenizer, self._lists, span)
+        if self._seams is not None:
+            self._words = WordIds(
+                self._inner,
+                self._seams,
+                lambda texts: self._encode(texts, specials=False),
+                least,
+            )
         self.has_seams = self._seams is not None
         """Whether texts are encoded in parts."""
 
@@ -58,7 +66,7 @@ class TextEncoder:
         fronts = self._fronts([parts[0] for parts in parted], specials)
         rests = self._rests(part for parts in parted for part in parts[1:])
         return {
-            text: _joined([fronts[parts[0]], *(rests[part] for part in parts[1:])])
+            text: _joined([fronts[parts[0]], *map(rests.__getitem__, parts[1:])])
             for text, parts in zip(distinct, parted, strict=True)
         }
 
@@ -104,39 +112,18 @@ class TextEncoder:
 
     def _rests(self, parts: Iterable[str]) -> dict[str, Ids]:
         """Ids of parts other than the first of a string, which begin with a space."""
-        seams = self._seams
         distinct = dict.fromkeys(parts)
-        if seams is None or not distinct:
+        if self._seams is None or not distinct:
             return {}
         n_words: list[int] = []
-
-        def words(part: str) -> list[str]:
-            found = seams.words(part)
-            n_words.append(len(found))
-            return found
-
-        numbers = _Numbers()
-        every = chain.from_iterable(map(words, distinct))
-        # One look-up for each word; the rest is done by NumPy.
-        order = np.fromiter(map(numbers.__getitem__, every), dtype=np.int64)
-        flat, ends = _gathered(self._known(numbers), order)
+        words = self._seams.words(distinct, n_words)
+        flat, ends = self._words.of(chain.from_iterable(words))
         last = np.cumsum(n_words, dtype=np.int64) - 1
         edges = pairwise([0, *ends[last].tolist()])
         return {
             part: flat[start:end]
             for part, (start, end) in zip(distinct, edges, strict=True)
         }
-
-    def _known(self, words: Iterable[str]) -> list[bytes]:
-        """Ids of words other than the first of a string."""
-        seams = self._seams
-        assert seams is not None
-        known = self._words if len(self._words) < MOST_WORDS else {}
-        self._words = known
-        for some in chunks((w for w in words if w not in known), len, CHUNK):
-            encoded = self._encode([seams.with_space(word) for word in some], False)
-            known.update(zip(some, map(_bytes, encoded), strict=True))
-        return [known[word] for word in words]
 
     def _fronts(self, texts: Iterable[str], specials: bool | None) -> dict[str, Ids]:
         """Ids of first parts."""
@@ -175,47 +162,5 @@ class TextEncoder:
         return found
 
 
-class _Numbers(dict[str, int]):
-    """Strings, numbered as they are looked up."""
-
-    def __missing__(self, text: str) -> int:
-        self[text] = number = len(self)
-        return number
-
-
-def _gathered(
-    words: Sequence[bytes], order: npt.NDArray[np.int64]
-) -> tuple[Ids, npt.NDArray[np.int64]]:
-    """The ids of words in the order of their numbers, and the end of each there."""
-    ids = np.frombuffer(b"".join(words), dtype=np.int32)
-    lengths = np.fromiter(map(len, words), np.int64, len(words)) // ids.itemsize
-    starts = np.cumsum(lengths) - lengths
-    n_ids = lengths[order]
-    ends = np.cumsum(n_ids)
-    places = np.repeat(starts[order] - (ends - n_ids), n_ids)
-    places += np.arange(len(places))
-    return ids[places], ends
-
-
-def _bytes(ids: Sequence[int]) -> bytes:
-    return array("i", ids).tobytes()
-
-
 def _joined(parts: Sequence[Ids]) -> Ids:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def chunks(
-    items: Iterable[T], size_of: Callable[[T], int], most: int
-) -> Iterator[list[T]]:
-    """Split items into consecutive chunks whose sizes sum to at least ``most``."""
-    chunk: list[T] = []
-    size = 0
-    for item in items:
-        chunk.append(item)
-        size += size_of(item)
-        if size >= most:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk
