@@ -66,6 +66,12 @@ class Model(ABC):
         times larger. Read before each batch."""
         return 1
 
+    @optional
+    def n_waiting(self) -> int:
+        """How many responses have arrived that ``answer`` has not yielded. They are
+        stored before the documents of earlier responses are scored."""
+        return 0
+
     def expect(self, requests: Sequence[Request], /) -> None:  # noqa: B027 - optional
         """Called with the requests of the next batch while the model works on this one,
         for example to tokenize them; only if it ``works_ahead``. ``answer`` may get
@@ -136,6 +142,11 @@ class AdaptedModel(Model):
     def replicas(self) -> int:
         """The object's value, or the default."""
         return int(self._member("replicas", 1))
+
+    @property
+    def n_waiting(self) -> int:
+        """The object's value, or the default."""
+        return int(self._member("n_waiting", 0))
 
     def expect(self, requests: Sequence[Request], /) -> None:
         """Pass the requests on if the object has such a method."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from pytest_evals.core.key import RequestKey, request_keys
@@ -107,6 +109,35 @@ class StoredModel(Model):
         return keys, self._responses.read(known)
 
     def _ask(
+        self,
+        requests: Sequence[Request],
+        keys: Sequence[RequestKey | None],
+        missing: Sequence[int],
+    ) -> Iterator[tuple[int, Response]]:
+        """Yield the model's responses. Those that have arrived are stored before any is
+        yielded: scoring may take long, and the process may be killed."""
+        model = self.opened()
+        stream = self._store(requests, keys, missing)
+        taken: deque[tuple[int, Response]] = deque()
+        while True:
+            try:
+                while not taken or model.n_waiting:
+                    taken.append(next(stream))
+            except StopIteration:
+                yield from taken
+                return
+            except Exception:
+                yield from taken
+                raise
+            try:
+                yield taken.popleft()
+            except GeneratorExit:
+                with suppress(Exception):
+                    for _ in range(model.n_waiting):
+                        next(stream, None)
+                raise
+
+    def _store(
         self,
         requests: Sequence[Request],
         keys: Sequence[RequestKey | None],

@@ -96,6 +96,7 @@ def test_an_error_keeps_the_steps_before_it():
 
 
 A_LOGPROB = "a log-probability: a number of at most 0, in nats"
+TOP_TOKENS = "one (token, ((token, log-probability), …)) for each generated token"
 A_COUNT = "a whole number, 0 or more"
 A_LIST_OF_STEPS = "a list of mappings of JSON values"
 
@@ -116,6 +117,13 @@ A_LIST_OF_STEPS = "a list of mappings of JSON values"
         ("logprob", np.float64("nan"), f"{np.float64('nan')!r}", A_LOGPROB),
         ("logprob", np.array([-1.0]), "array([-1.]) (ndarray)", A_LOGPROB),
         ("logprob", Odd(), "? (Odd)", A_LOGPROB),
+        ("top_logprobs", [("a", {"a": 3})], "[('a', {'a': 3})] (list)", TOP_TOKENS),
+        (
+            "top_logprobs",
+            [("a", {"a": True})],
+            "[('a', {'a': True})] (list)",
+            TOP_TOKENS,
+        ),
         ("greedy", 1, "1 (int)", "True, False or None"),
         ("greedy", "no", "'no' (str)", "True, False or None"),
         ("text", b"yes", "b'yes' (bytes)", "a str"),

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_evals.core.model import Model
 from pytest_evals.core.request import Generate, Request, Response
+from pytest_evals.errors import ModelError
 from pytest_evals.store.model import StoredModel
 from pytest_evals.store.responses import Responses
 
@@ -114,3 +115,53 @@ def test_a_model_that_is_not_opened_reports_no_earlier_requests(tmp_path):
     again = StoredModel("one", Responses(tmp_path, fingerprint), Asked)
     list(again.answer([request(1)]))
     assert again.info == {"model": "listening"}
+
+
+class Replying(Listening):
+    """Replies arrive in the background, three at a time."""
+
+    n_waiting = 0
+
+    def __init__(self, n: int, broken: bool = False) -> None:
+        super().__init__()
+        self.n, self.broken = n, broken
+
+    def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
+        for i in range(self.n):
+            self.n_waiting = 2 - i % 3
+            yield i, Response(text=f"answer {i}")
+        if self.broken:
+            raise ModelError("the server is gone")
+
+
+def test_responses_that_have_arrived_are_stored_before_one_is_scored(tmp_path):
+    """The process may be killed while the first document is scored."""
+    replying, requests = Replying(6), [request(i) for i in range(6)]
+    responses = Responses(tmp_path, {"version": 1})
+    stream = iter(StoredModel("m", responses, lambda: replying).answer(requests))
+    assert next(stream)[1].text == "answer 0"
+    again = StoredModel("m", responses, None)
+    found = [one.text for _, one in sorted(again.answer(requests))]
+    assert found == ["answer 0", "answer 1", "answer 2", "", "", ""]
+    assert [one.text for _, one in stream] == [f"answer {i}" for i in range(1, 6)]
+
+
+def test_responses_in_front_of_an_error_are_yielded(tmp_path):
+    replying, requests = Replying(2, broken=True), [request(i) for i in range(9)]
+    stored = StoredModel("m", Responses(tmp_path, {"version": 1}), lambda: replying)
+    texts = []
+    with pytest.raises(ModelError, match="the server is gone"):
+        for _, response in stored.answer(requests):
+            texts.append(response.text)
+    assert texts == ["answer 0", "answer 1"]
+
+
+def test_responses_that_have_arrived_when_a_run_stops_are_stored(tmp_path):
+    replying, requests = Replying(6), [request(i) for i in range(6)]
+    responses = Responses(tmp_path, {"version": 1})
+    stream = iter(StoredModel("m", responses, lambda: replying).answer(requests))
+    next(stream)
+    replying.n_waiting = 2  # during the scoring of the first document
+    stream.close()
+    again = StoredModel("m", responses, None)
+    assert sum(one.text != "" for _, one in again.answer(requests)) == 5

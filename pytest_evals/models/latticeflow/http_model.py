@@ -200,6 +200,11 @@ class HttpModel(Model):
             )
         )
 
+    @property
+    def n_waiting(self) -> int:
+        """Replies that were not yielded."""
+        return self._background.n_waiting
+
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
         """Answer all requests, in the order of the replies.
 

@@ -24,6 +24,12 @@ class BackgroundLoop:
             target=self._loop.run_forever, name="evals-requests", daemon=True
         )
         self._thread.start()
+        self._results: SimpleQueue[Any] = SimpleQueue()
+
+    @property
+    def n_waiting(self) -> int:
+        """Results of the current stream that were not yielded."""
+        return self._results.qsize()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """The result of a coroutine; an interrupt cancels it."""
@@ -49,7 +55,7 @@ class BackgroundLoop:
             BaseException: The first one that was raised, after the coroutines that
                 had been started; the others are not started.
         """
-        found: SimpleQueue[T | _End] = SimpleQueue()
+        self._results = found = SimpleQueue[T | _End]()
         future = asyncio.run_coroutine_threadsafe(
             _all(work, width, found.put), self._loop
         )
@@ -66,6 +72,8 @@ class BackgroundLoop:
             future.result()
         finally:
             future.cancel()
+            if self._results is found:
+                self._results = SimpleQueue()
 
     def close(
         self, last: Callable[[], Awaitable[None]], limit_s: float = CLOSE_S

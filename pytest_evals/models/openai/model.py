@@ -87,6 +87,11 @@ class OpenAIModel(Model):
             "usage": self._usage.shown,
         }
 
+    @property
+    def n_waiting(self) -> int:
+        """Replies that were not yielded."""
+        return self._background.n_waiting
+
     def answer(self, requests: Sequence[Request]) -> Iterator[Answer]:
         """Answer all requests, in the order of the replies.
 

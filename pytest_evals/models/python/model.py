@@ -172,6 +172,11 @@ class PythonModel(Model):
             )
         return tuple(f"{self.label}: {note}" for note in notes)
 
+    @property
+    def n_waiting(self) -> int:
+        """Replies that were not yielded."""
+        return 0 if self._background is None else self._background.n_waiting
+
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
         """Answer all requests, in the order of the replies.
 

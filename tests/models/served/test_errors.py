@@ -4,6 +4,7 @@ a score; no request is lost or repeated endlessly."""
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -25,6 +26,18 @@ def test_every_request_is_answered_in_its_own_place(served, model_of, ask):
     assert {(r.n_prompt_tokens, r.n_tokens, r.finish) for r in found} == {
         (7, 3, "stop")
     }
+
+
+def test_replies_that_wait_are_counted(served, model_of):
+    model = model_of(concurrency=10)
+    answers = iter(model.answer(many(10)))
+    next(answers)
+    deadline = time.monotonic() + 30
+    while model.n_waiting < 9 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert model.n_waiting in (9, 10)  # with the end
+    assert len(list(answers)) == 9
+    assert model.n_waiting == 0
 
 
 def test_no_more_requests_are_sent_at_once_than_allowed(served, model_of, ask, fault):
