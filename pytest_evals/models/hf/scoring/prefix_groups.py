@@ -86,9 +86,8 @@ def groups_of(trie: Trie, shape: RowShape, cached: Ids) -> list[PrefixGroup]:
         n_rows = _n_rows(stop - start, n_own, common - home.depth, shape.width)
         # Rows of all sequences after a cached prefix need no further pass.
         gain = shape.gain if stop - start < len(trie.sequences) else 1
-        if max(1, n_rows) * (depth - home.depth) >= gain and _is_long(
-            depth, home, shape
-        ):
+        reused = max(1, n_rows) * (depth - home.depth)
+        if reused >= gain and _is_long(depth, home, shape):
             home = _Open(depth, home)
             opened.append(home)
             n_rows = _n_rows(stop - start, n_own, common - home.depth, shape.width)
