@@ -239,9 +239,9 @@ def _content(message: Mapping[str, Any]) -> Any:
     parts = content if isinstance(content, list) else ()
     if not parts or not all(isinstance(part, dict) for part in parts):
         return content
-    said = [part for part in parts if part.get("type") not in _REASONING]
-    texts = [part.get("text") for part in said if part.get("type") == "text"]
-    if len(texts) < len(said) or not all(isinstance(text, str) for text in texts):
+    kept = [part for part in parts if part.get("type") not in _REASONING]
+    texts = [part.get("text") for part in kept if part.get("type") == "text"]
+    if len(texts) < len(kept) or not all(isinstance(text, str) for text in texts):
         return content
     return "".join(texts) if texts else None
 
