@@ -158,6 +158,15 @@ def test_transformers_opens_models_with_other_settings(name, folder, tmp_path):
     assert isinstance(found.model, transformers.LlamaForCausalLM)
 
 
+def test_transformers_opens_a_mistral_with_a_window_that_qwen_would_not_use(
+    folder, tmp_path
+):
+    windows = {"sliding_window": 8, "use_sliding_window": False}
+    path = change(folder("mistral"), tmp_path, **windows)
+    found = load(HfSettings(target=str(path)))
+    assert isinstance(found.model, transformers.MistralForCausalLM)
+
+
 @pytest.mark.parametrize(
     "changed",
     [

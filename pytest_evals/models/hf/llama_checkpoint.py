@@ -32,7 +32,8 @@ class Family(NamedTuple):
         architecture: Class of transformers.
         bias: Whether queries, keys and values have biases.
         norm: Whether queries and keys are normalized.
-        needed: Settings without which transformers assumes others than here.
+        needed: Settings that must be present, since transformers' defaults for them
+            are not supported here.
     """
 
     architecture: str
@@ -212,14 +213,14 @@ def _rope(found: dict[str, Any]) -> dict[str, Any] | None:
 def _has_windows(found: dict[str, Any]) -> bool:
     if set(found.get("layer_types") or ()) - {"full_attention"}:
         return True
-    return (
-        bool(found.get("sliding_window"))
-        and found.get("use_sliding_window") is not False
-    )
+    # Mistral's class of transformers ignores ``use_sliding_window``.
+    may_disable = found["model_type"] != "mistral"
+    is_disabled = may_disable and found.get("use_sliding_window") is False
+    return found.get("sliding_window") is not None and not is_disabled
 
 
 def _shards(settings: HfSettings, revision: str) -> Sequence[str]:
-    """The files of the weights; none if some are missing."""
+    """The files of the weights; empty if some are missing."""
     single = _file(settings, "model.safetensors", revision)
     if single is not None:
         return [str(single)]
@@ -236,7 +237,8 @@ def _file(settings: HfSettings, name: str, revision: str) -> Path | None:
 
 
 def _files(settings: HfSettings, names: list[str], revision: str) -> Sequence[str]:
-    """Files of the model, downloaded if needed; none if one of them cannot be had."""
+    """Files of the model, downloaded if needed; empty if one of them is not
+    available."""
     try:
         found = cached_files(
             path_of(settings.target),
