@@ -36,7 +36,7 @@ def prefix_order(prompts: Sequence[str | bytes]) -> list[int]:
 
 
 def prompt_text(request: Request) -> str:
-    """The part of a request that may begin like another's."""
+    """The text of a request's prompt, for comparison with other prompts."""
     prompt = prompt_of(request)
     if isinstance(prompt, str):
         return prompt

@@ -77,8 +77,8 @@ class Llama(nn.Module):
 
     def generate(self, **settings: Any) -> Tensor:
         """transformers' ``generate``, by its own class with these weights."""
-        found: Tensor = self._transformers_model.generate(**settings)
-        return found
+        ids: Tensor = self._transformers_model.generate(**settings)
+        return ids
 
     @cached_property
     def _transformers_model(self) -> Any:
@@ -97,12 +97,12 @@ class Llama(nn.Module):
 
 class _Linear(nn.Linear):
     def reset_parameters(self) -> None:
-        """Random numbers are not needed, and take long to import."""
+        """Leave the weights empty: PyTorch's random numbers are slow to import."""
 
 
 class _Embedding(nn.Embedding):
     def reset_parameters(self) -> None:
-        """As above."""
+        """Leave the weights empty."""
 
 
 class _Body(nn.Module):
@@ -141,12 +141,14 @@ class _Body(nn.Module):
         mask = attention_mask
         if mask is None or mask.dim() == 2:
             mask = _mask(mask, n_before, width, states.device)
-        turns = self._turns(position_ids, states.dtype)
+        rotations = self._rotations(position_ids, states.dtype)
         for layer in self.layers:
-            states = layer(states, turns, mask, past_key_values)
+            states = layer(states, rotations, mask, past_key_values)
         return SimpleNamespace(last_hidden_state=self.norm(states))
 
-    def _turns(self, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    def _rotations(
+        self, positions: Tensor, dtype: torch.dtype
+    ) -> tuple[Tensor, Tensor]:
         """(B, 1, T, D) cosines and sines of the rotations of each position."""
         angles = positions[..., None].float() * self.frequencies
         angles = torch.cat([angles, angles], dim=-1)[:, None]
@@ -216,7 +218,7 @@ class _Attention(nn.Module):
     def forward(
         self,
         states: Tensor,
-        turns: tuple[Tensor, Tensor],
+        rotations: tuple[Tensor, Tensor],
         mask: Tensor | None,
         past: Any,
     ) -> Tensor:
@@ -224,31 +226,31 @@ class _Attention(nn.Module):
         query = self.q_norm(self.q_proj(states).view(shape)).transpose(1, 2)
         key = self.k_norm(self.k_proj(states).view(shape)).transpose(1, 2)
         value = self.v_proj(states).view(shape).transpose(1, 2)
-        query, key = _turned(query, *turns), _turned(key, *turns)
+        query, key = _rotated(query, *rotations), _rotated(key, *rotations)
         if past is not None:
             key, value = past.update(key, value, self.layer_idx)
-        found = _sdpa(query, key, value, mask)
-        out: Tensor = self.o_proj(found.reshape(*states.shape[:-1], -1))
+        attended = _sdpa(query, key, value, mask)
+        out: Tensor = self.o_proj(attended.reshape(*states.shape[:-1], -1))
         return out
 
 
-def _turned(states: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def _rotated(states: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Queries or keys with rotary position embeddings."""
     first, second = states.chunk(2, dim=-1)
     return states * cos + torch.cat([-second, first], dim=-1) * sin
 
 
 def _frequencies(size: int, rope: dict[str, Any]) -> Tensor:
-    """(D / 2,) float32 angle per position (Su et al. 2021); scaled down where a turn is
-    longer than the original context window if the type is llama3 (Llama 3.1's release,
-    ``apply_scaling``)."""
+    """(D / 2,) float32 angle per position (Su et al. 2021). With the type llama3, those
+    with wavelengths longer than about the original context window are scaled down
+    (Llama 3.1's release, ``apply_scaling``)."""
     places = torch.arange(0, size, 2, dtype=torch.float32, device="cpu")
     usual: Tensor = 1.0 / float(rope["rope_theta"]) ** (places / size)
     if rope["rope_type"] == "default":
         return usual
     low, high = float(rope["low_freq_factor"]), float(rope["high_freq_factor"])
-    turns = float(rope["original_max_position_embeddings"]) / (2 * math.pi / usual)
-    share = ((turns - low) / (high - low)).clamp(0, 1)
+    n_waves = float(rope["original_max_position_embeddings"]) / (2 * math.pi / usual)
+    share = ((n_waves - low) / (high - low)).clamp(0, 1)
     return (1 - share) * usual / float(rope["factor"]) + share * usual
 
 
@@ -269,8 +271,8 @@ def _mask(
 
 
 def _sdpa(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
-    """PyTorch's attention. Keys of grouped queries are only copied where its kernels
-    need it."""
+    """PyTorch's attention, (B, T, H, D). Keys and values of grouped queries are copied
+    only if its kernels need that."""
     n_rows, n_heads, width, size = query.shape
     n_kv = key.shape[1]
     groups = n_heads // n_kv
@@ -280,7 +282,7 @@ def _sdpa(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Ten
         else:
             key = key.repeat_interleave(groups, dim=1)
             value = value.repeat_interleave(groups, dim=1)
-    found = scaled_dot_product_attention(
+    out = scaled_dot_product_attention(
         query,
         key,
         value,
@@ -288,4 +290,4 @@ def _sdpa(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Ten
         is_causal=mask is None and width > 1,
         enable_gqa=groups > 1 and mask is None,
     )
-    return found.reshape(n_rows, n_heads, width, size).transpose(1, 2)
+    return out.reshape(n_rows, n_heads, width, size).transpose(1, 2)

@@ -29,11 +29,11 @@ PER_TOKEN = 4
 LEAST = 4096 * PER_TOKEN
 """Minimum cost of a share, in characters."""
 SPLIT = 4
-"""A share is this part of a replica's rest: others can take over what is not assigned
-yet."""
+"""A share has 1/SPLIT of the cost of a replica's unassigned requests, so that other
+replicas can take over the remainder."""
 TOLERANCE = 0.1
-"""Fraction of the cost of a part or share by which it may be larger or smaller, to end
-where less is computed again."""
+"""Relative deviation from the intended cost of a part or share, so that it can end
+where prefixes have less in common."""
 BLAMED_AT = 3
 """Number of replicas that must die on a request before it is abandoned; it is retried
 with fewer and fewer others."""
@@ -107,8 +107,8 @@ class WorkQueue:
         return WorkShare(positions=self._order[part.start : stop])
 
     def _parts(self, n: int) -> Iterator[range]:
-        """All places in at most ``n`` parts; fewer if a prefix that several would
-        compute costs more than a part."""
+        """Divide the order into at most ``n`` parts; fewer if computing a prefix in two
+        of them costs more than a part."""
         rest = range(len(self._order))
         for k in range(min(n, len(rest)), 1, -1):
             place = self._border(rest, self._cost(rest) / k)
@@ -120,8 +120,8 @@ class WorkQueue:
         yield rest
 
     def _further_part(self) -> range:
-        """A part without an owner, or half of the largest rest; nothing if that costs
-        less than the prefix that would be computed again."""
+        """A part without an owner, or half of the largest rest; empty if that costs
+        less than computing its prefix again."""
         if self._free:
             return self._free.popleft()
         if not self._own:
@@ -136,8 +136,8 @@ class WorkQueue:
         return part
 
     def _border(self, part: range, cost: float) -> int:
-        """The end of a first piece with about this cost, where the next one has the
-        least in common with it."""
+        """The end of a first piece with about this cost, at the place where consecutive
+        prompts have the least in common."""
         start = self._costs[part.start]
         first, last = (
             bisect_left(self._costs, start + one * cost, part.start + 1, part.stop)

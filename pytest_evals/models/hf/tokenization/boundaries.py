@@ -135,7 +135,8 @@ class PartBoundaries:
 
     def words(self, parts: Collection[str], n_words: list[int]) -> Iterator[list[str]]:
         """Parts other than the first of a text, each split at all of its boundaries;
-        the space before each word is missing. Adds their numbers to ``n_words``."""
+        the space before each word is missing. Appends the number of words of each
+        part to ``n_words``."""
         split, add = self._boundary.split, n_words.append
         are_clean = self.is_clean("\n".join(parts))
         for part in parts:

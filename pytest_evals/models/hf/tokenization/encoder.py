@@ -37,7 +37,7 @@ class TextEncoder:
 
         Args:
             span: Part size in characters.
-            least: New words from which on they are encoded together.
+            least: Minimum number of new words to encode as joined strings.
         """
         self._tokenizer = tokenizer
         self._inner: Any = getattr(tokenizer, "backend_tokenizer", None)

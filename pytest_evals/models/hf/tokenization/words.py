@@ -1,8 +1,8 @@
 """Ids of words, each encoded once.
 
-A call of a tokenizer takes longer for each string than for each of its words, so many
-words are encoded as one string. Its ids belong to the words by the lengths of their
-tokens; where those do not add up, words are encoded one by one.
+Tokenizers have a high cost per string, so many words are joined and encoded as one
+string. The lengths of the tokens show which word each id belongs to; if they do not add
+up, words are encoded one by one.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from pytest_evals.models.hf.tokenization.boundaries import PartBoundaries
 Ids = npt.NDArray[np.int32]
 """A sequence of token ids, (T,)."""
 MOST_WORDS = 2**18
-"""Words whose ids are kept."""
+"""Maximum number of words whose ids are kept."""
 LEAST_WORDS = 4_096
-"""New words that are worth reading the vocabulary for the lengths of its tokens."""
+"""Minimum number of new words that are joined: reading the lengths of all tokens from
+the vocabulary takes time."""
 TOGETHER = 128
-"""Words in a string."""
+"""Words per joined string."""
 AT_ONCE = 2**16
-"""Words per call of the tokenizer, unless they have more than ``CHUNK`` characters."""
+"""Maximum number of words per tokenizer call."""
 CHUNK = 2**20
 """Characters per tokenizer call. Bounds the memory of the tokenizer's output, about 150
 bytes a token."""
@@ -38,8 +39,8 @@ _BYTE = re.compile("<0x[0-9A-F]{2}>")
 
 
 class _Vocabulary(NamedTuple):
-    """By token id: the number of characters in a text of ASCII, and whether the first
-    one is a space."""
+    """By token id: its number of characters in ASCII text, and whether it starts with a
+    space."""
 
     lengths: npt.NDArray[np.int64]
     spaced: npt.NDArray[np.bool_]
@@ -55,13 +56,13 @@ class WordIds:
         encode: Callable[[list[str]], Iterable[Sequence[int]]],
         least: int,
     ) -> None:
-        """Know no word.
+        """Create an empty table.
 
         Args:
             inner: The tokenizer of ``tokenizers``.
             seams: Its boundaries.
             encode: Function from strings to ids without special tokens.
-            least: New words from which on they are encoded together.
+            least: Minimum number of new words to join.
         """
         self._inner, self._seams, self._encode = inner, seams, encode
         self._least = least
@@ -70,7 +71,7 @@ class WordIds:
         self._forget()
 
     def __len__(self) -> int:
-        """Words that are known."""
+        """Number of words whose ids are kept."""
         return len(self._numbers)
 
     def _forget(self) -> None:
@@ -113,8 +114,8 @@ class WordIds:
     def _together(
         self, words: Sequence[str]
     ) -> tuple[Ids, npt.NDArray[np.int64]] | None:
-        """Ids of words that are encoded many at a time, and their numbers; ``None`` if
-        that is not known to be the same."""
+        """Ids of words, joined where possible, and the number of ids of each word;
+        ``None`` if the ids may differ from those of single words."""
         if len(words) < self._least or self._vocabulary is None:
             return None
         seams, ends = self._seams, self._seams.word_ends
@@ -133,7 +134,7 @@ class WordIds:
         return _interleaved(found, self._singly(rest), is_fit)
 
     def _split(self, words: list[str]) -> tuple[Ids, npt.NDArray[np.int64]] | None:
-        """Ids of words that are ASCII and end before a boundary."""
+        """As ``_together``, for ASCII words that all end at a boundary."""
         vocabulary, seams = self._vocabulary, self._seams
         assert vocabulary is not None, "checked by the caller"
         groups = (words[n : n + TOGETHER] for n in range(0, len(words), TOGETHER))
@@ -154,7 +155,7 @@ class WordIds:
 
     @cached_property
     def _vocabulary(self) -> _Vocabulary | None:
-        """``None`` if tokens may not spell out the text."""
+        """``None`` if the tokens' spellings may differ from the text."""
         model = self._inner.model
         if type(model).__name__ != "BPE":
             return None
@@ -175,10 +176,10 @@ def _interleaved(
     other: tuple[Ids, npt.NDArray[np.int64]],
     is_one: npt.NDArray[np.bool_],
 ) -> tuple[Ids, npt.NDArray[np.int64]]:
-    """The ids of words from two arrays, and their numbers.
+    """The ids of words from two arrays, and the number of ids of each word.
 
     Args:
-        is_one: Whether the next word is from the first one.
+        is_one: For each word, whether it is from the first one.
     """
     n_ids = np.empty(len(is_one), np.int64)
     n_ids[is_one], n_ids[~is_one] = one[1], other[1]
