@@ -21,6 +21,7 @@ from pytest_evals.models.hf.batches import BatchBudget
 from pytest_evals.models.hf.forward import Forward
 from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy
 from pytest_evals.models.hf.scoring.prefix_groups import RowShape
+from pytest_evals.models.hf.scoring.replaced_attention import replaced_attention
 from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan
 from pytest_evals.models.hf.scoring.strategies import _candidates, choose_strategy
 from pytest_evals.models.hf.token_counts import TokenCounts
@@ -768,3 +769,12 @@ def test_a_prefix_of_32_thousand_tokens_is_scored_in_little_memory(family):
     usual = path_of(plain, "prefix", RowShape(width=512, gain=128))
     for one, other in zip(found[:4], answers(usual, spans[:4], 512), strict=True):
         assert one.logprob == pytest.approx(other.logprob, abs=1e-4)
+
+
+def test_a_part_of_a_layer_that_is_called_attn_is_kept():
+    layer = torch.nn.Module()
+    layer.layer_idx, layer._attn = 0, torch.nn.Linear(2, 2)
+    part = layer._attn
+    with replaced_attention(layer, None, past=object()):
+        pass
+    assert layer._attn is part

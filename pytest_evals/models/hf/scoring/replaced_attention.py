@@ -1,10 +1,9 @@
-"""Replacement of a model's attention during a forward pass, by one of the ways in which
-models call it.
+"""Replace a model's attention during a forward pass.
 
-Most select it by name (transformers, ``AttentionInterface``). Others call torch's
-``scaled_dot_product_attention`` (Falcon, ``hf.llama``) or a method ``_attn`` of each
-layer (GPT-J). Models with another way keep their own attention, and a self-test at load
-time rejects the result.
+Most models select their attention function by name (transformers,
+``AttentionInterface``). Others call torch's ``scaled_dot_product_attention`` (Falcon,
+``hf.llama``) or a method ``_attn`` of each layer (GPT-J). Any other model keeps its own
+attention, and a self-test at load time rejects the result.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ def uses_interface(model: Any) -> bool:
 
 
 def stand_in(kinds: Kinds, dtype: torch.dtype, ids: Tensor) -> Any:
-    """A mask of one element for models that require one: they hand it on, or compute
-    another one from it, which is rejected."""
+    """A mask of one element, for models that require a mask. Attention is rejected if
+    it gets a larger one, which the model has computed from this one."""
     mask = ids.new_zeros((1, 1, 1, 1), dtype=dtype)
     return dict.fromkeys(kinds, mask) if len(kinds) > 1 else mask
 
@@ -46,9 +45,9 @@ def replaced_attention(model: Any, function: Any, past: Any = None) -> Iterator[
     """Use ``function`` as the attention of a model's layers in this thread; ``past`` is
     the cache of the forward pass if they do not select attention by name."""
     _active.function = function
-    by = _selected(model) if past is None else _called(model, past)
+    replaced = _selected(model) if past is None else _called(model, past)
     try:
-        with by:
+        with replaced:
             yield
     finally:
         _active.function = None
@@ -76,7 +75,7 @@ def _selected(model: Any) -> Iterator[None]:
 def _called(model: Any, past: Any) -> Iterator[None]:
     """Replace the method ``_attn`` of layers (transformers, ``GPTJAttention``) and
     torch's function."""
-    layers = [layer for layer in _layers(model) if hasattr(layer, "_attn")]
+    layers = [layer for layer in _layers(model) if hasattr(type(layer), "_attn")]
     for layer in layers:
         layer._attn = partial(_layer_attention, layer)
     try:
@@ -92,7 +91,7 @@ def _layers(model: Any) -> list[Any]:
 
 
 class _Layer(NamedTuple):
-    """A layer whose module is not known."""
+    """A layer whose module is unknown."""
 
     layer_idx: int
 
