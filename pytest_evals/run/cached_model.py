@@ -134,6 +134,8 @@ class CachedModels:
     def without_model(self, source: ModelSource) -> StoredModel | None:
         """The stored responses of a model; other requests get an error. ``None`` if the
         fingerprint is unknown without opening the model."""
+        if self._cache == "off":
+            return None
         name, fingerprint = "", None
         if isinstance(source, ModelOpener):
             name, fingerprint = source.name, source.fingerprint
@@ -141,7 +143,7 @@ class CachedModels:
         elif isinstance(source, str) and not self.is_hooked(source):
             spec = parse_spec(source)
             name, fingerprint = str(spec), self._fingerprint(spec)
-        if self._cache == "off" or fingerprint is None:
+        if fingerprint is None:
             return None
         responses = Responses(self._folder, fingerprint, writes=False)
         reads = self._cache != "refresh"

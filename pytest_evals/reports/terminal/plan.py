@@ -36,7 +36,7 @@ _GATES = (
 
 
 def plan_lines(forecast: RunPlan, width: int) -> list[TableLine]:
-    """Yield two tables and warnings, at most ``width`` columns wide."""
+    """Return two tables and warnings, at most ``width`` columns wide."""
     lines = table_lines(_TASKS, [_task(one) for one in forecast.tasks], width)
     for spend in forecast.spend:
         name = f"{spend.model}: " if spend.model else ""

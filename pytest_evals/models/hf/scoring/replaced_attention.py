@@ -33,7 +33,7 @@ def uses_interface(model: Any) -> bool:
     return any(hasattr(file, "ALL_ATTENTION_FUNCTIONS") for file in files)
 
 
-def stand_in(kinds: Kinds, dtype: torch.dtype, ids: Tensor) -> Any:
+def placeholder_mask(kinds: Kinds, dtype: torch.dtype, ids: Tensor) -> Any:
     """A mask of one element, for models that require a mask. Attention is rejected if
     it gets a larger one, which the model has computed from this one."""
     mask = ids.new_zeros((1, 1, 1, 1), dtype=dtype)
@@ -138,7 +138,7 @@ def _attention(
 ) -> tuple[Tensor, None]:
     """Attention function with the signature of transformers."""
     # For a function that it does not know, transformers makes no mask: one that is not
-    # the stand-in is more than a mask, such as the position bias of ALiBi.
+    # the placeholder is more than a mask, such as the position bias of ALiBi.
     for mask in (*masks[:1], given.get("attention_mask")):
         if mask is not None and mask.numel() > 1:
             raise NotImplementedError("the model computes an attention mask")

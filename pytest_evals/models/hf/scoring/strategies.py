@@ -31,8 +31,8 @@ from pytest_evals.models.hf.scoring.prefix_strategy import (
     ViewBuilder,
 )
 from pytest_evals.models.hf.scoring.replaced_attention import (
+    placeholder_mask,
     replaced_attention,
-    stand_in,
     uses_interface,
 )
 from pytest_evals.models.hf.scoring.row_batch import RowBatch
@@ -206,7 +206,9 @@ def _cascade(model: Any, kinds: Kinds, packed: ViewBuilder, least: int) -> ViewB
         prefixes = [one.prefix for one in pasts]
         function = CascadeAttention(model.config, kinds, sheet, prefixes)
         return AttentionView(
-            mask=stand_in(kinds, model.dtype, sheet.ids) if requires_mask else None,
+            mask=placeholder_mask(kinds, model.dtype, sheet.ids)
+            if requires_mask
+            else None,
             positions=sheet.positions,
             past=past,
             attention=partial(
