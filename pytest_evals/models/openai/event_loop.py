@@ -6,6 +6,8 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
+from contextvars import ContextVar
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
@@ -13,6 +15,29 @@ T = TypeVar("T")
 LOOK_S = 0.5
 """Polling interval for Ctrl-C in seconds, for systems that do not interrupt a wait."""
 CLOSE_S = 10.0
+_ENDING: ContextVar[asyncio.Event | None] = ContextVar("ending", default=None)
+"""Set as soon as a coroutine of the stream has raised an error."""
+
+
+class StreamEndedError(Exception):
+    """Another coroutine of the stream has raised an error."""
+
+
+async def pause(seconds: float) -> None:
+    """Sleep, but not while the stream ends.
+
+    Raises:
+        StreamEndedError: It ends.
+    """
+    ending = _ENDING.get()
+    if ending is None:
+        await asyncio.sleep(seconds)
+        return
+    if seconds > 0 and not ending.is_set():
+        with suppress(TimeoutError):
+            await asyncio.wait_for(ending.wait(), seconds)
+    if ending.is_set():
+        raise StreamEndedError
 
 
 class BackgroundLoop:
@@ -53,7 +78,8 @@ class BackgroundLoop:
 
         Raises:
             BaseException: The first one that was raised, after the coroutines that
-                had been started; the others are not started.
+                had been started, which do not pause any more (:func:`pause`); the
+                others are not started.
         """
         self._results = found = SimpleQueue[T | _End]()
         future = asyncio.run_coroutine_threadsafe(
@@ -104,6 +130,8 @@ async def _all(
 ) -> None:
     left = iter(work)
     failed: list[Exception] = []
+    ending = asyncio.Event()
+    _ENDING.set(ending)
 
     async def take_turns() -> None:
         for one in left:
@@ -114,6 +142,7 @@ async def _all(
             except Exception as error:  # noqa: BLE001
                 # Raised below: replies to the requests in flight may be paid for.
                 failed.append(error)
+                ending.set()
 
     tasks = [asyncio.create_task(take_turns()) for _ in range(min(width, len(work)))]
     try:

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from pytest_evals.errors import ModelError
 from pytest_evals.models.openai.errors import UNREACHED, RequestFailedError
+from pytest_evals.models.openai.event_loop import pause
 from pytest_evals.models.openai.streaming import first_token_s
 from pytest_evals.models.openai.usage import METER, Usage, tokens_of
 from pytest_evals.models.spend_cap import SpendCap
@@ -126,8 +127,9 @@ class ConcurrencyLimit:
             self.lowest = min(self.lowest, self.limit)
 
     async def _until_resumed(self) -> None:
+        await pause(0)
         while (left := self._resume - self._now()) > 0:
-            await asyncio.sleep(left)
+            await pause(left)
 
     def _wake(self) -> None:
         """Wake all waiters in their order of arrival."""
@@ -191,8 +193,8 @@ class RetryingClient:
                 fix = "" if self._usage.n_replies else self._fix(fault, path)
                 raise self.named(_counted(fault, attempt, fix), path)
             self._usage.sends_again(fault.kind)
-            pause = self._backoff.pause(attempt, self._random)
-            await asyncio.sleep(max(pause, fault.wait_s))
+            wait_s = max(self._backoff.pause(attempt, self._random), fault.wait_s)
+            await pause(wait_s)
 
     def named(self, fault: RequestFailedError, path: Any) -> RequestFailedError:
         """The error of a request that was sent, with the model and address."""

@@ -100,6 +100,18 @@ def test_requests_in_flight_are_answered_before_the_run_ends(served, model_of, f
     assert len(served.bodies) <= 12
 
 
+def test_requests_that_wait_for_a_retry_are_not_sent_again_when_the_run_ends(
+    served, model_of, fault
+):
+    busy = fault(503, {"error": "busy"}, {"retry-after": "1"})
+    rejected = fault(401, {"error": "no key"}, slow_s=0.3)
+    served.fault = lambda body: busy if body["prompt"] == "Q0:" else rejected
+    model = model_of(concurrency=2)
+    with pytest.raises(ModelError, match="'no key'"):
+        list(model.answer(many(2)))
+    assert [body["prompt"] for _, body in served.bodies].count("Q0:") == 1
+
+
 @pytest.mark.parametrize(
     "after", ["nan", "-5", "soon", "Wed, 21 Oct 2015 07:28:00 GMT"]
 )
