@@ -14,7 +14,7 @@ import pytest
 
 from pytest_evals.core.request import Generate, Loglikelihood, Rolling
 from pytest_evals.errors import ModelError
-from pytest_evals.models.hf.loader import _first_line
+from pytest_evals.models.hf.weights import first_line
 from pytest_evals.models.registry import open_model, parse_spec
 
 
@@ -93,6 +93,33 @@ def test_missing_weights_are_an_error_and_not_random(copied):
     assert error_of(f"hf:{path}") == (
         f"the checkpoint '{path}' lacks weights of a LlamaForCausalLM: lm_head.weight; "
         "they would be random, so this is not a model that can be scored"
+    )
+
+
+def test_weights_that_do_not_fit_the_config_are_named_with_both_sizes(copied):
+    path = copied("llama")
+    config = json.loads((path / "config.json").read_text())
+    width, n_layers = config["intermediate_size"], config["num_hidden_layers"]
+    config["intermediate_size"] = width + 8
+    (path / "config.json").write_text(json.dumps(config))
+    message = error_of(f"hf:{path}")
+    found, needed = (f"({config['hidden_size']}, {n})" for n in (width, width + 8))
+    assert f"{path}" in message
+    assert (
+        f"model.layers.0.mlp.down_proj.weight is {found} in the checkpoint and "
+        f"{needed} in the model; "
+    ) in message
+    assert f", and {3 * n_layers - 3} more\n  fix: use a config.json and" in message
+
+
+def test_an_error_that_begins_with_a_heading_is_shown_with_its_first_entry():
+    error = RuntimeError(
+        "Error(s) in loading state_dict for LlamaForCausalLM:\n"
+        "\tsize mismatch for lm_head.weight: [9, 2] and [8, 2].\n\tsize mismatch for x"
+    )
+    assert first_line(error) == (
+        "Error(s) in loading state_dict for LlamaForCausalLM: size mismatch for "
+        "lm_head.weight: [9, 2] and [8, 2]."
     )
 
 
@@ -184,7 +211,7 @@ def test_a_device_that_is_not_there_is_named(saved_model):
 
 def test_tokens_of_the_hub_are_not_shown():
     error = OSError("401 for hf_abcdefGHIJKL123 at\nurl")
-    assert _first_line(error) == "401 for hf_*** at"
+    assert first_line(error) == "401 for hf_*** at"
 
 
 def test_a_closed_model_gives_its_memory_back(saved_model):

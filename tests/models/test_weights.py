@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import warnings
 
 import pytest
@@ -68,6 +69,37 @@ def test_an_adapter_changes_the_numbers_as_in_peft(saved_model, adapter, opened,
     assert opened("llama").info["peft_weights"] == ""
 
 
+@pytest.mark.parametrize(
+    ("setting", "change", "words"),
+    [
+        (
+            "intermediate_size",
+            8,
+            " is (4, 64) in the checkpoint and (4, 72) in the model",
+        ),
+        ("num_hidden_layers", -1, "has weights for which "),
+        ("num_hidden_layers", 1, "lacks weights: "),
+    ],
+)
+def test_an_adapter_of_a_model_of_another_size_is_an_error_that_names_weights(
+    saved_model, adapter, tmp_path, setting, change, words
+):
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    other = tmp_path / "other"
+    shutil.copytree(saved_model("llama"), other)
+    config = AutoConfig.from_pretrained(other)
+    setattr(config, setting, getattr(config, setting) + change)
+    AutoModelForCausalLM.from_config(config).save_pretrained(other)
+    path, _ = adapter
+    with pytest.raises(ModelError) as caught:
+        open_model(parse_spec(f"hf:{other},peft={path},device=cpu"))
+    message = str(caught.value)
+    assert f"the adapter '{path}' " in message
+    assert words in message
+    assert message.endswith("\n  fix: set peft= to an adapter of this model")
+
+
 def test_an_adapter_of_another_model_is_one_clear_error(saved_model, adapter):
     path, _ = adapter
     with pytest.raises(ModelError) as caught:
@@ -76,7 +108,7 @@ def test_an_adapter_of_another_model_is_one_clear_error(saved_model, adapter):
     assert message.startswith(
         f"cannot load the adapter '{path}' into '{saved_model('gpt2')}': "
     )
-    assert message.endswith("\n  fix: give peft the adapter of this very model")
+    assert message.endswith("\n  fix: set peft= to an adapter of this model")
 
 
 def test_a_map_of_devices_gives_the_same_numbers(saved_model, opened, ask):

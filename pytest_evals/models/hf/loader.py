@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import platform
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,7 +28,7 @@ from pytest_evals.models.hf.device_memory import is_out_of_memory, use_device
 from pytest_evals.models.hf.llama import Llama
 from pytest_evals.models.hf.llama_checkpoint import open_llama, read_config
 from pytest_evals.models.hf.settings import HfSettings
-from pytest_evals.models.hf.weights import load_weights, origin, path_of
+from pytest_evals.models.hf.weights import first_line, load_weights, origin, path_of
 
 # Its functions have no annotations.
 _logging: Any = logging
@@ -199,7 +198,7 @@ def _device(settings: HfSettings) -> torch.device:
         use_device(device)
     except (RuntimeError, AssertionError, NotImplementedError, ImportError) as error:
         raise ModelError(
-            f"there is no device {name!r} here ({_first_line(error)}); "
+            f"there is no device {name!r} here ({first_line(error)}); "
             "leave device out, or write device=cpu"
         ) from error
     return device
@@ -286,7 +285,7 @@ def _one_error(target: str) -> Iterator[None]:
         raise
     # Libraries raise many kinds of exceptions, which all mean the same here.
     except Exception as error:  # noqa: BLE001
-        text = _first_line(error)
+        text = first_line(error)
         raise ModelError(
             f"cannot load the model {target!r}: {text}{_reason(target, error)}"
             f"{_advice(target, error)}"
@@ -300,11 +299,14 @@ def _reason(target: str, error: BaseException) -> str:
         root = root.__cause__ or root.__context__ or root
     if is_local(target) or root is error:
         return ""
-    return f" ({type(root).__name__}: {_first_line(root)})"
+    return f" ({type(root).__name__}: {first_line(root)})"
 
 
 def _advice(target: str, error: Exception) -> str:
     text = str(error)
+    if "above report" in text:  # which is logged, and its weights are not in the error
+        command = f"transformers.AutoModelForCausalLM.from_pretrained({target!r})"
+        return f'\n  fix: see that report: python -c "import transformers; {command}"'
     if "trust_remote_code" in text:
         return "\n  fix: add trust_remote_code=true if you trust the code of this model"
     if is_out_of_memory(error):
@@ -314,10 +316,3 @@ def _advice(target: str, error: Exception) -> str:
     if "gated" in text or "401" in text or "403" in text:
         return "\n  fix: set HF_TOKEN to a token that may read this model"
     return "\n  fix: check the name on the Hub and the connection, or give a folder"
-
-
-def _first_line(error: BaseException) -> str:
-    """First line of an error's message, without Hub tokens."""
-    lines = str(error).strip().splitlines()
-    line = lines[0] if lines else type(error).__name__
-    return re.sub(r"hf_[A-Za-z0-9]{8,}", "hf_***", line)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from importlib.util import find_spec
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,18 @@ import transformers
 from pytest_evals.errors import MissingExtraError, ModelError
 from pytest_evals.models.folders import is_local
 from pytest_evals.models.hf.settings import HfSettings
+
+
+_ADAPTER = "set peft= to an adapter of this model"
+MOST_SHOWN = 3
+"""Maximum of weights that an error names."""
+# transformers 5 logs the sizes, and raises an error without them. Version 4 raises one
+# with the sizes; with this argument it would read all weights twice.
+_NOT_RAISED: dict[str, Any] = (
+    {}
+    if transformers.__version__.startswith("4.")
+    else {"ignore_mismatched_sizes": True}
+)
 
 
 def origin(settings: HfSettings) -> dict[str, Any]:
@@ -45,10 +59,16 @@ def load_weights(settings: HfSettings, config: Any, device: torch.device) -> Any
         config=config,
         dtype=dtype if dtype == "auto" else getattr(torch, dtype),
         output_loading_info=True,
+        **_NOT_RAISED,
         **_chosen(settings),
         **placed,
     )
     _refuse_gaps(found["missing_keys"], model, settings.target)
+    _refuse_other_sizes(
+        found["mismatched_keys"],
+        f"the config.json and the weights of {settings.target!r}",
+        "use a config.json and weights of the same model",
+    )
     if settings.peft:
         _adapt(model, settings)
     return model.eval() if placed else model.eval().to(device)
@@ -97,12 +117,33 @@ def _need(what: str, library: str, extra: str) -> None:
 def _refuse_gaps(missing_keys: Any, model: Any, target: str) -> None:
     missing = sorted(missing_keys)
     if missing:
-        shown = ", ".join(missing[:3]) + (" …" if len(missing) > 3 else "")
         raise ModelError(
             f"the checkpoint {target!r} lacks weights of a "
-            f"{type(model).__name__}: {shown}; "
+            f"{type(model).__name__}: {_first_of(missing)}; "
             "they would be random, so this is not a model that can be scored"
         )
+
+
+def _refuse_other_sizes(mismatched: Any, owners: str, fix: str) -> None:
+    """Check that all weights have the sizes that the model needs.
+
+    Args:
+        mismatched: Names, with the sizes in the checkpoint and in the model.
+        owners: What does not fit, in messages.
+    """
+    parts = [
+        f"{name} is {tuple(found)} in the checkpoint and {tuple(needed)} in the model"
+        for name, found, needed in sorted(mismatched)
+    ]
+    if parts:
+        shown = _first_of(parts, "; ")
+        raise ModelError(f"{owners} do not fit: {shown}\n  fix: {fix}")
+
+
+def _first_of(names: list[str], separator: str = ", ") -> str:
+    more = len(names) - MOST_SHOWN
+    shown = separator.join(names[:MOST_SHOWN])
+    return f"{shown}, and {more} more" if more > 0 else shown
 
 
 def _adapt(model: Any, settings: HfSettings) -> None:
@@ -117,17 +158,30 @@ def _adapt(model: Any, settings: HfSettings) -> None:
         with warnings.catch_warnings():
             # Warnings between the two libraries.
             warnings.simplefilter("ignore")
-            found = model.load_adapter(path_of(settings.peft))
+            takes_more = "load_config" in signature(model.load_adapter).parameters
+            options = _NOT_RAISED if takes_more else {}
+            found = model.load_adapter(path_of(settings.peft), **options)
     # They raise many kinds of exceptions, which all mean the same here.
     except Exception as error:
-        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ModelError(
             f"cannot load the adapter {settings.peft!r} into {settings.target!r}: "
-            f"{line}\n  fix: give peft the adapter of this very model"
+            f"{first_line(error)}\n  fix: {_ADAPTER}"
         ) from error
-    missing = sorted(getattr(found, "missing_keys", ()))
-    if missing:
-        raise ModelError(
-            f"the adapter {settings.peft!r} lacks weights: {', '.join(missing[:3])}"
-            f"{' …' if len(missing) > 3 else ''}; is it an adapter of this model?"
-        )
+    owner = f"the adapter {settings.peft!r}"
+    for name, what in (
+        ("missing_keys", "lacks weights"),
+        ("unexpected_keys", f"has weights for which {settings.target!r} has no place"),
+    ):
+        if keys := sorted(getattr(found, name, ())):
+            raise ModelError(f"{owner} {what}: {_first_of(keys)}\n  fix: {_ADAPTER}")
+    mismatched = getattr(found, "mismatched_keys", ())
+    _refuse_other_sizes(mismatched, f"{owner} and {settings.target!r}", _ADAPTER)
+
+
+def first_line(error: BaseException) -> str:
+    """First line of an error's message, without Hub tokens; with the second line if the
+    first one introduces it."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    n = 2 if lines[0].endswith(":") else 1
+    text = " ".join(line.strip() for line in lines[:n])
+    return re.sub(r"hf_[A-Za-z0-9]{8,}", "hf_***", text)
