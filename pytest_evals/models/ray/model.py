@@ -75,7 +75,7 @@ class RayModel(Model):
         n, n_open, n_all = self._pool.n_lost, len(self._pool.opened), self.replicas
         if n:
             what = "replica was" if n == 1 else "replicas were"
-            lost = f"{n} {what} lost; what was not answered was asked again"
+            lost = f"{n} {what} lost; requests without a response were sent again"
             notes = (*notes, f"{self.name}: {lost}")
         if n_open < n_all:
             state = f"only {n_open} of {n_all} replicas were ever open"

@@ -17,7 +17,7 @@ from pytest_evals.models.ray.replica import (
     OpenedReplica,
     ResponseBatch,
 )
-from pytest_evals.models.ray.scheduler import WorkQueue, WorkShare
+from pytest_evals.models.ray.scheduler import BLAMED_AT, WorkQueue, WorkShare
 
 DEPTH = 2
 """Maximum of assignments of a replica: the current one and a queued one."""
@@ -192,10 +192,10 @@ class ReplicaPool:
         others = list(_differences(self._expected, opened.fingerprint))
         if others:
             raise ModelError(
-                f"the replica on {opened.node} is another model than here: "
-                f"{'; '.join(others)}\n"
+                f"the model of the replica on {opened.node} differs from the one on "
+                f"this machine: {'; '.join(others)}\n"
                 "  fix: install the same packages on all nodes and on this machine, "
-                "and let all of them see the same files"
+                "and give all of them the same files"
             )
 
     def _lost(
@@ -207,17 +207,22 @@ class ReplicaPool:
         self._lost_in_a_row += 1
         if self._lost_in_a_row > MOST_LOST:
             raise ModelError(
-                f"{self._lost_in_a_row} replicas were lost one after the other without "
-                f"an answer, the last one by {why}\n"
-                "  fix: see Ray's logs; perhaps the model does not fit into the nodes' "
-                "memory"
+                f"{self._lost_in_a_row} replicas in a row were lost without a response "
+                f"({why})\n"
+                "  fix: find the cause in Ray's logs on the nodes; check that the model "
+                "fits into their memory"
             )
         for one in filter(None, (queue, self.next_window)):
             one.release(member)
         lost, member.work = member.work, deque()
         for n, work in enumerate(lost):
             gone = queue.give_back(work.share, work.answered, died=n == 0)
-            error = f"each replica that was asked this was lost ({why})"
+            error = (
+                f"{BLAMED_AT} or more replicas in a row were lost while they ran this "
+                f"request ({why})\n"
+                "  fix: find the cause in Ray's logs on the node of the replica; if "
+                "memory ran out, set a lower batch_tokens=, or a shorter prompt"
+            )
             yield from ((i, Response(error=error)) for i in gone)
         member.has_place = False
         again = member.actor.started.options(max_task_retries=-1)
@@ -229,8 +234,9 @@ class ReplicaPool:
             self._placed = time.monotonic()
         elif time.monotonic() - self._placed > ROOM_S:
             raise ModelError(
-                f"in {ROOM_S:.0f} s the Ray cluster has found no place for a replica\n"
-                "  fix: see 'ray status'; others may be using its devices"
+                f"the Ray cluster has not started any replica within {ROOM_S:.0f} s\n"
+                "  fix: check with 'ray status' that gpus= and cpus= of a replica are "
+                "free on one node"
             )
 
 

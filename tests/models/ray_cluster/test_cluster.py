@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -135,7 +136,7 @@ def test_every_request_is_answered_once_when_a_node_dies_in_mid_run(nodes, slow_
         assert sorted(position for position, _ in found) == list(range(len(requests)))
         assert dict(found) == expected
         (note,) = model.notes
-        assert "1 replica was lost; what was not answered was asked again" in note
+        assert "1 replica was lost; requests without a response were sent again" in note
         again = dict(model.answer(requests[:50]))
         assert again == {i: expected[i] for i in range(50)}
     finally:
@@ -242,6 +243,52 @@ def test_replicas_compute_a_shared_prefix_once_each(nodes, tiny_model_path):
     for position, response in found.items():
         logprob = expected[position].logprob
         assert response.logprob == pytest.approx(logprob, abs=1e-3)
+
+
+def test_a_request_at_which_replicas_die_is_one_error_of_its_document(
+    nodes, monkeypatch
+):
+    """The others are answered."""
+
+    def register():
+        """Add a kind of model whose process ends at one request."""
+        from pytest_evals.models.registry import KINDS
+
+        class Mortal(Model):
+            name, fingerprint = "mortal", None
+
+            def __init__(self, spec):
+                pass
+
+            def answer(self, requests):
+                for position, request in enumerate(requests):
+                    if request.prompt == "the end":
+                        os._exit(1)
+                    yield position, Response(text=request.prompt)
+
+        kind = ModelKind(name="mortal", example="mortal:x", open=Mortal, is_local=True)
+        KINDS.add("mortal", kind)
+
+    monkeypatch.setattr(KINDS, "_entries", dict(KINDS._entries))
+    register()
+    ray.init(nodes.address, runtime_env={"worker_process_setup_hook": register})
+    model = open_replicas(nodes, "mortal:x")
+    try:
+        requests = [Generate("a"), Generate("the end"), Generate("b")]
+        found = dict(model.answer(requests))
+    finally:
+        model.close()
+        ray.shutdown()
+    assert found[0] == Response(text="a")
+    assert found[2] == Response(text="b")
+    why = re.escape(
+        "3 or more replicas in a row were lost while they ran this request (Actor"
+    )
+    fix = re.escape(
+        "Error)\n  fix: find the cause in Ray's logs on the node of the replica; if "
+        "memory ran out, set a lower batch_tokens=, or a shorter prompt"
+    )
+    assert re.fullmatch(rf"{why}\w+{fix}", found[1].error)
 
 
 def test_a_cluster_that_is_too_small_is_one_error(nodes):
