@@ -17,7 +17,6 @@ from pytest_evals.errors import MissingExtraError, ModelError
 from pytest_evals.models.folders import is_local
 from pytest_evals.models.hf.settings import HfSettings
 
-
 _ADAPTER = "set peft= to an adapter of this model"
 MOST_SHOWN = 3
 """Maximum of weights that an error names."""

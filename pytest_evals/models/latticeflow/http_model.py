@@ -28,9 +28,8 @@ from pytest_evals.models.latticeflow.messages import (
 from pytest_evals.models.latticeflow.spending import token_limit
 from pytest_evals.models.openai.errors import (
     BUSY,
-    REDIRECTED,
-    UNREACHED,
     RequestFailedError,
+    fix_of,
     source_of,
     status_error,
 )
@@ -107,7 +106,7 @@ class _Sender:
         return source_of(self._info.name, self._connection.url)
 
     def fix(self, kind: str, path: None) -> str:
-        return _FIXES.get(kind, "")
+        return fix_of(kind, _FIX_WORDS)
 
     async def close(self) -> None:
         await self._client.aclose()
@@ -142,13 +141,12 @@ class _Sender:
         return fault
 
 
-_FIXES = {
-    UNREACHED: "start the server, or see url: in the model's file",
-    REDIRECTED: "if you trust the address that it redirects to, give that by url: in "
-    "the model's file",
-    "401": "see api_key and secrets of the model's file",
-    "403": "see api_key and secrets of the model's file",
-    "404": "see url: in the model's file",
+_FIX_WORDS = {
+    "url": "url: in the model's file",
+    "rate": "rate_limit: or max_concurrent_requests: in the model's file",
+    "key": "check api_key: and secrets: in the model's file",
+    "api": "set adapter: in the model's file to one that reads the server's replies",
+    "path": "check url: and model_key: in the model's file",
 }
 
 

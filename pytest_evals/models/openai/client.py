@@ -15,11 +15,8 @@ from pytest_evals.masking.registry import MASK, hidden
 from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.models.openai.context_window import length_advice
 from pytest_evals.models.openai.errors import (
-    CLOSED,
-    REDIRECTED,
-    UNREACHED,
-    UNUSABLE,
     RequestFailedError,
+    fix_of,
     shortened,
     source_of,
     status_error,
@@ -45,22 +42,6 @@ _PATHS: Mapping[Path, str] = {
     "completions": "completions",
     "generate": "generate",
     "models": "models",
-}
-_KEY = "set the environment variable {variable} to a key that the server accepts"
-_FIXES = {
-    CLOSED: "run again with the same options when the server accepts requests; stored "
-    "responses are not requested again",
-    UNREACHED: "start the server, check its log, or set base_url= to its address",
-    UNUSABLE: "set base_url= to an OpenAI-compatible API, such as "
-    "http://localhost:8000/v1",
-    REDIRECTED: "if you trust the address that it redirects to, set base_url= to it",
-    "401": _KEY,
-    "402": "check the credit of the account",
-    "403": _KEY,
-    "404": "check that the server has a model {model!r} and supports {path} (api=chat "
-    "or api=completions), and that base_url ends in /v1 if its API does",
-    "429": "wait, lower concurrency=, or check the account's plan",
-    "500": "check the server's log",
 }
 
 
@@ -114,9 +95,19 @@ class OpenAIClient:
     def fix(self, kind: str, path: Path) -> str:
         """The fix for an error of that kind; empty if unknown."""
         settings = self._settings
-        return _FIXES.get(kind, "").format(
-            variable=settings.api_key_env, model=settings.target, path=_PATHS[path]
-        )
+        variable = settings.api_key_env
+        words = {
+            "url": "base_url=",
+            "rate": "concurrency=",
+            "key": f"set the environment variable {variable} to a key that the server "
+            "accepts",
+            "api": "set base_url= to an OpenAI-compatible API, such as "
+            "http://localhost:8000/v1",
+            "path": f"check that the server has a model {settings.target!r} and "
+            f"supports {_PATHS[path]} (api=chat or api=completions), and that base_url "
+            "ends in /v1 if its API does",
+        }
+        return fix_of(kind, words)
 
     async def close(self) -> None:
         """Close the connections."""

@@ -29,6 +29,20 @@ OVERLOADED = frozenset({408, 429, 503, 504, 529})
 HOPELESS = frozenset({401, 402, 403, 404})
 """Statuses that affect every request if the first one gets them."""
 
+_FIXES = {
+    CLOSED: "run again with the same options when the server accepts requests; stored "
+    "responses are not requested again",
+    UNREACHED: "start the server, check its log, or set {url} to its address",
+    UNUSABLE: "{api}",
+    REDIRECTED: "if you trust the address that it redirects to, set {url} to it",
+    "401": "{key}",
+    "402": "check the credit of the account",
+    "403": "{key}",
+    "404": "{path}",
+    "429": "wait, lower {rate}, or check the account's plan",
+    "500": "check the server's log",
+}
+
 
 class RequestFailedError(Exception):
     """A request without a usable reply.
@@ -73,6 +87,17 @@ class RequestFailedError(Exception):
         """Whether the server refused the request without an answer, which costs
         nothing."""
         return self.kind.startswith("4")
+
+
+def fix_of(kind: str, words: Mapping[str, str]) -> str:
+    """The fix for an error of that kind; empty if unknown.
+
+    Args:
+        words: The settings of the model: ``url`` and ``rate`` are their names; ``key``,
+            ``api`` and ``path`` are the fixes of a refused key, of unusable replies and
+            of an unknown path or model.
+    """
+    return _FIXES.get(kind, "").format_map(words)
 
 
 def source_of(model: str, url: str) -> str:

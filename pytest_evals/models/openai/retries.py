@@ -190,7 +190,8 @@ class RetryingClient:
                 fault, path, min(most, CONNECT_ATTEMPTS) <= attempt
             )
             if not fault.again or attempt >= most:
-                fix = "" if self._usage.n_replies else self._fix(fault, path)
+                is_known = self._usage.n_replies and not fault.hopeless
+                fix = "" if is_known else self._fix(fault, path)
                 raise self.named(_counted(fault, attempt, fix), path)
             self._usage.sends_again(fault.kind)
             wait_s = max(self._backoff.pause(attempt, self._random), fault.wait_s)

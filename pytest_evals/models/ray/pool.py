@@ -209,8 +209,8 @@ class ReplicaPool:
             raise ModelError(
                 f"{self._lost_in_a_row} replicas in a row were lost without a response "
                 f"({why})\n"
-                "  fix: find the cause in Ray's logs on the nodes; check that the model "
-                "fits into their memory"
+                "  fix: find the cause in Ray's logs on the nodes; check that the "
+                "model fits into their memory"
             )
         for one in filter(None, (queue, self.next_window)):
             one.release(member)

@@ -127,14 +127,36 @@ def test_a_request_that_is_refused_is_an_error_of_its_document(served, model_of)
     )
 
 
-def test_a_wrong_key_ends_the_run_at_once(served, model_of):
-    served.faults += [(401, "who?")]
+@pytest.mark.parametrize(
+    ("status", "fix"),
+    [
+        (401, "check api_key: and secrets: in the model's file"),
+        (402, "check the credit of the account"),
+        (403, "check api_key: and secrets: in the model's file"),
+        (404, "check url: and model_key: in the model's file"),
+    ],
+)
+def test_a_wrong_key_or_address_or_an_empty_account_ends_the_run_at_once(
+    served, model_of, status, fix
+):
+    served.faults += [(status, "no")]
     with pytest.raises(ModelError) as caught:
         ask(model_of(), "a")
+    assert len(served.bodies) == 1
     assert str(caught.value) == (
-        f"http-model at {served.url}: the server returned 401: 'who?'\n"
-        "  fix: see api_key and secrets of the model's file"
+        f"http-model at {served.url}: the server returned {status}: 'no'\n  fix: {fix}"
     )
+
+
+def test_the_errors_of_an_account_that_runs_out_in_mid_run_contain_the_fix(
+    served, model_of
+):
+    model = model_of(max_retries=0)
+    assert text_of(ask(model, "a")[0]) == "A"
+    served.faults += [(402, "no"), (500, "x")]
+    (unpaid,), (broken,) = ask(model, "b"), ask(model, "c")
+    assert unpaid.error.endswith("\n  fix: check the credit of the account")
+    assert "fix:" not in broken.error
 
 
 def test_a_server_that_is_not_there_ends_the_run(model_of):
