@@ -3,7 +3,7 @@ and requests that were not sent."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import UNSENT
@@ -22,7 +22,9 @@ class ErrorBudget:
 
     most: float
     n_asked: int = 0
-    n_lost: int = 0
+    lost: set[tuple[str, int]] = field(default_factory=set)
+    """Documents with an error, by task and index. Plugins that repeat failures, such as
+    pytest-rerunfailures, request them again: the last response counts."""
 
     def add(self, record: Record) -> None:
         """Count a document with requests to the model.
@@ -33,7 +35,7 @@ class ErrorBudget:
         """
         if not record.requests and not record.exchanges:
             return
-        if not record.error and not record.exchanges:
+        if not record.error and not record.exchanges and not self.lost:
             self.n_asked += 1
             return
         later = [one.response for one in record.exchanges]
@@ -41,14 +43,16 @@ class ErrorBudget:
         why = unsent(record)
         if why:
             raise SpendCapError(why)
-        self.n_asked += 1
+        document = (record.task, record.index)
+        self.n_asked += document not in self.lost
         if not errors:
+            self.lost.discard(document)
             return
-        self.n_lost += 1
+        self.lost.add(document)
         allowed = self.most * max(self.n_asked, _BUDGET_BASE)
-        if self.n_asked >= _BUDGET_FROM and self.n_lost > allowed:
+        if self.n_asked >= _BUDGET_FROM and len(self.lost) > allowed:
             raise ModelError(
-                f"the run stops: the model could not answer {self.n_lost} of "
+                f"the run stops: the model could not answer {len(self.lost)} of "
                 f"{self.n_asked} documents, more than --evals-max-errors="
                 f"{self.most:.0%} allows; the last one: {record.error}\n"
                 "  fix: resolve the errors above and run again; responses are stored. "

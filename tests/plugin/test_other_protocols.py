@@ -54,3 +54,21 @@ def test_rerun_documents_count_once(suite, workers):
     result = suite.run("evals", "-n", workers, model=None)
     assert (result.ret, result.parseoutcomes()) == (0, {"passed": 11, "rerun": 3})
     assert len(suite.samples()) == 10
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_a_document_whose_errors_repeat_counts_once_for_the_error_budget(
+    suite, workers
+):
+    """3 of 10 documents fail on every attempt; 10 attempts each are 30 errors."""
+    suite.task("quiz")
+    again = AGAIN.replace("range(2)", "range(10)").replace(
+        "attempt == 0", "attempt < 9"
+    )
+    never = again.replace(" and number not in self.seen", "")
+    suite.pytester.makeconftest(never)
+    more = ("-n", workers, "--evals-max-errors=5%")
+    result = suite.run("evals", *more, model=None)
+    assert "the run stops" not in result.stdout.str()
+    outcomes = result.parseoutcomes()
+    assert (outcomes["rerun"], outcomes["passed"]) == (27, 7)

@@ -11,21 +11,26 @@ from pytest_evals.errors import ModelError
 from pytest_evals.run.error_budget import ErrorBudget
 
 
-def record(error=""):
+def record(error="", index=0):
     requests = (Generate("Q:"),)
     doc = Doc("", [], 0)
     responses = (Response(error=error),)
     return Record(
-        task="t", index=0, doc=doc, requests=requests, responses=responses, error=error
+        task="t",
+        index=index,
+        doc=doc,
+        requests=requests,
+        responses=responses,
+        error=error,
     )
 
 
 def test_a_model_that_answers_nothing_is_stopped_after_twenty_documents():
     losses = ErrorBudget(0.05)
-    for _ in range(19):
-        losses.add(record("down"))
+    for n in range(19):
+        losses.add(record("down", n))
     with pytest.raises(ModelError) as caught:
-        losses.add(record("down"))
+        losses.add(record("down", 19))
     assert str(caught.value).startswith(
         "the run stops: the model could not answer 20 of 20 documents, more than "
         "--evals-max-errors=5% allows; the last one: down\n"
@@ -35,22 +40,34 @@ def test_a_model_that_answers_nothing_is_stopped_after_twenty_documents():
 def test_a_few_errors_at_the_start_do_not_stop_a_run():
     losses = ErrorBudget(0.05)
     for n in range(1000):
-        losses.add(record("odd" if n < 4 or n % 100 == 0 else ""))
-    assert (losses.n_lost, losses.n_asked) == (13, 1000)
+        losses.add(record("odd" if n < 4 or n % 100 == 0 else "", n))
+    assert (len(losses.lost), losses.n_asked) == (13, 1000)
+
+
+def test_a_document_that_is_requested_again_counts_once_with_its_last_response():
+    losses = ErrorBudget(0.05)
+    for n in range(100):
+        for _ in range(10):
+            losses.add(record("odd" if n == 7 else "", n))
+            if n != 7:
+                break
+    assert (len(losses.lost), losses.n_asked) == (1, 100)
+    losses.add(record("", 7))
+    assert (len(losses.lost), losses.n_asked) == (0, 100)
 
 
 def test_a_proportion_of_one_is_never_reached():
     losses = ErrorBudget(1.0)
-    for _ in range(500):
-        losses.add(record("down"))
-    assert losses.n_lost == losses.n_asked == 500
+    for n in range(500):
+        losses.add(record("down", n))
+    assert len(losses.lost) == losses.n_asked == 500
 
 
 def test_documents_that_cannot_be_prompted_do_not_count_as_model_errors():
     losses = ErrorBudget(0.0)
     for _ in range(100):
         losses.add(Record(task="t", index=0, doc=Doc("", [], 0), error="no template"))
-    assert losses.n_lost == losses.n_asked == 0
+    assert len(losses.lost) == losses.n_asked == 0
 
 
 @pytest.mark.parametrize("args", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
