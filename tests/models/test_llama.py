@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from transformers.cache_utils import DynamicCache
 
 from pytest_evals.core.request import Generate
+from pytest_evals.errors import ModelError
 from pytest_evals.models.hf.llama import Llama
 from pytest_evals.models.hf.loader import load
 from pytest_evals.models.hf.settings import HfSettings
@@ -139,6 +140,9 @@ UNUSUAL = {
     "scaled positions": {
         "rope_parameters": {"rope_type": "linear", "rope_theta": 1e4, "factor": 2.0}
     },
+    "overlapping bands of frequencies": {
+        "rope_parameters": {**LLAMA_3, "low_freq_factor": 4.0, "high_freq_factor": 1.0}
+    },
     "part of a head": {
         "rope_parameters": {
             "rope_type": "default",
@@ -156,6 +160,22 @@ def test_transformers_opens_models_with_other_settings(name, folder, tmp_path):
     path = change(folder("llama"), tmp_path, **UNUSUAL[name])
     found = load(HfSettings(target=str(path)))
     assert isinstance(found.model, transformers.LlamaForCausalLM)
+
+
+INVALID = {
+    "tied by a string": {"tie_word_embeddings": "false"},
+    "too few layer types": {"layer_types": ["full_attention"]},
+    "an integer as epsilon": {"rms_norm_eps": 0},
+    "an unknown type of weights": {"dtype": "zeros"},
+}
+
+
+@pytest.mark.parametrize("name", INVALID)
+def test_settings_that_transformers_rejects_are_errors(name, folder, tmp_path):
+    path = change(folder("llama"), tmp_path, **INVALID[name])
+    for dtype in ("auto", "float32"):
+        with pytest.raises(ModelError):
+            load(HfSettings(target=str(path), dtype=dtype))
 
 
 def test_transformers_opens_a_mistral_with_a_window_that_qwen_would_not_use(
@@ -185,13 +205,25 @@ def test_transformers_opens_models_with_further_weights(changed, folder, tmp_pat
     assert isinstance(found.model, transformers.LlamaForCausalLM)
 
 
-def test_transformers_opens_models_with_settings_of_generation_in_their_config(
-    folder, tmp_path
-):
+def test_transformers_opens_models_without_settings_of_generation(folder, tmp_path):
     path = change(folder("llama"), tmp_path)
-    (path / "generation_config.json").unlink()
+    settings = path / "generation_config.json"
+    settings.write_text("{")
     found = load(HfSettings(target=str(path)))
     assert isinstance(found.model, transformers.LlamaForCausalLM)
+    settings.unlink()
+    found = load(HfSettings(target=str(path)))
+    assert isinstance(found.model, transformers.LlamaForCausalLM)
+
+
+def test_a_tokenizer_without_a_class_is_that_of_transformers(folder, tmp_path):
+    path = change(folder("qwen 3"), tmp_path)
+    settings = path / "tokenizer_config.json"
+    for name in (None, ""):
+        found = json.loads(settings.read_text()) | {"tokenizer_class": name}
+        settings.write_text(json.dumps(found))
+        ours, theirs = pair(path)
+        assert type(ours.tokenizer) is type(theirs.tokenizer)
 
 
 def test_settings_in_the_form_of_transformers_4_are_read(folder, tmp_path):

@@ -8,14 +8,14 @@ errors.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from types import SimpleNamespace
+from types import NoneType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from transformers import GenerationConfig
 from transformers.utils.hub import cached_files, extract_commit_hash
@@ -59,19 +59,25 @@ SIZES = {
     "vocab_size",
 }
 NEEDED = {*SIZES, "architectures", "hidden_act", "rms_norm_eps"}
+TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(SIZES, (int,)),
+    "head_dim": (int, NoneType),
+    "layer_types": (list, NoneType),
+    "rms_norm_eps": (float,),
+    "tie_word_embeddings": (bool,),
+    "use_sliding_window": (bool,),
+}
+"""Of values that transformers rejects otherwise."""
 USED = {
     *NEEDED,
+    *TYPES,
     "dtype",
-    "head_dim",
-    "layer_types",
     "model_type",
     "rope_parameters",
     "rope_scaling",
     "rope_theta",
     "sliding_window",
-    "tie_word_embeddings",
     "torch_dtype",
-    "use_sliding_window",
 }
 WITHOUT_EFFECT = {
     "_name_or_path",
@@ -88,6 +94,9 @@ WITHOUT_EFFECT = {
 }
 OFF = {"attention_bias", "mlp_bias"}
 """Settings that must be false or missing."""
+DTYPES = {"bfloat16", "float16", "float32"}
+INV_FREQ = "rotary_emb.inv_freq"
+"""End of the names of weights that follow from the settings."""
 ROPES = {
     "default": {"rope_theta"},
     "llama3": {
@@ -124,32 +133,24 @@ def open_llama(
 ) -> Llama | None:
     """The model; ``None`` if transformers has to open it."""
     revision = config._commit_hash or settings.revision
-    has_generation = _file(settings, "generation_config.json", revision) is not None
-    shards = _shards(settings, revision) if has_generation else ()
-    weights: dict[str, Tensor] = {}
-    for shard in shards:
-        try:
-            part = load_file(shard, device=str(device))
-        except SafetensorError:
-            return None
-        weights |= {
-            name: weight.to(config.dtype)
-            for name, weight in part.items()
-            if not name.endswith("rotary_emb.inv_freq")
-        }
+    generation: Any = GenerationConfig
+    try:
+        for_generation = generation.from_pretrained(
+            path_of(settings.target), revision=revision or None
+        )
+    except (OSError, ValueError):
+        return None
     with torch.device("meta"):
         model = Llama(config, origin(settings))
-    needed = {name: weight.shape for name, weight in model.named_parameters()}
-    if {name: weight.shape for name, weight in weights.items()} != needed:
+    needed = {name: list(weight.shape) for name, weight in model.named_parameters()}
+    weights = _weights(_shards(settings, revision), needed, device, config.dtype)
+    if not weights:
         return None
     model.load_state_dict(weights, strict=False, assign=True)
     if config.tie_word_embeddings:
         model.tie_weights()
     model.model.frequencies = model.model.frequencies.to(device)
-    generation: Any = GenerationConfig
-    model.generation_config = generation.from_pretrained(
-        path_of(settings.target), revision=revision or None
-    )
+    model.generation_config = for_generation
     return model.eval()
 
 
@@ -160,22 +161,27 @@ def _checked(
     if (
         family is None
         or not (NEEDED | family.needed) <= set(found) <= USED | WITHOUT_EFFECT | OFF
+        or any(type(found[n]) not in TYPES[n] for n in TYPES.keys() & found.keys())
         or any(found.get(name) for name in OFF)
         or found["architectures"] != [family.architecture]
         or found["hidden_act"] != "silu"
-        or any(type(found[name]) is not int or found[name] < 1 for name in SIZES)
+        or min(found[name] for name in SIZES) < 1
     ):
         return None
     heads, size = found["num_attention_heads"], found["hidden_size"]
+    head_dim = size // heads if found.get("head_dim") is None else found["head_dim"]
     rope = _rope(found)
     named = {found[name] for name in ("dtype", "torch_dtype") if found.get(name)}
     types = named if settings.dtype == "auto" else {settings.dtype}
     if (
         size % heads
         or heads % found["num_key_value_heads"]
+        or head_dim < 2
+        or head_dim % 2
         or rope is None
         or _has_windows(found)
         or len(types) != 1
+        or not named | types <= DTYPES
     ):
         return None
     return SimpleNamespace(
@@ -183,10 +189,9 @@ def _checked(
             **found,
             "dtype": getattr(torch, types.pop()),
             "family": family,
-            "head_dim": int(found.get("head_dim") or size // heads),
-            "rms_norm_eps": float(found["rms_norm_eps"]),
+            "head_dim": head_dim,
             "rope": rope,
-            "tie_word_embeddings": bool(found.get("tie_word_embeddings")),
+            "tie_word_embeddings": found.get("tie_word_embeddings", False),
             "_attn_implementation": "sdpa",
             "_commit_hash": commit,
             "_name_or_path": settings.target,
@@ -207,16 +212,41 @@ def _rope(found: dict[str, Any]) -> dict[str, Any] | None:
     numbers = {name for name, value in rope.items() if type(value) in (int, float)}
     if ROPES.get(str(rope.get("rope_type"))) != numbers or len(rope) > len(numbers) + 1:
         return None
+    if "factor" in rope and not rope["low_freq_factor"] < rope["high_freq_factor"]:
+        return None
     return dict(rope)
 
 
 def _has_windows(found: dict[str, Any]) -> bool:
-    if set(found.get("layer_types") or ()) - {"full_attention"}:
+    n_layers, types = found["num_hidden_layers"], found.get("layer_types")
+    if types is not None and types != ["full_attention"] * n_layers:
         return True
     # Mistral's class of transformers ignores ``use_sliding_window``.
     may_disable = found["model_type"] != "mistral"
     is_disabled = may_disable and found.get("use_sliding_window") is False
     return found.get("sliding_window") is not None and not is_disabled
+
+
+def _weights(
+    shards: Sequence[str],
+    needed: Mapping[str, Sequence[int]],
+    device: torch.device,
+    dtype: torch.dtype,
+) -> dict[str, Tensor]:
+    """The weights; empty unless exactly those of the ``needed`` shapes are in the
+    files, whose headers are read first."""
+    with ExitStack() as stack:
+        files: dict[str, Any] = {}
+        try:
+            for path in shards:
+                file = stack.enter_context(safe_open(path, "pt", device=str(device)))
+                files |= dict.fromkeys(file.keys(), file)
+        except SafetensorError:
+            return {}
+        files = {n: f for n, f in files.items() if not n.endswith(INV_FREQ)}
+        if {n: f.get_slice(n).get_shape() for n, f in files.items()} != needed:
+            return {}
+        return {n: f.get_tensor(n).to(dtype) for n, f in files.items()}
 
 
 def _shards(settings: HfSettings, revision: str) -> Sequence[str]:

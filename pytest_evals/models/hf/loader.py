@@ -165,7 +165,7 @@ def _load_tokenizer(settings: HfSettings, simple: Any) -> Any:
     if simple is not None and not settings.tokenizer:
         path = source["pretrained_model_name_or_path"]
         named = get_tokenizer_config(path, revision=source["revision"])
-        if "tokenizer_class" in named and "auto_map" not in named:
+        if named.get("tokenizer_class") and "auto_map" not in named:
             source["config"] = simple
     return transformers.AutoTokenizer.from_pretrained(**source)
 
