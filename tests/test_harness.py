@@ -88,6 +88,25 @@ def test_equal_requests_are_answered_once_but_each_sample_by_itself():
     assert len(recorded.requests) == 3
 
 
+def test_another_seed_of_lm_eval_gives_other_samples():
+    """lm-eval passes its seed to torch only (``evaluator.py``, 0.4.13)."""
+    torch = pytest.importorskip("torch")
+    drawn = {"until": [], "do_sample": True, "temperature": 0.7}
+    seeds = []
+    with torch.random.fork_rng():
+        for seed in (1234, 1, 2):
+            torch.manual_seed(seed)
+            recorded = Recorded()
+            model = harness(recorded)
+            model.generate_until(instances(("a", drawn), ("b", {"until": []})))
+            sampled, greedy = recorded.requests
+            assert greedy.options == ()
+            seeds.append(dict(sampled.options).get("seed"))
+            model.generate_until(instances(("a", {**drawn, "seed": 7})))
+            assert ("seed", 7) in recorded.requests[-1].options
+    assert seeds == [None, 1, 2]
+
+
 def test_failed_requests_raise_with_the_reason_and_the_others_are_kept():
     model = harness(Recorded())
     given = instances(("good", " b"), ("bad", " b"), ("fine", " b"))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 import weakref
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -41,6 +42,8 @@ _FIX = (
     "resolve the error and run again; with use_cache=PATH lm-eval keeps the responses "
     "of the others"
 )
+_USUAL_SEED = 1234
+"""lm-eval 0.4.13, ``defaults.py``, ``DEFAULT_OTHER_SEED``."""
 _FIRST_GPU = ("cuda", "cuda:0")
 """Defaults of lm-eval, which uses the CPU if there is no GPU; so does ``hf:`` without a
 device."""
@@ -119,8 +122,9 @@ class HarnessModel:
         """Return the generated texts."""
         seen: Counter[Generate] = Counter()
         asked: list[Request] = []
+        usual = {"until": [], **_seed()}
         for context, gen_kwargs in (instance.args for instance in requests):
-            sampling, warnings = read_sampling({"until": [], **gen_kwargs}, {}, "")
+            sampling, warnings = read_sampling({**usual, **gen_kwargs}, {}, "")
             self._warn(warnings)
             (request,) = sampling.requests(_prompt(context), 1)
             if request.temperature > 0:
@@ -246,6 +250,14 @@ def lm_class() -> type:
 
 def _prompt(context: str) -> Prompt:
     return context.messages if isinstance(context, ChatText) else context
+
+
+def _seed() -> dict[str, int]:
+    """The seed of torch that lm-eval has set, unless it is lm-eval's default: then each
+    request is seeded by its content alone, as in other runs of this package."""
+    torch: Any = sys.modules.get("torch")
+    seed = _USUAL_SEED if torch is None else torch.initial_seed()
+    return {} if seed == _USUAL_SEED else {"seed": seed}
 
 
 def _place(instance: Any) -> str:

@@ -82,6 +82,24 @@ def test_max_length_can_be_given(opened, ask):
     assert response.n_truncated == 21 - 9
 
 
+@pytest.mark.parametrize("kind", ["gpt2", "opt", "gpt_neo"])
+def test_a_window_beyond_the_learned_positions_is_an_error(kind, opened, ask):
+    with pytest.raises(ModelError, match=r"max_length is 65, .* 64 positions only"):
+        opened(kind, max_length=65)
+    (response,) = ask(opened(kind, max_length=64), Rolling("the cat " * 100))
+    assert not response.error
+
+
+def test_a_window_beyond_that_of_rotary_positions_is_allowed(opened, ask):
+    (response,) = ask(opened("qwen3", max_length=90), Rolling("the cat " * 100))
+    assert not response.error
+
+
+def test_a_prefix_token_beyond_the_vocabulary_is_an_error(opened):
+    with pytest.raises(ModelError, match=r"prefix_token_id is 330, .* 330 tokens only"):
+        opened("qwen3", prefix_token_id=330)
+
+
 def test_missing_weights_are_an_error_and_not_random(copied):
     """A checkpoint without head, as of an encoder or a classifier."""
     from safetensors.torch import load_file, save_file

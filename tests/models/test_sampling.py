@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 import torch
+from transformers import GenerationConfig
 
 from pytest_evals.core.request import Generate
 from pytest_evals.models.hf.generation.sampling import (
@@ -55,6 +56,24 @@ def test_each_repeat_has_a_separate_seed_that_is_equal_in_all_processes():
     seeds = [seed_of(Generate("a", temperature=1.0, repeat=r)) for r in (0, 1)]
     assert seeds[0] != seeds[1]
     assert seeds[0] == seed_of(Generate("a", temperature=1.0, repeat=0))
+
+
+def test_a_seed_selects_other_samples():
+    seeds = [
+        seed_of(Generate("a", temperature=1.0, options=options))
+        for options in ((), (("seed", 1),), (("seed", 2),))
+    ]
+    assert len(set(seeds)) == 3
+    params = sampling_params_of(
+        Generate("a", temperature=1.0, options=(("seed", 1),)), GenerationConfig()
+    )
+    assert params == sampling_params_of(
+        Generate("a", temperature=1.0), GenerationConfig()
+    )
+    for wrong in ("1", 1.5, True):
+        given = Generate("a", temperature=1.0, options=(("seed", wrong),))
+        refused = sampling_params_of(given, GenerationConfig())
+        assert "it must be a whole number" in str(refused)
 
 
 def test_a_response_format_does_not_change_the_sampling():

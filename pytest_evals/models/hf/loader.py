@@ -83,12 +83,15 @@ def load(settings: HfSettings) -> LoadedModel:
         if model is None:
             config = _config(settings) if simple else config
             model = load_weights(settings, config, device)
+    n_embeddings = model.get_input_embeddings().weight.shape[0]
+    window = _max_length(config, tokenizer)
+    _check_ids(settings, model, window, n_embeddings)
     return LoadedModel(
         model=model,
         tokenizer=tokenizer,
         settings=settings,
-        max_length=settings.max_length or _max_length(config, tokenizer),
-        n_embeddings=model.get_input_embeddings().weight.shape[0],
+        max_length=settings.max_length or window,
+        n_embeddings=n_embeddings,
     )
 
 
@@ -202,6 +205,31 @@ def _device(settings: HfSettings) -> torch.device:
             "leave device out, or write device=cpu"
         ) from error
     return device
+
+
+def _check_ids(settings: HfSettings, model: Any, window: int, n_tokens: int) -> None:
+    """Check positions and token ids that the user sets: an index beyond a table is a
+    bare ``IndexError`` on a CPU, and leaves a GPU unusable for the process.
+
+    Raises:
+        ModelError: The model has no such position or token.
+    """
+    tables = (
+        module.num_embeddings - getattr(module, "offset", 0)  # OPT has unused rows
+        for name, module in model.named_modules()
+        if isinstance(module, torch.nn.Embedding) and re.search(r"pos|wpe$", name)
+    )
+    # Vision towers have tables of other sizes, rotary embeddings none.
+    if settings.max_length > window and window in tables:
+        raise ModelError(
+            f"the hf model's max_length is {settings.max_length}, and "
+            f"{settings.target!r} has embeddings of {window} positions only"
+        )
+    if (settings.prefix_token_id or 0) >= n_tokens:
+        raise ModelError(
+            f"the hf model's prefix_token_id is {settings.prefix_token_id}, and "
+            f"{settings.target!r} has {n_tokens} tokens only"
+        )
 
 
 def _max_length(config: Any, tokenizer: Any) -> int:

@@ -15,6 +15,8 @@ from transformers import GenerationConfig
 
 from pytest_evals.errors import ModelError, did_you_mean
 
+SEED = "seed"
+"""The only option that ``generate`` does not have."""
 DEFAULTS: Mapping[str, Any] = {
     "repetition_penalty": 1.0,
     "no_repeat_ngram_size": 0,
@@ -135,6 +137,7 @@ _RULES: Mapping[str, _OptionRule] = {
         "a whole number, 1 or more", lambda v: _is_whole(v) and v >= 1
     ),
     "top_logprobs": _COUNT,
+    SEED: _OptionRule("a whole number", _is_whole),
     "num_return_sequences": _OptionRule("1", lambda v: _is_whole(v) and v == 1),
 }
 """transformers checks the values of other options."""

@@ -28,6 +28,7 @@ from pytest_evals.core.top_logprobs import without_top_logprobs
 from pytest_evals.models.hf.generation.options import (
     DEFAULTS,
     ONLY_DRAWING,
+    SEED,
     bad_value,
     is_slow,
     unknown,
@@ -109,6 +110,7 @@ def sampling_params_of(
     # The response format is a hint: its parser checks the completion strictly.
     options.pop("response_format", None)
     options.pop(FITTING, None)
+    seed = options.pop(SEED, None)  # part of the request's own seed
     n_top = options.pop(TOP_LOGPROBS, None) or 0
     if IMAGES in options or LEADING_IMAGES in options:
         return InvalidRequestError(
@@ -121,7 +123,12 @@ def sampling_params_of(
             "structured outputs can"
         )
     problem = unknown(options) or bad_value(
-        {**options, "temperature": request.temperature, TOP_LOGPROBS: n_top}
+        {
+            **options,
+            "temperature": request.temperature,
+            TOP_LOGPROBS: n_top,
+            SEED: seed,
+        }
     )
     if problem:
         return InvalidRequestError(problem)
