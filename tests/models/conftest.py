@@ -141,6 +141,30 @@ def large_makers(
             )
         ),
         "doge": lambda: hf.DogeForCausalLM(hf.DogeConfig(**shape, keep_window_size=8)),
+        "doge_wide": lambda: hf.DogeForCausalLM(hf.DogeConfig(**shape)),
+        "jetmoe": lambda: hf.JetMoeForCausalLM(
+            hf.JetMoeConfig(
+                **{**shape, "num_attention_heads": 4},
+                kv_channels=8,
+                num_local_experts=4,
+                num_experts_per_tok=2,
+            )
+        ),
+        "diffllama": lambda: hf.DiffLlamaForCausalLM(hf.DiffLlamaConfig(**shape)),
+        "xglm": lambda: hf.XGLMForCausalLM(
+            hf.XGLMConfig(
+                vocab_size=330,
+                max_position_embeddings=64,
+                d_model=32,
+                ffn_dim=64,
+                num_layers=2,
+                attention_heads=4,
+                scale_embedding=False,
+                bos_token_id=0,
+                eos_token_id=1,
+                pad_token_id=1,
+            )
+        ),
         "gpt_neo": lambda: hf.GPTNeoForCausalLM(
             hf.GPTNeoConfig(
                 **ours,

@@ -42,6 +42,8 @@ class Scores(NamedTuple):
         scale: Factor of the products of queries and keys.
         softcap: Soft cap; ``None`` for none.
         sinks: (H,) scores of attention sinks; ``None`` for none.
+        bias: (1, H, S) of all keys, added to the scores, equal for heads that share
+            keys; ``None`` for none.
         mask: (B, 1, T, S), added to the scores; ``None`` for none.
         causal: Whether tokens attend only to those before them.
     """
@@ -49,6 +51,7 @@ class Scores(NamedTuple):
     scale: float
     softcap: float | None = None
     sinks: Tensor | None = None
+    bias: Tensor | None = None
     mask: Tensor | None = None
     causal: bool = False
 
@@ -64,11 +67,26 @@ class CascadeAttention:
     """The attention of one batch of rows after their prefixes."""
 
     def __init__(
-        self, config: Any, kinds: Kinds, rows: RowBatch, prefixes: Sequence[Layers]
+        self,
+        config: Any,
+        kinds: Kinds,
+        rows: RowBatch,
+        prefixes: Sequence[Layers],
+        lined_up: bool,
     ) -> None:
-        """``prefixes`` are the keys and values of each prefix, ``kinds`` the layer
-        types of the ``config``."""
+        """The attention of a batch.
+
+        Args:
+            config: The model's config.
+            kinds: Its layer types.
+            rows: The batch.
+            prefixes: Keys and values of each prefix in the cache.
+            lined_up: Whether layers pass the keys and values of all prefixes and then
+                of all rows as one sequence, because they differ from those in the
+                cache.
+        """
         self._config = config
+        self._lined_up = lined_up
         self._kinds = kinds
         self._rows = rows
         edges = pairwise([0, *accumulate(rows.counts)])
@@ -86,53 +104,62 @@ class CascadeAttention:
         Args:
             module: The layer's attention module.
             query: (B, H, T, D).
-            key: (B, K, T, D) of the rows' own tokens; each serves H / K heads.
-            value: (B, K, T, E).
+            key: (B, K, T, D) of the rows' own tokens, or (1, K, S, D) of all tokens;
+                each serves H / K heads.
+            value: (B, K, T, E) or (1, K, S, E).
             scores: How the layer computes scores.
 
         Returns:
             (B, T, H, E).
         """
+        if scores.bias is not None:
+            if not self._lined_up:
+                raise NotImplementedError("the bias of the prefix's keys is missing")
+            query, key = _with_bias(query, key, scores.bias, scores.scale)
+        prefixes: Sequence[tuple[Tensor, Tensor] | None]
+        if self._lined_up:
+            *prefixes, (key, value) = self._split(query, key, value)
+        else:
+            prefixes = [self._cached(module, one.layers) for one in self._segments]
         kind = self._kind(module.layer_idx)
         mask = self._own_mask(kind, query)
         own = scores._replace(mask=mask, causal=mask is None)
         out, total = attend(query, key, value, own)
-        merged = [
-            self._with_prefix(segment, module, query, (out, total), scores)
-            for segment in self._segments
-        ]
+        merged = []
+        for (rows, _), prefix in zip(self._segments, prefixes, strict=True):
+            part = out[rows], total[rows]
+            other = self._attend_to_prefix(kind, rows, query[rows], prefix, scores)
+            merged.append(part if other is None else _merged(part, other))
         out, total = (_joined(parts) for parts in zip(*merged, strict=True))
         if scores.sinks is not None:
             out = out * (total - scores.sinks.float()[:, None]).sigmoid()[..., None]
         return out.to(query.dtype).transpose(1, 2).contiguous()
 
-    def _with_prefix(
-        self,
-        segment: _Segment,
-        module: Any,
-        query: Tensor,
-        own: tuple[Tensor, Tensor],
-        scores: Scores,
-    ) -> tuple[Tensor, Tensor]:
-        """Attention of a segment's rows, and the log-sum-exp of its scores; ``own`` is
-        that of all rows to their own tokens."""
-        out, total = (part[segment.rows] for part in own)
-        prefix = self._attend_to_prefix(segment, module, query[segment.rows], scores)
-        if prefix is None:
-            return out, total
-        other, other_total = prefix
-        share = (other_total - total).sigmoid()[..., None]
-        out = torch.lerp(out.float(), other.float(), share)
-        return out, torch.logaddexp(total, other_total)
-
-    def _cached(self, layers: Layers, kind: str, layer: int) -> tuple[Tensor, Tensor]:
-        """Keys and values of a prefix in a layer; a layer that computes none uses those
-        of the last one of its type (transformers, ``Gemma3nTextAttention``)."""
+    def _cached(self, module: Any, layers: Layers) -> tuple[Tensor, Tensor] | None:
+        """Those of a prefix in a layer; a layer that computes none uses those of the
+        last one of its type (transformers, ``Gemma3nTextAttention``)."""
+        if not layers:
+            return None
+        layer = module.layer_idx
+        kind = self._kind(layer)
         while layer not in layers or self._kind(layer) != kind:
             layer -= 1
             if layer < 0:
                 raise NotImplementedError("the layer has no keys of the prefix")
-        return layers[layer]
+        key, value = layers[layer]
+        if hasattr(module, "expand_kv"):
+            # Compressed in the cache (transformers, ``DeepseekV3Attention``).
+            key, value = module.expand_kv(key, value)
+        return key, value
+
+    def _split(self, query: Tensor, *lines: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Those of each prefix and of the rows, from one sequence of all."""
+        n_rows, width = query.shape[0], query.shape[2]
+        lengths = [_length(one.layers) for one in self._segments]
+        split = [torch.split(line, [*lengths, n_rows * width], 2) for line in lines]
+        *prefixes, own = zip(*split, strict=True)
+        rows = [part[0].unflatten(1, (n_rows, width)).transpose(0, 1) for part in own]
+        return [*prefixes, (rows[0], rows[1])]
 
     def _kind(self, layer: int) -> str:
         return kind_of_layer(self._config, self._kinds, layer)
@@ -152,29 +179,30 @@ class CascadeAttention:
         return self._masks[name]
 
     def _attend_to_prefix(
-        self, segment: _Segment, module: Any, query: Tensor, scores: Scores
+        self,
+        kind: str,
+        segment: slice,
+        query: Tensor,
+        prefix: tuple[Tensor, Tensor] | None,
+        scores: Scores,
     ) -> tuple[Tensor, Tensor] | None:
         """Attention of a segment's rows to their prefix; ``None`` if no window reaches
         it."""
-        if not segment.layers:
+        if prefix is None:
             return None
-        kind = self._kind(module.layer_idx)
+        key, value = prefix
         rows, reach = self._rows, self._kinds[kind]
-        key, value = self._cached(segment.layers, kind, module.layer_idx)
         depth = key.shape[2]
         start = max(0, first_visible(kind, reach, depth))
         if start >= depth:
             return None
         key, value = key[:, :, start:], value[:, :, start:]
-        if hasattr(module, "expand_kv"):
-            # Compressed in the cache (transformers, ``DeepseekV3Attention``).
-            key, value = module.expand_kv(key, value)
         n_rows, n_heads, width, _ = query.shape
         together = query.transpose(0, 1).reshape(1, n_heads, n_rows * width, -1)
         if first_visible(kind, reach, rows.n_positions - 1) <= 0:
             out, total = attend(together, key, value, scores)
         else:
-            positions = rows.positions[segment.rows].to(query.device)
+            positions = rows.positions[segment].to(query.device)
             first = first_visible(kind, reach, positions)
             n = _n_queries(depth - start, query.device)
             places = torch.arange(start, depth, device=query.device)
@@ -284,6 +312,35 @@ def _in_parts(
         totals.append(total[..., 0])
     out = torch.cat(outs, dim=3).flatten(1, 2)
     return out, torch.cat(totals, dim=3).flatten(1, 2)
+
+
+def _with_bias(
+    query: Tensor, key: Tensor, bias: Tensor, scale: float
+) -> tuple[Tensor, Tensor]:
+    """Queries and keys whose scaled products contain a bias of each key: no kernel has
+    to read a mask. In half precision the factor needs two numbers."""
+    factor = float(torch.tensor(1 / scale, dtype=query.dtype))
+    factors = query.new_tensor([factor, 1 / scale - factor])
+    factors = factors.expand(*query.shape[:-1], 2)
+    biases = bias[:, :: query.shape[1] // key.shape[1], :, None]
+    query = torch.cat([query, factors], dim=-1)
+    key = torch.cat([key, biases.to(key.dtype).expand(-1, -1, -1, 2)], dim=-1)
+    size = query.shape[-1] + -query.shape[-1] % ALIGNMENT
+    return _padded(query, size), _padded(key, size)
+
+
+def _merged(
+    own: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]
+) -> tuple[Tensor, Tensor]:
+    """Attention to the tokens of both, and the log-sum-exp of all scores."""
+    (out, total), (other_out, other_total) = own, other
+    share = (other_total - total).sigmoid()[..., None]
+    out = torch.lerp(out.float(), other_out.float(), share)
+    return out, torch.logaddexp(total, other_total)
+
+
+def _length(layers: Layers) -> int:
+    return next((int(key.shape[2]) for key, _ in layers.values()), 0)
 
 
 def _joined(parts: Sequence[Tensor]) -> Tensor:

@@ -6,7 +6,7 @@ cached tensors with the batch's own and discards the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,10 +23,12 @@ Layers = dict[int, tuple[Tensor, Tensor]]
 
 class _Past(DynamicCache):
     """A cache that starts with a cached prefix; ``joined`` records the extended layers
-    if there is one row. With ``is_apart`` layers get their own keys and values only;
+    if there is one row. With ``is_apart`` layers get their own keys and values only, or
+    those of all ``lined_up`` prefixes and then of all rows as one sequence;
     ``last_layer`` is the last one that did."""
 
     is_apart = False
+    lined_up: Sequence[Layers] = ()
     last_layer = -1
 
     def __init__(self, layers: Layers, length: int, joined: Layers | None) -> None:
@@ -43,18 +45,21 @@ class _Past(DynamicCache):
         *_: Any,
         **__: Any,
     ) -> tuple[Tensor, Tensor]:
-        keys, values = key_states, value_states
+        own = joined = key_states, value_states
         self.last_layer = layer_idx
-        if self.is_apart and self._joined is None:
-            return keys, values
-        if layer_idx in self.prefix:
-            old_keys, old_values = self.prefix[layer_idx]
-            rows = len(keys)
-            keys = torch.cat([old_keys.expand(rows, -1, -1, -1), keys], dim=-2)
-            values = torch.cat([old_values.expand(rows, -1, -1, -1), values], dim=-2)
+        if layer_idx in self.prefix and not (self.is_apart and self._joined is None):
+            rows = len(key_states)
+            old = (part.expand(rows, -1, -1, -1) for part in self.prefix[layer_idx])
+            joined = _concatenated(zip(old, own, strict=True))
         if self._joined is not None:
-            self._joined[layer_idx] = (keys, values)
-        return (key_states, value_states) if self.is_apart else (keys, values)
+            self._joined[layer_idx] = joined
+        if not self.is_apart:
+            return joined
+        if not self.lined_up:
+            return own
+        before = [prefix[layer_idx] for prefix in self.lined_up if prefix]
+        rows_in_line = [part.transpose(0, 1).flatten(1, 2)[None] for part in own]
+        return _concatenated(zip(*before, rows_in_line, strict=True))
 
     def update_indexer(self, keys: Tensor, layer_idx: int) -> Tensor:
         """(B, T, D) keys by which sparse attention selects tokens, after those of the
@@ -120,6 +125,12 @@ class PrefixCache:
             self._read(some, start, _Past(known, start, joined))
             known, start = joined, start + len(some)
         self._tokens, self._layers = prefix, known
+
+
+def _concatenated(parts: Iterable[Sequence[Tensor]]) -> tuple[Tensor, Tensor]:
+    """Sequences of keys, and those of values, in one."""
+    keys, values = (torch.cat(list(some), dim=-2) for some in parts)
+    return keys, values
 
 
 def _first(layers: Layers, length: int) -> Layers:

@@ -2,15 +2,16 @@
 
 Most models select their attention function by name (transformers,
 ``AttentionInterface``). Others call torch's ``scaled_dot_product_attention`` (Falcon,
-``hf.llama``) or a method ``_attn`` of each layer (GPT-J). Any other model keeps its own
-attention, and a self-test at load time rejects the result.
+``hf.llama``) or a method ``_attn`` of each layer (GPT-J), and layers of XGLM do
+everything themselves. Any other model keeps its own attention, and a self-test at load
+time rejects the result.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from threading import local
 from typing import Any, NamedTuple
@@ -24,6 +25,9 @@ from pytest_evals.models.hf.scoring.attention_masks import Kinds
 from pytest_evals.models.hf.scoring.cascade_attention import Scores
 
 NAME = "pytest_evals_cascade"
+MASK_OF_SCORES = "prepare_dynamic_mask"
+"""Method of a layer that adds a score for each key to the mask (transformers,
+``DogeAttention``)."""
 _active = local()
 
 
@@ -65,25 +69,49 @@ def _selected(model: Any) -> Iterator[None]:
     for config in configs.values():
         config._attn_implementation_internal = NAME
     try:
-        yield
+        with ExitStack() as stack:
+            for layer in _layers(model):
+                if hasattr(layer, MASK_OF_SCORES):
+                    stack.enter_context(_attribute(layer, MASK_OF_SCORES, _bias))
+            yield
     finally:
         for key, config in configs.items():
             config._attn_implementation_internal = usual[key]
 
 
+def _bias(dt_states: Tensor, **_: Any) -> Tensor:
+    """(B, K, 1, S) scores of keys, without a mask."""
+    return dt_states[:, :, None]
+
+
 @contextmanager
 def _called(model: Any, past: Any) -> Iterator[None]:
-    """Replace the method ``_attn`` of layers (transformers, ``GPTJAttention``) and
-    torch's function."""
-    layers = [layer for layer in _layers(model) if hasattr(type(layer), "_attn")]
-    for layer in layers:
-        layer._attn = partial(_layer_attention, layer)
+    """Replace the method ``_attn`` of layers (transformers, ``GPTJAttention``), all of
+    a layer (``XGLMAttention``), and torch's function."""
+    with ExitStack() as stack:
+        for layer in _layers(model):
+            if hasattr(type(layer), "_attn"):
+                own = partial(_layer_attention, layer)
+                stack.enter_context(_attribute(layer, "_attn", own))
+            elif type(layer).__name__ == "XGLMAttention":
+                own = partial(_projected_attention, layer, past)
+                stack.enter_context(_attribute(layer, "forward", own))
+        stack.enter_context(_TorchAttention(past))
+        yield
+
+
+@contextmanager
+def _attribute(layer: Any, name: str, value: Any) -> Iterator[None]:
+    """Set an attribute of an instance."""
+    usual = vars(layer).get(name)
+    setattr(layer, name, value)
     try:
-        with _TorchAttention(past):
-            yield
+        yield
     finally:
-        for layer in layers:
-            del layer._attn
+        if usual is None:
+            delattr(layer, name)
+        else:
+            setattr(layer, name, usual)
 
 
 def _layers(model: Any) -> list[Any]:
@@ -133,19 +161,37 @@ def _layer_attention(
     return out.transpose(1, 2), weights
 
 
+def _projected_attention(
+    layer: Any, past: Any, hidden_states: Tensor, *_: Any, **__: Any
+) -> tuple[Tensor, None]:
+    """A layer of queries, keys and values without position embeddings."""
+    projections = (layer.q_proj, layer.k_proj, layer.v_proj)
+    query, key, value = (
+        projection(hidden_states).unflatten(2, (-1, layer.head_dim)).transpose(1, 2)
+        for projection in projections
+    )
+    key, value = past.update(key, value, layer.layer_idx)
+    out, weights = _attention(layer, query, key, value, scaling=layer.scaling)
+    return layer.out_proj(out.flatten(2)), weights
+
+
 def _attention(
     module: Any, query: Tensor, key: Tensor, value: Tensor, *masks: Any, **given: Any
 ) -> tuple[Tensor, None]:
     """Attention function with the signature of transformers."""
     # For a function that it does not know, transformers makes no mask: one that is not
     # the placeholder is more than a mask, such as the position bias of ALiBi.
+    bias = None
     for mask in (*masks[:1], given.get("attention_mask")):
         if mask is not None and mask.numel() > 1:
-            raise NotImplementedError("the model computes an attention mask")
+            if mask.shape[1:] != (query.shape[1], 1, key.shape[2]):
+                raise NotImplementedError("the model computes an attention mask")
+            bias = mask[:, :, 0]
     scale = given.get("scaling")
     scores = Scores(
         query.shape[-1] ** -0.5 if scale is None else scale,
         given.get("softcap"),
         given.get("s_aux"),
+        bias,
     )
     return _active.function(module, query, key, value, scores), None

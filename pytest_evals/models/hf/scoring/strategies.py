@@ -165,14 +165,12 @@ def _candidates(forward: Forward) -> Iterator[_Candidate]:
         least = 0
         if forward.device.type == "cpu":
             least = CASCADE_DEPTHS.get(attention, CASCADE_DEPTHS["eager"])
-        yield _Candidate(
-            "cascade",
-            _cascade(forward.model, kinds, packed, least),
-            len(kinds),
-            True,
-            least=least,
-            trial=_cascade(forward.model, kinds, packed, 0),
-        )
+        by_name = uses_interface(forward.model)
+        for lined_up in (False, True)[: 1 + by_name]:
+            build = partial(_cascade, forward.model, kinds, packed, lined_up)
+            yield _Candidate(
+                "cascade", build(least), len(kinds), True, least=least, trial=build(0)
+            )
         yield _Candidate("packed", packed, len(kinds), True)
     yield _Candidate("prefix", _prefixed(forward.takes_positions), 0, False)
 
@@ -191,9 +189,12 @@ def _packed(kinds: Kinds, dtype: torch.dtype) -> ViewBuilder:
     return see
 
 
-def _cascade(model: Any, kinds: Kinds, packed: ViewBuilder, least: int) -> ViewBuilder:
+def _cascade(
+    model: Any, kinds: Kinds, packed: ViewBuilder, lined_up: bool, least: int
+) -> ViewBuilder:
     """As packed rows; after prefixes of at least ``least`` tokens, tokens attend to
-    theirs and to their row in two calls."""
+    theirs and to their row in two calls. ``lined_up`` is for layers that change cached
+    keys and values before attention."""
     by_name = uses_interface(model)
     # Sparse attention reads the mask before it calls the attention function.
     requires_mask = not by_name or "indexed_attention" in kinds
@@ -204,7 +205,8 @@ def _cascade(model: Any, kinds: Kinds, packed: ViewBuilder, least: int) -> ViewB
             return packed(sheet, pasts)
         past.is_apart = True
         prefixes = [one.prefix for one in pasts]
-        function = CascadeAttention(model.config, kinds, sheet, prefixes)
+        past.lined_up = prefixes if lined_up else ()
+        function = CascadeAttention(model.config, kinds, sheet, prefixes, lined_up)
         return AttentionView(
             mask=placeholder_mask(kinds, model.dtype, sheet.ids)
             if requires_mask
