@@ -164,10 +164,14 @@ class Inference:
             record = self._plans[key].take(job, self._open[key], self._on_answer)
             self._budgets[key].add(record)
         except SpendCapError as error:
-            self.spend_cap = self.spend_cap or str(error)
-            self.unsent.add(job.task.name)
+            self.hold_back(job.task.name, str(error))
             raise
         return record
+
+    def hold_back(self, task: str, why: str) -> None:
+        """Record that a spend cap was reached before a document of a task was sent."""
+        self.spend_cap = self.spend_cap or why
+        self.unsent.add(task)
 
     def again(
         self,

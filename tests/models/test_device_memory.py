@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -21,6 +22,7 @@ from pytest_evals.models.hf.device_memory import (
     or_none,
 )
 from pytest_evals.models.hf.generation.memory_budget import free_tokens
+from pytest_evals.models.hf.loader import _device
 from pytest_evals.models.hf.prefetch import Prefetch
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.hf.weights import _placement
@@ -145,6 +147,21 @@ def test_the_model_thread_uses_the_models_device_and_switches_quickly(monkeypatc
         assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL_S)
     assert sys.getswitchinterval() == usual
     assert ("cuda:1", "evals-model") in seen
+
+
+def test_a_gpu_may_be_named_without_its_index(monkeypatch):
+    """torch.cuda.set_device rejects such a device."""
+    with pytest.raises(ValueError, match="specified index"):
+        torch.cuda.set_device(torch.device("cuda"))
+    with inference_thread(torch.device("cuda")):  # as vLLM's
+        pass
+    seen = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: seen.append(device))
+    weight = SimpleNamespace(device=torch.device("cuda:2"))
+    monkeypatch.setattr(torch, "empty", lambda n, device: weight)
+    assert _device(HfSettings(target="x")) == torch.device("cuda:2")
+    assert seen == [torch.device("cuda:2")]
 
 
 def test_a_thread_that_wakes_for_the_device_gets_the_interpreter_sooner():

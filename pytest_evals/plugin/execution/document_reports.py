@@ -62,5 +62,7 @@ def mark(report: pytest.TestReport, item: pytest.Item) -> None:
             report.duration = item.took_s
             if item.packed is not None:
                 fields["evals_record"] = item.packed
+            if item.word == "unsent":
+                fields["evals_unsent"] = item.job.task.name
             if item.shown:
                 fields["evals_shown"] = item.shown

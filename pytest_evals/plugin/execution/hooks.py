@@ -214,12 +214,17 @@ class SessionHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Store the record that a worker sent; clear the progress line before the
-        terminal writes."""
+        """Store the record that a worker sent, or that a spend cap held its document
+        back: gates are judged before the workers end. Clear the progress line before
+        the terminal writes."""
         packed = getattr(report, "evals_record", None)
         if packed is not None and self._session.assignment is None:
             self._session.receive(packed)
             vars(report)["evals_record"] = None
+        unsent = getattr(report, "evals_unsent", "")
+        if unsent and isinstance(report.longrepr, tuple):
+            why = report.longrepr[2].removeprefix("Skipped: ")
+            self._session.run.inference.hold_back(unsent, why)
         if self._is_verbose or not getattr(report, "evals_word", ""):
             self._clear()
 

@@ -44,6 +44,8 @@ def write_going_on(session: EvalSession, terminal: pytest.TerminalReporter) -> N
     way = "to continue (stored responses are reused)"
     if not n_stored:
         way = "to run again (no responses are stored)"
+        if is_capped and is_kept:
+            way = "to continue, raise the cap (no responses are stored)"
     terminal.write_line(f"{way}: {_command(session)}")
 
 
