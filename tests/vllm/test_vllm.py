@@ -224,17 +224,29 @@ def test_an_invalid_option_is_an_error_of_its_document(model, option, message):
     assert good.error == ""
 
 
+def test_an_invalid_temperature_is_an_error_of_its_document(model):
+    (response,) = answers(model, [Generate(SHOTS, temperature=-1.0)])
+    assert response.error == "temperature is -1.0; it must be a number, 0 or more"
+
+
 def test_a_session_has_one_engine(model, folder):
     with pytest.raises(ModelError, match="vLLM runs one engine per session"):
         open_model(parse_spec(f"vllm:{folder},{ARGUMENTS}"))
 
 
-def test_an_invalid_value_is_rejected_before_the_model_is_loaded(folder):
+@pytest.mark.parametrize(
+    ("argument", "reason"),
+    [
+        ("max_num_seqs=many", "max_num_seqs: invalid int value: 'many'"),
+        ("compilation_config=5", "compilation_config: Input should be an object"),
+    ],
+)
+def test_an_invalid_value_is_rejected_before_the_model_is_loaded(
+    folder, argument, reason
+):
     with pytest.raises(OptionError) as error:
-        check_ready(parse_spec(f"vllm:{folder},max_num_seqs=many"))
-    assert str(error.value) == (
-        "vLLM rejects the vllm model's max_num_seqs: invalid int value: 'many'"
-    )
+        check_ready(parse_spec(f"vllm:{folder},{argument}"))
+    assert str(error.value) == f"vLLM rejects the vllm model's {reason}"
 
 
 def test_the_fingerprint_is_known_before_the_model_is_open(model, folder):
@@ -298,5 +310,5 @@ def test_a_run_ends_cleanly_with_all_warnings_as_errors(folder, tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "12 of 12" in done.stdout or "letters" in done.stdout
-    for sign in ("Traceback", "closed file", "leaked", "Logging error"):
+    for sign in ("Traceback", "closed file", "leaked", "Logging error", "Triton"):
         assert sign not in done.stdout + done.stderr

@@ -8,6 +8,7 @@ reaches it at once, and errors have their cause.
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import random
 import re
@@ -176,6 +177,9 @@ def prepare() -> None:
     """Set the environment variables that vLLM reads when it is imported."""
     for name, value in _DEFAULTS.items():
         os.environ.setdefault(name, value)
+    # vLLM 0.32 applies the level when an engine is made, and warns before that.
+    with suppress(ValueError):  # vLLM rejects an unknown level
+        logging.getLogger("vllm").setLevel(os.environ["VLLM_LOGGING_LEVEL"].upper())
 
 
 def sampling_params(**arguments: Any) -> Any:
@@ -280,10 +284,10 @@ def _rejected(message: str) -> OptionError:
         return OptionError(f"vLLM rejects the engine arguments: {message}")
     option = next(o for o in found[1].split("/") if o.startswith("--"))
     name = option[2:].replace("-", "_")
-    return OptionError(f"vLLM rejects the vllm model's {name}: {found[2]}")
+    return OptionError(f"vLLM rejects the vllm model's {name}: {_reason(found[2])}")
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception | str) -> str:
     """The cause, on one line. Errors of pydantic have it on their last lines."""
     lines = [line.strip() for line in str(error).strip().splitlines()]
     cause = next((line for line in lines if "[type=" in line), "")
@@ -291,7 +295,7 @@ def _reason(error: Exception) -> str:
     return masked_text(text) or _first_line(error)
 
 
-def _first_line(error: BaseException) -> str:
+def _first_line(error: BaseException | str) -> str:
     lines = str(error).strip().splitlines()
     return masked_text(lines[0]) if lines else type(error).__name__
 

@@ -15,6 +15,7 @@ from pytest_evals.core.request import (
     Generate,
 )
 from pytest_evals.errors import did_you_mean
+from pytest_evals.models.hf.generation.options import bad_value
 from pytest_evals.models.hf.generation.sampling import seed_of
 from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
 from pytest_evals.models.vllm.engine import (
@@ -79,7 +80,10 @@ def sampling_input(
             strings must not end (lm-eval 0.4.13, ``VLLM.generate_until``).
     """
     options = {name: value for name, value in request.options if value is not None}
-    problem = _unsupported(options)
+    checked = {name: options.get(name) for name in ("do_sample", TOP_LOGPROBS)}
+    problem = _unsupported(options) or bad_value(
+        {**checked, "temperature": request.temperature}
+    )
     if problem:
         return InvalidRequestError(problem)
     draws = options.get("do_sample", True) and request.temperature > 0
@@ -121,9 +125,6 @@ def _unsupported(options: Mapping[str, Any]) -> str:
             hint = did_you_mean(name, [n for n in known if n not in _OURS])
             rest = hint or "; it takes vLLM's SamplingParams"
             return f"the vllm model has no generation option {name!r}{rest}"
-    n_top = options.get(TOP_LOGPROBS, 0)
-    if type(n_top) is not int or n_top < 0:
-        return f"{TOP_LOGPROBS} is {n_top!r}; it must be a whole number, 0 or more"
     return ""
 
 
