@@ -83,7 +83,7 @@ def response_of(tokens: Sequence[PromptToken], n_context: int) -> Response:
     """The response for scored tokens after ``n_context`` others.
 
     Raises:
-        RequestFailedError: One of them has no log-probability.
+        RequestFailedError: One of them has no log-probability, or an impossible one.
     """
     logprobs: list[float] = []
     for number, token in enumerate(tokens):
@@ -92,6 +92,11 @@ def response_of(tokens: Sequence[PromptToken], n_context: int) -> Response:
                 _NO_FIRST
                 if n_context + number == 0
                 else f"it gives no log-probability for {token.text!r}"
+            )
+        if token.greedy is False and token.logprob > HALF + TOLERANCE:
+            raise RequestFailedError(
+                f"it gives {token.logprob:g} for {token.text!r}, and another token is "
+                "more likely: the probabilities of both add up to more than 1"
             )
         logprobs.append(token.logprob)
     flags = {token.greedy for token in tokens}
@@ -176,6 +181,17 @@ def _n_read(texts: Sequence[str], reply: Reply, sent: Sent, n_unlisted: int) -> 
     )
 
 
+def of_whole(reply: Reply, sent: Sequence[int]) -> Reply:
+    """The reply, unless the server counts other than the token ids that were sent, such
+    as one that cuts long prompts. Servers need not report a count.
+
+    Raises:
+        RequestFailedError: It does.
+    """
+    _n_sent(tokens_of(reply)[0] or len(sent), sent, most=len(sent))
+    return reply
+
+
 def _n_sent(n: int, sent: Sequence[int], most: int) -> int:
     """Number of ids sent, if the server processed exactly these.
 
@@ -239,6 +255,11 @@ def _read_prompt_logprobs(reply: Reply, sent: Sent, _n_unlisted: int) -> PromptL
                     f"its prompt_logprobs have {shortened(str(entry))} for the token "
                     f"{token}"
                 )
+    elif len(found) != (tokens_of(reply)[0] or len(found)):
+        raise RequestFailedError(
+            f"its prompt_logprobs have {len(found)} of the prompt's "
+            f"{tokens_of(reply)[0]} tokens"
+        )
     elif found[0] is None and sent.endswith(known):
         # The first token is unknown: a special one, or the start of the text.
         first = first._replace(text=sent[: len(sent) - len(known)])

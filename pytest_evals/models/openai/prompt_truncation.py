@@ -71,7 +71,7 @@ class PromptTruncation:
         Raises:
             RequestFailedError: It cannot be made to fit.
         """
-        fit = self.unfit.pop(request, None)
+        fit = self.unfit.get(request)
         if isinstance(fit, str):
             raise RequestFailedError(fit)
         if fit is not None and fit.ids and self.unable:

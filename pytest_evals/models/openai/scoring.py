@@ -27,6 +27,7 @@ from pytest_evals.models.openai.prompt_logprobs import (
     PromptLogprobs,
     PromptToken,
     Sent,
+    of_whole,
     response_of,
     token_texts,
     total,
@@ -69,7 +70,7 @@ class ServerScorer:
         reads_ends: Whether the server scores the ends of prompts alone.
         ways: Names of the parameters that do both, for reports.
         contexts: Contexts whose tokens were requested separately.
-        encoded: Requests as token ids, until they are sent.
+        encoded: Requests of the current batch as token ids.
     """
 
     client: RetryingClient
@@ -153,7 +154,7 @@ class ServerScorer:
 
     async def _by_ids(self, request: Loglikelihood | Rolling) -> Response:
         """Score token ids that were encoded on the client."""
-        lines = self.encoded.pop(request)
+        lines = self.encoded[request]
         if isinstance(lines, str):
             raise RequestFailedError(lines)
         single = _single(request, lines)
@@ -256,7 +257,10 @@ class ServerScorer:
         """
         body = {**_greedy(ids, n_tokens=1), **candidates_body(tokens)}
         return await self.client.ask(
-            _PATH, body, lambda reply: read_candidates(reply, tokens), retries
+            _PATH,
+            body,
+            lambda reply: read_candidates(of_whole(reply, ids), tokens),
+            retries,
         )
 
     async def ask_selection(
@@ -269,7 +273,10 @@ class ServerScorer:
         """
         body = {**_greedy(ids, n_tokens=1), **selection_body(tokens)}
         return await self.client.ask(
-            "generate", body, lambda reply: read_selection(reply, tokens), retries
+            "generate",
+            body,
+            lambda reply: read_selection(of_whole(reply, ids), tokens),
+            retries,
         )
 
     async def read_end(
@@ -282,7 +289,10 @@ class ServerScorer:
         """
         body = {**_greedy(ids, n_tokens=1), **span_body(start)}
         return await self.client.ask(
-            "generate", body, lambda reply: read_span(reply, ids, start), retries
+            "generate",
+            body,
+            lambda reply: read_span(of_whole(reply, ids), ids, start),
+            retries,
         )
 
     async def write(self, text: str, n_tokens: int) -> Sequence[str]:

@@ -14,7 +14,11 @@ from typing import Any
 from pytest_evals.models.openai.candidates import Candidate, candidates_of
 from pytest_evals.models.openai.client import Reply
 from pytest_evals.models.openai.errors import RequestFailedError, shortened
-from pytest_evals.models.openai.prompt_logprobs import PromptToken, logprob_of
+from pytest_evals.models.openai.prompt_logprobs import (
+    TOLERANCE,
+    PromptToken,
+    logprob_of,
+)
 
 
 def span_body(start: int) -> dict[str, Any]:
@@ -48,9 +52,18 @@ def read_span(reply: Reply, ids: Sequence[int], start: int) -> tuple[PromptToken
     for row, top in zip(rows[1:], tops[1:], strict=True):
         logprob = logprob_of(row[0])
         best = logprob_of(_row(top[0])[0]) if isinstance(top, list) and top else None
-        greedy = None if logprob is None or best is None else logprob >= best
-        tokens.append(PromptToken("", logprob, greedy))
+        tokens.append(PromptToken("", logprob, _is_top(logprob, best)))
     return tuple(tokens)
+
+
+def _is_top(logprob: float | None, best: float | None) -> bool | None:
+    if logprob is None or best is None:
+        return None
+    if logprob > best + TOLERANCE:
+        raise RequestFailedError(
+            f"it gives {logprob:g} for a token, and {best:g} for the most likely one"
+        )
+    return logprob >= best
 
 
 def read_selection(reply: Reply, tokens: Sequence[int]) -> Mapping[int, Candidate]:

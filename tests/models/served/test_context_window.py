@@ -344,6 +344,13 @@ def test_ids_are_tried_once_and_only_where_something_is_cut(behind, served, ask)
     assert len(served.bodies) == 1 + trial + 3
 
 
+def test_equal_prompts_are_all_cut(behind, served, ask):
+    long = Generate("q" * 99, max_tokens=8)
+    found = ask(behind("gpt2"), long, long)
+    assert [response.error for response in found] == ["", ""]
+    assert found[0].n_truncated == found[1].n_truncated > 0
+
+
 def test_an_unusable_window_is_rejected(saved_model):
     def error_of(text):
         with pytest.raises(OptionError) as caught:
@@ -374,7 +381,7 @@ def test_a_server_that_lists_its_models_and_takes_no_key_is_one_error(
     """As a server that requires a key for paid endpoints only."""
     served.fault = lambda body: fault(401, {"error": {"message": "who?"}})
     with pytest.raises(ModelError, match="the server returned 401: 'who\\?'"):
-        list(behind("gpt2").answer([Generate("the")] * 9))
+        list(behind("gpt2").answer([Generate("the", max_tokens=8)] * 9))
 
 
 def test_a_server_that_is_not_there_is_one_error_also_with_a_tokenizer(behind):

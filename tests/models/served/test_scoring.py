@@ -254,6 +254,55 @@ def test_prompt_logprobs_that_lack_something_are_an_error_of_their_document(
     assert found[1].error == ""
 
 
+@pytest.mark.parametrize(
+    "spoil",
+    [lambda r: r[:-1], lambda r: r[:1] + r[2:], lambda r: [*r, r[-1]]],
+    ids=["cut", "gap", "twice"],
+)
+def test_prompt_logprobs_of_fewer_or_more_tokens_than_the_prompts_are_an_error(
+    served, model_of, tiny, ask, fault, spoil
+):
+    """In texts as well, whose tokens are unknown here."""
+    good = tiny("gpt2", "prompt_logprobs")
+
+    def spoiled(path, body):
+        reply = good(path, body)
+        choice = reply["choices"][0]
+        if body["prompt"] == "hello world and all":
+            choice["prompt_logprobs"] = spoil(choice["prompt_logprobs"])
+        return reply
+
+    served.reply = spoiled
+    served.fault = lambda body: fault(400, "{}") if "echo" in body else None
+    bad, fine = ask(
+        model_of(max_retries=0),
+        Loglikelihood("hello", " world and all"),
+        Loglikelihood("the", " cat"),
+    )
+    assert "of the prompt's" in bad.error
+    assert bad.logprob is None
+    assert fine.error == ""
+
+
+def test_a_token_above_one_half_that_is_not_the_most_likely_one_is_an_error(
+    served, model_of, tiny, ask, fault
+):
+    good = tiny("gpt2", "prompt_logprobs")
+
+    def spoiled(path, body):
+        reply = good(path, body)
+        if body["prompt"].startswith("bad"):
+            ((_, entry),) = reply["choices"][0]["prompt_logprobs"][-1].items()
+            entry |= {"logprob": 0.0, "rank": 2}
+        return reply
+
+    served.reply = spoiled
+    served.fault = lambda body: fault(400, "{}") if "echo" in body else None
+    bad, fine = ask(model_of(), Loglikelihood("bad", " cat"), Loglikelihood("a", " b"))
+    assert "add up to more than 1" in bad.error
+    assert fine.error == ""
+
+
 def _without_first(found):
     return {name: values[1:] for name, values in found.items()}
 

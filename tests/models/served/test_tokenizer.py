@@ -79,6 +79,18 @@ def test_each_request_is_sent_once_and_as_ids(
     ]
 
 
+def test_equal_requests_of_a_batch_have_equal_responses(
+    served, model_of, tiny, saved_model, ask
+):
+    served.reply = tiny("gpt2")
+    model = model_of(tokenizer=saved_model("gpt2"))
+    one, other = Loglikelihood("the cat", " sat on"), Rolling("the cat")
+    found = ask(model, one, other, one, other)
+    assert [response.error for response in found] == [""] * 4
+    assert found[0].logprob == found[2].logprob
+    assert found[1].logprob == found[3].logprob
+
+
 def test_the_continuation_of_a_chat_is_scored_after_the_template(
     served, model_of, tiny, opened, ask, saved_model
 ):
