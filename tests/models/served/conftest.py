@@ -200,6 +200,31 @@ def model_of(served: Served) -> Iterator[Callable[..., OpenAIModel]]:
 
 
 @pytest.fixture
+def by_ids(
+    model_of: Callable[..., OpenAIModel], saved_model: Callable[[str], Any]
+) -> OpenAIModel:
+    """The model at that server, which is sent token ids."""
+    return model_of(tokenizer=saved_model("gpt2"), max_retries=1)
+
+
+@pytest.fixture
+def check(oracle: Callable[[str], Any]) -> Callable[[Any, Any], None]:
+    """A function that compares responses to log-likelihoods with a plain pass of
+    torch."""
+
+    def equal(found: Any, requests: Any) -> None:
+        for request, response in zip(requests, found, strict=True):
+            expected, greedy = oracle("gpt2").loglikelihood(
+                request.context, request.continuation
+            )
+            assert response.error == ""
+            assert response.logprob == pytest.approx(expected, abs=1e-5)
+            assert response.greedy == greedy
+
+    return equal
+
+
+@pytest.fixture
 def fault() -> type[Fault]:
     """The class of the server's faults."""
     return Fault
@@ -234,16 +259,19 @@ class Tiny:
         self.tokenizer, self.model, self.form = oracle.tokenizer, oracle.model, form
         self.lock = threading.Lock()
 
-    def __call__(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    def shares(self, ids: list[int]) -> Any:
+        """Log-probabilities of the next token, for each position."""
         import torch
 
+        with self.lock, torch.no_grad():
+            return self.model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
+
+    def __call__(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         sent = body["prompt"]
         ids = self.tokenizer.encode(sent) if isinstance(sent, str) else [*sent]
         if not {"echo", "prompt_logprobs"} & body.keys():
             return self.written(ids, body["max_tokens"])
-        with self.lock, torch.no_grad():
-            logits = self.model(torch.tensor([ids])).logits[0]
-        shares = logits.double().log_softmax(-1)
+        shares = self.shares(ids)
         ids.append(int(shares[-1].argmax()))
         if self.form == "late":
             shares = shares.roll(-1, 0)
@@ -278,13 +306,9 @@ class Tiny:
 
     def written(self, ids: list[int], n_tokens: int) -> dict[str, Any]:
         """The model's most likely tokens, one per position."""
-        import torch
-
         new: list[int] = []
-        with self.lock, torch.no_grad():
-            while len(new) < n_tokens:
-                logits = self.model(torch.tensor([ids + new])).logits
-                new.append(int(logits[0, -1].argmax()))
+        while len(new) < n_tokens:
+            new.append(int(self.shares(ids + new)[-1].argmax()))
         words = [self.spelled(i) for i in new]
         text = self.tokenizer.decode(new)
         return {"choices": [{"text": text, "logprobs": {"tokens": words}}]}

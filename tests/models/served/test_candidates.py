@@ -31,8 +31,6 @@ class Selecting:
         self.asked = []
 
     def __call__(self, path, body):
-        import torch
-
         if "logprob_token_ids" not in body:
             return self.plain(path, body)
         if self.refused is not None:
@@ -40,9 +38,7 @@ class Selecting:
         self.asked.append(body)
         assert body["max_tokens"] == 1
         assert body["return_tokens_as_token_ids"]
-        with self.plain.lock, torch.no_grad():
-            logits = self.plain.model(torch.tensor([body["prompt"]])).logits[0, -1]
-        row = logits.double().log_softmax(-1)
+        row = self.plain.shares(body["prompt"])[-1]
         best = int(row.argmax())
         top = {
             f"token_id:{i}": float(row[i]) + self.shift
@@ -55,33 +51,17 @@ class Selecting:
         return {"choices": [{"text": "", "logprobs": found}], "usage": usage}
 
 
-def check(found, oracle, requests=REQUESTS):
-    for request, response in zip(requests, found, strict=True):
-        expected, greedy = oracle("gpt2").loglikelihood(
-            request.context, request.continuation
-        )
-        assert response.error == ""
-        assert response.logprob == pytest.approx(expected, abs=1e-6)
-        assert response.greedy == greedy
-
-
-@pytest.fixture
-def model(model_of, saved_model):
-    """The model behind the server, which is sent token ids."""
-    return model_of(tokenizer=saved_model("gpt2"), max_retries=1)
-
-
 @pytest.fixture
 def plain(tiny):
     """A server that scores prompts only."""
     return tiny("gpt2", "vllm")
 
 
-def test_choices_of_a_context_are_one_request(served, model, plain, ask, oracle):
+def test_choices_of_a_context_are_one_request(served, by_ids, plain, ask, check):
     served.reply = server = Selecting(plain)
-    found = ask(model, *REQUESTS)
-    check(found, oracle)
-    assert model.info["loglikelihoods"] == "echo + logprob_token_ids"
+    found = ask(by_ids, *REQUESTS)
+    check(found, REQUESTS)
+    assert by_ids.info["loglikelihoods"] == "echo + logprob_token_ids"
     _, *asked = [body["prompt"] for body in server.asked]
     assert len({tuple(prompt) for prompt in asked}) == len(asked) < 6
     # Requests arrive in any order. The first context has four choices and " mat" of the
@@ -95,87 +75,102 @@ def test_choices_of_a_context_are_one_request(served, model, plain, ask, oracle)
     assert found[0].n_tokens == 1
 
 
-def test_the_generated_token_is_the_greedy_one(served, model, plain, ask, oracle):
+def test_the_generated_token_is_the_greedy_one(served, by_ids, plain, ask, check):
     served.reply = Selecting(plain)
     prompts = [f"{context}{i}" for context in CONTEXTS for i in range(8)]
-    texts = ask(model, *(Generate(prompt, max_tokens=1) for prompt in prompts))
+    texts = ask(by_ids, *(Generate(prompt, max_tokens=1) for prompt in prompts))
     requests = [
         Loglikelihood(prompt, text.text)
         for prompt, text in zip(prompts, texts, strict=True)
         if text.text.strip() and "\ufffd" not in text.text
     ]
-    found = ask(model, *requests)
+    found = ask(by_ids, *requests)
     assert any(response.greedy and response.n_tokens == 1 for response in found)
-    check(found, oracle, requests)
+    check(found, requests)
 
 
 @pytest.mark.parametrize("shift", [0.5, -3.0])
 def test_other_values_than_those_of_prompts_are_not_used(
-    served, model, plain, ask, oracle, shift
+    served, by_ids, plain, ask, check, shift
 ):
     served.reply = Selecting(plain, shift)
-    check(ask(model, *REQUESTS), oracle)
-    assert model.info["loglikelihoods"] == "echo"
+    check(ask(by_ids, *REQUESTS), REQUESTS)
+    assert by_ids.info["loglikelihoods"] == "echo"
 
 
 def test_a_server_that_refuses_the_parameter_scores_prompts(
-    served, model, plain, ask, oracle, fault
+    served, by_ids, plain, ask, check, fault
 ):
     served.reply = Selecting(plain, refused=fault(422, {"error": "unknown field"}))
-    check(ask(model, *REQUESTS), oracle)
+    check(ask(by_ids, *REQUESTS), REQUESTS)
 
 
 def test_a_server_that_ignores_the_parameter_scores_prompts(
-    served, model, plain, ask, oracle
+    served, by_ids, plain, ask, check
 ):
     served.reply = plain
-    check(ask(model, *REQUESTS), oracle)
-    assert model.info["loglikelihoods"] == "echo"
+    check(ask(by_ids, *REQUESTS), REQUESTS)
+    assert by_ids.info["loglikelihoods"] == "echo"
 
 
 def test_a_server_that_spells_the_generated_token_scores_prompts(
-    served, model, plain, ask, oracle
+    served, by_ids, plain, ask, check
 ):
     served.reply = Selecting(plain, generated=" the")
-    check(ask(model, *REQUESTS), oracle)
-    assert model.info["loglikelihoods"] == "echo"
+    check(ask(by_ids, *REQUESTS), REQUESTS)
+    assert by_ids.info["loglikelihoods"] == "echo"
 
 
 def test_a_generated_token_that_is_not_the_most_likely_one_is_an_error(
-    served, model, plain, ask
+    served, by_ids, plain, ask
 ):
     """As with a penalty for repetitions, which the greedy flags would be wrong with."""
     served.reply = server = Selecting(plain)
-    ask(model, REQUESTS[0])
+    ask(by_ids, REQUESTS[0])
     server.generated = "token_id:0"
-    found = ask(model, *REQUESTS[:4], REQUESTS[-2])
+    found = ask(by_ids, *REQUESTS[:4], REQUESTS[-2])
     assert ["which it generated" in one.error for one in found] == [True] * 4 + [False]
 
 
 def test_a_failed_request_is_an_error_of_all_its_choices(
-    served, model, plain, ask, fault
+    served, by_ids, plain, ask, fault
 ):
     served.reply = Selecting(plain)
-    ask(model, REQUESTS[0])
+    ask(by_ids, REQUESTS[0])
     served.fault = lambda body: (
         fault(400, {"error": {"message": "no such token"}})
         if "logprob_token_ids" in body
         else None
     )
-    found = ask(model, *REQUESTS[:4], REQUESTS[-2])
+    found = ask(by_ids, *REQUESTS[:4], REQUESTS[-2])
     assert ["no such token" in one.error for one in found] == [True] * 4 + [False]
 
 
+def test_choices_after_a_context_that_the_server_cuts_are_errors(
+    served, by_ids, plain, ask, check
+):
+    """The values are right for another context than the one that was sent."""
+    server = Selecting(plain)
+
+    def cutting(path, body):
+        if len(body["prompt"]) > 50:
+            body = {**body, "prompt": body["prompt"][-50:]}
+        return server(path, body)
+
+    served.reply = cutting
+    long = Loglikelihood("the cat sat on" + " the mat" * 40, " the")
+    found = ask(by_ids, long, *REQUESTS)
+    check(found[1:], REQUESTS)
+    assert "it read 50 tokens where" in found[0].error
+    assert found[0].logprob is None
+
+
 def test_more_choices_than_a_request_takes_are_several(
-    served, model, plain, ask, oracle, monkeypatch
+    served, by_ids, plain, ask, check, monkeypatch
 ):
     monkeypatch.setattr("pytest_evals.models.openai.candidates.MOST", 3)
     served.reply = server = Selecting(plain)
-    check(
-        ask(model, *REQUESTS[:4]),
-        oracle,
-        REQUESTS[:4],
-    )
+    check(ask(by_ids, *REQUESTS[:4]), REQUESTS[:4])
     sizes = [len(body["logprob_token_ids"]) for body in server.asked[1:]]
     assert sorted(sizes) == [1, 3]  # they are sent at the same time
 

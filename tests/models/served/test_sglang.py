@@ -32,8 +32,6 @@ class SGLang:
         self.asked = []
 
     def __call__(self, path, body):
-        import torch
-
         if path != "/generate":
             return self.plain(path, body)
         ids, start = body["input_ids"], body.get("logprob_start_len", -1)
@@ -41,9 +39,7 @@ class SGLang:
         assert body["return_logprob"]
         assert body["model"] == "tiny"  # ignored by SGLang, read by gateways
         self.asked.append(body)
-        with self.plain.lock, torch.no_grad():
-            logits = self.plain.model(torch.tensor([ids])).logits[0]
-        rows = logits.double().log_softmax(-1) + self.shift
+        rows = self.plain.shares(ids) + self.shift
         best = rows.argmax(-1).tolist()
         meta = {
             "id": "1",
@@ -72,33 +68,17 @@ class SGLang:
 
 
 @pytest.fixture
-def model(model_of, saved_model):
-    """The model behind the server, which is sent token ids."""
-    return model_of(tokenizer=saved_model("gpt2"), max_retries=1)
-
-
-@pytest.fixture
 def plain(tiny):
     """A server that scores whole prompts only."""
     return tiny("gpt2", "sglang")
 
 
-def check(found, oracle, requests=REQUESTS):
-    for request, response in zip(requests, found, strict=True):
-        expected, greedy = oracle("gpt2").loglikelihood(
-            request.context, request.continuation
-        )
-        assert response.error == ""
-        assert response.logprob == pytest.approx(expected, abs=1e-5)
-        assert response.greedy == greedy
-
-
 def test_only_the_tokens_of_the_continuation_are_scored(
-    served, model, plain, ask, oracle
+    served, by_ids, plain, ask, check
 ):
     served.reply = server = SGLang(plain)
-    check(ask(model, *REQUESTS), oracle)
-    assert model.info["loglikelihoods"] == (
+    check(ask(by_ids, *REQUESTS), REQUESTS)
+    assert by_ids.info["loglikelihoods"] == (
         "echo + logprob_start_len + token_ids_logprob"
     )
     starts = [body for body in server.asked[2:] if "logprob_start_len" in body]
@@ -108,16 +88,16 @@ def test_only_the_tokens_of_the_continuation_are_scored(
     # All one-token choices of a context share a request.
     selections = [body for body in server.asked if "token_ids_logprob" in body]
     assert len(selections) == 1 + len(CONTEXTS)
-    usage = model.info["usage"]
+    usage = by_ids.info["usage"]
     assert usage["prompt_tokens"] > 0 and usage["completion_tokens"] > 0
 
 
 def test_rolling_log_likelihoods_are_those_of_whole_prompts(
-    served, model, model_of, plain, ask, saved_model
+    served, by_ids, model_of, plain, ask, saved_model
 ):
     text = Rolling("the cat sat on the mat and the dog " * 4)
     served.reply = SGLang(plain)
-    (found,) = ask(model, text)
+    (found,) = ask(by_ids, text)
     served.reply = plain
     other = model_of(tokenizer=saved_model("gpt2"))
     (expected,) = ask(other, text)
@@ -160,39 +140,68 @@ def all_greedy(reply):
     ],
 )
 def test_a_server_with_another_generate_scores_whole_prompts(
-    served, model, plain, ask, oracle, faults
+    served, by_ids, plain, ask, check, faults
 ):
     served.reply = SGLang(plain, **faults)
-    check(ask(model, *REQUESTS), oracle)
-    assert model.info["loglikelihoods"] == "echo"
+    check(ask(by_ids, *REQUESTS), REQUESTS)
+    assert by_ids.info["loglikelihoods"] == "echo"
 
 
 def test_a_server_without_selected_tokens_scores_the_ends_of_prompts(
-    served, model, plain, ask, oracle
+    served, by_ids, plain, ask, check
 ):
     def change(reply):
         reply["meta_info"].pop("output_token_ids_logprobs", None)
         return reply
 
     served.reply = SGLang(plain, change=change)
-    check(ask(model, *REQUESTS), oracle)
-    assert model.info["loglikelihoods"] == "echo + logprob_start_len"
+    check(ask(by_ids, *REQUESTS), REQUESTS)
+    assert by_ids.info["loglikelihoods"] == "echo + logprob_start_len"
 
 
 def test_requests_with_parameters_of_completions_stay_completions(
-    served, model_of, plain, ask, oracle, saved_model
+    served, model_of, plain, ask, check, saved_model
 ):
     served.reply = server = SGLang(plain)
     model = model_of(tokenizer=saved_model("gpt2"), extra_body='{"lora_path": "a"}')
-    check(ask(model, *REQUESTS), oracle)
+    check(ask(model, *REQUESTS), REQUESTS)
     assert not server.asked
 
 
+def test_a_token_above_the_most_likely_one_is_an_error(served, by_ids, plain, ask):
+    served.reply = server = SGLang(plain)
+    ask(by_ids, REQUESTS[0])
+
+    def change(reply):
+        reply["meta_info"]["input_token_logprobs"][-1][0] = 0.0
+        return reply
+
+    server.change = change
+    (found,) = ask(by_ids, LONG[0])
+    assert "for the most likely one" in found.error
+
+
+def test_choices_after_a_context_that_the_server_cuts_are_errors(
+    served, by_ids, plain, ask
+):
+    server = SGLang(plain)
+
+    def cutting(path, body):
+        if path == "/generate" and len(body["input_ids"]) > 50:
+            body = {**body, "input_ids": body["input_ids"][:50]}
+        return server(path, body)
+
+    served.reply = cutting
+    context = "the cat sat on" + " the mat" * 40
+    found = ask(by_ids, *(Loglikelihood(context, end) for end in (" the", " mat. So")))
+    assert ["it read 50 tokens where" in one.error for one in found] == [True, True]
+
+
 def test_a_token_without_log_probability_is_an_error_of_its_document(
-    served, model, plain, ask
+    served, by_ids, plain, ask
 ):
     served.reply = server = SGLang(plain)
-    ask(model, REQUESTS[0])
+    ask(by_ids, REQUESTS[0])
 
     def change(reply):
         for row in reply["meta_info"]["input_token_logprobs"][1:]:
@@ -200,5 +209,5 @@ def test_a_token_without_log_probability_is_an_error_of_its_document(
         return reply
 
     server.change = change
-    (found,) = ask(model, LONG[0])
+    (found,) = ask(by_ids, LONG[0])
     assert "gives no log-probability" in found.error
