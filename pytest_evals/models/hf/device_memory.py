@@ -84,8 +84,8 @@ def _free(device: torch.device) -> int | None:
 
 def use_device(device: torch.device) -> None:
     """Make a GPU the thread's current device: kernels of Triton and bitsandbytes run on
-    that one, wherever their tensors are."""
-    if device.type in ("cuda", "xpu"):
+    that one, wherever their tensors are. Without an index it is the current one."""
+    if device.type in ("cuda", "xpu") and device.index is not None:
         getattr(torch, device.type).set_device(device)
 
 

@@ -189,15 +189,14 @@ def _config(settings: HfSettings) -> Any:
 
 
 def _device(settings: HfSettings) -> torch.device:
-    """The device to use.
+    """The device to use; a GPU has an index.
 
     Raises:
         ModelError: It is not there.
     """
     name = settings.device or ("cuda" if torch.cuda.is_available() else "cpu")
-    device = torch.device(name)
     try:
-        torch.empty(1, device=device)
+        device = torch.empty(1, device=name).device
         use_device(device)
     except (RuntimeError, AssertionError, NotImplementedError, ImportError) as error:
         raise ModelError(
