@@ -3,6 +3,7 @@ sent."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from pytest_evals.core.gate import Gate
@@ -109,3 +110,11 @@ class RunPlan:
     source: str = ""
     flips: float = 0.0
     spend: tuple[SpendPlan, ...] = ()
+
+
+def amount(cost: float) -> str:
+    """A cost as text, with at least four significant digits and without exponent."""
+    if cost >= 100:
+        return f"{cost:,.2f}"
+    n_digits = 3 - math.floor(math.log10(cost)) if cost > 0 else 1
+    return f"{cost:.{n_digits}f}".rstrip("0").rstrip(".")

@@ -8,16 +8,22 @@ exceed a cap. All workers of pytest-xdist share the counts, in a file.
 from __future__ import annotations
 
 import asyncio
-import math
+import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from math import ceil
 
+from pytest_evals.core.run_plan import amount
 from pytest_evals.errors import SpendCapError
-from pytest_evals.models.spend_ledger import MOST, Ledger
+from pytest_evals.models.spend_ledger import MOST, Ledger, Spent
 
 _UNIT = 1e-12
 """Costs are whole numbers of this unit, since sums of floats are not exact."""
+_LOOK_S = 0.1
+"""Seconds between two looks at the counts of other processes."""
+_LOST_S = 300.0
+"""Seconds without a change after which requests of other processes count as lost."""
 
 
 @dataclass(slots=True)
@@ -58,9 +64,11 @@ class SpendCap:
             self._ledger = Ledger.of_run()
             self._ledger.open(model)
         self._in_flight = 0
+        self._reserved = 0
         self._knows_costs = not max_cost
         self._settled = asyncio.Event()
         self._reached = ""
+        self._seen, self._seen_at = Spent(), 0.0
 
     @asynccontextmanager
     async def request(self, most: float) -> AsyncIterator[Payment]:
@@ -76,20 +84,22 @@ class SpendCap:
         if self._ledger is None:
             yield Payment(most)
             return
-        most_units = math.ceil(most / _UNIT) if self._max_cost else 0
+        most_units = round(most / _UNIT) if self._max_cost else 0
         reserved = await self._take(self._ledger, most_units)
         payment = Payment(reserved * _UNIT)
         self._in_flight += 1
+        self._reserved += reserved
         try:
             yield payment
         finally:
             self._in_flight -= 1
+            self._reserved -= reserved
             cost = reserved
             if payment.cost is not None and most_units:
                 cost = min(round(payment.cost / _UNIT), MOST)
             self._knows_costs |= cost > 0
             factor = cost / most_units if most_units else 1.0
-            self._ledger.settle(self._model, cost - reserved, factor)
+            self._ledger.settle(self._model, reserved, cost, factor)
             self._settled.set()
 
     async def _take(self, ledger: Ledger, most: int) -> int:
@@ -103,16 +113,33 @@ class SpendCap:
                 reserved = ledger.take(self._model, most, limits)
                 if reserved >= 0:
                     return reserved
-                n_requests, spent, factor = ledger.spent(self._model)
-                if n_requests >= limits[0]:
+                spent = ledger.spent(self._model)
+                if spent.n_requests >= limits[0]:
                     self._reached = f"max_requests={self._max_requests}"
-                elif not self._in_flight:
-                    self._reached = (
-                        f"max_cost={self._max_cost:g} ({spent * _UNIT:.4g} is spent, "
-                        f"and the next request may cost {most * factor * _UNIT:.4g})"
-                    )
+                elif not self._in_flight and not self._others_run(spent):
+                    self._reached = self._cost_reached(spent, most, limits[1])
                 if self._reached:
                     break
             self._settled.clear()
-            await self._settled.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_S):
+                    await self._settled.wait()
         raise SpendCapError(f"spend cap of {self._name} reached: {self._reached}")
+
+    def _others_run(self, spent: Spent) -> bool:
+        """Whether requests of other processes, or of another model of the same spec,
+        are in flight, so that their real costs may leave room. Those of a process that
+        was killed never end."""
+        now = time.monotonic()
+        if spent != self._seen:
+            self._seen, self._seen_at = spent, now
+        return spent.reserved > self._reserved and now - self._seen_at < _LOST_S
+
+    def _cost_reached(self, spent: Spent, most: int, limit: int) -> str:
+        next_cost = ceil(most * spent.factor)
+        fix = "; raise max_cost, or lower max_gen_toks" if next_cost > limit else ""
+        return (
+            f"max_cost={self._max_cost:.15g} "
+            f"({amount((spent.cost + spent.reserved) * _UNIT)} is spent, and the next "
+            f"request may cost {amount(next_cost * _UNIT)}{fix})"
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from threading import Lock
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 from weakref import finalize
 
 LEDGER = "spent.sqlite"
@@ -13,8 +13,24 @@ MOST = 2**62
 """Higher than all counts and costs."""
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS spent (model TEXT PRIMARY KEY, requests INTEGER, "
-    "cost INTEGER, factor REAL)"
+    "cost INTEGER, reserved INTEGER, factor REAL)"
 )
+
+
+class Spent(NamedTuple):
+    """What a model has spent so far.
+
+    Args:
+        n_requests: Requests, those in flight included.
+        cost: Cost of the requests that have ended.
+        reserved: Highest cost of those in flight.
+        factor: By how much a real cost has exceeded the highest by its length.
+    """
+
+    n_requests: int = 0
+    cost: int = 0
+    reserved: int = 0
+    factor: float = 1.0
 
 
 class Ledger:
@@ -53,8 +69,9 @@ class Ledger:
 
     def open(self, model: str) -> None:
         """Add a model; one that exists keeps its counts."""
-        row = (model, 0, 0, 1.0)
-        self._database.execute("INSERT OR IGNORE INTO spent VALUES (?, ?, ?, ?)", row)
+        row = (model, *Spent())
+        query = "INSERT OR IGNORE INTO spent VALUES (?, ?, ?, ?, ?)"
+        self._database.execute(query, row)
 
     def take(self, model: str, most: int, limits: tuple[int, int]) -> int:
         """Count a request if it fits.
@@ -69,34 +86,35 @@ class Ledger:
         database = self._database
         with self._lock:
             database.execute("BEGIN IMMEDIATE")
-            n_requests, cost, factor = self.spent(model)
-            reserved = math.ceil(most * factor)
-            fits = n_requests < limits[0] and cost + reserved <= limits[1]
+            spent = self.spent(model)
+            cost = math.ceil(most * spent.factor)
+            fits = (
+                spent.n_requests < limits[0]
+                and spent.cost + spent.reserved + cost <= limits[1]
+            )
             if fits:
                 database.execute(
-                    "UPDATE spent SET requests = requests + 1, cost = cost + ? "
-                    "WHERE model = ?",
-                    (reserved, model),
+                    "UPDATE spent SET requests = requests + 1, "
+                    "reserved = reserved + ? WHERE model = ?",
+                    (cost, model),
                 )
             database.execute("COMMIT")
-        return reserved if fits else -1
+        return cost if fits else -1
 
-    def settle(self, model: str, change: int, factor: float) -> None:
-        """Correct the cost of a request.
+    def settle(self, model: str, reserved: int, cost: int, factor: float) -> None:
+        """Replace the reserved cost of a request by its real one.
 
         Args:
-            change: Its real cost, less the reserved one.
             factor: Its real cost, divided by the highest by its length.
         """
         query = (
-            "UPDATE spent SET cost = cost + ?, factor = max(factor, ?) WHERE model = ?"
+            "UPDATE spent SET cost = cost + ?, reserved = reserved - ?, "
+            "factor = max(factor, ?) WHERE model = ?"
         )
         with self._lock:
-            self._database.execute(query, (change, factor, model))
+            self._database.execute(query, (cost, reserved, factor, model))
 
-    def spent(self, model: str) -> tuple[int, int, float]:
-        """The requests and costs so far, those in flight included; and by how much a
-        real cost has exceeded the highest by its length."""
-        query = "SELECT requests, cost, factor FROM spent WHERE model = ?"
-        n_requests, cost, factor = self._database.execute(query, (model,)).fetchone()
-        return n_requests, cost, factor
+    def spent(self, model: str) -> Spent:
+        """The requests and costs so far."""
+        query = "SELECT requests, cost, reserved, factor FROM spent WHERE model = ?"
+        return Spent(*self._database.execute(query, (model,)).fetchone())

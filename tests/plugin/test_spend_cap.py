@@ -49,6 +49,18 @@ def test_the_rest_is_not_scored_and_no_gate_passes(suite, server, arguments):
     assert [gate["outcome"] for gate in results["gates"]] == ["invalid"]
 
 
+def test_a_gate_over_one_unsent_document_of_one_worker_is_invalid(suite, server):
+    """Gates are judged when the last document is done, before its worker ends."""
+    spec, prompts = server
+    suite.task("quiz", **GATE)
+    suite.run("evals", "-n2", model=f"{spec},max_requests=9")
+    assert len(prompts) == 9
+    (gate,) = suite.results()["gates"]
+    assert gate["outcome"] == "invalid"
+    assert "9 of 10 documents were run; " in gate["reason"]
+    assert gate["reason"].endswith("spend cap of gpt reached: max_requests=9")
+
+
 def test_the_same_command_continues_until_all_is_scored(suite, server):
     spec, prompts = server
     suite.task("quiz", **GATE)

@@ -36,7 +36,7 @@ def eval_model():
 def test_the_usage_of_all_workers_equals_that_of_one_process(suite):
     suite.pytester.makeconftest(COUNTING)
     line = (
-        "server: 10 of 10 requests were sent again: 429 (10); cost 2.5000 for 0 tokens "
+        "server: 10 of 10 requests were retries: 429 (10); cost 2.5 for 0 tokens "
         "of prompts and 0 of answers"
     )
     for arguments in ([], ["-n2"]):

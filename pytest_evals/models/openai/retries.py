@@ -178,11 +178,11 @@ class RetryingClient:
             SpendCapError: A spend cap is reached.
         """
         most = 1 + (self._settings.max_retries if retries is None else retries)
-        attempt = 0
+        attempt, again = 0, ""
         while True:
             attempt += 1
             try:
-                return await self._once(path, body, read)
+                return await self._once(path, body, read, again)
             except RequestFailedError as caught:
                 fault = caught
             # Outside of the except block: no later error is chained to this fault.
@@ -193,7 +193,7 @@ class RetryingClient:
                 is_known = self._usage.n_replies and not fault.hopeless
                 fix = "" if is_known else self._fix(fault, path)
                 raise self.named(_counted(fault, attempt, fix), path)
-            self._usage.sends_again(fault.kind)
+            again = fault.kind
             wait_s = max(self._backoff.pause(attempt, self._random), fault.wait_s)
             await pause(wait_s)
 
@@ -203,12 +203,16 @@ class RetryingClient:
         return fault
 
     async def _once(
-        self, path: Any, body: Mapping[str, Any], read: Callable[[Reply], T]
+        self,
+        path: Any,
+        body: Mapping[str, Any],
+        read: Callable[[Reply], T],
+        again: str,
     ) -> T:
         most = self._usage.most(body)
         turn, request = self.concurrency.turn(), self._cap.request(most)
         async with turn as began, request as payment:
-            self._usage.sent()
+            self._usage.sent(again)
             timings = self._usage.timings
             timings.began()
             try:

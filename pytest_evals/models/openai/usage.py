@@ -81,19 +81,21 @@ class Usage:
         """Number of usable replies."""
         return int(self.shown["replies"])
 
-    def sent(self) -> None:
-        """Count a sent request."""
+    def sent(self, again: str = "") -> None:
+        """Count a sent request.
+
+        Args:
+            again: Reason of a retry in one word; empty for a first attempt.
+        """
         self.shown["requests"] += 1
+        if again:
+            self.shown["retries"] += 1
+            reasons = self.shown.setdefault("retried", {})
+            reasons[again] = reasons.get(again, 0) + 1
 
     def replied(self) -> None:
         """Count a usable reply."""
         self.shown["replies"] += 1
-
-    def sends_again(self, why: str) -> None:
-        """Count a retry; ``why`` is the reason in one word."""
-        self.shown["retries"] += 1
-        reasons = self.shown.setdefault("retried", {})
-        reasons[why] = reasons.get(why, 0) + 1
 
     def count(self, reply: Mapping[str, Any]) -> float | None:
         """Add the tokens of a reply, even if it is unusable; return its cost, ``None``
@@ -106,6 +108,9 @@ class Usage:
             return None
         cost, is_known = self._price(n_in, n_out), _has_counts(reply)
         self.shown["cost"] += cost
+        if not is_known:
+            n_unknown = self.shown.get("replies_without_counts", 0)
+            self.shown["replies_without_counts"] = n_unknown + 1
         meter = METER.get()
         if meter is not None:
             meter.pay(cost, is_known=is_known)

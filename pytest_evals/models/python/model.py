@@ -204,25 +204,27 @@ class PythonModel(Model):
                 error=f"the request has a grammar, and {self.label} does not take it\n"
                 "  fix: add the parameter request, and follow request.options"
             )
-        attempt = 0
+        attempt, again = 0, ""
         while True:
             attempt += 1
             try:
                 async with self._cap.request(0.0):
-                    outcome, took_s = await self._called(request)
+                    outcome, took_s = await self._called(request, again)
             except SpendCapError as error:
                 return position, Response(error=str(error), finish=UNSENT)
             if outcome.error is None:
                 return position, self._response(outcome.value, request, took_s)
-            reason = self._retry_reason(outcome)
-            if not reason or attempt > self._retries:
+            again = self._retry_reason(outcome)
+            if not again or attempt > self._retries:
                 return position, Response(error=self._error(outcome.error, attempt))
-            self._retried[reason] += 1
             await asyncio.sleep(self._backoff.pause(attempt, self._random))
 
-    async def _called(self, request: Generate) -> tuple[CallOutcome, float]:
-        """The outcome of a call, and how long it took."""
+    async def _called(self, request: Generate, again: str) -> tuple[CallOutcome, float]:
+        """The outcome of a call, and how long it took; ``again`` is the reason of a
+        retry."""
         self._usage["requests"] += 1
+        if again:
+            self._retried[again] += 1
         self._timings.began()
         began = time.perf_counter()
         try:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -209,7 +210,8 @@ def _times(responses: Sequence[Response]) -> dict[str, float]:
     latency = max([one.latency_s for one in responses], default=0.0)
     costs = [one.cost for one in responses if one.cost is not None]
     known = {"latency_s": latency} if latency else {}
-    return known | ({"cost": sum(costs)} if costs else {})
+    is_known = costs and len(costs) == len(responses)
+    return known | ({"cost": math.fsum(costs)} if is_known else {})
 
 
 def _indented(row: Mapping[str, Any]) -> bytes:

@@ -9,6 +9,7 @@ from typing import Any
 from pytest_evals.core.gate import Outcome
 from pytest_evals.core.latency import FIRST_TOKEN, PER_TOKEN, REPLY
 from pytest_evals.core.result import RunResult, TaskResult, is_cut_off
+from pytest_evals.core.run_plan import amount
 from pytest_evals.reports.overview.progress import duration, has_speed
 
 
@@ -110,7 +111,7 @@ def _time(result: RunResult) -> str:
 
 
 def usage_line(info: Mapping[str, Any]) -> str:
-    """Return ``server: 20 of 1,020 requests were sent again: 429 (18), timeout (2);
+    """Return ``server: 20 of 1,020 requests were retries: 429 (18), timeout (2);
     cost …``; empty if there is nothing to report. ``info``: the model's info; counts
     are below ``usage``."""
     usage = info.get("usage")
@@ -122,15 +123,22 @@ def usage_line(info: Mapping[str, Any]) -> str:
         ordered = sorted(again.items(), key=lambda one: -one[1])
         reasons = ", ".join(f"{why} ({n})" for why, n in ordered)
         n, n_all = int(usage.get("retries", 0)), int(usage.get("requests", 0))
-        parts.append(f"{n:,} of {n_all:,} requests were sent again: {reasons}")
+        were = "was a retry" if n == 1 else "were retries"
+        parts.append(f"{n:,} of {n_all:,} requests {were}: {reasons}")
     if "cost" in usage:
         n_in, n_out = (
             int(usage.get(f"{name}_tokens", 0)) for name in ("prompt", "completion")
         )
+        unknown = int(usage.get("replies_without_counts", 0))
+        least = "at least " if unknown else ""
         parts.append(
-            f"cost {usage['cost']:.4f} for {n_in:,} tokens of prompts and {n_out:,} of "
-            "answers"
+            f"cost {least}{amount(usage['cost'])} for {n_in:,} tokens of prompts and "
+            f"{n_out:,} of answers"
         )
+        if unknown:
+            what = "reply" if unknown == 1 else "replies"
+            verb = "is" if unknown == 1 else "are"
+            parts.append(f"{unknown:,} {what} without token counts {verb} not included")
     return f"server: {'; '.join(parts)}" if parts else ""
 
 

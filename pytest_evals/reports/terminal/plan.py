@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping
 
-from pytest_evals.core.run_plan import GatePlan, RunPlan, SpendPlan, TaskPlan
+from pytest_evals.core.run_plan import GatePlan, RunPlan, SpendPlan, TaskPlan, amount
 from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.overview.progress import duration
 from pytest_evals.reports.overview.remarks import grouped
@@ -86,12 +86,12 @@ def _spend(plan: SpendPlan) -> Iterator[str]:
     most = _cost(plan, plan.most_tokens)
     if plan.prices is not None:
         sign = "" if plan.is_counted else "~"
-        prompts = f"at least {sign}{_cost(plan, 0) or 0:.4g}, for prompts alone"
+        prompts = f"at least {sign}{amount(_cost(plan, 0) or 0)}, for prompts alone"
         usual = _cost(plan, plan.n_generated)
         yield "".join(
             (
-                f"cost: {prompts if most is None else f'at most {sign}{most:.4g}'}",
-                "" if usual is None else f", ~{usual:.4g} by the last run",
+                f"cost: {prompts if most is None else f'at most {sign}{amount(most)}'}",
+                "" if usual is None else f", ~{amount(usual)} by the last run",
             )
         )
     if plan.max_requests:
@@ -105,7 +105,7 @@ def _spend(plan: SpendPlan) -> Iterator[str]:
     if plan.max_cost:
         is_enough = most is not None and most <= plan.max_cost
         fits = "not expected to be reached" if is_enough else "may be reached"
-        yield f"max_cost={plan.max_cost:g}: {fits}"
+        yield f"max_cost={plan.max_cost:.15g}: {fits}"
 
 
 def _cost(plan: SpendPlan, n_generated: float | None) -> float | None:

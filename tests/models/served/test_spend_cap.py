@@ -135,7 +135,8 @@ def test_processes_share_a_cap_by_a_file(tmp_path):
         ledger.open("m")
     taken = [ledgers[i % 2].take("m", 10, (100, 55)) for i in range(8)]
     assert taken == [10] * 5 + [-1] * 3
-    ledgers[0].settle("m", -10, 0.0)
+    assert ledgers[1].spent("m") == (5, 0, 50, 1.0)
+    ledgers[0].settle("m", 10, 0, 0.0)
     assert [one.take("m", 10, (100, 55)) for one in ledgers] == [10, -1]
 
 

@@ -16,11 +16,25 @@ COUNTS = {"requests": 1020, "prompt_tokens": 7000, "completion_tokens": 3000}
         ({**COUNTS, "retries": 0}, ""),
         (
             {**COUNTS, "retries": 20, "retried": {"timeout": 2, "429": 18}},
-            "server: 20 of 1,020 requests were sent again: 429 (18), timeout (2)",
+            "server: 20 of 1,020 requests were retries: 429 (18), timeout (2)",
         ),
         (
             {**COUNTS, "cost": 0.044},
-            "server: cost 0.0440 for 7,000 tokens of prompts and 3,000 of answers",
+            "server: cost 0.044 for 7,000 tokens of prompts and 3,000 of answers",
+        ),
+        (
+            {**COUNTS, "cost": 0.00001234},
+            "server: cost 0.00001234 for 7,000 tokens of prompts and 3,000 of answers",
+        ),
+        (
+            {**COUNTS, "cost": 1234567.891},
+            "server: cost 1,234,567.89 for 7,000 tokens of prompts and 3,000 of "
+            "answers",
+        ),
+        (
+            {**COUNTS, "cost": 3.0, "replies_without_counts": 2},
+            "server: cost at least 3 for 7,000 tokens of prompts and 3,000 of answers; "
+            "2 replies without token counts are not included",
         ),
     ],
 )
