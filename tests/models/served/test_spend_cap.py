@@ -4,6 +4,7 @@ concurrency. The server counts them itself."""
 from __future__ import annotations
 
 import json
+from threading import Timer
 
 import pytest
 
@@ -53,6 +54,18 @@ def test_retries_count_as_requests(served, model_of, ask, fault):
     found = ask(model_of(max_requests=9, concurrency=1), *many(20))
     assert len(served.bodies) == 9
     assert counts(found) == (6, 14)
+
+
+def test_a_retry_that_a_cap_holds_back_does_not_count_as_a_retry(
+    served, model_of, ask, fault
+):
+    served.faults.extend([fault(500, "{}")] * 4)
+    model = model_of(max_requests=4, concurrency=1)
+    ask(model, *many(1))
+    assert len(served.bodies) == 4
+    usage = model.info["usage"]
+    assert (usage["requests"], usage["retries"]) == (4, 3)
+    assert usage["retried"] == {"500": 3}
 
 
 def test_repeats_of_a_prompt_count_as_requests(served, model_of, ask):
@@ -110,6 +123,65 @@ def test_lost_replies_and_those_without_counts_count_at_their_highest_cost(
     highest = 100 * 1000 / 1e6  # of the generation only
     ask(model_of(max_cost=4 * highest, **PRICES), *many(40, max_tokens=100))
     assert len(served.bodies) == 3
+
+
+def test_replies_without_counts_are_counted_since_the_cost_lacks_them(
+    served, model_of, ask
+):
+    choice = {"text": "a", "finish_reason": "stop"}
+    usages = iter(
+        [
+            {"prompt_tokens": 7, "completion_tokens": 3},
+            {"prompt_tokens": -7, "completion_tokens": -3},
+            {"prompt_tokens": "7", "completion_tokens": 3},
+            {"prompt_tokens": 0, "completion_tokens": 0},
+            {"prompt_tokens": 7},
+            {"total_tokens": 10},
+            None,
+        ]
+    )
+    served.reply = lambda path, body: {"choices": [choice], "usage": next(usages)}
+    model = model_of(concurrency=1, **PRICES)
+    found = ask(model, *many(7))
+    assert [response.cost for response in found] == [COST] + 6 * [None]
+    assert model.info["usage"]["replies_without_counts"] == 6
+
+
+@pytest.mark.parametrize("price", [0.1, 0.3, 7, 123.457, 999999])
+def test_a_request_that_may_cost_exactly_the_cap_is_sent(served, model_of, ask, price):
+    cap = 10 * price / 1e6
+    found = ask(model_of(max_cost=cap, price_out=price), *many(3, max_tokens=10))
+    assert [bool(response.text) for response in found] == [True, False, False]
+
+
+def test_a_cap_below_the_cost_of_one_request_is_reported_with_the_fix(
+    served, model_of, ask
+):
+    model = model_of(max_cost=0.01, price_out=1000)
+    (response,) = ask(model, *many(1, max_tokens=20))
+    assert served.bodies == []
+    assert response.error == (
+        "spend cap of tiny reached: max_cost=0.01 (0 is spent, and the next request "
+        "may cost 0.02; raise max_cost, or lower max_gen_toks)"
+    )
+
+
+def test_a_cap_waits_for_the_real_cost_of_another_process(
+    served, model_of, ask, fault, tmp_path
+):
+    """Its request in flight may cost the whole cap, and costs nothing in the end."""
+    path = str(tmp_path / "spent")
+    Ledger.begin_run(path)
+    model = model_of(max_cost=0.02, price_out=1000)
+    other = Ledger(path)
+    limits = (100, 20_000_000_000)
+    assert other.take(model.name, limits[1], limits) == limits[1]
+    end = Timer(0.5, other.settle, (model.name, limits[1], 0, 0.0))
+    end.start()
+    (response,) = ask(model, *many(1, max_tokens=20))
+    end.join()
+    assert response.text
+    assert other.spent(model.name)[:3] == (2, 3_000_000_000, 0)
 
 
 def test_a_rejected_request_costs_nothing(served, model_of, ask, fault):
