@@ -78,6 +78,7 @@ class SpendPlan:
             limit.
         n_generated: Estimated number of generated tokens, from an earlier run; ``None``
             without one.
+        most_each: Highest cost of one request, as spend caps count it.
         prices: Prices per million tokens of prompts and answers, if they are known.
         max_requests: Spend cap, 0 for none.
         max_cost: Spend cap, 0 for none.
@@ -90,6 +91,7 @@ class SpendPlan:
     n_scored: int = 0
     most_tokens: int | None = 0
     n_generated: float | None = None
+    most_each: float = 0.0
     prices: tuple[float, float] | None = None
     max_requests: int = 0
     max_cost: float = 0.0
@@ -112,9 +114,12 @@ class RunPlan:
     spend: tuple[SpendPlan, ...] = ()
 
 
-def amount(cost: float) -> str:
-    """A cost as text, with at least four significant digits and without exponent."""
-    if cost >= 100:
-        return f"{cost:,.2f}"
-    n_digits = 3 - math.floor(math.log10(cost)) if cost > 0 else 1
-    return f"{cost:.{n_digits}f}".rstrip("0").rstrip(".")
+def amount(cost: float, n_digits: int = 4) -> str:
+    """A cost as text, with at least this many significant digits, without exponent."""
+    n_decimals = n_digits - 1 - math.floor(math.log10(cost)) if cost > 0 else 1
+    return f"{cost:,.{max(2, n_decimals)}f}".rstrip("0").rstrip(".")
+
+
+def cap_amount(cap: float) -> str:
+    """A spend cap as in its setting."""
+    return amount(cap, 12).replace(",", "")

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from math import ceil
 
-from pytest_evals.core.run_plan import amount
+from pytest_evals.core.run_plan import amount, cap_amount
 from pytest_evals.errors import SpendCapError
 from pytest_evals.models.spend_ledger import MOST, Ledger, Spent
 
@@ -139,7 +139,7 @@ class SpendCap:
         next_cost = ceil(most * spent.factor)
         fix = "; raise max_cost, or lower max_gen_toks" if next_cost > limit else ""
         return (
-            f"max_cost={self._max_cost:.15g} "
+            f"max_cost={cap_amount(self._max_cost)} "
             f"({amount((spent.cost + spent.reserved) * _UNIT)} is spent, and the next "
             f"request may cost {amount(next_cost * _UNIT)}{fix})"
         )

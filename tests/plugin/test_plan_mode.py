@@ -79,6 +79,26 @@ def test_plan_shows_requests_tokens_and_cost_of_a_served_model(suite, server):
     assert len(prompts) == 4
 
 
+@pytest.mark.parametrize(
+    ("cap", "words"),
+    [
+        ("0.1", "max_cost=0.1: too low: one request may cost ~0.3"),
+        ("2.1", "max_cost=2.1: may be reached"),
+        ("2.4", "max_cost=2.4: not expected to be reached"),
+    ],
+)
+def test_the_plan_of_a_cost_cap_counts_the_highest_cost_of_the_last_request(
+    suite, server, cap, words
+):
+    """All ten answers of 100 tokens cost 2, and one of them up to 0.2 before it is
+    sent, plus a token for each byte of its body."""
+    spec, _ = server
+    suite.task("quiz", generation_kwargs={"max_gen_toks": 100})
+    model = f"{spec},price_in=1000,price_out=2000,max_cost={cap}"
+    done = suite.run("evals", "--evals-plan", model=model)
+    assert words in " ".join(done.stdout.str().split())
+
+
 def test_plan_counts_tokens_with_a_tokenizer(suite, server, tiny_model_path):
     transformers = pytest.importorskip("transformers")
     tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_model_path)

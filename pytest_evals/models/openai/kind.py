@@ -22,6 +22,7 @@ from pytest_evals.models.openai.settings import (
     read_settings,
     why_unfit,
 )
+from pytest_evals.models.openai.usage import MILLION
 from pytest_evals.models.registry import ModelKind
 from pytest_evals.models.spec import ModelSpec
 
@@ -49,6 +50,8 @@ _WITHOUT_EFFECT = frozenset(
 outputs."""
 _TOKEN_BYTES = 4
 """Bytes per token of a prompt, if nothing counts them."""
+_BODY_BYTES = 150
+"""Bytes of a request's body, without its prompt."""
 
 
 def _open(spec: ModelSpec) -> OpenAIModel:
@@ -185,10 +188,19 @@ def spend_plan_of(settings: OpenAISettings, requests: Sequence[Request]) -> Spen
         is_counted=bool(settings.tokenizer),
         n_scored=n_scored,
         most_tokens=most,
+        most_each=max((_highest_cost(settings, one) for one in requests), default=0.0),
         prices=prices,
         max_requests=settings.max_requests,
         max_cost=settings.max_cost,
     )
+
+
+def _highest_cost(settings: OpenAISettings, request: Request) -> float:
+    """About the highest cost of a request by its length, see
+    :meth:`~pytest_evals.models.openai.usage.Usage.most`."""
+    n_in = _bytes_of(request) + _BODY_BYTES
+    n_out = request.max_tokens if isinstance(request, Generate) else 1
+    return (n_in * settings.price_in + n_out * settings.price_out) / MILLION
 
 
 def _has_prices(settings: OpenAISettings) -> bool:

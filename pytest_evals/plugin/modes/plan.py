@@ -90,7 +90,22 @@ class PlanMode:
             if plan is not None and source == self._session.run.config.full_spec:
                 yield replace(plan, n_generated=n_generated)
             elif plan is not None:
-                yield replace(plan, model=_name(source))
+                each = self._tokens_per_reply(source)
+                n_generated = None if each is None else each * plan.n_requests
+                yield replace(plan, model=_name(source), n_generated=n_generated)
+
+    def _tokens_per_reply(self, source: ModelSource) -> float | None:
+        """Return the generated tokens per reply of a judge or another auxiliary model
+        in the last run that used it."""
+        given = source.name if isinstance(source, ModelOpener) else str(source)
+        name = _without_caps(masked_text(given))
+        for run in self._earlier():
+            infos = run.results.get("judges")
+            for key, info in infos.items() if isinstance(infos, dict) else ():
+                usage = info.get("usage") if _without_caps(key) == name else None
+                if usage and usage.get("completion_tokens") and usage.get("replies"):
+                    return float(usage["completion_tokens"] / usage["replies"])
+        return None
 
     def _spend_of(
         self, source: ModelSource, requests: Sequence[Request]

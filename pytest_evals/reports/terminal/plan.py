@@ -5,7 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping
 
-from pytest_evals.core.run_plan import GatePlan, RunPlan, SpendPlan, TaskPlan, amount
+from pytest_evals.core.run_plan import (
+    GatePlan,
+    RunPlan,
+    SpendPlan,
+    TaskPlan,
+    amount,
+    cap_amount,
+)
 from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.overview.progress import duration
 from pytest_evals.reports.overview.remarks import grouped
@@ -103,9 +110,19 @@ def _spend(plan: SpendPlan) -> Iterator[str]:
         )
         yield f"max_requests={plan.max_requests}: {fits}"
     if plan.max_cost:
-        is_enough = most is not None and most <= plan.max_cost
-        fits = "not expected to be reached" if is_enough else "may be reached"
-        yield f"max_cost={plan.max_cost:.15g}: {fits}"
+        yield f"max_cost={cap_amount(plan.max_cost)}: {_fit(plan, most)}"
+
+
+def _fit(plan: SpendPlan, most: float | None) -> str:
+    """Return whether a cap may be reached: each request is sent only if its highest
+    cost still fits."""
+    if plan.most_each > plan.max_cost:
+        return (
+            f"too low: one request may cost ~{amount(plan.most_each)}; raise it, or "
+            "lower max_gen_toks"
+        )
+    is_enough = most is not None and most + plan.most_each <= plan.max_cost
+    return "not expected to be reached" if is_enough else "may be reached"
 
 
 def _cost(plan: SpendPlan, n_generated: float | None) -> float | None:

@@ -291,3 +291,18 @@ def test_a_run_reports_cost_latency_and_spend_cap_of_a_file_model(served, pytest
     )
     assert len(served.bodies) == 3
     assert run.ret == 1
+
+
+def test_the_plan_estimates_the_answers_of_a_file_model_by_the_last_run(
+    served, pytester
+):
+    """Each answer has 1 token, at 500 per million; 3 of 5 documents are stored."""
+    rows = [json.dumps({"q": f"q{n}", "a": f"Q{n}"}) for n in range(5)]
+    (pytester.path / "rows.jsonl").write_text("\n".join(rows))
+    (pytester.path / "run.yaml").write_text(RUN.format(url=served.url))
+    pytester.runpytest("run.yaml")
+    plan = pytester.runpytest("run.yaml", "--evals-plan")
+    words = " ".join(plan.stdout.str().split())
+    assert "app: to send, without retries, probes and follow-up requests: 2 " in words
+    assert "generated tokens without a limit, ~2 by the last run" in words
+    assert "app: cost: at least ~0.001, for prompts alone, ~0.002 by the last" in words
