@@ -65,7 +65,8 @@ def _open(spec: ModelSpec) -> OpenAIModel:
     settings = read_settings(spec)
     from pytest_evals.models.openai.model import OpenAIModel
 
-    return OpenAIModel(str(spec), settings, _key(settings))
+    probed = _PROBED.pop(str(spec), None)
+    return OpenAIModel(str(spec), settings, _key(settings), probed=probed)
 
 
 def _check_ready(spec: ModelSpec) -> None:
@@ -86,9 +87,15 @@ def _check_ready(spec: ModelSpec) -> None:
     _key(settings)
 
 
+_PROBED: dict[str, OpenAIModel] = {}
+"""Models that have probed their servers for a session, closed. The session's own model
+of the spec does not repeat the probe."""
+
+
 def _why_unable(spec: ModelSpec) -> str:
     """Why a server cannot score strings, determined by a few requests. Empty if it can,
     or if it does not reply: the first request will report that."""
+    _PROBED.pop(str(spec), None)  # of an earlier session in this process
     try:
         model = _open(spec)
     except EvalsError:
@@ -103,6 +110,7 @@ def _why_unable(spec: ModelSpec) -> str:
         return ""
     finally:
         model.close()
+    _PROBED[str(spec)] = model
     return ""
 
 

@@ -56,16 +56,30 @@ class OpenAIModel(Model):
         settings: OpenAISettings,
         key: str = "",
         backoff: Backoff | None = None,
+        probed: OpenAIModel | None = None,
     ) -> None:
-        """``key`` is only kept in the client."""
+        """Create a client.
+
+        Args:
+            name: The model's spec.
+            settings: Its settings.
+            key: Only kept in the client.
+            backoff: Pauses between attempts.
+            probed: A closed model of the same spec that has probed the server. Its
+                requests count as this one's.
+        """
         self.name = name
         self._settings = settings
         measures = "the server does not stream" if settings.stream else _STREAM
-        self._usage = Usage(
-            settings.price_in,
-            settings.price_out,
-            settings.extra_body,
-            f"unknown: {measures}",
+        self._usage: Usage = (
+            Usage(
+                settings.price_in,
+                settings.price_out,
+                settings.extra_body,
+                f"unknown: {measures}",
+            )
+            if probed is None
+            else probed._usage
         )
         self._background = BackgroundLoop()
         cap = SpendCap(name, settings.target, settings.max_requests, settings.max_cost)
@@ -73,6 +87,8 @@ class OpenAIModel(Model):
             _made(settings, key, self._usage, backoff or Backoff(), cap)
         )
         self._scorer = ServerScorer(self._client, settings, _encoding_of(settings))
+        if probed is not None:
+            self._scorer.adopt(probed._scorer)
         self._gives_top = True
         self._n_shared = 1
         self._n_too_long = 0

@@ -53,6 +53,12 @@ if TYPE_CHECKING:
 
 _TEMPLATE = "chat_template_kwargs"
 """A parameter that does not change the scores of token ids."""
+_CANDIDATES, _ENDS, _SELECTION = (
+    "logprob_token_ids",
+    "logprob_start_len",
+    "token_ids_logprob",
+)
+"""Parameters of vLLM's completions, and of SGLang's ``/generate``."""
 _PATH = "completions"
 _NO_SUM = "the tokens that the server gives do not make up the text"
 
@@ -83,6 +89,11 @@ class ServerScorer:
     contexts: dict[str, asyncio.Task[PromptLogprobs]] = field(default_factory=dict)
     encoded: dict[Request, Spans | str] = field(default_factory=dict)
 
+    def adopt(self, probed: ServerScorer) -> None:
+        """Take over what another scorer of the same server has found out."""
+        self.form, self.ways = probed.form, probed.ways
+        self._use_ways()
+
     async def probe(self) -> None:
         """Determine once the format in which the server returns log-probabilities.
 
@@ -92,24 +103,34 @@ class ServerScorer:
         if self.form is None:
             self.form = await probe_format(self, self.encoding)
             if self.encoding is not None and not self.settings.is_openai:
-                await self._try_shortcuts(self.form, self.encoding.plain(PROBE))
+                ids = self.encoding.plain(PROBE)
+                self.ways = await self._shortcuts(self.form, ids)
+                self._use_ways()
 
-    async def _try_shortcuts(self, form: LogprobFormat, ids: Sequence[int]) -> None:
+    async def _shortcuts(
+        self, form: LogprobFormat, ids: Sequence[int]
+    ) -> tuple[str, ...]:
         """Try the requests of vLLM and of SGLang that need less work."""
         if await gives_candidates(self, ids, form, self.ask_candidates):
-            self.candidates = CandidateScorer(self.ask_candidates)
-            self.ways = ("logprob_token_ids",)
-            return
+            return (_CANDIDATES,)
         # SGLang's requests have none of the spec's parameters, and the model's name
         # with a colon does not select a LoRA adapter there.
         if self.settings.extra_body.keys() - {_TEMPLATE} or ":" in self.settings.target:
-            return
-        if await gives_spans(self, ids, form, self.read_end):
-            self.reads_ends = True
-            self.ways = ("logprob_start_len",)
-            if await gives_candidates(self, ids, form, self.ask_selection):
-                self.candidates = CandidateScorer(self.ask_selection)
-                self.ways += ("token_ids_logprob",)
+            return ()
+        if not await gives_spans(self, ids, form, self.read_end):
+            return ()
+        if await gives_candidates(self, ids, form, self.ask_selection):
+            return _ENDS, _SELECTION
+        return (_ENDS,)
+
+    def _use_ways(self) -> None:
+        self.reads_ends = _ENDS in self.ways
+        for way, ask in (
+            (_CANDIDATES, self.ask_candidates),
+            (_SELECTION, self.ask_selection),
+        ):
+            if way in self.ways:
+                self.candidates = CandidateScorer(ask)
 
     def prepare(self, requests: Sequence[Request], window: int) -> None:
         """Tokenize all requests that will be scored, if ids are sent.

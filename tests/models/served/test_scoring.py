@@ -10,6 +10,7 @@ import pytest
 
 from pytest_evals.core.request import Loglikelihood, Message, Rolling
 from pytest_evals.errors import ModelError
+from pytest_evals.models.registry import KINDS, open_model, parse_spec
 
 FORMS = ["openai", "vllm", "sglang", "prompt_logprobs"]
 SERVERS = [(kind, form) for kind in ("gpt2", "llama") for form in FORMS]
@@ -199,6 +200,30 @@ def test_the_server_is_tried_once(served, model_of, tiny, ask):
     for _ in range(3):
         ask(model, Loglikelihood("the cat", " sat"))
     assert len(served.bodies) == TRIAL + 3
+
+
+def test_the_probe_at_collection_is_sent_once_and_counts(
+    served, tiny, saved_model, ask, fault
+):
+    """Also with several sessions in a process, each of which probes the server."""
+    served.reply = tiny("gpt2", "prompt_logprobs")
+    served.fault = lambda body: fault(400, "{}") if "echo" in body else None
+    spec = parse_spec(
+        f"openai:tiny,base_url={served.url},tokenizer={saved_model('gpt2')}"
+    )
+    for _ in range(2):
+        assert KINDS["openai"].why_unable(spec) == ""
+    first = len(served.bodies) // 2
+    assert len(served.bodies) == 2 * first > 0
+    model = open_model(spec)
+    try:
+        (found,) = ask(model, Loglikelihood("the", " cat"))
+        assert found.error == ""
+        assert len(served.bodies) == 2 * first + 1
+        assert model.info["usage"]["requests"] == first + 1
+        assert model.info["loglikelihoods"] == "prompt_logprobs"
+    finally:
+        model.close()
 
 
 def test_the_chat_api_cannot_score_and_gets_no_requests(served, model_of):
