@@ -61,6 +61,15 @@ def test_a_gate_over_one_unsent_document_of_one_worker_is_invalid(suite, server)
     assert gate["reason"].endswith("spend cap of gpt reached: max_requests=9")
 
 
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_other_tests_are_not_among_the_documents_of_the_summary(suite, server, workers):
+    spec, _ = server
+    suite.pytester.makepyfile(test_plain="def test_plain(): pass")
+    model = f"{spec},max_requests=4"
+    result = suite.run("evals", "test_plain.py", "-n", workers, model=model)
+    assert "spend cap: 4 of 10 documents scored; 4 responses" in result.stdout.str()
+
+
 def test_the_same_command_continues_until_all_is_scored(suite, server):
     spec, prompts = server
     suite.task("quiz", **GATE)

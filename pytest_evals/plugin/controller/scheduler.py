@@ -170,8 +170,7 @@ class EvalScheduling:
         self._unreported = {slot: {} for slot in self._left}
         self._reported = {slot: set() for slot in self._left}
         self._nodes = dict.fromkeys(nodes, True)
-        documents = len(self._ids) - len(self._gates) - len(self._late)
-        session.run.inference.expect(documents)
+        session.run.inference.expect(shards.n_documents)
         self._look(session)
         run_reference_models(session, self._ids, lambda _: self.config.hook)
         return True

@@ -23,11 +23,13 @@ read once, but it is rendered, answered and scored."""
 
 class Shards(NamedTuple):
     """Positions of items: a list for each worker; the gates, which none of them runs;
-    and the tests of the results, which one of them runs in the end."""
+    and the tests of the results, which one of them runs in the end. ``n_documents``
+    leaves out other tests in the lists of the workers."""
 
     shards: list[list[int]]
     gates: list[int]
     late: list[int]
+    n_documents: int
 
 
 def shard_items(
@@ -73,7 +75,8 @@ def shard_items(
         own = known_costs.get(start, {})
         for position in positions:
             costs[position] = own.get(ids[position], FIXED)
-    return Shards(_cut(groups, costs, n), judged, late)
+    n_documents = sum(counts.values()) + len(counts)
+    return Shards(_cut(groups, costs, n), judged, late, n_documents)
 
 
 def _costs(run: TaskRun) -> dict[str, int]:
