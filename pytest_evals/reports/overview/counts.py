@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pytest_evals.core.finite import is_finite
 from pytest_evals.core.gate import Outcome
 from pytest_evals.core.latency import FIRST_TOKEN, PER_TOKEN, REPLY
 from pytest_evals.core.result import RunResult, TaskResult, is_cut_off
@@ -118,21 +119,23 @@ def usage_line(info: Mapping[str, Any]) -> str:
     if not isinstance(usage, Mapping):
         return ""
     parts = []
+    counts = {name: n for name, n in usage.items() if is_finite(n) and n >= 0}
     again = usage.get("retried")
-    if isinstance(again, Mapping) and again:
-        ordered = sorted(again.items(), key=lambda one: -one[1])
+    if isinstance(again, Mapping) and again and "retries" in counts:
+        known = [(why, n) for why, n in again.items() if is_finite(n)]
+        ordered = sorted(known, key=lambda one: -one[1])
         reasons = ", ".join(f"{why} ({n})" for why, n in ordered)
-        n, n_all = int(usage.get("retries", 0)), int(usage.get("requests", 0))
+        n, n_all = int(counts["retries"]), int(counts.get("requests", 0))
         were = "was a retry" if n == 1 else "were retries"
         parts.append(f"{n:,} of {n_all:,} requests {were}: {reasons}")
-    if "cost" in usage:
+    if "cost" in counts:
         n_in, n_out = (
-            int(usage.get(f"{name}_tokens", 0)) for name in ("prompt", "completion")
+            int(counts.get(f"{name}_tokens", 0)) for name in ("prompt", "completion")
         )
-        unknown = int(usage.get("replies_without_counts", 0))
+        unknown = int(counts.get("replies_without_counts", 0))
         least = "at least " if unknown else ""
         parts.append(
-            f"cost {least}{amount(usage['cost'])} for {n_in:,} tokens of prompts and "
+            f"cost {least}{amount(counts['cost'])} for {n_in:,} tokens of prompts and "
             f"{n_out:,} of answers"
         )
         if unknown:

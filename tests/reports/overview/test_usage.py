@@ -36,6 +36,10 @@ COUNTS = {"requests": 1020, "prompt_tokens": 7000, "completion_tokens": 3000}
             "server: cost at least 3 for 7,000 tokens of prompts and 3,000 of answers; "
             "2 replies without token counts are not included",
         ),
+        *(
+            ({**COUNTS, "cost": bad, "retries": bad, "retried": {"429": bad}}, "")
+            for bad in ("free", None, -1, True, float("nan"), 10**400)
+        ),
     ],
 )
 def test_usage_is_one_line_or_omitted(usage, line):
