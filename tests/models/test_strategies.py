@@ -191,6 +191,18 @@ def test_a_flash_kernel_is_not_tried_with_masks(models, attention):
     assert names == ["prefix"]
 
 
+def test_a_model_may_have_input_tokens_that_it_cannot_output(saved_model):
+    """As vision models have for images (transformers, ``MllamaForCausalLM``)."""
+    import transformers
+
+    model = transformers.AutoModelForCausalLM.from_pretrained(saved_model("llama"))
+    usual = model.model.embed_tokens.weight.data
+    model.set_input_embeddings(torch.nn.Embedding(len(usual) + 800, usual.shape[1]))
+    model.model.embed_tokens.weight.data[: len(usual)] = usual
+    plain = PaddedStrategy(Forward(model.eval()), TokenCounts())
+    assert choose_strategy(plain, 64).path.name == "cascade"
+
+
 @pytest.mark.parametrize("kind", ["bloom", "mamba"])
 def test_a_slower_strategy_is_reported(kind, saved_model, ask):
     from pytest_evals.models.registry import open_model, parse_spec

@@ -292,7 +292,9 @@ def _trial_spans(forward: Forward, max_length: int) -> list[ScoredSpan]:
     """Fixed test sequences: most share a prefix, some extend one another, and two are
     unrelated. They make two prefixes, whose rows are long enough to share a pass."""
     draw = np.random.default_rng(7)
-    size = forward.model.get_input_embeddings().weight.shape[0]
+    # Inputs may have more tokens than outputs (transformers, ``MllamaForCausalLM``).
+    tables = [forward.model.get_input_embeddings(), forward.head]
+    size = min(t.weight.shape[0] for t in tables if hasattr(t, "weight"))
 
     def some(n: int) -> np.ndarray:
         return draw.integers(0, size, n).astype(np.int32)
