@@ -107,6 +107,14 @@ def test_another_seed_of_lm_eval_gives_other_samples():
     assert seeds == [None, 1, 2]
 
 
+def test_log_probabilities_of_a_model_that_thinks_first_are_refused():
+    """As in lm-eval 0.4.13 (``HFLM.loglikelihood``)."""
+    thinks = {"enable_thinking": "true", "think_end_token": "</think>"}
+    model = harness(pretrained=str(SUITE.parent / "tiny"), **thinks)
+    with pytest.raises(OptionError, match=r"generate text only; .* needed by sums"):
+        model.loglikelihood(instances(("a", " b")))
+
+
 def test_failed_requests_raise_with_the_reason_and_the_others_are_kept():
     model = harness(Recorded())
     given = instances(("good", " b"), ("bad", " b"), ("fine", " b"))

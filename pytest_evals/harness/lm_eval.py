@@ -102,7 +102,20 @@ class HarnessModel:
     def loglikelihood(
         self, requests: Sequence[Any], disable_tqdm: bool = False
     ) -> list[tuple[float, bool]]:
-        """Return log-probability and greedy flag of each continuation."""
+        """Return log-probability and greedy flag of each continuation.
+
+        Raises:
+            OptionError: The model thinks before it answers, as in lm-eval's ``hf``.
+            ModelError: Some requests fail.
+        """
+        info = self._model.info
+        thinks = dict(info.get("chat_template_args", {})).get("enable_thinking")
+        if thinks and info.get("think_end_token"):
+            tasks = {str(getattr(one, "task_name", "a task")) for one in requests}
+            raise OptionError(
+                "enable_thinking=True is for tasks that generate text only; "
+                f"log-probabilities are needed by {', '.join(sorted(tasks))}"
+            )
         asked: list[Request] = [
             Loglikelihood(_prompt(context), continuation)
             for context, continuation in (instance.args for instance in requests)

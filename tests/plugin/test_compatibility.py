@@ -125,6 +125,24 @@ def test_tasks_with_images_are_refused_before_a_text_model_is_loaded(
     )
 
 
+def test_choices_of_a_chat_are_refused_if_the_model_thinks_first(
+    mixed, tiny_model_path
+):
+    """As in lm-eval 0.4.13 (``HFLM.loglikelihood``)."""
+    model = f"hf:{tiny_model_path},enable_thinking=true,think_end_token=</think>"
+    chat = ("evals", "--collect-only", "-q", "--evals-apply-chat-template")
+    result = mixed.run(*chat, model=model)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        [
+            "*enable_thinking=true: *: zoo (multiple_choice, evals/zoo.yaml:1)",
+            "*fix: leave enable_thinking out; or * --evals-choices=generate",
+        ]
+    )
+    assert mixed.run(*chat, "--evals-choices=generate", model=model).ret == 0
+    assert mixed.run("evals", "--collect-only", "-q", model=model).ret == 0
+
+
 def test_validation_checks_compatibility(mixed):
     result = mixed.run("evals", "--evals-validate", model=CHAT)
     assert result.ret == pytest.ExitCode.TESTS_FAILED

@@ -19,6 +19,10 @@ _NO_IMAGES = (
     "hf: models read texts, and a task shows images\n  fix: ask an openai: model of a "
     "server that takes images, or leave the task out with -k or --evals-tasks"
 )
+_THINKS = (
+    "enable_thinking=true: the model's reasoning follows the prompt, and a task scores "
+    "its continuations there\n  fix: leave enable_thinking out"
+)
 _COUNT = _ARGUMENTS.whole(1)
 DTYPES = ("auto", "bfloat16", "float16", "float32", "float64")
 ATTENTION = (
@@ -119,9 +123,20 @@ class HfSettings:
 
 
 def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
-    """Why the model cannot run a task; empty if it can."""
-    del spec
-    return _NO_IMAGES if needs.images else ""
+    """Why the model cannot run a task; empty if it can.
+
+    Raises:
+        OptionError: As :func:`read_settings`.
+    """
+    if needs.images:
+        return _NO_IMAGES
+    return why_thinking_unfit(read_settings(spec), needs)
+
+
+def why_thinking_unfit(settings: HfSettings, needs: TaskRequirements) -> str:
+    """Why a model that thinks before it answers cannot run a task; empty if it can."""
+    scored = needs.chat and needs.output_type in ("loglikelihood", "multiple_choice")
+    return _THINKS if scored and settings.enable_thinking else ""
 
 
 def check_hf(spec: ModelSpec) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from pytest_evals.errors import OptionError, did_you_mean
 from pytest_evals.models.arguments import Arguments
 from pytest_evals.models.folders import check_folder
-from pytest_evals.models.hf.settings import HfSettings
+from pytest_evals.models.hf.settings import HfSettings, why_thinking_unfit
 from pytest_evals.models.registry import TaskRequirements
 from pytest_evals.models.spec import ModelSpec
 
@@ -74,9 +74,14 @@ class VllmSettings:
 
 
 def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
-    """Why the model cannot run a task; empty if it can."""
-    del spec
-    return _NO_IMAGES if needs.images else ""
+    """Why the model cannot run a task; empty if it can.
+
+    Raises:
+        OptionError: As :func:`read_settings`.
+    """
+    if needs.images:
+        return _NO_IMAGES
+    return why_thinking_unfit(read_settings(spec).hf, needs)
 
 
 def check_vllm(spec: ModelSpec) -> None:
