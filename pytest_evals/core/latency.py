@@ -46,21 +46,26 @@ class Timings:
             self._usage["busy_s"] = self._usage.get("busy_s", 0.0) + busy_s
             self._usage["clients"] = 1
 
-    def replied(self, took_s: float, n_tokens: int, first_s: float = 0.0) -> None:
+    def replied(
+        self, took_s: float, n_tokens: int, first_s: float | None = None
+    ) -> None:
         """Record the latency of a reply.
 
         Args:
             took_s: Seconds from sending the request to the complete reply.
             n_tokens: Generated tokens, 0 if unknown.
-            first_s: Seconds to the first token, 0 if unknown.
+            first_s: Seconds to the first token; 0 if there was none, ``None`` if
+                unknown.
         """
         times = self._usage.setdefault(TIMES, {})
         _add(times.setdefault(REPLY, {}), took_s)
         if first_s:
             _add(times.setdefault(FIRST_TOKEN, {}), first_s)
-        elif self._no_first_token and n_tokens != 1:  # 1 for scored prompts
+        elif (
+            first_s is None and self._no_first_token and n_tokens != 1
+        ):  # 1 for scored prompts
             self._usage["no_first_token"] = self._no_first_token
-        self.generated(took_s, n_tokens, first_s)
+        self.generated(took_s, n_tokens, first_s or 0.0)
 
     def generated(self, took_s: float, n_tokens: int, first_s: float = 0.0) -> None:
         """Record the latency per token of a reply, if its tokens are known."""

@@ -15,8 +15,8 @@ from typing import Any, Protocol, TypeVar
 from pytest_evals.errors import ModelError
 from pytest_evals.models.openai.errors import UNREACHED, RequestFailedError
 from pytest_evals.models.openai.event_loop import pause
-from pytest_evals.models.openai.streaming import first_token_s
-from pytest_evals.models.openai.usage import METER, Usage, tokens_of
+from pytest_evals.models.openai.streaming import FIRST_TOKEN_S, first_token_s
+from pytest_evals.models.openai.usage import METER, Usage, hidden_tokens_of, tokens_of
 from pytest_evals.models.spend_cap import SpendCap
 
 T = TypeVar("T")
@@ -230,7 +230,10 @@ class RetryingClient:
             finally:
                 timings.ended()
         self._usage.replied()
-        timings.replied(took_s, tokens_of(reply)[1], first_token_s(reply))
+        n_tokens = tokens_of(reply)[1]
+        if reply.get(FIRST_TOKEN_S):  # it follows the hidden ones
+            n_tokens -= hidden_tokens_of(reply)
+        timings.replied(took_s, n_tokens, first_token_s(reply))
         if (meter := METER.get()) is not None:
             meter.latency_s += took_s
         self.concurrency.went_well()

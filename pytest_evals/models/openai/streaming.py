@@ -13,7 +13,8 @@ from pytest_evals.models.openai.errors import RequestFailedError, shortened
 ARRIVALS = "evals_arrivals"
 """Extension of a response: the arrivals of its parts."""
 FIRST_TOKEN_S = "evals_first_token_s"
-"""Key of a reply: seconds from sending the request to its first token."""
+"""Key of a streamed reply: seconds from sending the request to its first token, 0 if it
+has no text."""
 _LONGEST = 1e7
 _FIELD = re.compile(r"\s*(data|event|id|retry)?:")
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|$)")
@@ -65,12 +66,13 @@ def merged(text: str, arrivals: Sequence[Arrival]) -> dict[str, Any]:
     ended = [choice.get("finish_reason") for choice in choices.values()]
     if not is_complete and not (ended and all(ended)):
         raise RequestFailedError("the stream ended before the answer did", again=True)
-    return {**reply, "choices": [choices[index] for index in sorted(choices)]}
+    whole = [choices[index] for index in sorted(choices)]
+    return {FIRST_TOKEN_S: 0.0, **reply, "choices": whole}
 
 
-def first_token_s(reply: Mapping[str, Any]) -> float:
+def first_token_s(reply: Mapping[str, Any]) -> float | None:
     """Seconds to the first token: of a stream, or as the server reports it (llama.cpp:
-    ``timings``; Groq: ``usage``); 0 if unknown."""
+    ``timings``; Groq: ``usage``); 0 for a stream without text, ``None`` if unknown."""
     timings, usage = reply.get("timings"), reply.get("usage")
     for found, names, unit in (
         (reply, (FIRST_TOKEN_S,), 1.0),
@@ -81,7 +83,7 @@ def first_token_s(reply: Mapping[str, Any]) -> float:
             first, *more = [_seconds(found.get(name)) for name in names]
             if first:
                 return unit * (first + sum(more))
-    return 0.0
+    return 0.0 if FIRST_TOKEN_S in reply else None
 
 
 def _seconds(value: Any) -> float:

@@ -148,6 +148,8 @@ class Usage:
 
 _NAMES, _LONGEST = 8, 200
 """Maximum of model names that are counted, and of their length."""
+_REASONING = ("reasoning_content", "reasoning")
+"""Fields of a message with its reasoning."""
 _IMAGE = re.compile(r'"data:[^"]*"')
 
 
@@ -168,6 +170,20 @@ def tokens_of(reply: Mapping[str, Any]) -> tuple[int, int]:
     usage = _usage_of(reply)
     n_in, n_out = usage.get("prompt_tokens"), usage.get("completion_tokens")
     return count_of(n_in), count_of(n_out)
+
+
+def hidden_tokens_of(reply: Mapping[str, Any]) -> int:
+    """Tokens of reasoning that is counted, but not part of the reply."""
+    details = _usage_of(reply).get("completion_tokens_details")
+    choices = reply.get("choices")
+    if not isinstance(details, dict) or not isinstance(choices, list):
+        return 0
+    messages = [one.get("message") for one in choices if isinstance(one, dict)]
+    is_shown = any(
+        isinstance(message, dict) and any(map(message.get, _REASONING))
+        for message in messages
+    )
+    return 0 if is_shown else count_of(details.get("reasoning_tokens"))
 
 
 def count_of(value: Any) -> int:

@@ -205,6 +205,45 @@ def test_latencies_to_the_first_token_and_per_token(served, model_of, ask, fault
     assert 0.5 < info["replies_per_s"] < 1.6
 
 
+@pytest.mark.parametrize(
+    ("delta", "n_tokens"), [({}, 4), ({"reasoning_content": "thinking"}, 104)]
+)
+def test_the_latency_per_token_leaves_out_reasoning_before_the_first_token(
+    served, model_of, ask, fault, delta, n_tokens
+):
+    """104 tokens, 100 of them reasoning, which this server does or does not stream; 0.3
+    seconds pass after the first part."""
+    usage = {
+        "prompt_tokens": 7,
+        "completion_tokens": 104,
+        "completion_tokens_details": {"reasoning_tokens": 100},
+    }
+    parts = deltas("a", "b", "c", "d")
+    parts[0]["choices"][0]["delta"] |= delta
+    served.faults.append(
+        stream(fault, [*parts, {"choices": [], "usage": usage}, "[DONE]"], 0.05, 0.05)
+    )
+    model = model_of(stream="true")
+    (found,) = ask(model, CHAT)
+    assert found.n_tokens == 104
+    latency = with_latency(model.info)["latency"]
+    rest = latency["reply_s"]["p50"] - latency["first_token_s"]["p50"]
+    expected = pytest.approx(rest / (n_tokens - 1), rel=0.05)
+    assert latency["per_token_s"]["p50"] == expected
+
+
+def test_a_stream_without_text_does_not_count_as_no_stream(
+    served, model_of, ask, fault
+):
+    end = [{"index": 0, "text": "", "finish_reason": "stop"}]
+    usage = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 0}}
+    served.faults.append(stream(fault, [{"choices": end}, usage, "[DONE]"]))
+    model = model_of(stream="true")
+    (found,) = ask(model, Generate("Q:"))
+    assert (found.text, found.error) == ("", "")
+    assert "first_token_s" not in with_latency(model.info)["latency"]
+
+
 def test_without_a_stream_the_first_token_is_unknown(served, model_of, ask):
     model = model_of()
     ask(model, CHAT)
