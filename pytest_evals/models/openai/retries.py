@@ -229,6 +229,8 @@ class RetryingClient:
                 raise
             finally:
                 timings.ended()
+                if payment.cost is None:
+                    self._usage.cost_is_unknown()
         self._usage.replied()
         n_tokens = tokens_of(reply)[1]
         if reply.get(FIRST_TOKEN_S):  # it follows the hidden ones

@@ -108,13 +108,16 @@ class Usage:
             return None
         cost, is_known = self._price(n_in, n_out), _has_counts(reply)
         self.shown["cost"] += cost
-        if not is_known:
-            n_unknown = self.shown.get("replies_without_counts", 0)
-            self.shown["replies_without_counts"] = n_unknown + 1
         meter = METER.get()
         if meter is not None:
             meter.pay(cost, is_known=is_known)
         return cost if is_known else None
+
+    def cost_is_unknown(self) -> None:
+        """Count a sent request without a reply, or whose reply has no token counts."""
+        if "cost" in self.shown:
+            n = self.shown.get("requests_of_unknown_cost", 0)
+            self.shown["requests_of_unknown_cost"] = n + 1
 
     def _name(self, model: Any) -> None:
         """Count the name under which a model has replied."""

@@ -13,6 +13,8 @@ from pytest_evals.core.result import RunResult, TaskResult, is_cut_off
 from pytest_evals.core.run_plan import amount
 from pytest_evals.reports.overview.progress import duration, has_speed
 
+_ARE_UNKNOWN = "requests of unknown cost are"
+
 
 def count_lines(result: RunResult) -> Iterator[str]:
     """Yield the lines; empty ones are omitted."""
@@ -132,16 +134,15 @@ def usage_line(info: Mapping[str, Any]) -> str:
         n_in, n_out = (
             int(counts.get(f"{name}_tokens", 0)) for name in ("prompt", "completion")
         )
-        unknown = int(counts.get("replies_without_counts", 0))
+        unknown = int(counts.get("requests_of_unknown_cost", 0))
         least = "at least " if unknown else ""
         parts.append(
             f"cost {least}{amount(counts['cost'])} for {n_in:,} tokens of prompts and "
             f"{n_out:,} of answers"
         )
         if unknown:
-            what = "reply" if unknown == 1 else "replies"
-            verb = "is" if unknown == 1 else "are"
-            parts.append(f"{unknown:,} {what} without token counts {verb} not included")
+            are = "request of unknown cost is" if unknown == 1 else _ARE_UNKNOWN
+            parts.append(f"{unknown:,} {are} not included")
     return f"server: {'; '.join(parts)}" if parts else ""
 
 

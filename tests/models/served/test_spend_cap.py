@@ -125,7 +125,7 @@ def test_lost_replies_and_those_without_counts_count_at_their_highest_cost(
     assert len(served.bodies) == 3
 
 
-def test_replies_without_counts_are_counted_since_the_cost_lacks_them(
+def test_replies_without_token_counts_are_requests_of_unknown_cost(
     served, model_of, ask
 ):
     choice = {"text": "a", "finish_reason": "stop"}
@@ -144,7 +144,18 @@ def test_replies_without_counts_are_counted_since_the_cost_lacks_them(
     model = model_of(concurrency=1, **PRICES)
     found = ask(model, *many(7))
     assert [response.cost for response in found] == [COST] + 6 * [None]
-    assert model.info["usage"]["replies_without_counts"] == 6
+    assert model.info["usage"]["requests_of_unknown_cost"] == 6
+
+
+def test_failed_requests_are_of_unknown_cost_unless_the_server_rejects_them(
+    served, model_of, ask, fault
+):
+    served.faults.extend([fault(503, "{}"), fault(429, "{}"), fault(cut=True)])
+    model = model_of(concurrency=1, max_retries=5, **PRICES)
+    (response,) = ask(model, *many(1))
+    assert response.text
+    assert model.info["usage"]["requests_of_unknown_cost"] == 2
+    assert model.info["usage"]["cost"] == pytest.approx(COST)
 
 
 @pytest.mark.parametrize("price", [0.1, 0.3, 7, 123.457, 999999])

@@ -32,9 +32,9 @@ COUNTS = {"requests": 1020, "prompt_tokens": 7000, "completion_tokens": 3000}
             "answers",
         ),
         (
-            {**COUNTS, "cost": 3.0, "replies_without_counts": 2},
+            {**COUNTS, "cost": 3.0, "requests_of_unknown_cost": 2},
             "server: cost at least 3 for 7,000 tokens of prompts and 3,000 of answers; "
-            "2 replies without token counts are not included",
+            "2 requests of unknown cost are not included",
         ),
         *(
             ({**COUNTS, "cost": bad, "retries": bad, "retried": {"429": bad}}, "")
