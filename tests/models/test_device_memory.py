@@ -23,6 +23,7 @@ from pytest_evals.models.hf.device_memory import (
 )
 from pytest_evals.models.hf.generation.memory_budget import free_tokens
 from pytest_evals.models.hf.loader import _device
+from pytest_evals.models.hf.model import _budget
 from pytest_evals.models.hf.prefetch import Prefetch
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.hf.weights import _placement
@@ -128,6 +129,13 @@ def test_generation_may_fill_the_device(cards):
     assert free_tokens([torch.device("cuda:0")], sys.maxsize)(4096, 0) == 2**23
 
 
+def test_the_memory_of_a_gpu_is_the_only_limit_of_its_generations(cards):
+    budget = _budget(Spread(), 1024, HfSettings(target="x"))
+    cards[1] = cards[0]
+    budget.look(4096, 0)
+    assert budget.held == 2**23
+
+
 def test_the_model_thread_uses_the_models_device_and_switches_quickly(monkeypatch):
     seen = []
     monkeypatch.setattr(
@@ -227,3 +235,30 @@ def test_memory_segments_are_expandable_unless_the_user_disables_it(given, expec
         check=True,
     )
     assert done.stdout.strip() == str(expected)
+
+
+AT_IMPORT = """
+import os, sys
+
+def watch(event, args):
+    if event == "import" and args[0] == "torch":
+        print(os.environ.get("PYTORCH_ALLOC_CONF"))
+
+sys.addaudithook(watch)
+from pytest_evals.models.registry import import_libraries, open_model, parse_spec
+{call}(parse_spec("hf:{folder}"))
+"""
+
+
+@pytest.mark.parametrize("call", ["open_model", "import_libraries"])
+def test_torch_is_imported_after_its_allocator_is_configured(call, saved_model):
+    names = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+    code = AT_IMPORT.format(call=call, folder=saved_model("llama"))
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={k: v for k, v in os.environ.items() if k not in names},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert set(done.stdout.split()) == {"expandable_segments:True"}

@@ -10,6 +10,12 @@ from xml.etree import ElementTree
 
 import pytest
 
+from pytest_evals.plugin.settings.process import (
+    VARIABLES,
+    _amd_devices,
+    visible_devices,
+)
+
 VARYING = ("date", "total_evaluation_time_seconds", "model_seconds", "options")
 
 
@@ -314,6 +320,19 @@ def test_each_worker_gets_a_device_by_its_vendors_variable(
         for i in range(len(names))
     ]
     assert found == [{variable: name} for name in names]
+
+
+def test_amd_devices_are_those_with_simd_units(tmp_path, monkeypatch):
+    """Linux' amdkfd lists processors too, with 0 of them."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    for i, n_simds in enumerate((0, 440, 440)):
+        (tmp_path / str(i)).mkdir()
+        text = f"cpu_cores_count {64 * (n_simds == 0)}\nsimd_count {n_simds}\n"
+        (tmp_path / str(i) / "properties").write_text(text)
+    monkeypatch.setenv("PATH", "")  # without nvidia-smi
+    monkeypatch.setattr(_amd_devices, "__defaults__", (tmp_path,))
+    assert visible_devices() == (["0", "1"], "HIP_VISIBLE_DEVICES")
 
 
 MARKED = """
