@@ -197,6 +197,15 @@ def test_sizes_of_batches_are_ignored_with_a_log_line(caplog):
     assert "batch_size=auto:4 is ignored" in caplog.text
 
 
+def test_several_launched_processes_are_a_warning(caplog, monkeypatch):
+    """Of ``accelerate launch``, which lm-eval's hf model uses for several devices."""
+    HarnessModel(model="scripted:first")
+    assert not caplog.text
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    HarnessModel(model="scripted:first")
+    assert "2 processes were launched, and each answers all requests" in caplog.text
+
+
 def test_without_lm_eval_the_error_names_the_extra(without_lm_eval):
     code = without_lm_eval + "import pytest_evals.harness as harness\nharness.LM"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

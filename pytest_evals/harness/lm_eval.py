@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import weakref
 from collections import Counter
@@ -93,6 +94,14 @@ class HarnessModel:
             if size is not None:
                 _LOG.info("%s=%s is ignored: batches are formed by tokens", name, size)
         self._warn = OnceLogger(_LOG)
+        processes = os.environ.get("WORLD_SIZE", "1")
+        if processes != "1":  # set by accelerate launch and torchrun
+            self._warn(
+                [
+                    f"{processes} processes were launched, and each answers all "
+                    "requests: launch one; model=ray:hf:NAME,replicas=N uses N devices"
+                ]
+            )
         self._model = open_from(pretrained, model, arguments)
         if "device" in self._model.info:
             _LOG.info("device: %s", self._model.info["device"])
