@@ -178,6 +178,19 @@ def test_settings_that_transformers_rejects_are_errors(name, folder, tmp_path):
             load(HfSettings(target=str(path), dtype=dtype))
 
 
+def test_transformers_opens_a_mistral_with_layer_types(folder, tmp_path):
+    """As a Ministral."""
+    types = {"layer_types": ["full_attention"] * SHAPE["num_hidden_layers"]}
+    path = change(folder("mistral"), tmp_path, **types)
+    assert not isinstance(load(HfSettings(target=str(path))).model, Llama)
+
+
+def test_a_qwen_3_without_a_size_of_heads_is_an_error(folder, tmp_path):
+    path = change(folder("qwen 3"), tmp_path, head_dim=None)
+    with pytest.raises(ModelError):
+        load(HfSettings(target=str(path)))
+
+
 def test_transformers_opens_a_mistral_with_a_window_that_qwen_would_not_use(
     folder, tmp_path
 ):

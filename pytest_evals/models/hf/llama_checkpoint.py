@@ -165,6 +165,7 @@ def _checked(
         or any(found.get(name) for name in OFF)
         or found["architectures"] != [family.architecture]
         or found["hidden_act"] != "silu"
+        or ("head_dim" in family.needed and found["head_dim"] is None)
         or min(found[name] for name in SIZES) < 1
     ):
         return None
@@ -221,9 +222,12 @@ def _has_windows(found: dict[str, Any]) -> bool:
     n_layers, types = found["num_hidden_layers"], found.get("layer_types")
     if types is not None and types != ["full_attention"] * n_layers:
         return True
-    # Mistral's class of transformers ignores ``use_sliding_window``.
-    may_disable = found["model_type"] != "mistral"
-    is_disabled = may_disable and found.get("use_sliding_window") is False
+    # Mistral's class of transformers ignores ``use_sliding_window``. With layer types
+    # transformers takes Ministral's.
+    is_mistral = found["model_type"] == "mistral"
+    if is_mistral and "layer_types" in found:
+        return True
+    is_disabled = not is_mistral and found.get("use_sliding_window") is False
     return found.get("sliding_window") is not None and not is_disabled
 
 
