@@ -27,7 +27,7 @@ import torch
 from pytest_evals.errors import EvalsError, ModelError, OptionError
 from pytest_evals.masking.values import masked_text
 from pytest_evals.models.hf.weights import path_of
-from pytest_evals.models.vllm.settings import VllmSettings
+from pytest_evals.models.vllm.settings import ARGUMENTS, VllmSettings
 
 WAITING = 4096
 """Requests in the engine at once, running or waiting."""
@@ -263,12 +263,7 @@ def _words(parser: Any, name: str, value: str) -> list[str]:
     option = f"--{name.replace('_', '-')}"
     action = parser._option_string_actions.get(option)
     if isinstance(action, argparse.BooleanOptionalAction):
-        word = value.lower()
-        if word in ("true", "1", "yes"):
-            return [option]
-        if word in ("false", "0", "no"):
-            return [f"--no-{option[2:]}"]
-        raise OptionError(f"the vllm model's {name} is {value!r}; write true or false")
+        return [option if ARGUMENTS.flag(name, value) else f"--no-{option[2:]}"]
     if action is not None and action.nargs in ("+", "*"):
         return [option, *re.split(r"[\s,]+", value.strip("[] "))]
     return [f"{option}={value}"]

@@ -21,7 +21,7 @@ from pytest_evals.models.hf.settings import HfSettings, why_thinking_unfit
 from pytest_evals.models.registry import TaskRequirements
 from pytest_evals.models.spec import ModelSpec
 
-_ARGUMENTS = Arguments("vllm")
+ARGUMENTS = Arguments("vllm")
 _NO_IMAGES = (
     "vllm: models read texts, and a task shows images\n  fix: start the model with "
     "'vllm serve' and use --model=openai:…, or leave the task out with -k or "
@@ -111,7 +111,8 @@ def read_settings(spec: ModelSpec) -> VllmSettings:
             _check_engine_name(name)
             engine[name] = value
     reuses = bool(own.pop("reuse_prefix", False))
-    if reuses and engine.get("enable_prefix_caching", "").lower() in ("false", "0"):
+    cache = "enable_prefix_caching"
+    if reuses and cache in engine and not ARGUMENTS.flag(cache, engine[cache]):
         raise OptionError(
             "the vllm model's reuse_prefix needs the prefix cache, which "
             "enable_prefix_caching=false turns off"
@@ -172,15 +173,15 @@ def _check_engine_name(name: str) -> None:
 
 
 _READERS: Mapping[str, Any] = {
-    "add_bos_token": _ARGUMENTS.flag,
-    "chat_template_args": _ARGUMENTS.mapping,
-    "enable_thinking": _ARGUMENTS.flag,
-    "prefix_token_id": _ARGUMENTS.whole(0),
-    "reuse_prefix": _ARGUMENTS.flag,
-    "revision": _ARGUMENTS.text,
-    "think_end_token": _ARGUMENTS.text,
-    "tokenizer": _ARGUMENTS.text,
-    "trust_remote_code": _ARGUMENTS.flag,
+    "add_bos_token": ARGUMENTS.flag,
+    "chat_template_args": ARGUMENTS.mapping,
+    "enable_thinking": ARGUMENTS.flag,
+    "prefix_token_id": ARGUMENTS.whole(0),
+    "reuse_prefix": ARGUMENTS.flag,
+    "revision": ARGUMENTS.text,
+    "think_end_token": ARGUMENTS.text,
+    "tokenizer": ARGUMENTS.text,
+    "trust_remote_code": ARGUMENTS.flag,
 }
 """The model's own arguments."""
 _PASSED_ON = ("revision", "trust_remote_code")

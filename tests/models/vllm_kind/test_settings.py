@@ -88,6 +88,11 @@ def missing(monkeypatch):
         ("reuse_prefix=maybe", "the vllm model's reuse_prefix is 'maybe'; write true "
          "or false"),
         (
+            "reuse_prefix=true,enable_prefix_caching=No",
+            "the vllm model's reuse_prefix needs the prefix cache, which "
+            "enable_prefix_caching=false turns off",
+        ),
+        (
             "reuse_prefix=true,enable_prefix_caching=false",
             "the vllm model's reuse_prefix needs the prefix cache, which "
             "enable_prefix_caching=false turns off",
