@@ -6,15 +6,29 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+import transformers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_evals.models.hf.forward import Forward
-from pytest_evals.models.hf.generation.decode import CachedDecoder, UncachedDecoder
+from pytest_evals.models.hf.generation.decode import (
+    CachedDecoder,
+    UncachedDecoder,
+    decoder_for,
+)
+from pytest_evals.models.hf.generation.recurrent_decoder import RecurrentDecoder
 from pytest_evals.models.hf.generation.shared_prefixes import prompt_groups
 from pytest_evals.models.hf.token_counts import TokenCounts
 
-KINDS = ["gpt2", "llama", "mistral", "gemma2", "bloom"]
+V5 = not transformers.__version__.startswith("4.")
+DECODERS = {
+    **dict.fromkeys(("gpt2", "llama", "mistral", "gemma2", "bloom"), CachedDecoder),
+    # Recurrent layers had caches of their own before.
+    **dict.fromkeys(
+        ("mamba", "jamba", "qwen3_next"), RecurrentDecoder if V5 else UncachedDecoder
+    ),
+    "rwkv": UncachedDecoder,
+}
 SHOTS = [5, 300, 7, 7, 20, 31, 6, 9, 11, 12]
 """More tokens than the sliding windows of these models."""
 
@@ -33,7 +47,7 @@ def model(opened):
     return of
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [k for k in DECODERS if k != "rwkv"])
 @settings(
     max_examples=12,
     deadline=None,
@@ -43,7 +57,7 @@ def model(opened):
 def test_logits_are_those_of_reading_everything_again(kind, data, model):
     _, forward = model(kind)
     counters = TokenCounts()
-    fast = CachedDecoder(forward, counters)
+    fast = DECODERS[kind](forward, counters)
     plain = UncachedDecoder(forward, TokenCounts())
     rests = st.lists(st.integers(2, 329), min_size=1, max_size=12)
     prompts = data.draw(
@@ -83,6 +97,34 @@ def test_logits_are_those_of_reading_everything_again(kind, data, model):
         if n_rows and data.draw(st.integers(0, 4)) == 0:
             fast.trim()
     assert counters.n_read >= counters.n_padding
+
+
+@pytest.mark.parametrize("kind", DECODERS)
+def test_the_fastest_correct_decoder_is_selected(kind, model):
+    decoder = decoder_for(model(kind)[1], TokenCounts())()
+    assert type(decoder) is DECODERS[kind]
+
+
+@pytest.mark.skipif(not V5, reason="needs the recurrent layers of transformers 5")
+@pytest.mark.parametrize("kind", ["jamba", "mamba"])
+def test_a_step_without_enough_memory_changes_no_row(kind, model):
+    """Some layers have the states of the new tokens then, and others do not."""
+    body, forward = model(kind)
+    fast = RecurrentDecoder(forward, TokenCounts())
+    plain = UncachedDecoder(forward, TokenCounts())
+    prompts = [np.arange(2, 2 + n, dtype=np.int32) for n in (5, 9, 5)]
+    assert_near(fast.join(prompts, None, False), plain.join(prompts, None, False))
+
+    def fail(*_):
+        raise torch.OutOfMemoryError
+
+    handle = body.base_model.layers[1].register_forward_hook(fail)
+    with pytest.raises(torch.OutOfMemoryError):
+        fast.step(torch.tensor([4, 5, 6]))
+    handle.remove()
+    for tokens in ([7, 8, 9], [3, 4, 5]):
+        chosen = torch.tensor(tokens)
+        assert_near(fast.step(chosen), plain.step(chosen))
 
 
 def assert_near(one, other):

@@ -106,9 +106,9 @@ def test_texts_of_sparse_attention_do_not_depend_on_their_neighbours(
 def test_models_with_another_memory_than_keys_and_values_are_noticed(opened):
     names = {
         kind: type(opened(kind)._generator._engine._steps()).__name__
-        for kind in (*CACHED, "mamba")
+        for kind in (*CACHED, "rwkv")
     }
-    assert names.pop("mamba") == "UncachedDecoder"
+    assert names.pop("rwkv") == "UncachedDecoder"
     assert set(names.values()) == {"CachedDecoder"}
 
 

@@ -77,6 +77,7 @@ class Forward:
         )
         known = inspect.signature(model.forward).parameters
         self.takes_positions = "position_ids" in known
+        self._cache_name = "cache_params" if "cache_params" in known else ""
 
     def __call__(
         self, ids: Tensor, places: Tensor, view: AttentionView | None = None
@@ -90,7 +91,7 @@ class Forward:
         """
         ids, places = ids.to(self.device), places.to(self.device)
         view = view or AttentionView()
-        given = view.arguments()
+        given = self._arguments(view)
         with view.attention(self.model):
             if self.picks_hidden:
                 states = self.model.base_model(input_ids=ids, **given).last_hidden_state
@@ -111,7 +112,15 @@ class Forward:
     def remember(self, ids: Tensor, view: AttentionView) -> None:
         """Process tokens only to fill the view's cache."""
         with view.attention(self.model):
-            self.model.base_model(input_ids=ids.to(self.device), **view.arguments())
+            given = self._arguments(view)
+            self.model.base_model(input_ids=ids.to(self.device), **given)
+
+    def _arguments(self, view: AttentionView) -> dict[str, Any]:
+        given = view.arguments()
+        if self._cache_name and view.past is not None:
+            # transformers, ``MambaForCausalLM``
+            given[self._cache_name] = given.pop("past_key_values")
+        return given
 
     def _logits_at(self, ids: Tensor, places: Tensor, given: dict[str, Any]) -> Tensor:
         def pick(_: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:

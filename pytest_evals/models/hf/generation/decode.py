@@ -1,8 +1,9 @@
 """One decoding step of a causal model: from the sequences so far to the next logits.
 
 ``CachedDecoder`` computes each token once and keeps its keys and values; shared
-prefixes of prompts are computed once. ``UncachedDecoder`` recomputes everything at each
-step, for models without a cache of keys and values and as the reference in tests.
+prefixes of prompts are computed once. ``RecurrentDecoder`` is for models with states of
+a fixed size. ``UncachedDecoder`` recomputes everything at each step, for models whose
+cache is not supported and as the reference in tests.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from torch import Tensor
 from pytest_evals.models.hf.forward import Forward, has_rounding
 from pytest_evals.models.hf.generation.kv_cache import KVCache
 from pytest_evals.models.hf.generation.prefill import Prefiller
+from pytest_evals.models.hf.generation.recurrent_decoder import RecurrentDecoder
 from pytest_evals.models.hf.generation.shared_prefixes import SharedPrefix
 from pytest_evals.models.hf.token_counts import TokenCounts
 from pytest_evals.models.hf.tokenization.encoder import Ids
@@ -188,25 +190,27 @@ class UncachedDecoder:
         return logits
 
 
-def decoder_for(
-    forward: Forward, counters: TokenCounts
-) -> Callable[[], CachedDecoder | UncachedDecoder]:
-    """Factory of decoders for a model. A self-test at first use selects
-    ``CachedDecoder`` if its logits match ``UncachedDecoder`` with shared prefixes,
-    padding, and rows that join and leave."""
-    takes_cache = cache(lambda: _takes_cache(forward))
+def decoder_for(forward: Forward, counters: TokenCounts) -> Callable[[], Decoder]:
+    """Factory of decoders for a model. A self-test at first use selects the first one
+    whose logits match those of ``UncachedDecoder`` with shared prefixes, padding, and
+    rows that join and leave."""
 
-    def steps() -> CachedDecoder | UncachedDecoder:
-        kind = CachedDecoder if takes_cache() else UncachedDecoder
-        return kind(forward, counters)
+    @cache
+    def selected() -> Callable[[Forward, TokenCounts], Decoder]:
+        for kind in (CachedDecoder, RecurrentDecoder):
+            if _is_correct(kind, forward):
+                return kind
+        return UncachedDecoder
 
-    return steps
+    return lambda: selected()(forward, counters)
 
 
-def _takes_cache(forward: Forward) -> bool:
+def _is_correct(
+    kind: Callable[[Forward, TokenCounts], Decoder], forward: Forward
+) -> bool:
     unseen = TokenCounts()
     try:
-        mine = _trial(CachedDecoder(forward, unseen), forward.model)
+        mine = _trial(kind(forward, unseen), forward.model)
     # Models raise different errors for unsupported caches.
     except (
         AttributeError,
