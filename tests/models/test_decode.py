@@ -16,7 +16,7 @@ from pytest_evals.models.hf.generation.decode import (
     UncachedDecoder,
     decoder_for,
 )
-from pytest_evals.models.hf.generation.recurrent_decoder import RecurrentDecoder
+from pytest_evals.models.hf.generation.model_cache_decoder import ModelCacheDecoder
 from pytest_evals.models.hf.generation.shared_prefixes import prompt_groups
 from pytest_evals.models.hf.token_counts import TokenCounts
 
@@ -25,7 +25,8 @@ DECODERS = {
     **dict.fromkeys(("gpt2", "llama", "mistral", "gemma2", "bloom"), CachedDecoder),
     # Recurrent layers had caches of their own before.
     **dict.fromkeys(
-        ("mamba", "jamba", "qwen3_next"), RecurrentDecoder if V5 else UncachedDecoder
+        ("mamba", "jamba", "qwen3_next"),
+        ModelCacheDecoder if V5 else UncachedDecoder,
     ),
     "rwkv": UncachedDecoder,
 }
@@ -110,7 +111,7 @@ def test_the_fastest_correct_decoder_is_selected(kind, model):
 def test_a_step_without_enough_memory_changes_no_row(kind, model):
     """Some layers have the states of the new tokens then, and others do not."""
     body, forward = model(kind)
-    fast = RecurrentDecoder(forward, TokenCounts())
+    fast = ModelCacheDecoder(forward, TokenCounts())
     plain = UncachedDecoder(forward, TokenCounts())
     prompts = [np.arange(2, 2 + n, dtype=np.int32) for n in (5, 9, 5)]
     assert_near(fast.join(prompts, None, False), plain.join(prompts, None, False))

@@ -1,9 +1,9 @@
 """One decoding step of a causal model: from the sequences so far to the next logits.
 
 ``CachedDecoder`` computes each token once and keeps its keys and values; shared
-prefixes of prompts are computed once. ``RecurrentDecoder`` is for models with states of
-a fixed size. ``UncachedDecoder`` recomputes everything at each step, for models whose
-cache is not supported and as the reference in tests.
+prefixes of prompts are computed once. ``ModelCacheDecoder`` is for models with other
+layers than those. ``UncachedDecoder`` recomputes everything at each step, for models
+whose cache is not supported and as the reference in tests.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from torch import Tensor
 
 from pytest_evals.models.hf.forward import Forward, has_rounding
 from pytest_evals.models.hf.generation.kv_cache import KVCache
+from pytest_evals.models.hf.generation.model_cache_decoder import ModelCacheDecoder
 from pytest_evals.models.hf.generation.prefill import Prefiller
-from pytest_evals.models.hf.generation.recurrent_decoder import RecurrentDecoder
 from pytest_evals.models.hf.generation.shared_prefixes import SharedPrefix
 from pytest_evals.models.hf.token_counts import TokenCounts
 from pytest_evals.models.hf.tokenization.encoder import Ids
@@ -197,7 +197,7 @@ def decoder_for(forward: Forward, counters: TokenCounts) -> Callable[[], Decoder
 
     @cache
     def selected() -> Callable[[Forward, TokenCounts], Decoder]:
-        for kind in (CachedDecoder, RecurrentDecoder):
+        for kind in (CachedDecoder, ModelCacheDecoder):
             if _is_correct(kind, forward):
                 return kind
         return UncachedDecoder

@@ -1,10 +1,10 @@
-"""Decoder for models whose layers keep states of a fixed size (Mamba); some layers have
-keys and values too (Qwen3-Next, Jamba, LFM2, Falcon H1).
+"""Decoder with transformers' cache of a model's layer types.
 
-Transformers' cache of the model's own layer types holds the states of all rows. Padding
-would change them, so prompts of one length are prefilled together, and whole: models
-may not continue a state by several tokens. Keys and values are padded on the left. A
-failed step may leave states half updated; they are then recomputed from the tokens.
+For layers that keep states of a fixed size (Mamba), also together with keys and values
+(Qwen3-Next, Jamba, LFM2, Falcon H1). Padding would change states, so prompts of one
+length are prefilled together, and whole: models may not continue a state by several
+tokens. Keys and values are padded on the left. A failed step may leave states half
+updated; they are then recomputed from the tokens.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ GROWING = ("keys", "values")
 """Attributes of a layer with a column for each token."""
 
 
-class RecurrentDecoder:
-    """Decoder with the states of transformers' recurrent layers."""
+class ModelCacheDecoder:
+    """Decoder with a transformers cache of all rows."""
 
     def __init__(self, forward: Forward, counters: TokenCounts) -> None:
         self._forward = forward
@@ -199,7 +199,17 @@ def _joined_layer(layers: Sequence[Any], order: Sequence[int], width: int) -> An
                 for i, part in value.items()
             }
             setattr(joined, name, states)
+        elif _differ([vars(layer)[name] for layer in layers]):
+            raise NotImplementedError(f"layers with different {name}")
     return joined
+
+
+def _differ(values: Sequence[Any]) -> bool:
+    """Whether they are not equal; tensors may only be the same."""
+    return any(
+        other is not values[0] and (isinstance(other, Tensor) or other != values[0])
+        for other in values
+    )
 
 
 def _rows_of(parts: Sequence[Tensor], order: Sequence[int]) -> Tensor:
