@@ -114,6 +114,27 @@ def test_missing_weights_are_an_error_and_not_random(copied):
     )
 
 
+def test_weights_that_the_model_does_not_use_are_a_warning(copied, ask):
+    """A config with a layer less. Old checkpoints contain what models compute."""
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    path = copied("llama")
+    weights = load_file(path / "model.safetensors")
+    weights["model.layers.0.self_attn.rotary_emb.inv_freq"] = torch.ones(4)
+    save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
+    spec = parse_spec(f"hf:{path},attn_implementation=sdpa")
+    assert open_model(spec).notes == ()
+    config = json.loads((path / "config.json").read_text())
+    config["num_hidden_layers"] = 1
+    (path / "config.json").write_text(json.dumps(config))
+    (note,) = open_model(spec).notes
+    n_more = sum(name.startswith("model.layers.1.") for name in weights) - 3
+    assert "model.layers.1.input_layernorm.weight" in note
+    assert f"and {n_more} more" in note
+    assert "model.layers.0" not in note
+
+
 def test_weights_that_do_not_fit_the_config_are_named_with_both_sizes(copied):
     path = copied("llama")
     config = json.loads((path / "config.json").read_text())

@@ -49,6 +49,7 @@ class LoadedModel:
         settings: Its settings.
         max_length: Tokens of its context window.
         n_embeddings: Number of token ids that it knows.
+        note: Warning about its weights; empty for none.
     """
 
     model: Any
@@ -56,6 +57,7 @@ class LoadedModel:
     settings: HfSettings
     max_length: int
     n_embeddings: int
+    note: str = ""
 
     @property
     def device(self) -> torch.device:
@@ -80,9 +82,10 @@ def load(settings: HfSettings) -> LoadedModel:
         config = simple or _config(settings)
         tokenizer = _load_tokenizer(settings, simple)
         model: Any = simple and open_llama(settings, simple, device)
+        note = ""
         if model is None:
             config = _config(settings) if simple else config
-            model = load_weights(settings, config, device)
+            model, note = load_weights(settings, config, device)
     n_embeddings = model.get_input_embeddings().weight.shape[0]
     window = _max_length(config, tokenizer)
     _check_ids(settings, model, window, n_embeddings)
@@ -92,6 +95,7 @@ def load(settings: HfSettings) -> LoadedModel:
         settings=settings,
         max_length=settings.max_length or window,
         n_embeddings=n_embeddings,
+        note=note,
     )
 
 

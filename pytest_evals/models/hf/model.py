@@ -87,7 +87,8 @@ class HfModel(InProcessModel):
             encoder, choice, budget, length, _pair_length(settings, length)
         )
         # A closed model is still asked for them, by the report.
-        self._notes = (self._scorer.notes, self._engine.notes)
+        unused = (loaded.note,) if loaded.note else ()
+        self._notes = (unused, self._scorer.notes, self._engine.notes)
         self._generator = Generator(self._engine, length, model.generation_config)
 
     @property

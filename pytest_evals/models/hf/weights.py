@@ -17,6 +17,8 @@ from pytest_evals.errors import MissingExtraError, ModelError
 from pytest_evals.models.folders import is_local
 from pytest_evals.models.hf.settings import HfSettings
 
+COMPUTED = ("rotary_emb.inv_freq", "attn.masked_bias", "attention.masked_bias")
+"""Ends of names in old checkpoints of what models compute themselves."""
 _ADAPTER = "set peft= to an adapter of this model"
 MOST_SHOWN = 3
 """Maximum of weights that an error names."""
@@ -43,8 +45,11 @@ def path_of(target: str) -> str:
     return str(Path(os.path.expanduser(target))) if is_local(target) else target
 
 
-def load_weights(settings: HfSettings, config: Any, device: torch.device) -> Any:
-    """A model in evaluation mode on its device or devices.
+def load_weights(
+    settings: HfSettings, config: Any, device: torch.device
+) -> tuple[Any, str]:
+    """A model in evaluation mode on its device or devices; and a warning if it does not
+    use all weights, such as those of layers that the config leaves out.
 
     Raises:
         ModelError: Some weights are missing, or the adapter does not fit.
@@ -70,7 +75,13 @@ def load_weights(settings: HfSettings, config: Any, device: torch.device) -> Any
     )
     if settings.peft:
         _adapt(model, settings)
-    return model.eval() if placed else model.eval().to(device)
+    unused = sorted(n for n in found["unexpected_keys"] if not n.endswith(COMPUTED))
+    note = (
+        f"the checkpoint {settings.target!r} has weights that the model does not use: "
+        f"{_first_of(unused)}; check that its config.json is the right one"
+    )
+    model = model.eval() if placed else model.eval().to(device)
+    return model, note if unused else ""
 
 
 def _placement(settings: HfSettings, device: torch.device) -> dict[str, Any]:
