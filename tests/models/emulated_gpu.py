@@ -80,7 +80,7 @@ class GpuTensor(torch.Tensor):
 
 def run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call an operator with the CPU tensors, after a check of their devices."""
-    name = func._schema.name.removeprefix("aten::")
+    name = func.__name__.partition(".")[0]
     leaves = tree_leaves((args, kwargs))
     first = next(iter(args), None)
     if name in INDEXED and isinstance(first, GpuTensor):
@@ -97,6 +97,8 @@ def run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         named = []  # of the CPU tensor: moves are made by _moved
     place = cuda(named[0] if named else next(iter(places), None))
     plain, options = tree_map(_unwrapped, (args, kwargs))
+    if name == "histc":
+        plain = (plain[0].float(), *plain[1:])  # integers on CUDA only
     if name in KERNELS:
         func = partial(_attention, name)
     found = func(*plain, **options)
@@ -182,6 +184,8 @@ class Functions(TorchFunctionMode):
                 return _moved(args[0], *kwargs.values())
             if place := cuda(kwargs.get("device")):
                 return _placed(func(*args, **{**kwargs, "device": "cpu"}), place)
+        if func is torch.nn.functional.scaled_dot_product_attention:
+            return run(func, args, kwargs)  # creates masks
         return func(*args, **kwargs)
 
 
@@ -208,6 +212,9 @@ def emulated_gpus(n: int = 1) -> Iterator[None]:
             patch.setattr(torch.cuda, name, lambda *_, result=result: result)
         patch.setattr(torch.cuda, "set_device", select)
         patch.setattr(threading.Thread, "run", in_thread)
+        # Module.to replaces parameters: a new tensor in the old one is a CPU tensor.
+        replace = torch.__future__.get_overwrite_module_params_on_conversion
+        patch.setattr(torch.__future__, replace.__name__, lambda: True)
         # Tensors of inference mode cannot have a subclass.
         patch.setattr(torch._C, "_InferenceMode", lambda _: torch.no_grad())
         yield

@@ -106,6 +106,25 @@ def test_the_fastest_correct_decoder_is_selected(kind, model):
     assert type(decoder) is DECODERS[kind]
 
 
+@pytest.mark.parametrize("n", range(0, 20, 3))
+def test_a_lack_of_memory_in_the_self_test_selects_no_slower_decoder(n, model):
+    """The ``n``-th pass fails once; memory of earlier batches is freed meanwhile."""
+    forward = model("llama")[1]
+    passes = iter(range(1_000))
+
+    def fail(*_):
+        if next(passes) == n:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    hook = forward.model.get_input_embeddings().register_forward_pre_hook(fail)
+    try:
+        decoder = decoder_for(forward, TokenCounts())()
+    finally:
+        hook.remove()
+    assert next(passes) > n
+    assert type(decoder) is CachedDecoder
+
+
 @pytest.mark.skipif(not V5, reason="needs the recurrent layers of transformers 5")
 @pytest.mark.parametrize("kind", ["jamba", "mamba"])
 def test_a_step_without_enough_memory_changes_no_row(kind, model):

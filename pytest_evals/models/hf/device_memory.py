@@ -42,6 +42,13 @@ def or_none(run: Callable[[], R]) -> R | None:
     return None
 
 
+def retried(run: Callable[[], R]) -> R:
+    """The result of ``run``; if memory ran out, unused memory is freed first and
+    ``run`` repeated once."""
+    found = or_none(run)
+    return run() if found is None else found
+
+
 def fits(run: Callable[[], object]) -> bool:
     """Whether ``run`` completes without running out of memory."""
 

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pytest_evals.models.hf.device_memory import retried
 from pytest_evals.models.hf.forward import Forward, has_rounding
 from pytest_evals.models.hf.generation.kv_cache import KVCache
 from pytest_evals.models.hf.generation.model_cache_decoder import ModelCacheDecoder
@@ -210,7 +211,7 @@ def _is_correct(
 ) -> bool:
     unseen = TokenCounts()
     try:
-        mine = _trial(kind(forward, unseen), forward.model)
+        mine = retried(lambda: _trial(kind(forward, unseen), forward.model))
     # Models raise different errors for unsupported caches.
     except (
         AttributeError,
@@ -221,7 +222,8 @@ def _is_correct(
         NotImplementedError,
     ):
         return False
-    theirs = _trial(UncachedDecoder(forward, unseen), forward.model)
+    plain = UncachedDecoder
+    theirs = retried(lambda: _trial(plain(forward, unseen), forward.model))
     most = float((mine - theirs).abs().max() / theirs.abs().max().clamp(min=1e-6))
     return most <= (0.05 if has_rounding(forward.model) else 1e-4)
 
