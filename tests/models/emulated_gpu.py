@@ -37,10 +37,12 @@ RESULTS = {
     "mem_get_info": (80 * 2**30, 140 * 2**30),
     "memory_reserved": 0,
     "memory_allocated": 0,
+    "max_memory_allocated": 0,
     "get_device_name": "emulated",
     "get_device_capability": (9, 0),
     "get_device_properties": SimpleNamespace(total_memory=140 * 2**30, major=9),
     "get_rng_state": torch.zeros(1, dtype=torch.uint8),
+    "reset_peak_memory_stats": None,
     **dict.fromkeys(("_lazy_init", "current_blas_handle", "empty_cache")),
     **dict.fromkeys(("set_rng_state", "manual_seed_all", "synchronize")),
 }
@@ -211,6 +213,7 @@ def emulated_gpus(n: int = 1) -> Iterator[None]:
         for name, result in {**RESULTS, "device_count": n}.items():
             patch.setattr(torch.cuda, name, lambda *_, result=result: result)
         patch.setattr(torch.cuda, "set_device", select)
+        patch.setattr(torch.cuda, "current_device", lambda: cuda("cuda").index)
         patch.setattr(threading.Thread, "run", in_thread)
         # Module.to replaces parameters: a new tensor in the old one is a CPU tensor.
         replace = torch.__future__.get_overwrite_module_params_on_conversion
