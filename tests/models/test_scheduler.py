@@ -181,7 +181,7 @@ def test_rows_that_outgrow_the_budget_wait_and_go_on_where_they_were(
     assert 40 < most <= 80
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "llama", "mamba"])
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "jamba", "rwkv"])
 @pytest.mark.parametrize("most_tokens", [60, 100, 200])
 def test_texts_are_the_same_with_less_memory(kind, most_tokens, fresh, alone, ask):
     model = fresh(kind)
@@ -199,7 +199,7 @@ def test_texts_are_the_same_with_less_memory(kind, most_tokens, fresh, alone, as
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "jamba"])
 @settings(
     max_examples=6,
     deadline=None,
