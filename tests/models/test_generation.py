@@ -112,6 +112,16 @@ def test_models_with_another_memory_than_keys_and_values_are_noticed(opened):
     assert set(names.values()) == {"CachedDecoder"}
 
 
+def test_generating_without_a_cache_is_reported(opened, ask):
+    model, other = (opened(kind, batch_tokens=64) for kind in ("rwkv", "mistral"))
+    assert model.notes == ()
+    ask(model, Generate("the", max_tokens=2))
+    (note,) = model.notes
+    assert note.startswith("texts are generated without a cache, which takes longer")
+    ask(other, Generate("the", max_tokens=2))
+    assert other.notes == ()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
 @settings(

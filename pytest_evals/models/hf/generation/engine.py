@@ -16,7 +16,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from pytest_evals.core.request import Finish, TopLogprobs
-from pytest_evals.models.hf.generation.decode import Decoder
+from pytest_evals.models.hf.generation.decode import Decoder, UncachedDecoder
 from pytest_evals.models.hf.generation.memory_budget import MemoryBudget
 from pytest_evals.models.hf.generation.sampling import SamplingParams
 from pytest_evals.models.hf.generation.scheduler import Scheduler, SequenceState
@@ -130,7 +130,10 @@ class GenerationEngine:
     def _flow(
         self, rows: Iterable[SequenceState], params: SamplingParams
     ) -> Iterator[SequenceState]:
-        flow = Scheduler(self._steps(), self._budget, params, self._encoder, self._ends)
+        steps = self._steps()
+        if isinstance(steps, UncachedDecoder):
+            self.notes[_UNCACHED] = None
+        flow = Scheduler(steps, self._budget, params, self._encoder, self._ends)
         return flow.run(rows)
 
     def _together(
@@ -214,6 +217,10 @@ class GenerationEngine:
 
 _BY_LIBRARY = (
     "texts with {} were written one at a time by transformers' generate, which is slow"
+)
+_UNCACHED = (
+    "texts are generated without a cache, which takes longer: with one this model does "
+    "not give its usual numbers"
 )
 _STOPPED_THINKING = (
     "a stop string of the task ended an answer before think_end_token came, and what "
