@@ -20,7 +20,7 @@ from pytest_evals.plugin.fixtures import eval_judge, eval_model, eval_results, e
 from pytest_evals.plugin.settings.options import OPTIONS, Options
 from pytest_evals.plugin.settings.parser import (
     add_options,
-    offer_model_alias,
+    expand_model_alias,
     refuse_unknown,
 )
 from pytest_evals.plugin.settings.process import (
@@ -58,10 +58,10 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_load_initial_conftests(
     parser: pytest.Parser, args: list[str]
 ) -> Generator[None, None, None]:
-    """Offer ``--model`` once the conftests have registered their own options, and
+    """Expand ``--model`` once the conftests have registered their own options, and
     refuse unknown options with our prefix."""
     yield
-    offer_model_alias(parser)
+    expand_model_alias(parser, args)
     refuse_unknown(parser, args)
 
 
@@ -139,19 +139,21 @@ def pytest_collect_file(
     return [*found, ours] if kept else [ours]
 
 
+@pytest.hookimpl(wrapper=True)
 def pytest_collect_directory(
     path: Path, parent: pytest.Collector
-) -> pytest.Collector | None:
+) -> Generator[None, pytest.Collector | None, pytest.Collector | None]:
     """Collect packages without importing them for documents, and folders of include
-    paths as plain folders."""
+    paths as plain folders; leave the collectors of other plugins as they are."""
+    found = yield
+    if type(found) is not pytest.Package:
+        return found
     options = parent.config.stash[OPTIONS]
     if not path.is_relative_to(parent.config.rootpath):
         for folder in options.include_path:
             if path.is_relative_to(folder) or folder.is_relative_to(path):
                 return pytest.Dir.from_parent(parent, path=path)
-    if (path / "__init__.py").is_file():
-        return Package.from_parent(parent, path=path)
-    return None
+    return Package.from_parent(parent, path=path)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -329,6 +329,85 @@ def test_a_conftests_model_option_takes_precedence_over_the_alias(suite):
     assert result.parseoutcomes() == {"passed": 11}
 
 
+THEIRS = "def pytest_addoption(parser): parser.addoption('--model', default='theirs')"
+THEIR_TEST = """
+def test_it(pytestconfig): assert pytestconfig.getoption('--model') == '{}'
+"""
+
+
+@pytest.mark.parametrize("args", [(".",), (), ("-n2",)])
+def test_a_conftest_below_the_rootdir_may_define_the_model_option(args, pytester):
+    pytester.makeini("[pytest]")
+    pytester.path.joinpath("sub").mkdir()
+    pytester.makepyfile(
+        **{
+            "sub/conftest": THEIRS,
+            "sub/test_theirs": THEIR_TEST.format("theirs"),
+        }
+    )
+    pytester.runpytest_subprocess(*args).assert_outcomes(passed=1)
+
+
+def test_a_conftest_found_after_the_command_line_was_read_does_not_take_the_alias(
+    suite,
+):
+    suite.pytester.path.joinpath("sub").mkdir()
+    suite.pytester.makepyfile(
+        **{
+            "sub/conftest": THEIRS,
+            "sub/test_theirs": THEIR_TEST.format("theirs"),
+        }
+    )
+    assert suite.run().parseoutcomes() == {"passed": 11}
+
+
+@pytest.mark.parametrize("loaded", ["-p", "PYTEST_PLUGINS", "configure"])
+def test_a_plugin_may_define_the_model_option(loaded, pytester, monkeypatch):
+    """Before our plugin is loaded, after it, or once the command line is read."""
+    pytester.makepyfile(their_plugin=THEIRS, test_theirs=THEIR_TEST.format("theirs"))
+    if loaded == "PYTEST_PLUGINS":
+        monkeypatch.setenv("PYTEST_PLUGINS", "their_plugin")
+    if loaded == "configure":
+        pytester.makeconftest(
+            "def pytest_configure(config): "
+            "config.pluginmanager.import_plugin('their_plugin')"
+        )
+    args = ["-p", "their_plugin"] if loaded == "-p" else []
+    pytester.syspathinsert()
+    pytester.runpytest_subprocess(*args).assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("place", ["PYTEST_ADDOPTS", "addopts", "file", "words"])
+def test_the_model_alias_is_read_wherever_options_are_given(place, suite, monkeypatch):
+    spec, args = "--model=scripted:answers.jsonl", []
+    if place == "PYTEST_ADDOPTS":
+        monkeypatch.setenv("PYTEST_ADDOPTS", spec)
+    elif place == "addopts":
+        suite.pytester.makeini(f"[pytest]\naddopts = {spec}")
+    elif place == "file":
+        suite.pytester.path.joinpath("options.txt").write_text(f"{spec}\n-q\n")
+        args = ["@options.txt"]
+    else:
+        args = spec.split("=")
+    suite.run("evals", *args, model=None).assert_outcomes(passed=10)
+
+
+def test_the_collector_of_another_plugin_for_packages_is_kept(pytester):
+    pytester.makeconftest("""
+        import pytest
+
+        class Theirs(pytest.Package):
+            pass
+
+        def pytest_collect_directory(path, parent):
+            if path.name == "pkg":
+                return Theirs.from_parent(parent, path=path)
+        """)
+    pytester.path.joinpath("pkg").mkdir()
+    pytester.makepyfile(**{"pkg/__init__": "", "pkg/test_a": "def test_a(): pass"})
+    pytester.runpytest("--collect-only").stdout.fnmatch_lines(["*<Theirs pkg>*"])
+
+
 def test_ini_options_are_read_and_the_command_line_takes_precedence(suite):
     suite.pytester.makeini(
         "[pytest]\nevals_model = scripted:break\nevals_limit = 3\nevals_strict = true\n"

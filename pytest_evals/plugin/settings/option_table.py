@@ -40,8 +40,9 @@ GROUPS: dict[str, tuple[Option, ...]] = {
         Option(
             "model",
             "SPEC",
-            "Model to evaluate: hf:PATH_OR_ID, openai:NAME, python:MODULE:FUNCTION or "
-            "scripted:FILE, with arguments such as ,dtype=bfloat16.",
+            "Model to evaluate, also written --model: hf:PATH_OR_ID, openai:NAME, "
+            "python:MODULE:FUNCTION or scripted:FILE, with arguments such as "
+            ",dtype=bfloat16.",
         ),
         Option(
             "judge",

@@ -51,20 +51,39 @@ _INI: dict[str, Literal["string", "bool", "linelist"]]
 _INI = {"text": "string", "flag": "bool", "list": "linelist"}
 
 
-def offer_model_alias(parser: pytest.Parser) -> None:
-    """Offer ``--model`` for ``--evals-model``, unless a conftest or plugin has it.
+def expand_model_alias(parser: pytest.Parser, args: list[str]) -> None:
+    """Replace ``--model`` in the arguments by ``--evals-model``, unless a conftest or
+    plugin has an option of that name.
 
-    In a version of pytest whose options are unknown there is no alias.
+    The alias is not an option: one would conflict with the ``--model`` of a conftest
+    that pytest finds later, during collection.
     """
-    taken = _known(parser)
-    if taken and "--model" not in taken:
-        parser.getgroup("evals: model").addoption(
-            "--model",
-            dest="evals_model",
-            metavar="SPEC",
-            default=None,
-            help="Short for --evals-model.",
-        )
+    known = _known(parser)
+    if not known or "--model" in known:
+        return
+    if any("--model" in text for text in map(_file_text, args)):
+        args[:] = [one for arg in args for one in _from_file(arg)]
+    end = args.index("--") if "--" in args else len(args)
+    for i, arg in enumerate(args[:end]):
+        name, equals, value = arg.partition("=")
+        if name == "--model":
+            args[i] = f"--evals-model{equals}{value}"
+
+
+def _from_file(arg: str) -> list[str]:
+    """Return the arguments in the file of ``@FILE``, one a line as in argparse; any
+    other argument as it is."""
+    text = _file_text(arg)
+    return [a for line in text.splitlines() for a in _from_file(line)] or [arg]
+
+
+def _file_text(arg: str) -> str:
+    """Return the text of the file of ``@FILE``; empty if it cannot be read, which
+    argparse reports."""
+    try:
+        return Path(arg[1:]).read_text("utf-8") if arg.startswith("@") else ""
+    except (OSError, UnicodeError):
+        return ""
 
 
 def refuse_unknown(parser: pytest.Parser, args: list[str]) -> None:
