@@ -17,7 +17,8 @@ from pytest_evals.core.request import Request
 from pytest_evals.core.response_contract import as_model
 from pytest_evals.core.run_plan import SpendPlan
 from pytest_evals.core.token_strings import RequestTokenizer
-from pytest_evals.masking.values import identity
+from pytest_evals.errors import OptionError
+from pytest_evals.masking.values import identity, masked_text
 from pytest_evals.models.spec import ModelSpec, kind_name, read_spec
 
 HashFile = Callable[[Path], str]
@@ -41,6 +42,10 @@ def _same(spec: ModelSpec) -> ModelSpec:
 
 
 def _can(spec: ModelSpec, needs: TaskRequirements) -> str:
+    return ""
+
+
+def _no_address(spec: ModelSpec) -> str:
     return ""
 
 
@@ -81,6 +86,8 @@ class ModelKind:
         fingerprint: JSON values that are equal for models with equal answers, without
             opening the model; the second argument hashes a file. ``None`` if responses
             are not worth storing, or if the files cannot be determined.
+        address: The server's address without secrets, if the spec does not contain it;
+            empty otherwise.
         open_tokenizer: Loads the tokenizer without the model; ``None`` if none exists.
         spend_plan: Requests, tokens and cost of requests that would be sent; ``None``
             for models that are not served.
@@ -101,6 +108,7 @@ class ModelKind:
     fingerprint: Callable[[ModelSpec, HashFile], Mapping[str, Any] | None] = (
         _no_fingerprint
     )
+    address: Callable[[ModelSpec], str] = _no_address
     open_tokenizer: Callable[[ModelSpec], RequestTokenizer | None] = _no_cutter
     spend_plan: Callable[[ModelSpec, Sequence[Request]], SpendPlan] | None = None
     target_key: str = "model"
@@ -126,6 +134,17 @@ def parse_spec(text: str) -> ModelSpec:
         OptionError: The text is not a spec, or its kind is unknown.
     """
     return read_spec(text, [*KINDS], lambda kind: KINDS[kind].example)
+
+
+def with_address(text: str) -> str:
+    """A spec without secrets and, if it does not contain it, its server's address."""
+    shown = masked_text(text)
+    try:
+        spec = parse_spec(text)
+        address = KINDS[spec.kind].address(spec)
+    except OptionError:  # a spec of the hook that opens models
+        return shown
+    return f"{shown} at {address}" if address else shown
 
 
 def check_spec(spec: ModelSpec) -> None:

@@ -274,3 +274,35 @@ def test_evaluate_refuses_a_judge_before_the_first_request(suite, server):
     ):
         evaluate(path, model, judge=KEYLESS, plugins=[Plugin()])
     assert prompts == []
+
+
+@pytest.mark.parametrize(
+    "workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)]
+)
+def test_requests_go_to_the_address_in_the_environment_which_the_header_shows(
+    workers, suite, server, monkeypatch
+):
+    spec, prompts = server
+    url = spec.partition("base_url=")[2].partition(",")[0]
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    suite.run("evals", *workers, model="openai:gpt,api_key_env=EVALS_TEST_KEY")
+    assert len(prompts) == 10
+    header = suite.pytester.runpytest(
+        "--evals-model=openai:gpt,api_key_env=EVALS_TEST_KEY", "evals"
+    )
+    header.stdout.fnmatch_lines([f"evals: 1 task*model openai:gpt*at {url}"])
+    assert len(prompts) == 10
+
+
+def test_the_header_shows_the_address_of_a_judge_from_the_environment(
+    suite, server, monkeypatch
+):
+    spec, _ = server
+    url = spec.partition("base_url=")[2].partition(",")[0]
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    suite.pytester.makefile(
+        ".yaml", j="prompt: 'q?'\nrows: [{a: b}]\nscore: {judge: 'Good?'}\n"
+    )
+    judge = "--evals-judge=openai:gpt,api_key_env=EVALS_TEST_KEY"
+    result = suite.run("j.yaml", judge, model="scripted:echo")
+    result.stdout.fnmatch_lines([f"evals: *judge openai:gpt*at {url}"])

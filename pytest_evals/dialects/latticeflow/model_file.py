@@ -37,7 +37,7 @@ from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.models.latticeflow.adapters import BUILT_IN, Adapter, ModelInfo
 from pytest_evals.models.latticeflow.function_model import FunctionModel
 from pytest_evals.models.latticeflow.spending import spend_plan
-from pytest_evals.models.openai.settings import read_settings
+from pytest_evals.models.openai.settings import OPENAI_URL, read_settings
 from pytest_evals.models.spec import ModelSpec
 
 _TASKS = ("chat_completion", "embeddings", "custom")
@@ -152,9 +152,10 @@ def _limits(top: Section) -> dict[str, Any]:
     models."""
     given = {name: top.raw(name) for name in _LIMITS}
     texts = {name: str(one) for name, one in given.items() if one is not None}
+    arguments = {**texts, "base_url": OPENAI_URL}  # whatever the environment contains
     try:
         settings = read_settings(
-            ModelSpec(kind="openai", target="model", arguments=texts)
+            ModelSpec(kind="openai", target="model", arguments=arguments)
         )
     except OptionError as error:
         what, _, fix = (

@@ -173,6 +173,10 @@ def _fingerprint(
     }
 
 
+def _address(spec: ModelSpec) -> str:
+    return "" if "base_url" in spec.arguments else read_settings(spec).url
+
+
 def _spend_plan(spec: ModelSpec, requests: Sequence[Request]) -> SpendPlan:
     """Requests, tokens and cost of a run. The tokenizer is loaded if the spec has one.
 
@@ -243,5 +247,6 @@ OPENAI = ModelKind(
     why_unfit=why_unfit,
     why_unable=_why_unable,
     fingerprint=_fingerprint,
+    address=_address,
     spend_plan=_spend_plan,
 )

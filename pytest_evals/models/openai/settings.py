@@ -4,6 +4,7 @@ before the openai library is imported. Keys are not read here."""
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,9 @@ from pytest_evals.models.spec import ModelSpec
 Api = Literal["", "chat", "completions"]
 _ARGUMENTS = Arguments("openai")
 OPENAI_URL = "https://api.openai.com/v1"
+URL_VARIABLE = "OPENAI_BASE_URL"
+"""The official client's environment variable for ``base_url``. That client itself reads
+those for the organisation and the project."""
 _REASONING = re.compile(r"(o[1-9]\d*|gpt-[5-9](\.\d+)?)(?!-chat)(-.*)?")
 """OpenAI's reasoning models. lm-eval 0.4.13 looks for single characters of the name and
 so includes gpt-3.5."""
@@ -167,13 +171,17 @@ def read_settings(spec: ModelSpec) -> OpenAISettings:
     """The settings of a spec.
 
     The path ``/completions`` or ``/chat/completions`` of an address, as in lm-eval, is
-    removed and selects the API.
+    removed and selects the API. Without ``base_url``, the address is the value of the
+    environment variable, otherwise OpenAI's.
 
     Raises:
-        OptionError: An argument is unknown or has a bad value.
+        OptionError: An argument or the variable is unknown or has a bad value.
     """
     given = _ARGUMENTS.read(spec, _READERS, REFUSED)
-    url = given.get("base_url", "")
+    if "base_url" not in given:
+        address = os.environ.get(URL_VARIABLE, "").strip() or OPENAI_URL
+        given["base_url"] = _url(URL_VARIABLE, address)
+    url = given["base_url"]
     for ending, api in (("/chat/completions", "chat"), ("/completions", "completions")):
         if url.endswith(ending):
             url = given["base_url"] = url.removesuffix(ending)
@@ -205,8 +213,11 @@ def _url(name: str, value: str) -> str:
     except ValueError:
         sound = False
     if not sound:
+        what = f"the openai model's {name}"
+        if name == URL_VARIABLE:
+            what = f"the environment variable {name}"
         raise OptionError(
-            f"the openai model's {name} is {masked_text(value)!r}; write an address "
+            f"{what} is {masked_text(value)!r}; write an address "
             "such as http://localhost:8000/v1"
         )
     return value.rstrip("/")

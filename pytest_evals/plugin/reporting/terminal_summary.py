@@ -9,7 +9,7 @@ import pytest
 
 from pytest_evals.core.dialogue import JUDGE
 from pytest_evals.core.gate import Verdict
-from pytest_evals.masking.values import masked_text
+from pytest_evals.models.registry import with_address
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.nodes import GateItem
 from pytest_evals.plugin.reporting.resume_hint import write_going_on
@@ -34,13 +34,12 @@ def collected_lines(session: EvalSession, items: Sequence[pytest.Item]) -> list[
     counts["document"] = n_documents
     counts["gate"] = n_gates
     counted = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
-    model = masked_text(session.options.model) or "(fixture eval_model)"
-    judge = masked_text(session.options.judge)
-    tested = f"model {model}"
+    model, judge = session.options.model, session.options.judge
+    tested = f"model {with_address(model) if model else '(fixture eval_model)'}"
     if judge and any(
         JUDGE in run.task.models.values() for run in session.suite.tasks.values()
     ):
-        tested += f" · judge {judge}"
+        tested += f" · judge {with_address(judge)}"
     return safe_lines(f"evals: {counted} · {tested}")
 
 

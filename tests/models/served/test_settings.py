@@ -97,6 +97,31 @@ def test_an_address_of_lm_eval_selects_the_api(given, url, api):
     assert (settings.base_url, settings.api) == (url, api)
 
 
+def test_the_address_is_the_argument_then_the_official_variable_then_openais(
+    monkeypatch,
+):
+    def url(spec):
+        return read_settings(parse_spec(spec)).base_url
+
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    assert url("openai:m") == "https://api.openai.com/v1"
+    public = fingerprint_of(parse_spec("openai:m"), str)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://gateway.test/v1/")
+    assert url("openai:m") == "http://gateway.test/v1"
+    assert url("openai:m,base_url=http://mine.test/v1") == "http://mine.test/v1"
+    assert fingerprint_of(parse_spec("openai:m"), str) != public
+    monkeypatch.setenv("OPENAI_BASE_URL", " ")
+    assert url("openai:m") == "https://api.openai.com/v1"
+
+
+def test_an_invalid_address_in_the_environment_names_the_variable(monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "ftp://me:secret@gateway.test")
+    assert error_of("openai:m") == (
+        "the environment variable OPENAI_BASE_URL is 'ftp://***@gateway.test'; write "
+        "an address such as http://localhost:8000/v1"
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "thinks"),
     [
