@@ -265,7 +265,11 @@ class Verdict:
         short: Distance of the value from the threshold that failed; 0 if none failed.
         n_short: Number of additional correct answers with which the gate would have
             passed; ``None`` if unknown.
-        reason: The reason for the outcome, on one line.
+        conclusion: What the confidence limits show, in plain words; empty if the number
+            was compared.
+        reason: The numbers behind the outcome, on one line.
+        method: Inference target, method of the confidence limits and correction, for
+            those who want to check the numbers.
         documents: Ids of the documents that decided it (``must_pass``).
         interval: The confidence interval that was compared; for a baseline gate, that
             of the change. ``None`` if the number was compared.
@@ -290,7 +294,9 @@ class Verdict:
     metric: MetricResult | None = None
     short: float = 0.0
     n_short: int | None = None
+    conclusion: str = ""
     reason: str = ""
+    method: str = ""
     documents: tuple[str, ...] = ()
     interval: Interval | None = None
     change: Change | None = None
@@ -350,8 +356,5 @@ class Verdict:
     def is_red(self) -> bool:
         """Whether it fails the session."""
         if self.outcome is Outcome.INCONCLUSIVE:
-            # More gates in a family must not turn a failure into a success.
-            if self.fails_alone and not self.gate.inconclusive:
-                return True
             return self.policy == "fail"
         return self.outcome in (Outcome.FAILED, Outcome.INVALID)

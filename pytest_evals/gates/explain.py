@@ -9,7 +9,7 @@ from fractions import Fraction
 from statistics import NormalDist
 
 from pytest_evals.core.gate import Change as ShownChange
-from pytest_evals.core.gate import Gate, Interval, Outcome, Unit, Verdict
+from pytest_evals.core.gate import Gate, Interval, Outcome, Unit
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.gates.decide import Condition, Decision, distance, p_fails, p_passes
@@ -128,6 +128,36 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f}%"
 
 
+def conclusion(gate: Gate, estimate: GateEstimate, decision: Decision) -> str:
+    """What the confidence limits show, in plain words; empty if the number was
+    compared."""
+    if decision.interval is None or decision.condition is None:
+        return ""
+    passed = decision.outcome is Outcome.PASSED
+    if decision.outcome is Outcome.INCONCLUSIVE:
+        if gate.over == "benchmark":
+            return "another run may decide otherwise"
+        units = "human labels" if estimate.n_labels else "documents"
+        return f"not enough {units} to tell"
+    if isinstance(estimate, ChangeEstimate):
+        return f"proven {'not ' * passed}worse than allowed"
+    if passed and len(gate.bounds) > 1:
+        return "proven within the bounds"
+    is_high = passed is decision.condition.is_lower
+    word = "high" if is_high else "low"
+    return f"proven {word} enough" if passed else f"proven too {word}"
+
+
+def method_of(gate: Gate, estimate: GateEstimate, decision: Decision) -> str:
+    """The inference target, and the method of the confidence limits."""
+    if decision.interval is None:
+        return f"over: {gate.over}"
+    return (
+        f"over: {gate.over}, {estimate.method}; {gate.ci}: both one-sided limits at "
+        f"{_percent(gate.confidence)}"
+    )
+
+
 def limits_reason(
     gate: Gate,
     metric: MetricResult,
@@ -149,12 +179,11 @@ def limits_reason(
     text = {
         Outcome.PASSED: f"{value} {' and '.join(map(str, gate.bounds))}, {limits}",
         Outcome.FAILED: f"{value} is not {condition.text}, {limits}",
-        Outcome.INCONCLUSIVE: f"{value}: the {limits} contains {_edge(condition)}",
+        Outcome.INCONCLUSIVE: f"{value}, {limits} contains {_edge(condition)}",
     }[decision.outcome]
     if estimate.n_labels:
         counted = f"{estimate.n_labels} human labels, {counted}"
-    text += f" ({counted}; over: {gate.over}, {interval.method})"
-    text += _unscored(estimate)
+    text += f" ({counted}){_unscored(estimate)}"
     if decision.outcome is not Outcome.INCONCLUSIVE:
         return text
     if estimate.n_labels:
@@ -184,18 +213,6 @@ def _limits(gate: Gate, interval: Interval, unit: Unit | None = None) -> str:
         for end in (interval.low, interval.high)
     )
     return f"{gate.ci} [{low}, {high}]"
-
-
-def shown_limits(verdict: Verdict) -> str:
-    """The compared confidence limits, for a table; empty if the number was compared."""
-    interval, change = verdict.interval, verdict.change
-    if (
-        interval is None or verdict.early
-    ):  # early limits have their own confidence level
-        return ""
-    if change is None:
-        return _limits(verdict.gate, interval)
-    return _limits(verdict.gate, interval, change.unit) + suffix(change.unit)
 
 
 def shown_noise(metric: MetricResult | None) -> str:
@@ -275,10 +292,7 @@ def change_reason(
     """Reason of a gate on a change since a baseline."""
     threshold = shown_bar(change)
     text, interval = change_text(change), decision.interval
-    limits, how = "", f"over: {gate.over}"
-    if interval is not None:
-        limits = _limits(gate, interval, change.unit)
-        how += f", {interval.method}"
+    limits = "" if interval is None else _limits(gate, interval, change.unit)
     counted = f"{change.n} documents"
     if change.gained is not None:
         counted += f", {change.gained} gained / {change.lost} lost"
@@ -286,10 +300,10 @@ def change_reason(
     text += {
         Outcome.PASSED: f" {threshold}{comma}",
         Outcome.FAILED: f" is not {threshold}{comma}",
-        Outcome.INCONCLUSIVE: f": the {limits} contains "
+        Outcome.INCONCLUSIVE: f", {limits} contains "
         f"{shown_change(change.bar, change.unit)}{suffix(change.unit)}",
     }[decision.outcome]
-    text += f" ({counted}; {how}){_unscored(estimate)}"
+    text += f" ({counted}){_unscored(estimate)}"
     return f"{text}; {NO_NOISE}" if gate.over == "benchmark" and not interval else text
 
 
@@ -352,9 +366,12 @@ def _weakness(
     n = math.ceil(estimate.n * (least / margin) ** 2)
     assert gate.margin is not None
     key = "margin" if gate.margin.key == "recovery" else gate.margin.key
+    way = "drop" if decision.condition.is_lower else "rise"
     yield (
-        f"{LOW_POWER}: an unchanged model passes with probability {100 * power:.0f}%; "
-        f"{100 * POWER:.0f}% needs {key} {_size(least, estimate)} or {n:,} documents"
+        f"{LOW_POWER}: {estimate.n:,} documents detect a {way} of "
+        f"{_size(margin, estimate)} in {_percent(power)} of runs; {n:,} would in "
+        f"{_percent(POWER)}, if they vary as these do, or set {key} to "
+        f"{_size(least, estimate)}"
     )
 
 
@@ -362,7 +379,7 @@ def _size(least: float, estimate: ChangeEstimate) -> str:
     if estimate.unit == "percent":
         return f"{100 * math.expm1(least):.2g}%"
     if estimate.unit == "points":
-        return f"{100 * least:.1f}{suffix(estimate.unit)}"
+        return f"{100 * least:.2g}{suffix(estimate.unit)}"
     return figure(least)
 
 

@@ -59,14 +59,15 @@ def _with(verdict: Verdict, p_adjusted: float, n: int) -> Verdict:
     among = (
         f"p = {figure(p_value)} alone, {figure(p_adjusted)} after Holm over {n} gates"
     )
+    changed = replace(changed, method=f"{verdict.method}; {among}")
     if p_adjusted <= 1 - gate.confidence or verdict.fails_member_checks:
-        return replace(changed, notes=(*verdict.notes, among))
+        return changed
     return replace(
         changed,
         outcome=Outcome.INCONCLUSIVE,
         fails_alone=True,
         short=0.0,
-        reason=f"{verdict.reason}; fails alone, not among {n}: {among}",
+        conclusion=f"{verdict.conclusion} alone, not among {n} gates",
     )
 
 

@@ -147,9 +147,14 @@ def _of_margin(bare: GatePlan, flips: float) -> GatePlan:
 
     thrice = fails(min(1.0, 3 * margin))
     needed = first_that(passes, 1, MOST_DOCUMENTS)
-    weak = f"a drop of three times the margin fails in {100 * thrice:.0f}% of runs only"
+    weak = (
+        f"{n:,} documents detect a drop of three times the margin in "
+        f"{100 * thrice:.0f}% of runs"
+    )
     if needed is not None:
-        weak += f"; {needed:,} documents prove an unchanged model within the margin"
+        assumed = "" if gate.flip_rate is not None else " (assumed)"
+        weak += f"; {needed:,} would prove an unchanged model within the margin, if "
+        weak += f"{100 * flips:.2g}% of answers flip between runs{assumed}"
     return replace(
         bare,
         detects=_smallest(fails),

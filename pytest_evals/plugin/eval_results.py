@@ -27,7 +27,7 @@ from pytest_evals.gates.judge import judge
 from pytest_evals.gates.read.entry import read_gate
 from pytest_evals.plugin.result_tests import read_records
 from pytest_evals.plugin.session import SESSION
-from pytest_evals.reports.details.gate import gate_lines
+from pytest_evals.reports.details.gate import gate_lines, headline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +250,7 @@ def assert_gate(claim: str, results: EvalResults, **keys: Any) -> Verdict:
     if verdict.is_red:
         raise AssertionError("\n".join([heading, *more]))
     if verdict.outcome is Outcome.INCONCLUSIVE and verdict.policy == "warn":
-        open_ = f"{heading}: inconclusive: {verdict.reason}"
+        open_ = f"{heading}: inconclusive: {headline(verdict)}"
         warnings.warn(pytest.PytestWarning(open_), stacklevel=2)
     return verdict
 

@@ -106,9 +106,9 @@ def gate_message(
     """Return verdict, numbers, place and examples; with ``-q`` no examples."""
     from pytest_evals.reports.details.gate import EXAMPLES, gate_lines
 
-    n_examples = EXAMPLES if config.get_verbosity() >= 0 else 0
-    place = verdict.gate.source
-    lines = gate_lines(verdict, result, n_examples)
+    verbosity, place = config.get_verbosity(), verdict.gate.source
+    n_examples = EXAMPLES if verbosity >= 0 else 0
+    lines = gate_lines(verdict, result, n_examples, shows_method=verbosity > 0)
     return ShortMessage(_in_style(lines, config), str(place.path), place.line)
 
 
@@ -166,6 +166,9 @@ def gate_properties(verdict: Verdict) -> list[tuple[str, object]]:
         ("verdict", verdict.outcome.value),
         ("reason", one_line(verdict.reason)),
     ]
+    for name in ("conclusion", "method"):
+        if text := getattr(verdict, name):
+            found.append((name, one_line(text)))
     if verdict.metric is not None:
         found.append(("metric", one_line(verdict.metric.key)))
     estimate = verdict.metric.estimate if verdict.metric else None

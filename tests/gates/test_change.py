@@ -88,14 +88,18 @@ def test_paired_score_test_decides(counts, outcome):
 def test_message_has_change_limits_threshold_documents_and_the_fix():
     found = verdict(*flips(200, 4, 4), max_drop=0.02)
     assert found.reason == (
-        "0.790 vs main 0.790: +0.00: the 90% CI [-2.66, +2.66] contains -2.00 points "
-        "(200 documents, 4 gained / 4 lost; over: population, paired score test)"
+        "0.790 vs main 0.790: +0.00, 90% CI [-2.66, +2.66] contains -2.00 points "
+        "(200 documents, 4 gained / 4 lost)"
+    )
+    assert found.conclusion == "not enough documents to tell"
+    assert found.method == (
+        "over: population, paired score test; 90% CI: both one-sided limits at 95%"
     )
     # SE = sqrt(.04 / 200): Phi(.02 / SE - 1.645) = 41 %; (1.645 + .842) SE = 3.5
     # points; 200 (3.516 / 2)^2 = 619.
     assert found.notes == (
-        "low power: an unchanged model passes with probability 41%; 80% needs max_drop "
-        "3.5 points or 619 documents",
+        "low power: 200 documents detect a drop of 2 points in 41% of runs; 619 would "
+        "in 80%, if they vary as these do, or set max_drop to 3.5 points",
     )
 
 
@@ -299,7 +303,7 @@ def test_documents_of_a_cluster_count_together():
     assert found.interval.low == pytest.approx(low, abs=2e-3)
     assert found.interval.high == pytest.approx(high, abs=2e-3)
     assert found.outcome is OPEN
-    assert "design effect 10" in found.notes[0]
+    assert "design effect 10" in found.method
     alone = verdict(old.tolist(), new.tolist(), max_drop=0.05)
     assert alone.p_value < found.p_value
 

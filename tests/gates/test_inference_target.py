@@ -189,9 +189,8 @@ def test_message_has_value_limits_threshold_and_the_documents_needed():
 
     n = next(n for n in range(301, 5000) if settles(n))
     assert reason == (
-        f"0.750: the 90% CI [{low:.3f}, {high:.3f}] contains 0.72 (225 of 300; over: "
-        f"population, Clopper-Pearson); about {n} documents would decide it if the "
-        "value stays the same"
+        f"0.750, 90% CI [{low:.3f}, {high:.3f}] contains 0.72 (225 of 300); about {n} "
+        "documents would decide it if the value stays the same"
     )
 
 

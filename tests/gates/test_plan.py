@@ -162,7 +162,8 @@ def test_gate_that_misses_three_times_its_margin_is_decoration(n, warns):
     found = forecast(no_worse("population", "0.01"), n, None, 0.05)
     assert bool(found.warning) == warns
     if warns:
-        assert "a drop of three times the margin fails in " in found.warning
+        assert "detect a drop of three times the margin in " in found.warning
+        assert "if 5% of answers flip between runs (assumed)" in found.warning
 
 
 def test_floor_fails_by_chance_as_often_as_another_run_does():

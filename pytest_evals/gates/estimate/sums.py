@@ -77,14 +77,16 @@ def estimate_bounded(
         raise ValueError("a single cluster has no variance between clusters")
     deviations = [value - spread.value for value in values]
     effect = clustered_stderr(deviations, labels).design_effect
-    note = f"design effect {effect:.3g} over {n_clusters} clusters"
     return GateEstimate(
         value=spread.value,
         spread=spread,
-        method="clustered Gaffke",
-        notes=(note,),
+        method=f"clustered Gaffke, {_effect(effect, n_clusters)}",
         range=ends,
     )
+
+
+def _effect(design_effect: float, n_clusters: int) -> str:
+    return f"design effect {design_effect:.3g} over {n_clusters} clusters"
 
 
 def totals_of(how: Metric, values: Sequence[Any]) -> Totals | None:
@@ -152,13 +154,11 @@ def _by_slopes(totals: Totals, labels: Labels) -> GateEstimate:
             raise ValueError("documents differ, but no cluster differs from another")
         return without_variance(value)
     method = "t" if totals.is_ratio else "delta method"
-    notes: tuple[str, ...] = ()
     if labels is not None:
-        method = f"clustered {method}"
-        effect = f"design effect {clustered.design_effect:.3g}"
-        notes = (f"{effect} over {clustered.n_clusters} clusters",)
+        effect = _effect(clustered.design_effect, clustered.n_clusters)
+        method = f"clustered {method}, {effect}"
     spread = NormalEstimate(value, clustered.stderr, clustered.n_clusters - 1)
-    return GateEstimate(value=value, spread=spread, method=method, notes=notes)
+    return GateEstimate(value=value, spread=spread, method=method)
 
 
 def _by_bootstrap_t(totals: Totals, labels: Labels) -> GateEstimate | None:

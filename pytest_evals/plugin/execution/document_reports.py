@@ -19,7 +19,7 @@ _STATUSES: dict[str, Status] = {
     "stopped": ("stopped", "", ("STOPPED", {"yellow": True})),
     "skipped": ("skipped", "", ("SKIPPED", {"yellow": True})),
     "invalid": ("failed", "F", ("INVALID", {"red": True})),
-    "inconclusive": ("inconclusive", "", ("INCONCLUSIVE", {"yellow": True})),
+    "inconclusive": ("inconclusive", "?", ("INCONCLUSIVE", {"yellow": True})),
 }
 """Word → category, letter and word. An empty letter with a word prints nothing for
 thousands of documents, and still counts for pytest's percentage."""

@@ -22,8 +22,11 @@ class OpenGates:
         if getattr(report, "evals_word", "") != "inconclusive" or not report.passed:
             return
         path, line, heading = report.location
-        reason = dict(report.user_properties)["reason"]
-        text = one_line(f"{heading}: inconclusive: {reason}")
+        facts = dict(report.user_properties)
+        why = ": ".join(
+            facts[name] for name in ("conclusion", "reason") if name in facts
+        )
+        text = one_line(f"{heading}: inconclusive: {why}")
         self._config.hook.pytest_warning_recorded.call_historic(
             kwargs={
                 "warning_message": warnings.WarningMessage(

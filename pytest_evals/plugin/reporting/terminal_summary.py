@@ -65,7 +65,7 @@ def write_summary(session: EvalSession, terminal: pytest.TerminalReporter) -> No
         terminal._tw.fullwidth,
         near(path, here) if path else "",
         reported=_reported(terminal, result.verdicts),
-        brief=session.config.get_verbosity() < 0,
+        verbosity=session.config.get_verbosity(),
     )
     for line in lines:
         terminal.write_line(line.text, **line.markup)

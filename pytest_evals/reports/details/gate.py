@@ -28,21 +28,29 @@ _MARKS = {
     Outcome.PASSED: "    ",
 }
 _SHOWN = 5
-"""Maximum number of tasks."""
+"""Maximum number of tasks, and of documents on one line."""
 
 
 def gate_lines(
-    verdict: Verdict, result: TaskResult | GroupResult, n_examples: int = EXAMPLES
+    verdict: Verdict,
+    result: TaskResult | GroupResult,
+    n_examples: int = EXAMPLES,
+    *,
+    shows_method: bool = True,
 ) -> list[str]:
     """Yield the text of a verdict; summaries show only the first line.
 
     Args:
         result: The results that it was judged on.
         n_examples: Maximum number of documents shown of each kind.
+        shows_method: Whether inference target and method of the limits are shown.
     """
     mark = _MARKS[verdict.outcome]
     lines = [headline(verdict), one_line(verdict.gate.source)]
     facts = [mark + fact for fact in _facts(verdict, result)]
+    facts += (
+        [mark + one_line(verdict.method)] if shows_method and verdict.method else []
+    )
     lines += ["", *facts] if facts else []
     if isinstance(result, GroupResult):
         group = result.group
@@ -67,7 +75,8 @@ def headline(verdict: Verdict) -> str:
     if verdict.outcome is Outcome.SKIPPED:
         return f"skipped: {reason}"
     metric = one_line(verdict.gate.metric)
-    return f"{metric} {reason}" if metric else reason
+    text = f"{metric} {reason}" if metric else reason
+    return f"{verdict.conclusion}: {text}" if verdict.conclusion else text
 
 
 def _facts(verdict: Verdict, result: TaskResult | GroupResult) -> Iterator[str]:
@@ -136,7 +145,7 @@ def _chosen(
     elif verdict.metric and verdict.metric.name in RUN_METRICS and verdict.documents:
         named = {*verdict.documents}
         groups[verdict.metric.name] = [r for r in records if ids.get(r.index) in named]
-    elif verdict.outcome is Outcome.FAILED:
+    elif verdict.outcome is Outcome.FAILED or verdict.fails_alone:
         groups |= _wrong(verdict.metric, records, result.metrics)
     return groups
 
@@ -182,6 +191,19 @@ def _worst(
     worse.sort(key=lambda one: one[1], reverse=lower)
     title = f"{'highest' if lower else 'lowest'} {one_line(metric.name)}"
     return title, [record for record, _ in worse]
+
+
+def documents_to_inspect(verdict: Verdict, result: TaskResult | GroupResult) -> str:
+    """Return the first documents behind a verdict on one line; empty for a group."""
+    if isinstance(result, GroupResult):
+        return ""
+    ids = ids_by_index(result)
+    parts = []
+    for title, records in _chosen(verdict, result, ids).items():
+        named = ", ".join(_name(record, result, ids) for record in records[:_SHOWN])
+        more = len(records) - _SHOWN
+        parts.append(f"{title}: {named}" + f" and {more:,} more" * (more > 0))
+    return "; ".join(parts)
 
 
 def _examples(

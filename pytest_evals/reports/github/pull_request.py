@@ -105,12 +105,15 @@ def _table(result: RunResult) -> str:
     if len(rows) > _ROWS:
         lines = ["", f"{len(rows):,} rows in all; these are the ones with a gate."]
         rows = [cells for cells in rows if cells[-1]][:_ROWS]
-    heading = ("task", "docs:", "metric", "value:", "gate", "verdict")
-    return "\n".join([table(heading, map(_cells, rows)), *lines]) if rows else ""
+    heading = ("task", "docs:", "metric", "value:", "change:", "gate", "verdict")
+    cells = [heading, *map(_cells, rows)]
+    if not any(row[4] for row in cells[1:]):
+        cells = [(*row[:4], *row[5:]) for row in cells]
+    return "\n".join([table(cells[0], cells[1:]), *lines]) if rows else ""
 
 
 def _cells(cells: Sequence[str]) -> tuple[str, ...]:
-    name, docs, _, filter_, metric, value, error, claim, word = cells
+    name, docs, _, filter_, metric, value, error, change, claim, word = cells
     depth = (len(name) - len(name.lstrip(" "))) * 2
     key = f"{metric},{filter_}" if filter_ else metric
     signs = (s for o, s in _SIGNS.items() if word.lower().startswith(o.value))
@@ -119,6 +122,7 @@ def _cells(cells: Sequence[str]) -> tuple[str, ...]:
         plain(docs),
         code(key),
         plain(f"{value} {error}".strip()),
+        plain(change),
         code(claim),
         f"{next(signs, '')} {plain(word)}".strip(),
     )

@@ -11,6 +11,7 @@ from pytest_evals.core.metric import BOOTSTRAP_ITERS, MetricResult
 from pytest_evals.core.result import RunResult
 from pytest_evals.gates.explain import is_about_noise
 from pytest_evals.gates.judge_error import judge_remarks
+from pytest_evals.reports.details.gate import documents_to_inspect
 from pytest_evals.reports.overview.rows import COLOURS, verdict_word
 
 _NUMBER = re.compile(r"\d[\d.,]*")
@@ -19,12 +20,15 @@ _SHOWN = 2
 
 
 def remarks(
-    result: RunResult, reported: Collection[tuple[str, str]] = ()
+    result: RunResult,
+    reported: Collection[tuple[str, str]] = (),
+    *,
+    shows_methods: bool = False,
 ) -> Iterator[tuple[str, Mapping[str, bool]]]:
     """Yield text and colour of each note: gates that did not pass, metrics that
     could not be computed, truncated prompts. ``reported``: task and id of the gates
     that are reported in full elsewhere."""
-    yield from _gates(result, reported)
+    yield from _gates(result, reported, shows_methods=shows_methods)
     for group in result.groups:
         for note in group.notes:
             yield f"{group.group.alias or group.group.name}: {note}", {"yellow": True}
@@ -50,24 +54,28 @@ def remarks(
 
 
 def _gates(
-    result: RunResult, reported: Collection[tuple[str, str]]
+    result: RunResult, reported: Collection[tuple[str, str]], *, shows_methods: bool
 ) -> Iterator[tuple[str, Mapping[str, bool]]]:
     for outcome in Outcome:
-        texts = (
-            _verdict(verdict)
+        verdicts = [
+            verdict
             for verdict in result.verdicts
             if verdict.outcome is outcome
             and (verdict.gate.task, verdict.gate.id) not in reported
-        )
-        plain = outcome is Outcome.PASSED
-        for text in grouped(filter(None, texts)):
-            yield text, {} if plain else COLOURS[outcome]
+        ]
+        # A gate that fails alone is the most urgent of those that are inconclusive.
+        verdicts.sort(key=lambda verdict: not verdict.fails_alone)
+        texts = (_verdict(one, result, shows_method=shows_methods) for one in verdicts)
+        markup = {} if outcome is Outcome.PASSED else COLOURS[outcome]
+        # Numbers of one gate are not those of another.
+        for text in grouped(filter(None, texts), by_number=True):
+            yield text, markup
     if result.comparison is None:
         notes = dict.fromkeys(note for v in result.verdicts for note in v.notes)
         yield from ((note, {}) for note in filter(is_environment, notes))
 
 
-def _verdict(verdict: Verdict) -> str:
+def _verdict(verdict: Verdict, result: RunResult, *, shows_method: bool) -> str:
     """Return outcome, reason and notes of a gate; of one that passed only the notes
     that are not about noise."""
     notes = [note for note in verdict.notes if not is_environment(note)]
@@ -75,8 +83,15 @@ def _verdict(verdict: Verdict) -> str:
         notes = [note for note in notes if not is_about_noise(note)]
     else:
         notes = [verdict.reason, *notes]
-    what = f"{verdict.gate.task}::{verdict.gate.id} {verdict_word(verdict)}: "
-    return what + "; ".join(notes) if notes else ""
+    if not notes:
+        return ""
+    if verdict.fails_alone:
+        judged = {one.task.name: one for one in result.tasks}.get(verdict.gate.task)
+        notes += [documents_to_inspect(verdict, judged)] if judged else []
+    notes += [verdict.method] if shows_method and verdict.method else []
+    word = verdict_word(verdict)
+    word += f", {verdict.conclusion}" if verdict.conclusion else ""
+    return f"{verdict.gate.task}::{verdict.gate.id} {word}: {'; '.join(notes)}"
 
 
 def _has_bootstrap_stderr(result: RunResult) -> bool:
@@ -104,11 +119,12 @@ def _undecided(
             yield f"{name}: {metric.key}: no document is correct or wrong: {why}", {}
 
 
-def grouped(texts: Iterable[str]) -> list[str]:
+def grouped(texts: Iterable[str], *, by_number: bool = False) -> list[str]:
     """Return one line for each cause, in order of the first.
 
     Each text is ``subject: cause``. Causes that differ only in their numbers and in the
-    name of their subject are one cause, shown with the numbers of the first.
+    name of their subject are one cause, shown with the numbers of the first; with
+    ``by_number`` only equal ones are.
     """
     found: dict[str, list[tuple[str, str]]] = {}
     for text in texts:
@@ -116,7 +132,8 @@ def grouped(texts: Iterable[str]) -> list[str]:
         if not colon:
             subject, cause = "", text
         name = subject.partition("::")[0]
-        key = _NUMBER.sub("#", cause.replace(repr(name), "") if name else cause)
+        key = cause.replace(repr(name), "") if name else cause
+        key = key if by_number else _NUMBER.sub("#", key)
         found.setdefault(key if subject else text, []).append((subject, cause))
     return [_line(ones) for ones in found.values()]
 

@@ -10,8 +10,8 @@ from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 from pytest_evals.core.task import Task
-from pytest_evals.gates.explain import shown_limits, shown_noise
-from pytest_evals.gates.formatting import figure, figure_beside
+from pytest_evals.gates.explain import shown_noise
+from pytest_evals.gates.formatting import figure, figure_beside, shown_change, suffix
 from pytest_evals.reports.escape import one_line
 from pytest_evals.reports.overview.table import TableColumn, TableRow
 
@@ -23,6 +23,7 @@ COLUMNS = (
     TableColumn(title="metric", rank=4, least=11),
     TableColumn(title="value", right=True),
     TableColumn(title="", rank=3),
+    TableColumn(title="change", right=True, rank=3),
     TableColumn(title="gate", rank=6, least=9),
     TableColumn(title="verdict"),
 )
@@ -74,7 +75,8 @@ def _rows(
                 one_line(_filter(found)),
                 one_line(found.name if found else _claimed(verdict)),
                 _value(found, verdict),
-                shown_noise(found) if verdict is None else shown_limits(verdict),
+                shown_noise(found) if verdict is None else _limits(verdict),
+                _change(verdict),
                 _claim(verdict)
                 + _named(verdict, alike[found and found.key, _claim(verdict)]),
                 verdict_word(verdict),
@@ -126,6 +128,28 @@ def _value(metric: MetricResult | None, verdict: Verdict | None) -> str:
     if verdict is None or not verdict.gate.bounds:
         return figure(metric.estimate.value)
     return figure_beside(metric.estimate.value, verdict.gate.bounds[0].value)
+
+
+def _limits(verdict: Verdict) -> str:
+    """Return the compared confidence limits of a number; early ones have their own
+    confidence level."""
+    if verdict.interval is None or verdict.change is not None or verdict.early:
+        return ""
+    low, high = map(figure, (verdict.interval.low, verdict.interval.high))
+    return f"{verdict.gate.ci} [{low}, {high}]"
+
+
+def _change(verdict: Verdict | None) -> str:
+    """Return the change of a baseline gate with its confidence limits."""
+    if verdict is None or verdict.change is None:
+        return ""
+    change = verdict.change
+    ends = [change.difference]
+    if verdict.interval is not None and not verdict.early:
+        ends += [verdict.interval.low, verdict.interval.high]
+    value, *limits = (shown_change(end, change.unit) for end in ends)
+    interval = f" [{', '.join(limits)}]" if limits else ""
+    return value + interval + suffix(change.unit)
 
 
 def _claim(verdict: Verdict | None) -> str:

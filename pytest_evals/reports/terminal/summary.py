@@ -24,14 +24,15 @@ def summary_lines(
     path: str = "",
     *,
     reported: Collection[tuple[str, str]] = (),
-    brief: bool = False,
+    verbosity: int = 0,
 ) -> list[TableLine]:
     """Yield the summary, at most ``width`` columns wide except for paths.
 
     Args:
         path: Folder of the results, empty if they were not written.
         reported: Task and id of the gates that are reported in full elsewhere.
-        brief: Whether counts and times are omitted.
+        verbosity: pytest's; below 0 without counts and times, above 0 with the methods
+            of gates.
     """
     lines = []
     if result.partial:
@@ -42,9 +43,9 @@ def summary_lines(
         if table_width(COLUMNS, rows) > width:
             rows = [_with_filter(row) for row in rows]
         lines += table_lines(COLUMNS, rows, width)
-    for text, markup in remarks(result, reported):
+    for text, markup in remarks(result, reported, shows_methods=verbosity > 0):
         lines += _wrapped(text, width, markup)
-    for text in () if brief else count_lines(result):
+    for text in () if verbosity < 0 else count_lines(result):
         lines += _wrapped(text, width, {})
     if path:
         lines.append(TableLine(f"results: {one_line(path)}"))
@@ -54,9 +55,9 @@ def summary_lines(
 def _with_filter(row: TableRow) -> TableRow:
     """Append the filter to its metric, ``exact_match,strict-match``, instead of a
     separate column."""
-    *before, name, metric, value, error, claim, word = row.cells
+    *before, name, metric, value, error, change, claim, word = row.cells
     key = f"{metric},{name}" if name else metric
-    return TableRow((*before, "", key, value, error, claim, word), row.markup)
+    return TableRow((*before, "", key, value, error, change, claim, word), row.markup)
 
 
 def _wrapped(text: str, width: int, markup: Mapping[str, bool]) -> list[TableLine]:

@@ -75,6 +75,7 @@ def gate(task: str, outcome: str, **facts: Any) -> dict[str, Any]:
         "must_pass": [],
         "source": f"evals/{task}.yaml:9",
         "outcome": outcome,
+        "conclusion": "",
         "reason": "0.700 is not >= 0.75 (7 of 10)",
         "value": 0.7,
         "stderr": 0.1,

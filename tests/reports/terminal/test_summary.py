@@ -196,7 +196,7 @@ def test_a_gate_is_shown_with_its_own_limits_only(gates):
         ["0.750", ">= 0.65", "passed"],
         ["90% CI [0.705, 0.791]", ">= 0.65", "passed"],
         ["98% CI [0.705, 0.791]", ">= 0.65", "passed"],
-        ["90% CI [+1.23, +8.77] points", "drop <= 0.02 vs main", "passed"],
+        ["+5.00 [+1.23, +8.77] points", "drop <= 0.02 vs main", "passed"],
         ["0.750", ">= 0.65", "passed (early)"],
         ["f1", "0.600", "± 0.040"],
     ]

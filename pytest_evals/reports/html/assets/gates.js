@@ -84,7 +84,7 @@ const bare = (value, change) => shownBound(value, change).replace(/ (points|%)$/
 function gateCard(gate) {
   return [
     h("p.claim", link("task", { name: gate.task }, gate.task), " ", h("code", claimOf(gate))),
-    gate.reason ? h("p.reason", gate.reason) : null,
+    gate.reason ? h("p.reason", whyOf(gate)) : null,
     h("div.gate-body", h("div", decides(gate), documentsOfGate(gate)), gateFacts(gate)),
     h("footer", h("code.node", breakable(gate.node)), copyButton(gate.node, "copy id"), copyButton(`pytest ${quoted(parentOf(gate.node))}`, "copy command", "run its documents again, with the same options"), h("span.soft", gate.source)),
   ];
@@ -97,6 +97,9 @@ const parentOf = (node) => node.slice(0, node.lastIndexOf("::"));
 
 /** Both one-sided limits together: a 90% CI at a confidence of 0.95. */
 const intervalName = ({ confidence }) => `${+(100 * (2 * confidence - 1)).toPrecision(4)}% CI`;
+
+/** The conclusion in plain words, then the numbers. */
+const whyOf = (gate) => [gate.conclusion, gate.reason].filter(Boolean).join(": ");
 
 /** How far the value is from the threshold. */
 function decides(gate) {
@@ -124,7 +127,7 @@ function gateFacts(gate) {
     ["confidence interval", interval ? `${intervalName(interval)} ${shownBound(interval.low, change)} to ${shownBound(interval.high, change)}, ${interval.method}` : null],
     ["baseline", change ? `${change.baseline}: ${figure(change.before)} → ${figure(change.now)} over ${plural(change.n, "document")}` : gate.baseline],
     ["flips", change && change.gained !== null ? `${change.gained} improved, ${change.lost} regressed` : null],
-    ["p", typeof gate.p_value === "number" && !gate.notes?.some((note) => note.startsWith("p = ")) ? `${gate.p_value.toPrecision(2)}${typeof gate.p_adjusted === "number" ? `, ${gate.p_adjusted.toPrecision(2)} adjusted for several gates${gate.family ? ` (${gate.family})` : ""}` : ""}` : null],
+    ["p", typeof gate.p_value === "number" ? `${gate.p_value.toPrecision(2)}${typeof gate.p_adjusted === "number" ? `, ${gate.p_adjusted.toPrecision(2)} adjusted for several gates${gate.family ? ` (${gate.family})` : ""}` : ""}` : null],
     ["clustered by", gate.cluster],
   ].filter(([, value]) => value);
   if (!facts.length) return null;

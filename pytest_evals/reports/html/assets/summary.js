@@ -107,7 +107,7 @@ function gatesInShort(facts) {
       { href: address("gates", { gate: gate.node }) },
       outcomeMark(gate.outcome),
       h("span.claim", h("b", gate.task), " ", conditionOf(gate)),
-      h("span.soft", gate.reason),
+      h("span.soft", whyOf(gate)),
     )),
     passed && open.length ? h("p", link("gates", {}, `${passed} passed`)) : null,
     passed && !open.length ? h("p", link("gates", {}, "all gates with their thresholds and confidence intervals")) : null,
