@@ -24,7 +24,7 @@ class OpenGates:
         path, line, heading = report.location
         facts = dict(report.user_properties)
         why = ": ".join(
-            facts[name] for name in ("conclusion", "reason") if name in facts
+            str(facts[name]) for name in ("conclusion", "reason") if name in facts
         )
         text = one_line(f"{heading}: inconclusive: {why}")
         self._config.hook.pytest_warning_recorded.call_historic(
