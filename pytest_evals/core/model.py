@@ -72,6 +72,13 @@ class Model(ABC):
         stored before the documents of earlier responses are scored."""
         return 0
 
+    @optional
+    def is_deterministic(self) -> bool:
+        """Whether equal requests to decode greedily always have equal responses.
+        Repeats of such a request are then sent once. Applications and served models
+        are not deterministic, even at temperature 0."""
+        return False
+
     def expect(self, requests: Sequence[Request], /) -> None:  # noqa: B027 - optional
         """Called with the requests of the next batch while the model works on this one,
         for example to tokenize them; only if it ``works_ahead``. ``answer`` may get
@@ -147,6 +154,11 @@ class AdaptedModel(Model):
     def n_waiting(self) -> int:
         """The object's value, or the default."""
         return int(self._member("n_waiting", 0))
+
+    @property
+    def is_deterministic(self) -> bool:
+        """The object's value, or the default."""
+        return bool(self._member("is_deterministic", False))
 
     def expect(self, requests: Sequence[Request], /) -> None:
         """Pass the requests on if the object has such a method."""

@@ -61,6 +61,8 @@ class Score:
             several, each with a custom name.
         is_copied: Whether these answers are identical although they were sampled:
             copies of one answer, and not independent.
+        is_deterministic: Whether these answers are one, because the model is
+            deterministic: gates count one answer.
         label: A person's rating of the answer that a judge has rated, from 0 to 1, and
             the length of the answer in characters; ``None`` without one.
         orders: Whether the answer wins against another one when it comes first, and
@@ -80,6 +82,7 @@ class Score:
     repeat_answers: tuple[str, ...] = ()
     lender: str = ""
     is_copied: bool = False
+    is_deterministic: bool = False
     label: tuple[float, int] | None = None
     orders: tuple[float, ...] = ()
 

@@ -6,8 +6,8 @@ requests are sent once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from pytest_evals.errors import DocumentError
@@ -88,8 +88,9 @@ class Generate:
         temperature: 0 is greedy decoding.
         options: Further sampling options as sorted ``(name, value)`` pairs, such as
             ``("top_p", 0.95)``; and images, as ``(IMAGES, (URL, …))``.
-        repeat: 0, 1, 2, … if one prompt is sampled several times; always 0 for greedy
-            decoding.
+        repeat: 0, 1, 2, … if one prompt is sent several times. A deterministic model
+            gets the repeats of a greedy request once, as 0
+            (:func:`as_sent`).
     """
 
     kind: ClassVar[str] = "generate_until"
@@ -102,6 +103,14 @@ class Generate:
 
 
 Request = Loglikelihood | Rolling | Generate
+
+
+def as_sent(request: Request, is_deterministic: bool) -> Request:
+    """The request as a model receives it: a deterministic model gets all repeats of a
+    greedy request as one."""
+    if not (is_deterministic and isinstance(request, Generate) and request.repeat):
+        return request
+    return request if request.temperature > 0 else replace(request, repeat=0)
 
 
 def size_of(request: Request | Prompt) -> int:
@@ -164,3 +173,9 @@ class Response:
         if self.error:
             raise DocumentError(self.error)
         return self
+
+
+def are_copies(responses: Sequence[Response]) -> bool:
+    """Whether several responses are one: equal requests are sent once and share their
+    response."""
+    return len(responses) > 1 and all(one is responses[0] for one in responses)

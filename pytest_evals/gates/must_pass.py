@@ -23,6 +23,8 @@ class _State(NamedTuple):
     kind: Literal["correct", "wrong", "unknown", "invalid", "not run"]
     why: str = ""
     n_correct: str = ""
+    is_once: bool = False
+    """Whether its answers are one, because the model is deterministic."""
 
 
 def judge_documents(gate: Gate, result: TaskResult) -> Verdict:
@@ -49,7 +51,7 @@ def judge_documents(gate: Gate, result: TaskResult) -> Verdict:
         listed = _listed([state.name for state in not_run])
         reason = f"{len(not_run)} of {_count(len(states))} not run: {listed}"
         return _verdict(gate, Outcome.SKIPPED, reason, not_run)
-    reason = f"{_count(len(states))} correct{_rule(gate)}"
+    reason = f"{_count(len(states))} correct{_rule(gate)}{_once(states)}"
     return Verdict(gate=gate, outcome=Outcome.PASSED, reason=reason)
 
 
@@ -100,6 +102,8 @@ def _of_answers(gate: Gate, name: str, record: Record) -> _State:
     else:
         needed = Fraction(gate.must_pass_share) * len(answers)
     kind: Literal["correct", "wrong"] = "correct" if n_correct >= needed else "wrong"
+    if score.is_deterministic:
+        return _State(name, kind, is_once=True)
     return _State(name, kind, n_correct=f" ({n_correct} of {len(answers)})")
 
 
@@ -116,10 +120,18 @@ def _failed(gate: Gate, wrong: Sequence[_State], n: int, others: int) -> Verdict
     what = f"not correct{rule}" if rule else "wrong"
     reason = f"{len(wrong)} of {_count(n)} {what}: "
     reason += _listed([state.name + state.n_correct for state in wrong])
+    reason += _once(wrong)
     if others:
         reason += f"; {others} more without a score"
     verdict = _verdict(gate, Outcome.FAILED, reason, wrong)
-    return verdict if others else replace(verdict, n_short=len(wrong))
+    return verdict if others or rule else replace(verdict, n_short=len(wrong))
+
+
+def _once(states: Sequence[_State]) -> str:
+    """State that answers were not repeated."""
+    if not any(state.is_once for state in states):
+        return ""
+    return " (one answer each: the model is deterministic)"
 
 
 def _verdict(

@@ -142,17 +142,18 @@ class HarnessModel:
         self, requests: Sequence[Any], disable_tqdm: bool = False
     ) -> list[str]:
         """Return the generated texts."""
-        seen: Counter[Generate] = Counter()
+        seen: Counter[tuple[int, Generate]] = Counter()
         asked: list[Request] = []
         usual = {"until": [], **_seed()}
-        for context, gen_kwargs in (instance.args for instance in requests):
+        for instance in requests:
+            context, gen_kwargs = instance.args
             sampling, warnings = read_sampling({**usual, **gen_kwargs}, {}, "")
             self._warn(warnings)
             (request,) = sampling.requests(_prompt(context), 1)
-            if request.temperature > 0:
-                seen[request] += 1
-                request = replace(request, repeat=seen[request] - 1)
-            asked.append(request)
+            # lm-eval repeats an instance; equal greedy prompts of others are sent once.
+            once = (id(instance) if request.temperature == 0 else 0, request)
+            asked.append(replace(request, repeat=seen[once]))
+            seen[once] += 1
         return self._answer("generate_until", requests, asked, disable_tqdm)
 
     def _answer(

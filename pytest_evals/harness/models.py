@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_evals.core.model import Model, ModelLike
-from pytest_evals.core.request import Request, Response
+from pytest_evals.core.request import Request, Response, as_sent
 from pytest_evals.core.response_contract import as_model, described, responses_of
 from pytest_evals.errors import OptionError
 from pytest_evals.models.registry import open_model, parse_spec
@@ -140,8 +140,9 @@ def responses(
     from tqdm import tqdm
 
     places: dict[Request, list[int]] = {}
+    is_deterministic = model.is_deterministic
     for place, request in enumerate(requests):
-        places.setdefault(request, []).append(place)
+        places.setdefault(as_sent(request, is_deterministic), []).append(place)
     distinct = [*places]
     with tqdm(total=len(requests), desc=label, disable=quiet) as bar:
         for position, response in responses_of(distinct, model):

@@ -76,6 +76,8 @@ class ModelKind:
             replicated.
         one_per_session: Whether only one process of a session can open the model,
             since it occupies all devices.
+        is_deterministic: As for the open model
+            (:attr:`~pytest_evals.core.model.Model.is_deterministic`).
         answering: The spec of the model that gives the answers, for a kind that
             replicates another.
         why_unfit: Why the model cannot run a task; decided by the spec alone;
@@ -102,6 +104,7 @@ class ModelKind:
     import_libraries: Callable[[ModelSpec], None] = _nothing
     is_local: bool = False
     one_per_session: bool = False
+    is_deterministic: bool = False
     answering: Callable[[ModelSpec], ModelSpec] = _same
     why_unfit: Callable[[ModelSpec, TaskRequirements], str] = _can
     why_unable: Callable[[ModelSpec], str] | None = None
@@ -201,6 +204,15 @@ def answering(spec: ModelSpec) -> ModelSpec:
         OptionError: There is a mistake in it.
     """
     return KINDS[spec.kind].answering(spec)
+
+
+def is_deterministic(spec: ModelSpec) -> bool:
+    """Whether the model's responses to equal greedy requests are equal.
+
+    Raises:
+        OptionError: There is a mistake in the spec.
+    """
+    return KINDS[answering(spec).kind].is_deterministic
 
 
 def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:

@@ -123,6 +123,7 @@ class ScriptedModel(Model):
     """A model that answers by a function of the request; nothing is stored."""
 
     fingerprint = None
+    is_deterministic = True
 
     def __init__(self, name: str, reply: Callable[[Request], Response]) -> None:
         """``reply`` gives the response to a request."""
@@ -324,4 +325,5 @@ SCRIPTED = ModelKind(
     open=_open,
     check=_check,
     is_local=True,
+    is_deterministic=True,
 )

@@ -31,8 +31,8 @@ class Sampling:
     options: tuple[tuple[str, Any], ...] = ()
 
     def requests(self, prompt: Prompt, repeats: int) -> tuple[Generate, ...]:
-        """Return one request per answer. Greedy answers are identical, so these
-        requests are equal."""
+        """Return one request per answer, also for greedy decoding: only the model that
+        receives them determines whether their responses are equal."""
         return tuple(
             Generate(
                 prompt,
@@ -40,7 +40,7 @@ class Sampling:
                 max_tokens=self.max_tokens,
                 temperature=self.temperature,
                 options=self.options,
-                repeat=number if self.temperature > 0 else 0,
+                repeat=number,
             )
             for number in range(repeats)
         )

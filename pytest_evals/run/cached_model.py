@@ -21,6 +21,7 @@ from pytest_evals.models.registry import (
     check_ready,
     fingerprint_of,
     import_libraries,
+    is_deterministic,
     open_model,
     open_tokenizer,
     parse_spec,
@@ -89,6 +90,7 @@ class CachedModels:
             None if self._is_closed else open_same,
             lambda: _renders(spec),
             reads=self._cache != "refresh",
+            is_deterministic=is_deterministic(spec),
         )
         self._stored.append(model)
         if not self._is_closed and not model.is_known:
@@ -146,8 +148,19 @@ class CachedModels:
         if fingerprint is None:
             return None
         responses = Responses(self._folder, fingerprint, writes=False)
-        reads = self._cache != "refresh"
-        return StoredModel(name, responses, None, reads=reads)
+        return StoredModel(
+            name,
+            responses,
+            None,
+            reads=self._cache != "refresh",
+            is_deterministic=self.is_deterministic(source),
+        )
+
+    def is_deterministic(self, source: ModelSource) -> bool:
+        """Whether a model is known to be deterministic before it is opened."""
+        if not isinstance(source, str) or self.is_hooked(source):
+            return False
+        return is_deterministic(parse_spec(source))
 
     def given(self, given: object, source: str = "") -> Model:
         """A model that was opened elsewhere, with the cache in front of it if it has a
@@ -188,6 +201,7 @@ class CachedModels:
             None if self._is_closed else lambda: model,
             lambda: model.render,
             reads=self._cache != "refresh",
+            is_deterministic=model.is_deterministic,
         )
         self._stored.append(stored)
         if not self._is_closed:

@@ -16,11 +16,12 @@ from typing import Any
 from pytest_evals.core.dialogue import JUDGE, ModelSource
 from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Render, Request, Response
+from pytest_evals.core.request import Loglikelihood, Render, Request, Response
 from pytest_evals.core.result import Reuse
 from pytest_evals.core.task import Task
 from pytest_evals.errors import SpendCapError
 from pytest_evals.gates.check import machine_of
+from pytest_evals.prompts.document_warnings import DocumentWarnings
 from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.error_budget import ErrorBudget, unsent
 from pytest_evals.run.plan import WINDOW, Job, Plan
@@ -78,6 +79,7 @@ class Inference:
         self.unsent: set[str] = set()
         """Tasks with documents that were not sent because of it."""
         self._on_answer = on_answer
+        self.repeat_warnings = DocumentWarnings()
 
     def add_plan(
         self,
@@ -163,10 +165,27 @@ class Inference:
         try:
             record = self._plans[key].take(job, self._open[key], self._on_answer)
             self._budgets[key].add(record)
+            if job.task.repeats > 1 and not record.error:
+                self._check_repeats(record, job.task, self._open[key])
         except SpendCapError as error:
             self.hold_back(job.task.name, str(error))
             raise
         return record
+
+    def _check_repeats(self, record: Record, task: Task, model: Model) -> None:
+        """Warn if the answers to a document are one."""
+        own = record.own_responses
+        if len(own) < task.repeats or len({*map(id, own)}) * task.repeats > len(own):
+            return
+        why = f"{model.name or 'the model'} is deterministic at temperature 0"
+        if record.requests and isinstance(record.requests[0], Loglikelihood):
+            why = "log-likelihoods are computed once"
+        self.repeat_warnings.add(
+            f"{task.name}: repeats: {task.repeats} give one answer, because {why}: "
+            "they carry no information, and gates count one answer; set a temperature "
+            "above 0, or remove repeats",
+            record.doc.id,
+        )
 
     def hold_back(self, task: str, why: str) -> None:
         """Record that a spend cap was reached before a document of a task was sent."""
@@ -194,8 +213,9 @@ class Inference:
 
     def drop(self, task: str) -> None:
         """Send no further documents of a task."""
-        for plan in self._plans.values():
-            plan.drop(lambda job: job.task.name == task)
+        for key, plan in self._plans.items():
+            model = self._open.get(key, NO_MODEL)
+            plan.drop(lambda job: job.task.name == task, model)
 
     def close(self) -> None:
         """Write pending responses, and close auxiliary models. The tested model and the

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pytest_evals.core.doc import Doc, watch
 from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import UNSENT, Request, Response, size_of
+from pytest_evals.core.request import UNSENT, Request, Response, as_sent, size_of
 from pytest_evals.core.response_contract import responses_of
 from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError, ModelError
@@ -177,7 +177,7 @@ class Plan:
             if tick is not None:
                 tick()
             if not pulled and number < self._next:
-                self._open(self._render(range(number, number + 1)), model)
+                self._open(self._render(range(number, number + 1), model), model)
         if job.task.begin is not None:
             self._begin_ahead(model, tick)
         return self._ready.pop(number)
@@ -203,7 +203,7 @@ class Plan:
         """Stop the iteration over responses, which cancels pending requests."""
         self._stream = iter(())
 
-    def drop(self, is_dropped: Callable[[Job], bool]) -> None:
+    def drop(self, is_dropped: Callable[[Job], bool], model: Model) -> None:
         """Send no more requests for jobs that are not needed. A window with no other
         jobs is cancelled, even while the model works on it."""
         self._dropped.update(n for n, job in enumerate(self._jobs) if is_dropped(job))
@@ -212,7 +212,7 @@ class Plan:
             self._left = 0
         if self._coming and not self._dropped.isdisjoint(self._coming.order):
             kept = [n for n in self._coming.order if n not in self._dropped]
-            self._coming = self._render(kept) if kept else None
+            self._coming = self._render(kept, model) if kept else None
 
     def _pull(self, model: Model) -> bool:
         """Take one response from the stream, opening the next window if it is empty."""
@@ -274,7 +274,7 @@ class Plan:
                 n_characters += sum(map(size_of, record.requests))
             self._next += 1
         self._next_size = min(2 * self._next_size, self._window)
-        return self._render(numbers) if numbers else None
+        return self._render(numbers, model) if numbers else None
 
     def _open(self, window: _Window, model: Model) -> None:
         """Start a window."""
@@ -291,7 +291,7 @@ class Plan:
     def _sent(self, n_requests: int) -> None:
         self.n_requests += n_requests
 
-    def _render(self, numbers: Sequence[int]) -> _Window:
+    def _render(self, numbers: Sequence[int], model: Model) -> _Window:
         """The records of a window's jobs, by task."""
         by_task: dict[str, list[int]] = {}
         for n in numbers:
@@ -308,7 +308,7 @@ class Plan:
             with_all = [position.get(i) or _withdrawn(task, i) for i in places]
             order += members
             records += _with_ids(task, with_all)
-        return _Window(order, records, places_of(records))
+        return _Window(order, records, places_of(records, model))
 
     def _rendered(self, number: int) -> Record:
         looked = self._looked.pop(number, None)
@@ -335,13 +335,15 @@ def _withdrawn(task: Task, index: int) -> Record:
     return Record(task=task.name, index=index, doc=doc, error=why)
 
 
-def places_of(records: Sequence[Record]) -> Places:
-    """The requests of records without errors."""
+def places_of(records: Sequence[Record], model: Model) -> Places:
+    """The requests of records without errors, as the model receives them."""
     places: Places = {}
+    is_deterministic = model.is_deterministic
     for i, record in enumerate(records):
         if not record.error:
             for j, request in enumerate(record.requests):
-                places.setdefault(request, []).append((i, j))
+                sent = as_sent(request, is_deterministic)
+                places.setdefault(sent, []).append((i, j))
     return places
 
 

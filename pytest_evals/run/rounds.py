@@ -12,7 +12,7 @@ from typing import Any
 from pytest_evals.core.dialogue import Ask, Dialogue, Exchange
 from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Request, Response
+from pytest_evals.core.request import Request, Response, as_sent
 from pytest_evals.core.response_contract import responses_of
 from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError
@@ -145,7 +145,8 @@ def _round(
             target = auxiliary_models(tasks[i], one.model) if one.model else model
             models[id(target)] = target
             places = batches.setdefault(id(target), {})
-            places.setdefault(one.request, []).append((i, j))
+            sent = as_sent(one.request, target.is_deterministic)
+            places.setdefault(sent, []).append((i, j))
     responses = {i: [NO_RESPONSE] * len(own) for i, own in asks.items()}
     for key, places in batches.items():
         tally(len(places))

@@ -43,15 +43,18 @@ class StoredModel(Model):
         open_render: Callable[[], Render] = lambda: _as_it_is,
         *,
         reads: bool = True,
+        is_deterministic: bool = False,
     ) -> None:
         """Set up the cache without opening the model.
 
         Args:
+            is_deterministic: As for the model.
             open_model: Opens the model; ``None`` if it must not be opened, so that
                 requests without a stored response are errors.
             open_render: Opens a renderer of chats that does not need the model.
         """
         self.name = name
+        self.is_deterministic: bool = is_deterministic
         self._responses = responses
         self._open_model = open_model
         self._open_render = open_render
@@ -182,6 +185,7 @@ class StoredModel(Model):
             None,
             lambda: self.render,
             reads=self._reads,
+            is_deterministic=self.is_deterministic,
         )
 
     @property

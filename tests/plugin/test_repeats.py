@@ -128,3 +128,92 @@ def test_a_reducer_with_a_baseline_compares_paired_documents(dice):
     result.stdout.fnmatch_lines(
         ["quiz::k inconclusive, not enough*: 0.375 vs main 0.500: -12.50,*"]
     )
+
+
+EVAL = """
+prompt: "{{{{q}}}}"
+rows: [{{id: a, q: "one?", target: "yes"}}, {{id: b, q: "one?", target: "yes"}}]
+repeats: {repeats}
+gates: [exact >= 0.9, {{every: {repeats} of {repeats}}}]
+"""
+CALLS = """
+import pytest
+from pytest_evals import Response
+
+class Coin:
+    name = "coin"
+    fingerprint = {"coin": 1}
+
+    def answer(self, requests):
+        with open("calls.txt", "a") as file:
+            for request in requests:
+                file.write(f"{request.prompt}{request.repeat} ")
+        for position, request in enumerate(requests):
+            yield position, Response(text="no" if request.repeat % 2 else "yes")
+
+@pytest.fixture(scope="session")
+def eval_model():
+    return Coin()
+"""
+
+
+def verdicts(pytester):
+    path = max(pytester.path.glob(".evals/runs/*/results.json"))
+    results = json.loads(path.read_text())
+    gates = {one["id"]: (one["outcome"], one.get("value")) for one in results["gates"]}
+    return gates, results
+
+
+def test_each_repeat_is_a_call_of_an_application(pytester):
+    """A coin, at temperature 0: two documents share a prompt, and so four calls."""
+    pytester.makepyfile(
+        coin="import itertools\n"
+        "n = itertools.count()\n"
+        "def respond(prompt):\n"
+        "    return 'no' if next(n) % 2 else 'yes'\n"
+    )
+    pytester.path.joinpath("c.yaml").write_text(EVAL.format(repeats=4))
+    pytester.syspathinsert()
+    result = pytester.runpytest("--model=python:coin:respond")
+    assert result.ret == 1
+    gates, results = verdicts(pytester)
+    assert gates["exact"] == ("failed", 0.5)
+    assert gates["every"][0] == "failed"
+    assert results["n_requests"] == 4
+    result.stdout.fnmatch_lines(["*answers: a (2 of 4), b (2 of 4)"])
+
+
+def test_more_repeats_keep_stored_answers_and_ask_for_the_missing_ones(pytester):
+    pytester.makeconftest(CALLS)
+    for repeats, calls in [(1, ["one?0"]), (3, ["one?1", "one?2"]), (3, [])]:
+        pytester.path.joinpath("c.yaml").write_text(EVAL.format(repeats=repeats))
+        log = pytester.path / "calls.txt"
+        log.write_text("")
+        pytester.runpytest("c.yaml")
+        assert log.read_text().split() == calls
+    gates, _ = verdicts(pytester)
+    assert gates["exact"] == ("failed", 2 / 3)
+
+
+def test_a_deterministic_model_answers_once_and_gates_count_one_answer(pytester):
+    pytester.path.joinpath("c.yaml").write_text(EVAL.format(repeats=4))
+    answers = pytester.path / "yes.jsonl"
+    answers.write_text('{"text": "yes"}\n')
+    result = pytester.runpytest("c.yaml", f"--model=scripted:{answers}")
+    assert result.ret == 0
+    gates, results = verdicts(pytester)
+    assert (gates["exact"], gates["every"][0]) == (("passed", 1.0), "passed")
+    assert results["n_requests"] == 1
+    (warning,) = [one for one in results["warnings"] if "repeats: 4" in one]
+    assert "deterministic at temperature 0" in warning
+    assert warning.endswith("(2 documents, first document a)")
+    result.stdout.fnmatch_lines(["warning: c: repeats: 4 give one answer*"])
+
+
+def test_a_model_object_may_be_deterministic(pytester):
+    one = CALLS.replace('"coin"\n    f', '"coin"\n    is_deterministic = True\n    f')
+    assert "is_deterministic" in one
+    pytester.makeconftest(one)
+    pytester.path.joinpath("c.yaml").write_text(EVAL.format(repeats=4))
+    assert pytester.runpytest("c.yaml").ret == 0
+    assert (pytester.path / "calls.txt").read_text().split() == ["one?0"]

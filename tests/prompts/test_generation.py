@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_evals.core.request import Generate
+from pytest_evals.core.request import Generate, as_sent
 from pytest_evals.errors import EvalsError, OptionError
 from pytest_evals.prompts.generation import Sampling, check_overrides, read_sampling
 
@@ -75,11 +75,14 @@ def test_greedy_decoding_leaves_sampling_options_out_so_that_requests_stay_equal
     assert sampling({"do_sample": True}).temperature == 1.0
 
 
-def test_sampled_repeats_differ_and_greedy_ones_do_not():
+def test_repeats_are_requests_of_their_own_that_a_deterministic_model_gets_once():
     assert sampling({"temperature": 1}).requests("p", 3) == tuple(
         Generate("p", ("\n\n",), temperature=1.0, repeat=i) for i in range(3)
     )
-    assert len(set(sampling(None).requests("p", 3))) == 1
+    greedy = sampling(None).requests("p", 3)
+    assert [one.repeat for one in greedy] == [0, 1, 2]
+    assert {as_sent(one, is_deterministic=False) for one in greedy} == {*greedy}
+    assert {as_sent(one, is_deterministic=True) for one in greedy} == {greedy[0]}
 
 
 @pytest.mark.parametrize(

@@ -175,6 +175,6 @@ def test_dropped_documents_send_no_requests_and_windows_end_where_they_must():
     model = Counting()
     plan.take(jobs[0], model)
     plan.take(jobs[3], model)
-    plan.drop(lambda job: job.index in (4, 5, 6, 7))
+    plan.drop(lambda job: job.index in (4, 5, 6, 7), model)
     plan.take(jobs[8], model)
     assert sizes == [3, 2, 2]  # the fourth cannot be rendered

@@ -85,7 +85,7 @@ def run(
     """Records by position, their order of arrival, and requests of follow-ups."""
     sent: list[int] = []
     stream = followed(
-        answered(records, places_of(records), model),
+        answered(records, places_of(records, model), model),
         tasks,
         model,
         lambda _, name: others[name],
@@ -207,7 +207,7 @@ def test_dialogues_that_are_not_over_are_closed_with_the_run():
     none = replace(task, follow_up=lambda record: iter_nothing())
     records, model = [record(0), record(1)], Echo("m")
     stream = followed(
-        answered(records, places_of(records), model),
+        answered(records, places_of(records, model), model),
         [task, none],
         model,
         lambda _, name: model,

@@ -14,7 +14,7 @@ from pytest_evals.core.gate import Gate
 from pytest_evals.core.human_labels import LEAST_LABELS
 from pytest_evals.core.metric import ANYTHING, Metric, Span
 from pytest_evals.core.record import Record, Score
-from pytest_evals.core.request import Message, Prompt, Response
+from pytest_evals.core.request import Message, Prompt, Response, are_copies
 from pytest_evals.core.task import Asked, Task, TaskOptions
 from pytest_evals.dialects.native.cases import CaseRows, CaseSource
 from pytest_evals.dialects.native.choices import EvalChoices
@@ -281,6 +281,8 @@ class _Runner:
         self, found: _Answered, started: Mapping[tuple[str, int], Started | None]
     ) -> Iterator[Score]:
         answers = [one.text for one in found.responses]
+        is_sampled = self._parts.sampling.temperature > 0 and len(answers) > 1
+        is_copied = is_sampled and len(set(answers)) == 1
         by_judge = iter(found.judged)
         for scorer in self._parts.scorers:
             if isinstance(scorer, RubricScorer):
@@ -292,7 +294,11 @@ class _Runner:
                 ]
             else:
                 values = [scorer(text, found.case) for text in answers]
-            score = _combined(values, answers)
+            score = replace(
+                _combined(values, answers),
+                is_copied=is_copied,
+                is_deterministic=are_copies(found.responses),
+            )
             if isinstance(scorer, RubricScorer):
                 score = scorer.labelled(score, found.case.id, answers[0])
             yield score
@@ -378,5 +384,4 @@ def _combined(scores: Sequence[Score], answers: Sequence[str]) -> Score:
         repeat_answers=tuple(
             one.answer or text for one, text in zip(scores, answers, strict=True)
         ),
-        is_copied=len(set(answers)) == 1 and len(answers) > 1,
     )

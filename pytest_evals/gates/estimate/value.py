@@ -260,7 +260,7 @@ def _by_repeats(
     if gate.reducer != "mean" or gate.over != "benchmark" or gate.flip_rate is not None:
         return None
     groups = [
-        score.repeats
+        score.repeats[:1] if score.is_deterministic else score.repeats
         for record in result.records
         for score in record.scores
         if score.key == metric.key

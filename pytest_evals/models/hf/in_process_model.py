@@ -28,6 +28,7 @@ Answer = tuple[int, Response]
 class InProcessModel(Model):
     """A causal language model in this process."""
 
+    is_deterministic = True
     _scorer: LoglikelihoodScorer
 
     def __init__(

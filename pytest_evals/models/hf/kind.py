@@ -115,6 +115,7 @@ HF = ModelKind(
     check_ready=_check_ready,
     import_libraries=_import_libraries,
     is_local=True,
+    is_deterministic=True,
     why_unfit=why_unfit,
     fingerprint=hf_fingerprint,
     open_tokenizer=_open_tokenizer,

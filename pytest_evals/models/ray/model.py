@@ -18,7 +18,11 @@ from pytest_evals.models.ray.pool import ReplicaPool
 from pytest_evals.models.ray.replica import quick_hash
 from pytest_evals.models.ray.scheduler import WorkQueue
 from pytest_evals.models.ray.settings import RaySettings
-from pytest_evals.models.registry import fingerprint_of, open_tokenizer
+from pytest_evals.models.registry import (
+    fingerprint_of,
+    is_deterministic,
+    open_tokenizer,
+)
 from pytest_evals.models.spec import ModelSpec
 
 
@@ -38,6 +42,7 @@ class RayModel(Model):
         """
         self.name = str(spec)
         self._spec = spec
+        self.is_deterministic: bool = is_deterministic(spec)
         self._cluster = Cluster(settings.address)
         self._actors: list[Any] = []
         try:

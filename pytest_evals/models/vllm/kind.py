@@ -74,6 +74,7 @@ VLLM = ModelKind(
     check=check_vllm,
     check_ready=_check_ready,
     one_per_session=True,
+    is_deterministic=True,
     why_unfit=why_unfit,
     fingerprint=vllm_fingerprint,
     open_tokenizer=_open_tokenizer,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_evals.core.key import prompt_hash, prompt_of, request_keys
-from pytest_evals.core.request import Message, Prompt
+from pytest_evals.core.request import Message, Prompt, as_sent
 from pytest_evals.errors import did_you_mean
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.nodes import DocItem
@@ -83,9 +83,8 @@ class CacheInfoMode:
         record = self._session.models.requests_of(item)
         before = {prompt_hash(prompt): prompt for prompt in self._prompts(item)}
         explained = []
-        for request, key in zip(
-            record.requests, request_keys(record.requests), strict=True
-        ):
+        requests = [as_sent(one, model.is_deterministic) for one in record.requests]
+        for request, key in zip(requests, request_keys(requests), strict=True):
             explained.append(self._explanation(model, key, prompt_of(request), before))
         self._lines = list(cache_info_lines(item.nodeid, explained))
         if record.error:

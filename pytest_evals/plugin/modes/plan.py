@@ -14,7 +14,7 @@ from pytest_evals.core.dialogue import JUDGE, ModelSource
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.key import prompt_of
 from pytest_evals.core.model import ModelOpener
-from pytest_evals.core.request import Generate, Request
+from pytest_evals.core.request import Generate, Request, as_sent
 from pytest_evals.core.run_plan import GatePlan, RunPlan, SpendPlan, TaskPlan
 from pytest_evals.errors import EvalsError, StoreError
 from pytest_evals.gates.early_stopping.steps import USUAL_FLIPS
@@ -142,6 +142,7 @@ class PlanMode:
         n_unsent = []
         for model, own in by_model.items():
             source = self._source(items[0], model) if is_tested else spec
+            own = by_model[model] = self._as_sent(source, own)
             unsent = self._unstored(source, own) if source else None
             n_unsent.append(None if unsent is None else len(unsent))
             if source and is_tested:
@@ -199,6 +200,14 @@ class PlanMode:
         if not definition.has_own_judge:
             return None
         return config.full_spec if options.judge == options.model else options.judge
+
+    def _as_sent(
+        self, source: ModelSource | None, requests: list[Request]
+    ) -> list[Request]:
+        """Return the distinct requests that a model receives."""
+        answers = self._session.run.inference.answers
+        is_deterministic = source is not None and answers.is_deterministic(source)
+        return [*dict.fromkeys(as_sent(one, is_deterministic) for one in requests)]
 
     def _unstored(
         self, source: ModelSource, requests: list[Request]

@@ -127,7 +127,7 @@ class ModelClient:
         fields_json = json.dumps(extra, default=str, sort_keys=True) if extra else "{}"
         sampling = _sampling(self.temperature, fields_json, self._overrides)
         (first,) = sampling.requests(_chat(model_input["messages"]), 1)
-        return replace(first, repeat=repeat) if first.temperature > 0 else first
+        return replace(first, repeat=repeat)
 
 
 @lru_cache(maxsize=256)

@@ -57,7 +57,7 @@ def requests_of(instances: Sequence[Any], context: Any) -> tuple[Request, ...]:
         once = _request(instance, chats)
         for _ in range(repeats_of(instance)):
             request = once
-            if isinstance(once, Generate) and once.temperature > 0:
+            if isinstance(once, Generate):
                 request = replace(once, repeat=n_seen[once])
             n_seen[once] += 1
             requests.append(request)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from pytest_evals.core.record import Record, Score
-from pytest_evals.core.request import Generate
+from pytest_evals.core.request import Generate, are_copies
 from pytest_evals.dialects.lm_eval.scoring.scorer import Scorer
 from pytest_evals.errors import DocumentError
 
@@ -35,8 +35,14 @@ class Repeats:
             return scores
         by_key = [{score.key: score for score in one} for one in single]
         is_copied = _is_copied(record, n)
+        starts = range(0, len(record.responses), n)
+        is_one = all(are_copies(record.responses[at : at + n]) for at in starts)
         return tuple(
-            _with(score, [one[score.key] for one in by_key], is_copied)
+            replace(
+                _with(score, [one[score.key] for one in by_key]),
+                is_copied=is_copied,
+                is_deterministic=is_one,
+            )
             if all(score.key in one for one in by_key)
             else score
             for score in scores
@@ -50,12 +56,11 @@ def _answer(record: Record, i: int, n: int) -> Record:
     )
 
 
-def _with(score: Score, single: list[Score], copied: bool) -> Score:
+def _with(score: Score, single: list[Score]) -> Score:
     return replace(
         score,
         repeats=tuple(one.value for one in single),
         repeat_answers=tuple(one.answer for one in single),
-        is_copied=copied,
     )
 
 
