@@ -134,6 +134,8 @@ class Gate:
         published: The published number that it compares with.
         cluster: Field of the rows whose values define clusters of dependent documents
             (such as questions on one passage); empty if documents are independent.
+        range: Smallest and largest possible value of a document, as declared; ``None``
+            if the metric's own range counts.
         weights: Weights of a group's tasks.
         each: Margin of the inferiority check of each task of a group.
         family: Gates that are corrected together for multiple testing; empty for the
@@ -167,6 +169,7 @@ class Gate:
     margin: Margin | None = None
     published: Published | None = None
     cluster: str = ""
+    range: tuple[float, float] | None = None
     weights: Weights = ""
     each: Margin | None = None
     family: str = ""

@@ -66,6 +66,8 @@ class Totals:
             kink.
         is_ratio: Whether it is a ratio of sums or a mean, which is approximately normal
             even for few documents.
+        kinds: The possible contributions of one document, if they are few: of F1 those
+            of a true positive, an error and a true negative.
     """
 
     columns: Sequence[Sequence[float]]
@@ -73,6 +75,7 @@ class Totals:
     is_log: bool = False
     is_smooth: bool = True
     is_ratio: bool = False
+    kinds: Sequence[Sequence[float]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +122,7 @@ class Metric:
         scale: The range that was rescaled to ``span``, such as ratings from 0 to 10.
         closed: Whether all its numbers have its own name. A task whose metrics are all
             closed has no other metrics.
-        limits: Smallest and largest possible value of a document; ``None`` if unknown:
-            then 0 and 1 are assumed if all values are between them.
+        limits: Smallest and largest possible value of a document; ``None`` if unknown.
         labels: Human labels of the judge whose ratings are the values; gates correct
             the mean by them.
     """

@@ -171,6 +171,57 @@ def values_of(result: TaskResult, key: str) -> dict[int, Any]:
     }
 
 
+def with_range(
+    gate: Gate, result: TaskResult | GroupResult
+) -> TaskResult | GroupResult:
+    """The results with the range that a gate declares for its metric.
+
+    Raises:
+        InvalidGateError: A document has a value outside of it.
+    """
+    if gate.range is None:
+        return result
+    if isinstance(result, GroupResult):
+        tasks = tuple(_task_with_range(gate, one) for one in result.tasks)
+        return replace(result, tasks=tasks)
+    return _task_with_range(gate, result)
+
+
+def _task_with_range(gate: Gate, result: TaskResult) -> TaskResult:
+    metrics = []
+    for one in result.metrics:
+        how = one.how
+        if one.name == gate.metric and how is not None:
+            check_range(gate, result, values_of(result, one.key))
+            one = replace(one, how=replace(how, limits=gate.range))
+        metrics.append(one)
+    return replace(result, metrics=tuple(metrics))
+
+
+def check_range(
+    gate: Gate, result: TaskResult, values: Mapping[int, Any], where: str = ""
+) -> None:
+    """Check values of documents against the range that a gate declares.
+
+    Args:
+        values: Position of a document → its value.
+        where: The run that they are from.
+
+    Raises:
+        InvalidGateError: One is outside of it.
+    """
+    if gate.range is None:
+        return
+    low, high = gate.range
+    for at, value in values.items():
+        if isinstance(value, (int, float)) and not low <= value <= high:
+            ids = {record.index: record.doc.id for record in result.records}
+            raise InvalidGateError(
+                f"document {ids.get(at, at)!r} has {gate.metric} {value:g}{where}, "
+                f"outside of the gate's range [{low:g}, {high:g}]"
+            )
+
+
 def labels_of(
     result: TaskResult, field: str, positions: Sequence[int]
 ) -> list[str] | None:

@@ -27,7 +27,12 @@ from pytest_evals.gates.decide import (
     distance,
     is_stable,
 )
-from pytest_evals.gates.documents import InvalidGateError, reduced_group, reduced_result
+from pytest_evals.gates.documents import (
+    InvalidGateError,
+    reduced_group,
+    reduced_result,
+    with_range,
+)
 from pytest_evals.gates.estimate.change import estimate_change
 from pytest_evals.gates.estimate.estimate import ChangeEstimate, GateEstimate
 from pytest_evals.gates.estimate.external_reference import (
@@ -98,6 +103,10 @@ def _judged(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verdict
 
 
 def _of_metric(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verdict:
+    try:
+        result = with_range(gate, result)
+    except InvalidGateError as error:
+        return Verdict(gate=gate, outcome=error.outcome, reason=error.reason)
     metric = _find_metric(gate, result.metrics)
     if isinstance(metric, str) and not result.n_missing:
         return Verdict(gate=gate, outcome=Outcome.INVALID, reason=metric)
@@ -300,7 +309,7 @@ def _reversal(
     stderr = metric.estimate.stderr if metric.estimate else None
     if not conditions:
         return None
-    if estimate.count is not None and not isinstance(estimate, ChangeEstimate):
+    if estimate.is_share and estimate.count is not None:
         return reversal_of_proportion(
             conditions, estimate.count, estimate.n, decision.outcome, gate.flip_rate
         )

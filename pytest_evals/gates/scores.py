@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -49,7 +50,8 @@ def judge_gate(
             inference target is then the population.
         repeats: Number of answers to each document, at least 2. Without a ``reducer``
             in the gate, the mean of a document's answers is its score.
-        range: Smallest and largest possible score; ``None`` if they are unbounded.
+        range: Smallest and largest possible score, unless the gate has ``range``;
+            ``None`` if they are unbounded or unknown: then the limits are approximate.
 
     Returns:
         ``outcome`` is ``passed``, ``failed``, ``inconclusive`` or ``invalid``;
@@ -110,7 +112,8 @@ def _judged(
     more: tuple[Scores | None, Sequence[Hashable] | None, int | None, Any],
 ) -> Verdict:
     baseline, clusters, repeats, ends = more
-    limits = _limits(ends)
+    declared = given.get("range") if isinstance(given, Mapping) else None
+    limits = _limits(ends if declared is None else declared)
     rows = _rows(scores, "scores", repeats, limits)
     labels = None if clusters is None else [*clusters]
     if labels is not None and len(labels) != len(rows):
@@ -156,10 +159,10 @@ def _rows(
         raise OptionError(f"{name} is empty")
     if repeats is None:
         rows: list[Any] = [None if one is None else (one,) for one in entries]
-    elif isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 2:
+    elif isinstance(repeats, bool) or not isinstance(repeats, Integral) or repeats < 2:
         raise OptionError(f"repeats must be a whole number from 2 on, not {repeats!r}")
     else:
-        rows = _repeated(entries, name, repeats)
+        rows = _repeated(entries, name, int(repeats))
     for i, row in enumerate(rows):
         for value in row or ():
             _check(value, f"{name}[{i}]", limits)

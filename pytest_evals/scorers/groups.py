@@ -172,6 +172,9 @@ def _total(rule: Aggregate, parts: Sequence[_Part]) -> int | None:
         scored = part.metric.n_scored
         if not scored:
             continue
+        how = part.metric.how
+        if how is not None and how.known_limits != (0, 1):
+            return None
         if not rule.weighted or part.metric.total is None:
             return None
         if scored != part.task.sample_len:

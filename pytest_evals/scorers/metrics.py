@@ -125,6 +125,8 @@ METRICS: Mapping[str, KnownMetric] = {
 """Name → built-in metric. Generated texts are passed as pairs of reference and text to
 the aggregation for any name."""
 
+_ACCURACIES = frozenset(name for name, one in METRICS.items() if one.accuracy)
+"""Metrics of these names have values from 0 to 1, also those of a user's function."""
 _BETWEEN = ("mean", "median", "nanmean")
 """Aggregations whose result is between the smallest and largest value."""
 _CAPPED = ("bleu", "chrf", "chrf++", "ter")
@@ -217,6 +219,7 @@ def metric(
         number=number_of(aggregation),
         statistic=statistic_of(aggregation),
         span=_span(spec, aggregation, declared),
+        limits=SHARE if spec.name in _ACCURACIES else None,
         closed=not declared and spec.function is None and aggregation.several is None,
     )
 

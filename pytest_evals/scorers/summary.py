@@ -122,6 +122,8 @@ def _measure(
     several = isinstance(result, Mapping)
     if isinstance(result, Estimate) and result.is_mean:
         metric = replace(metric, is_mean=True)
+    if values and metric.known_limits is None and all(type(v) is bool for v in values):
+        metric = replace(metric, limits=(0.0, 1.0))
     estimates = result if isinstance(result, Mapping) else {metric.name: result}
     return [
         MetricResult(

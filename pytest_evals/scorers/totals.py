@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from itertools import product
 
 from pytest_evals.core.metric import Totals
 from pytest_evals.stats.agreement import squared_distance
@@ -56,7 +57,7 @@ def f1_totals(labels: Labels) -> Totals:
     predictions = [label == 1 for label in labels[1]]
     both = [float(g and p) for g, p in zip(golds, predictions, strict=True)]
     one = [float(g != p) for g, p in zip(golds, predictions, strict=True)]
-    return Totals(columns=(both, one), score=_f1)
+    return Totals(columns=(both, one), score=_f1, kinds=((1, 0), (0, 1), (0, 0)))
 
 
 def matthews_totals(labels: Labels) -> Totals:
@@ -66,7 +67,13 @@ def matthews_totals(labels: Labels) -> Totals:
     same = [float(g == p) for g, p in zip(golds, predictions, strict=True)]
     by_gold = [[float(gold == label) for gold in golds] for label in labels_]
     by_prediction = [[float(one == label) for one in predictions] for label in labels_]
-    return Totals(columns=(same, *by_gold, *by_prediction), score=_matthews)
+    kinds = [
+        [float(a == b), *(float(a == one) for one in labels_)]
+        + [float(b == one) for one in labels_]
+        for a, b in product(labels_, repeat=2)
+    ]
+    columns = (same, *by_gold, *by_prediction)
+    return Totals(columns=columns, score=_matthews, kinds=kinds)
 
 
 def _ratio(sums: Sequence[float]) -> float:

@@ -24,7 +24,8 @@ _CHUNK = 2_000_000
 """Draws held in memory at once."""
 _ROUNDING = 1e-13
 _DEGENERATE = 1e-6
-"""A resample's standard error below this fraction of the sample's is treated as 0."""
+"""A resample's standard error below this fraction of the sample's is treated as that of
+the sample: in a resample of equal values it is unknown."""
 
 
 class Quotient(NamedTuple):
@@ -117,7 +118,7 @@ def bootstrap_t(now: Quotient, before: Quotient | None = None) -> BootstrapT:
         away = values - value[0]
         with np.errstate(divide="ignore", invalid="ignore"):
             found = np.where(
-                errors > _DEGENERATE * stderr, away / errors, np.sign(away) * np.inf
+                errors > _DEGENERATE * stderr, away / errors, away / stderr
             )
         scores += found[~np.isnan(found)].tolist()
     return BootstrapT(float(value[0]), stderr, tuple(sorted(scores)))

@@ -32,11 +32,20 @@ def influences(
     import numpy as np
 
     table = np.asarray(columns, dtype=np.float64)  # (m, n)
-    totals = table.sum(axis=1)
-    slopes = np.array([_slope(score, totals, i) for i in range(len(totals))])
-    n = table.shape[1]
-    found: NDArray[np.float64] = n * (slopes @ (table - totals[:, None] / n))
+    n, slopes = table.shape[1], slopes_of(columns, score)
+    means = table.sum(axis=1, keepdims=True) / n
+    found: NDArray[np.float64] = n * (slopes @ (table - means))
     return found
+
+
+def slopes_of(
+    columns: Sequence[Sequence[float]], score: Callable[[Sequence[float]], float]
+) -> NDArray[np.float64]:
+    """Return the (m,) derivatives of the statistic by the m sums of the columns."""
+    import numpy as np
+
+    totals = np.asarray(columns, dtype=np.float64).sum(axis=1)
+    return np.array([_slope(score, totals, i) for i in range(len(totals))])
 
 
 def _slope(

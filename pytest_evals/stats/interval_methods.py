@@ -173,15 +173,20 @@ class ExactValue:
 
 @dataclass(frozen=True, slots=True)
 class WidestInterval:
-    """The most conservative of several methods for one estimate. ``methods``: at
-    least one; all have the same value."""
+    """The most conservative of several methods for one estimate.
+
+    Args:
+        methods: At least one.
+        center: The estimate; by default that of the first method.
+    """
 
     methods: tuple[IntervalEstimate, ...]
+    center: float | None = None
 
     @property
     def value(self) -> float:
         """Return the estimate."""
-        return self.methods[0].value
+        return self.methods[0].value if self.center is None else self.center
 
     @property
     def stderr(self) -> float:
@@ -205,4 +210,5 @@ class WidestInterval:
 
     def scaled(self, factor: float) -> WidestInterval:
         """Return each method with the sample size multiplied by this factor."""
-        return WidestInterval(tuple(one.scaled(factor) for one in self.methods))
+        methods = tuple(one.scaled(factor) for one in self.methods)
+        return WidestInterval(methods, self.center)

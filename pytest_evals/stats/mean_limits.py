@@ -1,4 +1,5 @@
-"""One-sided confidence limits of a mean whose values are in a known range.
+"""One-sided confidence limits of a mean whose values are in a known range, and of a
+ratio of sums whose documents are of a few known kinds: F1, precision, recall.
 
 The rule is Gaffke's (2005, "Three test statistics for a nonparametric one-sided
 hypothesis on the mean of a nonnegative variable"): assign independent exponential
@@ -7,6 +8,11 @@ at confidence 1 - alpha is the 1 - alpha quantile of the weighted mean with the
 pseudo-value at the upper end; the lower limit is the alpha quantile with it at the
 lower end. For values of 0 and 1 these are the exact limits of Clopper and Pearson
 (1934).
+
+A ratio A / B is at least t if the mean of a - t b is at least 0. Its pseudo-document is
+of the kind with the smallest or the largest a - t b. For F1 and independent documents,
+these limits are those of Clopper and Pearson for true positives among all documents but
+the true negatives.
 
 Dependent values are grouped into clusters: the values of a cluster share one weight,
 and the pseudo-value has the size of the cluster of a typical document. The limits are
@@ -98,15 +104,22 @@ def _saddlepoint(
     return s, width if np.isfinite(width) else 1.0
 
 
+Kinds = Sequence[tuple[float, float]]
+"""The extreme documents: what each adds to the numerator and to the denominator."""
+
+
 @dataclass(frozen=True)
 class BoundedMean:
-    """The mean of values in a known range, as an
+    """The mean of values in a known range, or a ratio of sums, as an
     :class:`~.interval_methods.IntervalEstimate`.
 
     Args:
         stderr: Its standard error; cluster-robust if there are clusters.
         high: Upper end of the range.
         units: Independent units, merged by equal sum and size: (sum, size, count) each.
+            The size is the contribution to the denominator.
+        kinds: The extreme documents; of a mean, ``low`` and ``high``.
+        pseudo_size: Documents of a pseudo-unit: those in the unit of an average one.
     """
 
     value: float
@@ -114,6 +127,8 @@ class BoundedMean:
     low: float
     high: float
     units: tuple[tuple[float, float, float], ...]
+    kinds: Kinds
+    pseudo_size: float
 
     @cached_property
     def _table(self) -> NDArray[np.float64]:
@@ -121,27 +136,22 @@ class BoundedMean:
 
         return np.array(self.units, dtype=np.float64)
 
-    @cached_property
-    def _pseudo_size(self) -> float:
-        """Return the size of the unit of an average document."""
-        _, sizes, counts = self._table.T
-        return float((counts * sizes**2).sum() / (counts * sizes).sum())
-
     def p_less(self, bound: float) -> float:
         """Return the one-sided p-value of "the true mean is less than the bound"."""
-        return self._p_value(bound, self.high, -1.0)
+        return self._p_value(bound, -1.0)
 
     def p_greater(self, bound: float) -> float:
         """Return the one-sided p-value of "the true mean is greater than the bound"."""
-        return self._p_value(bound, self.low, 1.0)
+        return self._p_value(bound, 1.0)
 
-    def _p_value(self, bound: float, end: float, sign: float) -> float:
+    def _p_value(self, bound: float, sign: float) -> float:
         import numpy as np
 
         if not self.low <= bound <= self.high:
             return 0.0 if (bound < self.low) == (sign > 0) else 1.0
         sums, sizes, counts = self._table.T
-        away = sign * np.append(sums - bound * sizes, (end - bound) * self._pseudo_size)
+        worst = min(sign * (above - bound * below) for above, below in self.kinds)
+        away = np.append(sign * (sums - bound * sizes), worst * self.pseudo_size)
         # Rounding must not make a value that equals the bound differ from it.
         away[np.abs(away) <= _ROUNDING * (self.high - self.low)] = 0.0
         return probability_not_positive(away, np.append(counts, 1.0))
@@ -210,39 +220,71 @@ def bounded_mean(
     outside = next((v for v in values if not low <= v <= high), None)
     if outside is not None:
         raise ValueError(f"{outside!r} is outside of the range [{low:g}, {high:g}]")
-    numbers = [float(value) for value in values]
-    independent = _of_units([(value, 1) for value in numbers], low, high)
+    documents = [(float(value), 1.0) for value in values]
+    return _clustered(documents, [(low, 1.0), (high, 1.0)], clusters)
+
+
+def bounded_ratio(
+    documents: Sequence[tuple[float, float]],
+    kinds: Kinds,
+    clusters: Sequence[Hashable] | None = None,
+) -> BoundedMean | WidestInterval:
+    """Estimate a ratio of two sums over documents of known kinds, with confidence
+    limits.
+
+    Args:
+        documents: (n,) what each adds to the numerator and to the denominator.
+        kinds: The possible contributions of one document, with denominators above 0.
+        clusters: As for :func:`bounded_mean`.
+
+    Raises:
+        ValueError: The denominator is 0.
+    """
+    if not any(below for _, below in documents):
+        raise ValueError("no document counts in its denominator")
+    return _clustered(documents, kinds, clusters)
+
+
+def _clustered(
+    documents: Sequence[tuple[float, float]],
+    kinds: Kinds,
+    clusters: Sequence[Hashable] | None,
+) -> BoundedMean | WidestInterval:
+    independent = _of_units([(*one, 1) for one in documents], kinds)
     if clusters is None:
         return independent
-    units: dict[Hashable, tuple[float, int]] = {}
-    for value, label in zip(numbers, clusters, strict=True):
-        total, size = units.get(label, (0.0, 0))
-        units[label] = (total + value, size + 1)
-    return WidestInterval((_of_units([*units.values()], low, high), independent))
+    units: dict[Hashable, tuple[float, float, int]] = {}
+    for (above, below), label in zip(documents, clusters, strict=True):
+        total, size, n = units.get(label, (0.0, 0.0, 0))
+        units[label] = (total + above, size + below, n + 1)
+    return WidestInterval((_of_units([*units.values()], kinds), independent))
 
 
-def _of_units(
-    units: Sequence[tuple[float, int]], low: float, high: float
-) -> BoundedMean:
-    """Return the mean over units of (sum, size)."""
-    n, size = len(units), sum(size for _, size in units)
-    mean = math.fsum(total for total, _ in units) / size
-    square = math.fsum((total - mean * size) ** 2 for total, size in units)
+def _of_units(units: Sequence[tuple[float, float, int]], kinds: Kinds) -> BoundedMean:
+    """Return the ratio over units of (numerator, denominator, documents)."""
+    n, size = len(units), math.fsum(below for _, below, _ in units)
+    value = math.fsum(above for above, _, _ in units) / size
+    square = math.fsum((above - value * below) ** 2 for above, below, _ in units)
+    ends = [above / below for above, below in kinds]
+    low, high = min(ends), max(ends)
+    n_documents = sum(count for _, _, count in units)
     return BoundedMean(
-        value=min(high, max(low, mean)),
+        value=min(high, max(low, value)),
         stderr=math.sqrt(square * n / (n - 1)) / size if n > 1 else 0.0,
         low=low,
         high=high,
-        units=_grouped(units),
+        units=_grouped([(above, below) for above, below, _ in units if below]),
+        kinds=tuple(kinds),
+        pseudo_size=sum(count * count for _, _, count in units) / n_documents,
     )
 
 
 def _grouped(
-    units: Sequence[tuple[float, int]],
+    units: Sequence[tuple[float, float]],
 ) -> tuple[tuple[float, float, float], ...]:
     """Merge units with equal sum and size into one row with a count; bin nearly equal
     rows if there are very many."""
-    counts: dict[tuple[float, int], float] = {}
+    counts: dict[tuple[float, float], float] = {}
     for unit in units:
         counts[unit] = counts.get(unit, 0.0) + 1
     if len(counts) <= MOST_DISTINCT:
@@ -250,7 +292,7 @@ def _grouped(
     sizes = [size for _, size in counts]
     means = [total / size for total, size in counts]
     least, span = min(means), max(means) - min(means)
-    bins: dict[tuple[int, int], list[float]] = {}
+    bins: dict[tuple[int, float], list[float]] = {}
     for (unit, count), mean, size in zip(counts.items(), means, sizes, strict=True):
         at = round((mean - least) / span * MOST_DISTINCT)
         row = bins.setdefault((at, size), [0.0, 0.0])

@@ -8,7 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pytest_evals.stats.interval_methods import NormalEstimate
+from pytest_evals.stats.interval_methods import NormalEstimate, Proportion
+from pytest_evals.stats.intervals import quantile
+
+_USUAL = 0.95
 
 
 class Repeatability(NamedTuple):
@@ -41,8 +44,8 @@ def repeatability(values: Sequence[Sequence[float]]) -> Repeatability:
 
 
 def mean_over_reruns(
-    answers: Sequence[Sequence[float]], limits: tuple[float, float] | None
-) -> NormalEstimate:
+    answers: Sequence[Sequence[float]], limits: tuple[float, float]
+) -> NormalEstimate | Proportion:
     """Estimate the mean over documents, with its uncertainty over further runs on them.
 
     The variances within documents add up, with degrees of freedom by Satterthwaite
@@ -50,16 +53,20 @@ def mean_over_reruns(
     for flips too rare to be observed: without it, values that never differed would
     count as certain.
 
+    Correct and wrong answers have binomial limits with the number of answers that gives
+    this variance (Korn and Graubard 1998), at least their own number: the number of
+    correct answers varies less than a binomial one if documents have different rates
+    (Hoeffding 1956).
+
     Args:
         answers: At least two values for each document.
-        limits: Range of the values, ``None`` if they are unbounded.
+        limits: Range of the values.
     """
     n = len(answers)
     variances = [float(np.var(values, ddof=1)) for values in answers]
     sizes = [len(values) for values in answers]
-    if limits is not None:
-        variances.append((limits[1] - limits[0]) ** 2 / 4)
-        sizes.append(min(sizes))
+    variances.append((limits[1] - limits[0]) ** 2 / 4)
+    sizes.append(min(sizes))
     terms = [variance / size for variance, size in zip(variances, sizes, strict=True)]
     total = math.fsum(terms)
     doubt = math.fsum(
@@ -67,5 +74,9 @@ def mean_over_reruns(
     )
     value = math.fsum(math.fsum(values) / len(values) for values in answers) / n
     df = total * total / doubt if doubt else math.inf
-    low, high = limits or (-math.inf, math.inf)
-    return NormalEstimate(value, math.sqrt(total) / n, df, low, high)
+    if all(one in (0, 1) for values in answers for one in values):
+        wider = quantile(_USUAL, math.inf) / quantile(_USUAL, df)
+        effective = value * (1 - value) * n * n / total * wider**2
+        effective = max(n * min(sizes), effective)
+        return Proportion(value * effective, effective)
+    return NormalEstimate(value, math.sqrt(total) / n, df, *limits)

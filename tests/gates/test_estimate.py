@@ -68,8 +68,8 @@ def test_bits_per_byte_are_not_a_logarithm_to_us():
     assert found.spread.value == pytest.approx(bits)
 
 
-@pytest.mark.parametrize(("n", "method"), [(80, "BCa"), (400, "delta method")])
-def test_f1_is_near_scipys_bootstrap_of_scikit_learns(n, method):
+@pytest.mark.parametrize("n", [80, 400])
+def test_f1_is_near_scipys_bootstrap_of_scikit_learns(n):
     pairs = labels_and_answers(n, np.random.default_rng(n))
     golds, predicted = np.array(pairs).T
 
@@ -83,8 +83,28 @@ def test_f1_is_near_scipys_bootstrap_of_scikit_learns(n, method):
         confidence_level=0.9, method="BCa", rng=2,
     ).confidence_interval  # fmt: skip
     found = placed("f1", pairs)
-    assert found.method == method
-    assert found.spread.interval(0.95) == pytest.approx(known, abs=0.01)
+    assert found.method == "Clopper-Pearson"
+    assert found.spread.interval(0.95) == pytest.approx(known, abs=0.015)
+
+
+@pytest.mark.parametrize(("hits", "errors"), [(40, 0), (40, 3), (0, 12)])
+def test_f1_has_the_exact_limits_of_hits_among_all_but_true_negatives(hits, errors):
+    """F1 = 2 J / (1 + J), where J is the share of hits among documents that are
+    positive in gold or prediction; given their number, hits are binomial."""
+    pairs = [(1, 1)] * hits + [(1, 0), (0, 1)] * (errors // 2) + [(0, 0)] * 30
+    pairs += [(1, 0)] * (errors % 2)
+    exact = stats.binomtest(hits, hits + errors).proportion_ci(0.9, "exact")
+    low, high = (2 * share / (1 + share) for share in exact)
+    found = placed("f1", pairs)
+    assert found.spread.interval(0.95) == pytest.approx((low, high), abs=1e-8)
+
+
+def test_a_perfect_correlation_leaves_errors_possible():
+    pairs = [(0, 0), (1, 1)] * 25
+    low, high, _ = astuple(placed("mcc", pairs).limits(0.95))
+    # Of 50 documents, 5.8% may be wrong: the exact limit of a proportion.
+    assert 0.85 < low < 1 - 2 * (1 - 0.05 ** (1 / 50)) + 0.03
+    assert high == pytest.approx(1)
 
 
 def test_bleu_is_bootstrapped_for_its_kink():
@@ -115,12 +135,9 @@ def test_median_and_a_function_of_the_task_are_bootstrapped():
 @pytest.mark.parametrize(
     ("name", "values", "message"),
     [
-        (
-            "f1",
-            [(1, 1), (0, 1)] * 10,
-            "it needs 30 documents, not 20",
-        ),
-        ("exact_match", [1.5] * 40, "is the same in all 40 documents"),
+        ("mcc", [(1, 1), (0, 1)] * 10, "it needs 30 documents, not 20"),
+        ("f1", [(0, 0)] * 40, "no document counts in its denominator"),
+        ("perplexity", [-1.5] * 40, "is the same in all 40 documents"),
         ("perplexity", [-1.0], "it needs 2 documents, not 1"),
     ],
 )
@@ -136,10 +153,11 @@ def test_clusters_of_any_metric_count():
     labels = [*range(300)] * 4
     four = placed("f1", once * 4, labels)
     alone = placed("f1", once)
-    assert four.method.startswith("clustered delta method, design effect 4.0")
+    assert four.method == "clustered Gaffke"
     assert four.spread.stderr == pytest.approx(alone.spread.stderr, rel=1e-3)
-    few = placed("f1", once[:50] * 4, [*range(50)] * 4)
-    assert few.method == "clustered BCa"
+    many = placed("mcc", once * 4, labels)
+    assert many.method.startswith("clustered delta method, design effect 4.0")
+    assert many.spread.stderr == pytest.approx(placed("mcc", once).spread.stderr, 1e-2)
 
 
 def coverage(name, true_value, draw, n_samples):

@@ -44,8 +44,8 @@ def test_an_unknown_number_of_documents_is_reported():
 def test_a_perplexity_is_bounded_from_above():
     generator = np.random.default_rng(0)
     gate = {"reference": 10, "reference_n": 500, "max_rise": "5%"}
-    same = judge_gate(gate, generator.normal(10, 1, 500).tolist(), range=None)
-    worse = judge_gate(gate, generator.normal(11, 1, 500).tolist(), range=None)
+    same = judge_gate(gate, generator.normal(10, 1, 500).tolist(), range=(5, 15))
+    worse = judge_gate(gate, generator.normal(11, 1, 500).tolist(), range=(5, 15))
     assert (same.outcome, worse.outcome) == ("passed", "failed")
 
 

@@ -112,13 +112,18 @@ def test_over_other_documents_counts_documents_and_not_answers():
 
 
 def limits_of_reruns(answers):
-    """By the variances within documents, one pseudo-document with the largest variance
-    of values between 0 and 1, and Satterthwaite's degrees of freedom."""
+    """Binomial, with the number of answers that gives the variance within documents and
+    of one pseudo-document with the largest variance, with Satterthwaite's degrees of
+    freedom; at least the number of answers."""
     n, k = np.shape(answers)
     variances = np.append(np.var(answers, axis=1, ddof=1), 0.25)
     df = (k - 1) * variances.sum() ** 2 / (variances**2).sum()
-    reach = stats.t.ppf(0.95, df) * math.sqrt(variances.sum() / k) / n
-    return np.mean(answers) - reach, np.mean(answers) + reach
+    stderr = math.sqrt(variances.sum() / k) / n
+    stderr *= stats.t.ppf(0.95, df) / stats.norm.ppf(0.95)
+    share = np.mean(answers)
+    size = max(n * k, share * (1 - share) / stderr**2)
+    low = stats.beta.ppf(0.05, share * size, size - share * size + 1)
+    return low, stats.beta.ppf(0.95, share * size + 1, size - share * size)
 
 
 def test_over_another_run_counts_the_variance_between_answers():

@@ -137,7 +137,7 @@ def test_generated_answers_diverge_up_to_the_first_token_that_differs():
     assert found.low < found.value < found.high  # although all documents are alike
     assert found.notes[0].startswith("a lower bound of kl: the top 5 tokens")
     point = verdict(before, now, metric="kl", max=0.5, over="run")
-    assert point.notes == found.notes
+    assert point.notes == found.notes[:1]
     same = verdict(before, before, metric="kl", max=0.1)
     assert (same.value, same.outcome) == (0, "passed")
     assert verdict(before, now, metric="kl", max=0.01).outcome == "failed"

@@ -14,7 +14,11 @@ from pytest_evals.core.metric import Metric, MetricResult, Totals
 from pytest_evals.core.reference import Reference
 from pytest_evals.core.result import TaskResult
 from pytest_evals.errors import EvalsError
-from pytest_evals.gates.documents import InvalidGateError, labels_of
+from pytest_evals.gates.documents import (
+    InvalidGateError,
+    check_range,
+    labels_of,
+)
 from pytest_evals.gates.estimate.estimate import (
     NO_VARIANCE,
     ChangeEstimate,
@@ -27,8 +31,10 @@ from pytest_evals.gates.estimate.sums import (
     estimate_bounded,
     estimate_number,
     estimate_totals,
+    estimate_unbounded,
     limits_of,
     totals_of,
+    usual_range,
 )
 from pytest_evals.gates.estimate.value import NO_FLIP_RATE, flip_text
 from pytest_evals.stats.averages import mean
@@ -55,6 +61,8 @@ def estimate_change(
     if reference.fault:
         raise InvalidGateError(reference.fault)
     pairs = pairs_of(gate, metric, result, reference)
+    old = dict(zip(pairs.positions, pairs.old, strict=True))
+    check_range(gate, result, {**old, **pairs.lost}, f" in {reference.baseline!r}")
     labels = labels_of(result, gate.cluster, pairs.positions)
     assert metric.how is not None
     only_number = gate.over != "population" and gate.each is None
@@ -94,11 +102,11 @@ def paired_change(
     Raises:
         ValueError: There is no number, or there are no confidence limits.
     """
-    if how.is_mean and all(value in (0, 1) for value in (*old, *new)):
-        return _of_shares(old, new, labels)
     ends = limits_of([*old, *new], how.known_limits)
-    if how.is_mean and ends is not None:
-        return _of_bounded(old, new, labels, ends)
+    if how.is_mean and ends == (0, 1) and all(one in (0, 1) for one in (*old, *new)):
+        return _of_shares(old, new, labels)
+    if how.is_mean:
+        return _of_means(old, new, labels, ends)
     before, now = totals_of(how, old), totals_of(how, new)
     if before is not None and now is not None:
         return _of_sums(how, before, now, labels, only_number=only_number)
@@ -137,23 +145,34 @@ def _of_shares(
     )
 
 
-def _of_bounded(
-    old: Sequence[Any], new: Sequence[Any], labels: Labels, ends: tuple[float, float]
+def _of_means(
+    old: Sequence[Any],
+    new: Sequence[Any],
+    labels: Labels,
+    ends: tuple[float, float] | None,
 ) -> ChangeEstimate:
-    """For means of values in a known range, which bounds their differences."""
+    """For means; a known range of the values bounds their differences."""
     differences = [float(b) - float(a) for a, b in zip(old, new, strict=True)]
-    width = ends[1] - ends[0]
-    estimate = estimate_bounded(differences, labels, (-width, width))
+    before, now = mean(old), mean(new)
+    if not (math.isfinite(before) and math.isfinite(now)):
+        raise ValueError(f"it was {before} and is {now}")
+    low, high = ends or usual_range([*old, *new])
+    width = (low - high, high - low)
+    if ends is None:
+        estimate = estimate_unbounded(differences, labels, width)
+    else:
+        estimate = estimate_bounded(differences, labels, width)
+    is_share = all(0 <= one <= 1 for one in (ends or (*old, *new)))
     return ChangeEstimate(
         value=estimate.value,
         n=len(old),
-        before=mean(old),
-        now=mean(new),
+        before=before,
+        now=now,
         spread=estimate.spread,
         method=f"paired {estimate.method}",
         range=estimate.range,
         notes=estimate.notes,
-        unit="points" if ends == (0, 1) else "plain",
+        unit="points" if is_share else "plain",
     )
 
 
@@ -165,6 +184,7 @@ def _of_sums(
     both = replace(
         now,
         columns=(*before.columns, *now.columns),
+        kinds=[(*a, *b) for a, b in product(before.kinds, now.kinds)],
         score=lambda sums: now.score(sums[middle:]) - before.score(sums[:middle]),
     )
     values = [_value(totals) for totals in (before, now)]

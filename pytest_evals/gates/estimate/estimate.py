@@ -63,6 +63,12 @@ class GateEstimate:
     judge_limits: tuple[float, float] = (-math.inf, math.inf)
 
     @property
+    def is_share(self) -> bool:
+        """Whether it is a share of documents: each value is 0 or 1, and the metric's
+        range is known to be that."""
+        return self.count is not None and self.range == (0.0, 1.0)
+
+    @property
     def n_missing(self) -> int:
         """Documents without a score."""
         return self.n_errored + self.n_unscored
@@ -71,7 +77,9 @@ class GateEstimate:
         """Both confidence limits, each one-sided at that confidence."""
         assert self.spread is not None
         low, high = self.spread.interval(confidence)
-        return Interval(self._natural(low), self._natural(high), self.method)
+        least, most = self.range
+        low, high = max(least, self._natural(low)), min(most, self._natural(high))
+        return Interval(low, high, self.method)
 
     def p_less(self, threshold: float) -> float:
         """One-sided p-value: small values are evidence that the true number is less

@@ -96,7 +96,7 @@ def _of_reference(
     value, n = float(published.value), published.n
     if n is None:
         return ExactValue(value)
-    if estimate.count is not None and 0 <= value <= 1:
+    if estimate.is_share and 0 <= value <= 1:
         return Proportion(value * n, n)
     low, high = estimate.range
     stderr = new.stderr * math.sqrt(estimate.n / n)

@@ -138,6 +138,7 @@ def estimate_group(
         count=metric.total if not gate.weights else None,
         n_errored=metric.n_errored,
         n_unscored=metric.n_unscored,
+        range=_common([one.range for one in points]),
     )
     if point.n_missing:
         ends = _end_values(members, points)
@@ -167,6 +168,12 @@ def estimate_group(
         return replace(whole, missing=None)
     ends = (point.missing[0].value, point.missing[-1].value)
     return replace(whole, missing=_missing(whole, members, found, ends))
+
+
+def _common(ranges: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The range of a mean of numbers in these ranges."""
+    lows, highs = zip(*ranges, strict=True)
+    return (min(lows), max(highs))
 
 
 def _members(gate: Gate, members: Sequence[Member]) -> list[GateEstimate] | None:
@@ -219,7 +226,7 @@ def _missing(
     ends: Sequence[Value],
 ) -> tuple[GateEstimate, ...] | None:
     """The metric at its extremes, each with the largest and the smallest possible
-    standard error."""
+    standard error and degrees of freedom."""
     most, least = [], []
     for member, one in zip(members, found, strict=True):
         possible = one.missing if one.n_missing else (one,)
@@ -232,7 +239,13 @@ def _missing(
         parts.sort(key=_stderr)
         least.append(parts[0])
         most.append(parts[-1]._replace(n=one.n))
-    spreads = [weighted_sum(parts) for parts in (most, least)]
+    freedom = [max(1, part.n - 1) for part in most], [part.n - 1 for part in least]
+    spreads = []
+    for parts, df in ((most, min(freedom[0])), (least, sum(freedom[1]))):
+        spread = weighted_sum(parts)
+        if isinstance(spread, NormalEstimate):
+            spread = replace(spread, df=float(df))
+        spreads.append(spread)
     return tuple(
         replace(whole, value=end, spread=replace(spread, value=float(end)))
         for spread in spreads

@@ -9,16 +9,21 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_evals.core.metric import Metric, Totals
+from pytest_evals.core.metric import Metric, Ratio, Totals
 from pytest_evals.gates.estimate.estimate import (
     NEGLIGIBLE,
+    NO_VARIANCE,
     GateEstimate,
     antilog,
     few_clusters,
     without_variance,
 )
 from pytest_evals.stats.averages import cluster_sums, clustered_stderr
-from pytest_evals.stats.interval_methods import NormalEstimate
+from pytest_evals.stats.interval_methods import (
+    ExactValue,
+    NormalEstimate,
+    WidestInterval,
+)
 
 if TYPE_CHECKING:
     from pytest_evals.stats.replicates import Replicates
@@ -35,24 +40,40 @@ MOST_SKEWED = 0.2
 """Skewness divided by the root of the number of documents, above which bootstrap-t
 limits exceed their nominal error rate."""
 ENOUGH = 200
-"""With at least this many documents, the delta method is used for a corpus metric."""
+"""With at least this many documents, the delta method is used for a corpus metric whose
+documents are not of a few kinds."""
+UNKNOWN_RANGE = (
+    "the range of the scores is unknown: the confidence limits are approximate; range: "
+    "[lowest, highest] in the gate makes them hold"
+)
 
 
 def limits_of(
-    values: Sequence[Any], limits: tuple[float, float] | None = None
+    values: Sequence[Any], limits: tuple[float, float] | None
 ) -> tuple[float, float] | None:
-    """The range of the values of a mean, ``None`` if it is unbounded or a value is
-    outside of it.
+    """The range of the values of a mean, ``None`` if it is unknown or infinite, or a
+    value is outside of it.
 
     Args:
         values: One for each document.
-        limits: The known range; if unknown, 0 and 1 are assumed.
+        limits: The known range.
     """
-    low, high = limits or (0.0, 1.0)
-    if not (math.isfinite(low) and math.isfinite(high)):
+    if limits is None or not all(map(math.isfinite, limits)):
         return None
+    low, high = limits
     is_inside = all(isinstance(v, (int, float)) and low <= v <= high for v in values)
     return (low, high) if is_inside else None
+
+
+def usual_range(values: Sequence[float]) -> tuple[float, float]:
+    """The smallest of the ranges 0 to 1, -1 to 1, 0 to 10, -10 to 10 … with all values.
+
+    A range that is declared later is rarely wider, so knowing it does not make a gate
+    decide less.
+    """
+    largest = max(1.0, *(abs(value) for value in values))
+    high = 10.0 ** math.ceil(math.log10(largest) - NEGLIGIBLE)
+    return (-high if min(values) < 0 else 0.0, high)
 
 
 def estimate_bounded(
@@ -89,6 +110,57 @@ def _effect(design_effect: float, n_clusters: int) -> str:
     return f"design effect {design_effect:.3g} over {n_clusters} clusters"
 
 
+def estimate_unbounded(
+    values: Sequence[float], labels: Labels, usual: tuple[float, float]
+) -> GateEstimate:
+    """Approximate limits of a mean of values without a known range: the studentized
+    bootstrap, and never narrower than if the range were a usual one.
+
+    Args:
+        values: One for each document.
+        usual: That range (:func:`usual_range`).
+    """
+    bounded = estimate_bounded(values, labels, usual)
+    assert bounded.spread is not None
+    columns = ([float(value) for value in values], [1.0] * len(values))
+    found = bounded
+    if len({*values}) > 1:
+        totals = Totals(columns=columns, score=ratio, is_ratio=True)
+        found = estimate_totals(totals, labels)
+        assert found.spread is not None
+        widest = WidestInterval((found.spread, bounded.spread))
+        found = replace(found, spread=widest)
+    infinite = (-math.inf, math.inf)
+    return replace(found, notes=(*found.notes, UNKNOWN_RANGE), range=infinite)
+
+
+def estimate_ratio(how: Ratio, totals: Totals, labels: Labels) -> GateEstimate:
+    """Limits of a ratio of counts of documents, such as F1: exact if they are
+    independent."""
+    from pytest_evals.stats.mean_limits import bounded_ratio
+
+    counts = [*zip(*totals.columns, strict=True)]
+    most = max(1.0, *map(math.fsum, counts))
+    kinds = [
+        (above * most, below * most)
+        for above, below in zip(how.above, how.below, strict=True)
+        if below
+    ]
+    spread = bounded_ratio(
+        [(_weighted(how.above, row), _weighted(how.below, row)) for row in counts],
+        kinds,
+        labels,
+    )
+    method = "Clopper-Pearson" if labels is None else "clustered Gaffke"
+    return GateEstimate(
+        value=spread.value, spread=spread, method=method, range=(0.0, 1.0)
+    )
+
+
+def _weighted(weights: Sequence[int], counts: Sequence[float]) -> float:
+    return math.fsum(w * count for w, count in zip(weights, counts, strict=True))
+
+
 def totals_of(how: Metric, values: Sequence[Any]) -> Totals | None:
     """The contributions of the documents to the sums that a metric is computed from."""
     if how.totals is not None:
@@ -122,7 +194,10 @@ def estimate_totals(totals: Totals, labels: Labels) -> GateEstimate:
     estimate = None
     if totals.is_ratio and n_units <= MOST_RESAMPLED:
         estimate = _by_bootstrap_t(totals, labels)
-    if estimate is None and totals.is_smooth and (totals.is_ratio or n_units >= ENOUGH):
+    if totals.kinds:
+        estimate = _with_kinds(totals, labels)
+    smooth = totals.is_smooth and (totals.is_ratio or n_units >= ENOUGH)
+    if estimate is None and smooth:
         estimate = _by_slopes(totals, labels)
     if estimate is None:
         estimate = _by_bootstrap(totals, labels)
@@ -137,6 +212,34 @@ def estimate_totals(totals: Totals, labels: Labels) -> GateEstimate:
         value=antilog(float(estimate.value)) if totals.is_log else estimate.value,
         scale="log" if totals.is_log else "plain",
         notes=(*estimate.notes, *notes),
+    )
+
+
+def _with_kinds(totals: Totals, labels: Labels) -> GateEstimate:
+    """The delta method, never narrower than with one more document of the kind that
+    lowers or raises the number most: near the ends of its range, too few documents
+    determine the variance."""
+    from pytest_evals.stats.influence import slopes_of
+
+    value = totals.score([math.fsum(column) for column in totals.columns])
+    slopes = slopes_of(totals.columns, totals.score)
+    worst, best = (
+        end(totals.kinds, key=lambda kind: float(slopes @ kind)) for end in (min, max)
+    )
+    found = _by_slopes(totals, labels)
+    assert found.spread is not None
+    spreads = [found.spread] if not isinstance(found.spread, ExactValue) else []
+    for kind in (worst, best):
+        columns = [[*c, one] for c, one in zip(totals.columns, kind, strict=True)]
+        more = labels and [*labels, object()]
+        moved = _by_slopes(replace(totals, columns=columns), more or None).spread
+        assert moved is not None
+        spreads.append(moved)
+    return GateEstimate(
+        value=value,
+        spread=WidestInterval(tuple(spreads), value),
+        method="delta method" if found.method == NO_VARIANCE else found.method,
+        notes=found.notes,
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from pytest_evals.core.gate import Gate, Outcome
-from pytest_evals.core.metric import Estimate, MetricResult, Totals
+from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.record import Record
 from pytest_evals.core.reference import ComparedValues, Reference
 from pytest_evals.core.request import TopLogprobs
@@ -17,15 +17,14 @@ from pytest_evals.core.result import TaskResult
 from pytest_evals.core.top_logprobs import N_TOP, read_top_logprobs
 from pytest_evals.gates.documents import InvalidGateError, labels_of
 from pytest_evals.gates.estimate.estimate import GateEstimate
-from pytest_evals.gates.estimate.sums import (
-    Labels,
-    estimate_bounded,
-    estimate_totals,
-    ratio,
-)
+from pytest_evals.gates.estimate.sums import Labels, estimate_bounded
 from pytest_evals.gates.estimate.value import estimate_proportion
+from pytest_evals.gates.formatting import figure
+from pytest_evals.gates.read.entry import COMPARED
+from pytest_evals.stats.averages import mean
 from pytest_evals.stats.divergence import divergence, least_divergence
 
+KL_CAP = COMPARED["kl"][1]
 _HIGHER_IS_BETTER = {"agreement": True, "flips": False, "kl": False}
 _LOWER_BOUND = (
     f"a lower bound of kl: the top {N_TOP} tokens at each position up to the "
@@ -61,15 +60,15 @@ def estimate_two_runs(
     labels = labels_of(result, gate.cluster, [*values])
     estimate = _estimate(gate, [*values.values()], labels)
     if n_missing:
-        missing = _extremes(gate, estimate, n_missing)
+        missing = _extremes(gate, estimate, [*values.values()], n_missing)
         estimate = replace(estimate, n_errored=n_missing, missing=missing)
     if positions.n:
-        estimate = replace(estimate, notes=(*estimate.notes, _LOWER_BOUND))
-    assert estimate.spread is not None
+        estimate = replace(estimate, notes=(_LOWER_BOUND, *estimate.notes))
+    stderr = estimate.spread.stderr if estimate.spread is not None else None
     metric = MetricResult(
         name=gate.metric,
         filter=filter_,
-        estimate=Estimate(float(estimate.value), estimate.spread.stderr),
+        estimate=Estimate(float(estimate.value), stderr),
         n_scored=len(values),
         n_errored=n_missing,
         total=estimate.count,
@@ -219,26 +218,38 @@ def _estimate(gate: Gate, values: list[float], labels: Labels) -> GateEstimate:
         count = int(sum(values))
         estimate = estimate_proportion(count, n, values, labels)
         return replace(estimate, value=Fraction(count, n), n=n, count=count)
-    if len({*values}) == 1:
-        # Equal values have no variance; a pseudo-document with log 2 more is added, so
-        # that the limits depend on the number of documents.
-        estimate = estimate_bounded(values, labels, (0.0, values[0] + math.log(2)))
-        return replace(estimate, n=n, method=f"{estimate.method}, up to log 2")
-    totals = Totals(columns=(values, [1.0] * n), score=ratio, is_ratio=True)
-    try:
-        estimate = estimate_totals(totals, labels)
-    except ValueError as error:
-        raise InvalidGateError(f"kl has no confidence limits: {error}") from error
-    return replace(estimate, n=n, range=(0.0, math.inf))
+    if gate.over == "run":
+        return GateEstimate(value=mean(values), n=n, range=(0.0, math.inf))
+    capped = [min(value, KL_CAP) for value in values]
+    estimate = estimate_bounded(capped, labels, (0.0, KL_CAP))
+    n_capped = sum(value > KL_CAP for value in values)
+    about = (
+        f"each document's kl is counted up to log 2 ({KL_CAP:.3f}), so that few "
+        "documents limit the mean"
+    )
+    if n_capped:
+        about += f"; {n_capped} of {n} are above it, the uncapped mean is "
+        about += figure(mean(values))
+    return replace(estimate, n=n, notes=(*estimate.notes, about))
 
 
 def _extremes(
-    gate: Gate, estimate: GateEstimate, n_missing: int
+    gate: Gate, estimate: GateEstimate, values: Sequence[float], n_missing: int
 ) -> tuple[GateEstimate, ...] | None:
-    """With all documents that cannot be compared at 0, and at 1."""
-    if estimate.count is None or gate.cluster:
+    """With all documents that cannot be compared at the smallest value, and at the
+    largest."""
+    if gate.cluster or not all(map(math.isfinite, estimate.range)):
         return None
     n = estimate.n + n_missing
+    if estimate.count is None:
+        capped = [min(value, KL_CAP) for value in values]
+        return tuple(
+            replace(
+                estimate_bounded([*capped, *[end] * n_missing], None, estimate.range),
+                n=n,
+            )
+            for end in estimate.range
+        )
     return tuple(
         replace(estimate_proportion(count, n, (), None), value=Fraction(count, n), n=n)
         for count in (estimate.count, estimate.count + n_missing)

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from pytest_evals.core.gate import Gate
-from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.metric import Metric, MetricResult
 from pytest_evals.core.result import TaskResult
 from pytest_evals.errors import EvalsError
 from pytest_evals.gates.documents import InvalidGateError, labels_of, values_of
@@ -22,14 +22,22 @@ from pytest_evals.gates.estimate.estimate import NO_VARIANCE, GateEstimate
 from pytest_evals.gates.estimate.human_labels import estimate_labelled
 from pytest_evals.gates.estimate.sums import (
     FEW,
+    UNKNOWN_RANGE,
     Labels,
     estimate_bounded,
     estimate_number,
+    estimate_ratio,
     estimate_totals,
+    estimate_unbounded,
     limits_of,
     totals_of,
+    usual_range,
 )
-from pytest_evals.stats.interval_methods import NormalEstimate, Proportion
+from pytest_evals.stats.interval_methods import (
+    IntervalEstimate,
+    NormalEstimate,
+    Proportion,
+)
 from pytest_evals.stats.repeatability import mean_over_reruns
 
 NO_FLIP_RATE = (
@@ -70,7 +78,7 @@ def estimate_value(
     if not point.n_missing or point.missing is None:
         return estimate
     missing = _missing(gate, estimate, result, metric.key)
-    every = estimate.count is not None and len(missing or ()) == estimate.n_missing + 1
+    every = estimate.is_share and len(missing or ()) == estimate.n_missing + 1
     return replace(estimate, missing=missing, lists_all=every)
 
 
@@ -90,24 +98,28 @@ def estimate_point(metric: MetricResult) -> GateEstimate:
             value = share
         else:
             count = None
+    how = metric.how
+    limits = how.known_limits if how is not None and how.is_mean else None
+    if how is None and count is not None:  # of a group, whose tasks are known shares
+        limits = (0.0, 1.0)
     estimate = GateEstimate(
         value=value,
         n=metric.n_scored,
         count=count,
         n_errored=metric.n_errored,
         n_unscored=metric.n_unscored,
+        range=limits or (-math.inf, math.inf),
     )
     if not estimate.n_missing:
         return estimate
     n = estimate.n + estimate.n_missing
-    if count is not None:
+    if estimate.is_share and count is not None:
         shares = (Fraction(k, n) for k in range(count, count + estimate.n_missing + 1))
         return replace(
             estimate,
             missing=tuple(GateEstimate(value=v) for v in shares),
             lists_all=True,
         )
-    limits = metric.how.known_limits if metric.how and metric.how.is_mean else None
     if limits is None or not all(map(math.isfinite, limits)):
         return estimate
     total = Fraction(value) * estimate.n
@@ -184,26 +196,38 @@ def estimate_metric(
     Raises:
         InvalidGateError: The variance is unknown.
     """
-    how = metric.how
-    if point.count is not None:
+    if point.is_share and point.count is not None:
         return estimate_proportion(point.count, point.n, values, labels)
-    if how is not None and values:
-        try:
-            ends = limits_of(values, how.known_limits)
-            if how.is_mean and ends is not None:
-                return estimate_bounded(values, labels, ends)
-            totals = totals_of(how, values)
-            if totals is not None:
-                return _varied(metric, estimate_totals(totals, labels))
-            if how.number is not None and labels is None:
-                return _varied(metric, estimate_number(how, values))
-        except (EvalsError, ValueError, TypeError, ArithmeticError) as error:
-            why = f"{metric.key} has no confidence limits: {error}"
-            raise InvalidGateError(why) from error
+    try:
+        estimate = _by_values(metric.how, values, labels) if values else None
+    except (EvalsError, ValueError, TypeError, ArithmeticError) as error:
+        why = f"{metric.key} has no confidence limits: {error}"
+        raise InvalidGateError(why) from error
+    if estimate is not None:
+        return _varied(metric, estimate)
     if labels is not None:
         why = f"{metric.key} has no value per document, so cluster has no effect"
         raise InvalidGateError(why)
     return _by_own_stderr(metric, point)
+
+
+def _by_values(
+    how: Metric | None, values: Sequence[Any], labels: Labels
+) -> GateEstimate | None:
+    if how is None:
+        return None
+    ends = limits_of(values, how.known_limits)
+    if how.is_mean:
+        if ends is not None:
+            return estimate_bounded(values, labels, ends)
+        return estimate_unbounded(values, labels, usual_range(values))
+    totals = totals_of(how, values)
+    if totals is not None:
+        if how.ratio is not None:
+            return estimate_ratio(how.ratio, totals, labels)
+        return estimate_totals(totals, labels)
+    numbered = how.number is not None and labels is None
+    return estimate_number(how, values) if numbered else None
 
 
 def _varied(metric: MetricResult, estimate: GateEstimate) -> GateEstimate:
@@ -212,6 +236,9 @@ def _varied(metric: MetricResult, estimate: GateEstimate) -> GateEstimate:
             f"{metric.key} is the same in all {metric.n_scored} documents, so its "
             "variance is unknown"
         )
+    how = metric.how
+    if how is not None and not any(map(math.isfinite, estimate.range)):
+        return replace(estimate, range=how.span)
     return estimate
 
 
@@ -269,13 +296,14 @@ def _by_repeats(
     least = min(map(len, groups), default=0)
     if least < 2:
         return None
-    limits = metric.how.known_limits if metric.how is not None else None
-    ends = limits_of([value for values in groups for value in values], limits)
+    every = [value for values in groups for value in values]
+    ends = limits_of(every, metric.how.known_limits if metric.how else None)
     estimate = GateEstimate(
         value=point.value,
-        spread=mean_over_reruns(groups, ends),
+        spread=mean_over_reruns(groups, ends or usual_range(every)),
         method=f"{least} answers to each document",
         range=ends or (-math.inf, math.inf),
+        notes=() if ends else (UNKNOWN_RANGE,),
     )
     estimate = _counted_as(point, estimate)
     return replace(estimate, missing=_shifted(estimate, point))
@@ -290,7 +318,7 @@ def _missing(
     For independent documents with value 0 or 1, each possible count. Else the lowest
     and the highest values: p-values of bounded means are monotone in each value.
     """
-    if estimate.count is None and not all(map(math.isfinite, estimate.range)):
+    if not all(map(math.isfinite, estimate.range)):
         return None
     values = values_of(result, key)
     lost = [
@@ -311,13 +339,13 @@ def _with_lost(
     gate: Gate, estimate: GateEstimate, values: Sequence[Any], labels: Labels
 ) -> Iterator[GateEstimate]:
     n, n_lost = estimate.n + estimate.n_missing, estimate.n_missing
-    if estimate.count is not None and labels is None:
+    if estimate.is_share and estimate.count is not None and labels is None:
         for count in range(estimate.count, estimate.count + n_lost + 1):
             complete = estimate_proportion(count, n, (), None)
             population = gate.over == "population"
             yield complete if population else estimate_over_reruns(gate, complete)
         return
-    for end in (0.0, 1.0) if estimate.count is not None else estimate.range:
+    for end in estimate.range:
         total = Fraction(estimate.value) * estimate.n + n_lost * Fraction(end)
         complete = replace(estimate, value=total / n, n=n)
         if gate.over != "population":
@@ -333,10 +361,16 @@ def _shifted(
     estimate: GateEstimate, point: GateEstimate
 ) -> tuple[GateEstimate, ...] | None:
     """The estimate at the extremes of the number, with the same standard error."""
-    if point.missing is None or not isinstance(estimate.spread, NormalEstimate):
+    spread = estimate.spread
+    if point.missing is None:
         return None
-    ends = (point.missing[0].value, point.missing[-1].value)
-    return tuple(
-        replace(estimate, value=end, spread=replace(estimate.spread, value=float(end)))
-        for end in ends
-    )
+    found = []
+    for end in (point.missing[0].value, point.missing[-1].value):
+        if isinstance(spread, Proportion):
+            moved: IntervalEstimate = replace(spread, total=float(end) * spread.n)
+        elif isinstance(spread, NormalEstimate):
+            moved = replace(spread, value=float(end))
+        else:
+            return None
+        found.append(replace(estimate, value=end, spread=moved))
+    return tuple(found)

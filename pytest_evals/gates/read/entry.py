@@ -6,6 +6,7 @@ is checked later, when the tasks are known.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,8 +31,13 @@ from pytest_evals.gates.read.text import (
     split_subject,
 )
 
-COMPARED = ("agreement", "flips", "kl")
-"""Metrics that compare two runs: agreement of answers, flips, divergence of choices."""
+COMPARED: Mapping[str, tuple[float, float]] = {
+    "agreement": (0.0, 1.0),
+    "flips": (0.0, 1.0),
+    "kl": (0.0, math.log(2)),
+}
+"""Metrics that compare two runs: agreement of answers, flips, divergence of choices;
+and the range of a document's value. Larger divergences are capped."""
 DEFAULTS = ("confidence", "inconclusive", "family")
 """Keys that a file of gates may set for all of its gates."""
 NO_DEFAULTS: Mapping[object, object] = {}
@@ -249,6 +255,9 @@ def _compared(entry: Parsed, _: str) -> Parsed:
         return {}
     bounds = [key for key in ("min", "max") if key in entry]
     if entry.get("metric") in COMPARED:
+        if "range" in entry:
+            what = f"the range of {entry['metric']} is known"
+            raise ConditionError(what, "leave range out")
         if margins or not bounds:
             what = f"{entry['metric']} compares two runs: set min or max"
             raise ConditionError(what, "{metric: agreement, baseline: main, min: 0.98}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from numbers import Integral
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 from pytest_evals.core.gate import Bound, Every, Margin, Policy, Scope, Weights
@@ -182,13 +183,13 @@ def _reference(key: str, value: object) -> Decimal:
 
 
 def _reference_n(key: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
         what = f"{key} must be the number of documents behind reference, not {value!r}"
         raise ConditionError(what, f"{key}: 1319")
-    if value > _MOST_DOCUMENTS:
+    if int(value) > _MOST_DOCUMENTS:
         what = f"{key} is larger than 2**53: no data set has so many documents"
         raise ConditionError(what, f"{key}: 1319")
-    return value
+    return int(value)
 
 
 def _protocol(key: str, value: object) -> tuple[tuple[str, Any], ...]:
@@ -197,6 +198,18 @@ def _protocol(key: str, value: object) -> tuple[tuple[str, Any], ...]:
         raise ConditionError(f"{key} must be a mapping, not {value!r}", example)
     _known(key, value, PROTOCOL_KEYS, example)
     return tuple((str(name), setting) for name, setting in value.items())
+
+
+def _range(key: str, value: object) -> tuple[float, float]:
+    """The smallest and the largest possible score of a document."""
+    example = f"{key}: [0, 10]"
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        what = f"{key} must be the lowest and the highest score, not {value!r}"
+        raise ConditionError(what, example)
+    low, high = (float(read_number(one, key)) for one in value)
+    if not low < high:
+        raise ConditionError(f"{key} must ascend, and {value!r} does not", example)
+    return low, high
 
 
 def _cluster(key: str, value: object) -> str:
@@ -373,6 +386,12 @@ KEYS: Mapping[str, GateKey] = {
     ),
     "cluster": GateKey(
         _cluster, _NAME, "Field of the rows that clusters documents.", "cluster"
+    ),
+    "range": GateKey(
+        _range,
+        {"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2},
+        "Lowest and highest possible score of a document.",
+        "range",
     ),
     "weights": GateKey(
         _weights,

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from numbers import Real
 from pathlib import PurePath
 from typing import Literal, NamedTuple, cast
 
@@ -123,9 +124,10 @@ def read_number(value: object, name: str) -> Decimal:
     if isinstance(value, int) and value.bit_length() > _MOST_BITS:  # repr() may raise
         what = f"{name} is out of range: about 2**{value.bit_length() - 1}"
         raise ConditionError(what, f"{name}: 0.75")
-    # repr gives the shortest decimal that is this float, usually as typed.
-    text = value.strip() if isinstance(value, str) else repr(value)
-    is_supported = isinstance(value, (int, float, str)) and not isinstance(value, bool)
+    # The shortest decimal that is this float, usually as typed; NumPy's numbers too.
+    text = str(value).strip()
+    is_supported = isinstance(value, (Real, Decimal, str))
+    is_supported = is_supported and not isinstance(value, bool)
     match = _NUMBER.match(text) if is_supported and len(text) <= _LONGEST else None
     rest = text[match.end() :].strip() if match else text
     if match is None or rest not in ("", "%"):

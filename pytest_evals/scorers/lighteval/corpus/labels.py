@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Literal
 
 from pytest_evals.core.metric import SHARE, Totals
@@ -77,7 +78,10 @@ class CorpusLevelF1Score(CorpusMetric):
 
     def _totals(self, labels: tuple[list[Any], list[Any]]) -> Totals:
         columns, score = self._sums(labels)
-        return Totals(columns=columns, score=score)
+        kinds = [
+            [float(i == j) for i in range(len(columns))] for j in range(len(columns))
+        ]
+        return Totals(columns=columns, score=score, kinds=kinds)
 
     def _sums(
         self, labels: tuple[list[Any], list[Any]]
@@ -85,6 +89,9 @@ class CorpusLevelF1Score(CorpusMetric):
         """Return counts of label pairs per document, and the score of their sums."""
         pairs = list(zip(*labels, strict=True))
         kinds = list(dict.fromkeys(pairs))
+        names = list(dict.fromkeys(label for pair in pairs for label in pair))
+        if len(names) <= MOST_LABELS:
+            kinds = list(dict.fromkeys([*kinds, *product(names, repeat=2)]))
         columns = [[int(pair == kind) for pair in pairs] for kind in kinds]
 
         def score(sums: Sequence[float]) -> float:
@@ -111,6 +118,10 @@ class CorpusLevelF1Score(CorpusMetric):
             for i in range(self.num_classes)
         ]
         return sum(each) / len(each)
+
+
+MOST_LABELS = 5
+"""With more labels, only the pairs that occur are kinds of documents."""
 
 
 def _either(
