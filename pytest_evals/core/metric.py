@@ -44,6 +44,7 @@ class Estimate:
         note: A remark for the report, such as why there is no standard error.
         undecided: Why its values do not determine whether a document is correct; empty
             if they do, or if nobody expects it.
+        range: Smallest and largest possible value, ``None`` if unknown.
     """
 
     value: float
@@ -52,6 +53,7 @@ class Estimate:
     is_mean: bool = False
     note: str = ""
     undecided: str = ""
+    range: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,12 @@ _INSIDE = "; choose a limit inside that range"
 def span_fault(gate: Gate, span: Span, scale: Span | None = None) -> str:
     """Why a gate can never fail or never pass, for any number of documents; empty if
     it can do both. ``scale`` is the range that was rescaled to ``span``, if any."""
+    if gate.range is not None:
+        low, high = gate.range
+        if low < span.low or high > span.high:
+            known = _range_text(gate.metric, span)
+            return f"{known}, so its range cannot be [{low:g}, {high:g}]"
+        span = Span(low, high)
     for margin in (gate.margin, gate.each):
         if margin is not None and _always_holds(margin, span):
             each = "each: " if margin is gate.each else ""

@@ -188,14 +188,23 @@ def with_range(
 
 
 def _task_with_range(gate: Gate, result: TaskResult) -> TaskResult:
-    metrics = []
-    for one in result.metrics:
-        how = one.how
-        if one.name == gate.metric and how is not None:
-            check_range(gate, result, values_of(result, one.key))
-            one = replace(one, how=replace(how, limits=gate.range))
-        metrics.append(one)
+    metrics = [
+        _metric_with_range(gate, result, one) if one.name == gate.metric else one
+        for one in result.metrics
+    ]
     return replace(result, metrics=tuple(metrics))
+
+
+def _metric_with_range(
+    gate: Gate, result: TaskResult, metric: MetricResult
+) -> MetricResult:
+    if metric.how is not None:
+        check_range(gate, result, values_of(result, metric.key))
+        return replace(metric, how=replace(metric.how, limits=gate.range))
+    if metric.estimate is None:
+        return metric
+    # A number of a user's hook, without values of documents.
+    return replace(metric, estimate=replace(metric.estimate, range=gate.range))
 
 
 def check_range(

@@ -25,7 +25,7 @@ from pytest_evals.gates.formatting import (
 )
 from pytest_evals.gates.reversal import Reversal
 from pytest_evals.stats.interval_methods import Proportion
-from pytest_evals.stats.power import first_that
+from pytest_evals.stats.power import documents_for, first_that
 
 WITHIN_NOISE = "within noise"
 """Part of the reason of a verdict with a threshold within the confidence interval."""
@@ -356,14 +356,21 @@ def _weakness(
     stderr, edge = estimate.spread.stderr, float(decision.condition.threshold)
     is_log = estimate.scale == "log1p"
     margin = abs(math.log1p(edge)) if is_log and edge > -1 else abs(edge)
+    least = _least(gate, estimate, margin)
+    if decision.outcome is Outcome.INCONCLUSIVE and least > estimate.n:
+        yield (
+            f"{LOW_POWER}: a model that changes no answer passes only from {least:,} "
+            f"documents on, not with {estimate.n:,}"
+        )
+        return
     if decision.outcome is Outcome.FAILED or stderr <= 0 or not 0 < margin < math.inf:
         return
     z = _NORMAL.inv_cdf(gate.confidence)
     power = _NORMAL.cdf(margin / stderr - z)
     if power >= (POWER if decision.outcome is Outcome.INCONCLUSIVE else WEAK):
         return
-    least = (z + _NORMAL.inv_cdf(POWER)) * stderr
-    n = math.ceil(estimate.n * (least / margin) ** 2)
+    detected = (z + _NORMAL.inv_cdf(POWER)) * stderr
+    n = math.ceil(estimate.n * (detected / margin) ** 2)
     assert gate.margin is not None
     key = "margin" if gate.margin.key == "recovery" else gate.margin.key
     way = "drop" if decision.condition.is_lower else "rise"
@@ -371,8 +378,20 @@ def _weakness(
         f"{LOW_POWER}: {estimate.n:,} documents detect a {way} of "
         f"{_size(margin, estimate)} in {_percent(power)} of runs; {n:,} would in "
         f"{_percent(POWER)}, if they vary as these do, or set {key} to "
-        f"{_size(least, estimate)}"
+        f"{_size(detected, estimate)}"
     )
+
+
+def _least(gate: Gate, estimate: ChangeEstimate, margin: float) -> int:
+    """The smallest number of documents with which a model that changes no answer
+    passes; 0 if unknown."""
+    width = estimate.range[1]
+    if not 0 < margin < width < math.inf:
+        return 0
+    if estimate.shares is None:
+        return documents_for(1 - gate.confidence, margin / width)
+    z = _NORMAL.inv_cdf(gate.confidence)
+    return math.ceil(z * z * (1 - margin) / margin)  # Tango's limit without flips
 
 
 def _size(least: float, estimate: ChangeEstimate) -> str:

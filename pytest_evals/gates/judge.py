@@ -60,7 +60,7 @@ from pytest_evals.gates.explain import (
     skipped_reason,
 )
 from pytest_evals.gates.families import MemberCheck, with_member_checks
-from pytest_evals.gates.formatting import missing_count
+from pytest_evals.gates.formatting import figure, missing_count
 from pytest_evals.gates.must_pass import judge_documents
 from pytest_evals.gates.reversal import (
     Reversal,
@@ -191,9 +191,12 @@ def _check_number(metric: MetricResult) -> None:
         raise InvalidGateError(f"no document has a score{counts}")
     if metric.estimate is None:
         raise InvalidGateError(metric.error or "the metric has no value")
-    if not math.isfinite(metric.estimate.value):
-        what = f"the value is {metric.estimate.value}, not a finite number"
-        raise InvalidGateError(what)
+    value, ends = metric.estimate.value, metric.estimate.range
+    if not math.isfinite(value):
+        raise InvalidGateError(f"the value is {value}, not a finite number")
+    if ends is not None and not ends[0] <= value <= ends[1]:
+        what = f"the value {figure(value)} is outside of its range [{ends[0]:g}, "
+        raise InvalidGateError(f"{what}{ends[1]:g}]")
 
 
 def _check_direction(gate: Gate, metric: MetricResult) -> None:

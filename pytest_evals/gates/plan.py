@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
 from statistics import NormalDist
 
 from pytest_evals.core.gate import Gate, Published
+from pytest_evals.core.metric import Metric
 from pytest_evals.core.run_plan import GatePlan
 from pytest_evals.gates.early_stopping.steps import SHARES, USUAL_FLIPS
 from pytest_evals.gates.estimate.value import has_limits
@@ -22,7 +23,13 @@ from pytest_evals.stats.independent import IndependentDifference
 from pytest_evals.stats.interval_methods import ExactValue, Proportion
 from pytest_evals.stats.intervals import ConfidenceInterval
 from pytest_evals.stats.paired_proportions import PairedProportions
-from pytest_evals.stats.power import POWER, chance_below, first_that, paired_stderr
+from pytest_evals.stats.power import (
+    POWER,
+    chance_below,
+    documents_for,
+    first_that,
+    paired_stderr,
+)
 
 WEAK = 0.5
 """A warning is shown if the probability of failing at three times the margin is
@@ -38,18 +45,26 @@ _TAIL = 1e-6
 
 
 def forecast(
-    gate: Gate, n: int, last: float | None, flips: float = USUAL_FLIPS
+    gate: Gate,
+    n: int,
+    last: float | None,
+    flips: float = USUAL_FLIPS,
+    limits: tuple[float, float] | None = None,
 ) -> GatePlan:
-    """The power of a gate on a proportion.
+    """The power of a gate on a proportion; of a gate on another number, only how many
+    documents it needs to pass.
 
     Args:
         n: Number of its documents, at least 1.
         last: The value in an earlier run, ``None`` if missing.
         flips: Flip rate between two runs, unless the gate sets one.
+        limits: Range of the documents' values (:func:`range_of`).
     """
     bare = GatePlan(gate=gate, n=n, last=last)
     if why := _unplanned(gate, last):
-        return replace(bare, why=why)
+        least = least_documents(gate, limits) if gate.over == "population" else None
+        few = _few(gate, n, least) if least is not None and n < least else ""
+        return replace(bare, why=why, n_needed=least, warning=few)
     rate = flips if gate.flip_rate is None else gate.flip_rate
     if gate.margin is not None:
         published = gate.published
@@ -86,12 +101,58 @@ def _unplanned(gate: Gate, last: float | None) -> str:
     return next((why for why, holds in reasons.items() if holds), "")
 
 
-def weakness(gate: Gate, n: int) -> str:
+def weakness(gate: Gate, n: int, limits: tuple[float, float] | None = None) -> str:
     """Why a gate has little power with ``n`` documents, for any responses;
-    empty if no reason is known before the run."""
+    empty if no reason is known before the run. ``limits``: as in :func:`forecast`."""
     if gate.over != "population" and gate.margin is None:
         return ""
-    return forecast(gate, n, None).warning
+    return forecast(gate, n, None, limits=limits).warning
+
+
+def range_of(gate: Gate, metrics: Iterable[Metric]) -> tuple[float, float] | None:
+    """The range of a document's value of a gate's metric; ``None`` if it is no mean. An
+    unknown range is at least 0 to 1.
+
+    Args:
+        metrics: Those of its tasks.
+    """
+    if gate.metric in COMPARED:
+        return COMPARED[gate.metric]
+    named = [one for one in metrics if one.name == gate.metric and one.is_mean]
+    if not named:
+        return None
+    known = gate.range or named[0].known_limits
+    is_known = known is not None and all(map(math.isfinite, known))
+    return known if is_known else (0.0, 1.0)
+
+
+def least_documents(gate: Gate, limits: tuple[float, float] | None) -> int | None:
+    """The smallest number of documents with which a gate over a population can pass: if
+    all have the best value, or none has changed. ``None`` if unknown, or if no number
+    is enough."""
+    if limits is None or gate.published is not None:
+        return None
+    (low, high), alpha = limits, 1 - gate.confidence
+    width = high - low
+    shares = [
+        ((high - float(b.value)) if b.op in (">=", ">") else float(b.value) - low)
+        / width
+        for b in gate.bounds
+    ]
+    if gate.margin is not None:
+        shares.append(gate.margin.allowed(max(abs(low), abs(high))) / width)
+    if not shares or not 0 < min(shares) < 1:
+        return None
+    return documents_for(alpha, min(shares))
+
+
+def _few(gate: Gate, n: int, least: int) -> str:
+    best = "with the best value in all documents, it passes"
+    if gate.margin is not None:
+        best = "a model that changes no answer passes"
+    elif gate.metric in COMPARED:
+        best = "with no difference in any document, it passes"
+    return f"{best} only from {least:,} documents on, not with {n:,}"
 
 
 def _limit(gate: Gate) -> float:
@@ -115,7 +176,7 @@ def _never(gate: Gate, n: int) -> str:
         ):
             if not reached:
                 does = "pass" if (what == "correct") == rises else "fail"
-                needed = math.inf if inner >= 1 else math.log(alpha) / math.log(inner)
+                needed = math.inf if inner >= 1 else documents_for(alpha, 1 - inner)
                 return _too_few(f"{n:,} {what} answers", does, needed)
     return ""
 
@@ -124,7 +185,7 @@ def _too_few(answers: str, does: str, needed: float) -> str:
     text = f"not even {answers} would make it {does}"
     if math.isinf(needed):
         return f"{text}, nor any number of them: new samples are never that certain"
-    return f"{text}; that needs {math.ceil(needed):,} documents"
+    return f"{text}; that needs {needed:,} documents"
 
 
 def _of_margin(bare: GatePlan, flips: float) -> GatePlan:

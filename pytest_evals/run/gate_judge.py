@@ -122,7 +122,16 @@ class GateJudge:
             return ""
         from pytest_evals.gates.plan import weakness
 
-        return weakness(gate, n)
+        return weakness(gate, n, self.range_of(gate))
+
+    def range_of(self, gate: Gate) -> tuple[float, float] | None:
+        """Return the range of a document's value of a gate's metric, if it is a
+        mean."""
+        from pytest_evals.gates.plan import range_of
+
+        tasks = self._suite.tasks
+        names = [one for one in self._suite.tasks_of(gate.task) if one in tasks]
+        return range_of(gate, [m for one in names for m in tasks[one].task.metrics])
 
     def _judged(self, gate: Gate) -> Verdict:
         """Return the verdict of a gate on its own, without its family."""

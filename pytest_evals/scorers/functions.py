@@ -121,6 +121,7 @@ class FunctionScorer:
             score = score_of_value(value, answer)
         except DocumentError as error:
             raise DocumentError(f"{what}: {error}") from None
+        _check_range(score.value, self.limits, what)
         return replace(score, metric=self.name)
 
     def _fixture_values(self) -> Mapping[str, Any]:
@@ -132,11 +133,26 @@ class FunctionScorer:
         return {one: self.values[one] for one in self.fixtures}
 
 
-def function_scorer(function: Callable[..., Any], name: str = "") -> FunctionScorer:
+def _check_range(value: Any, limits: tuple[float, float] | None, what: str) -> None:
+    if limits is None or not isinstance(value, (int, float)):
+        return
+    if not limits[0] <= value <= limits[1]:
+        low, high = limits
+        raise DocumentError(
+            f"{what} returned {value:g}, outside of its range [{low:g}, {high:g}]"
+        )
+
+
+def function_scorer(
+    function: Callable[..., Any],
+    name: str = "",
+    limits: tuple[float, float] | None = None,
+) -> FunctionScorer:
     """Return the scorer of a function.
 
     Args:
         name: Name of the metric; by default that of the function.
+        limits: Smallest and largest value; ``None`` if unknown.
 
     Raises:
         EvalsError: It has no name, or arguments that cannot be passed.
@@ -171,7 +187,7 @@ def function_scorer(function: Callable[..., Any], name: str = "") -> FunctionSco
         by_name=passed[0] in [one.name for one in listed],
         fixtures=fixtures,
         settings={"function": name, "source": _source_hash(function)},
-        limits=(0.0, 1.0) if returned in (bool, "bool") else None,
+        limits=(0.0, 1.0) if limits is None and returned in (bool, "bool") else limits,
     )
 
 

@@ -9,6 +9,7 @@ from statistics import NormalDist
 
 POWER = 0.8
 _NORMAL = NormalDist()
+_ROUNDING = 1e-9
 
 
 def paired_stderr(flips: float, n: float, drop: float = 0.0) -> float:
@@ -16,6 +17,12 @@ def paired_stderr(flips: float, n: float, drop: float = 0.0) -> float:
     ``flips``: flip rate: fraction of documents that flip; raised to the drop if
     smaller."""
     return math.sqrt(max(flips, abs(drop)) - drop * drop) / math.sqrt(n)
+
+
+def documents_for(alpha: float, share: float) -> int:
+    """Return the smallest number of documents after which, if none of them differed,
+    less than this share of all differ, at one-sided level alpha: (1 - share)^n."""
+    return math.ceil(math.log(alpha) / math.log1p(-share) - _ROUNDING)
 
 
 def chance_below(threshold: float, mean: float, stderr: float) -> float:

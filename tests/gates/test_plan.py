@@ -239,3 +239,31 @@ def test_a_gate_that_can_never_be_decided_names_the_direction(keys, message):
 
 def test_a_bare_threshold_has_no_power_warning():
     assert weakness(floor(min=0.99), 1) == ""
+
+
+@pytest.mark.parametrize(
+    ("keys", "limits", "n"),
+    [
+        ({"metric": "kl", "baseline": "main", "max": 0.01}, (0, np.log(2)), 207),
+        ({"metric": "agreement", "baseline": "main", "min": 0.98}, (0, 1), 149),
+        ({"metric": "marks", "baseline": "main", "max_drop": 0.01}, (0, 1), 299),
+        ({"metric": "marks", "baseline": "main", "max_drop": 0.2}, (0, 10), 149),
+        ({"metric": "marks", "min": 9, "over": "population"}, (0, 10), 29),
+    ],
+)
+def test_a_gate_that_no_answers_can_pass_says_so_before_the_run(keys, limits, n):
+    """(1 - share)^n <= 0.05."""
+    gate = read_gate(keys, task="arc", source=HERE)
+    assert f"only from {n} documents on" in weakness(gate, n - 1, limits)
+    assert weakness(gate, n, limits) == ""
+    assert forecast(gate, n, None, limits=limits).n_needed == n
+
+
+@pytest.mark.parametrize(("scores", "n"), [([0.3, 0.5, 0.7], 149), ([0, 1, 1], 133)])
+def test_a_verdict_names_the_documents_that_an_unchanged_model_needs(scores, n):
+    for size, outcome in ((n - 1, "inconclusive"), (n, "passed")):
+        values = [scores[i % 3] for i in range(size)]
+        found = judge_gate({"max_drop": 0.02}, values, baseline=values)
+        assert found.outcome == outcome
+        named = [note for note in found.notes if f"only from {n} documents on" in note]
+        assert bool(named) == (outcome == "inconclusive")

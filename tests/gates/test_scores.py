@@ -71,6 +71,51 @@ def test_clusters_are_counted_without_a_key_in_the_gate():
     assert found.low < alone.low
 
 
+@pytest.mark.parametrize("values", [[0, 1], [0.02, 0.05]])
+def test_scores_of_unknown_range_are_neither_bounded_nor_a_proportion(values):
+    """20 of such scores do not exclude 3% of 5: a mean of 0.1985."""
+    gate = {"max": 0.55 + 0.1985, "over": "population"}
+    unknown = judge_gate(gate, values * 10, range=None)
+    known = judge_gate(gate, values * 10)
+    assert (unknown.outcome, known.outcome) == ("inconclusive", "passed")
+    assert "range: [lowest, highest] in the gate" in unknown.notes[-1]
+    assert not known.notes
+
+
+def test_a_range_in_the_gate_counts_and_is_checked():
+    gate = {"min": 6, "over": "population", "range": [0, 10]}
+    marks = [7.0, 8.0, 9.0] * 20
+    declared = judge_gate(gate, marks, range=None)
+    passed = judge_gate({"min": 6, "over": "population"}, marks, range=(0, 10))
+    assert (declared.low, declared.high) == (passed.low, passed.high)
+    with pytest.raises(OptionError, match=r"scores\[2\] is 9.0, outside of range"):
+        judge_gate({**gate, "range": [0, 8]}, marks)
+    for wrong in ([10, 0], [1], "0-10", [0, float("inf")]):
+        with pytest.raises((TaskFileError, OptionError), match="range"):
+            judge_gate({**gate, "range": wrong}, marks)
+
+
+def test_all_scores_0_or_1_are_no_proportion_in_a_wider_range():
+    gate = {"min": 0.1, "over": "population"}
+    wide = judge_gate(gate, [0, 1] * 20, range=(0, 10))
+    assert wide.high > 10 * (1 - 0.05 ** (1 / 40)) > judge_gate(gate, [0, 1] * 20).high
+
+
+def test_nearly_equal_scores_have_finite_limits_and_a_number_of_documents():
+    gate = {"max": 0.01, "over": "population"}
+    found = judge_gate(gate, [1e-4] * 99 + [2e-4], range=None)
+    assert found.outcome == "inconclusive"
+    assert found.high < 1
+    assert "documents would decide it" in found.reason
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_numbers_of_numpy_are_numbers(kind):
+    assert judge_gate({"min": kind(0.5)}, [1, 0, 1]).outcome == "passed"
+    gate = {"max_drop": kind(0.5), "confidence": kind(0.9)}
+    assert judge_gate(gate, np.ones(30), baseline=np.ones(30)).outcome == "passed"
+
+
 def test_repeats_may_be_rows_or_all_in_a_row():
     rows = [[1, 0], [1, 1], [0, 0], [1, 1]] * 10
     gate = {"min": 0.3, "over": "population"}

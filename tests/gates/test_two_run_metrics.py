@@ -190,3 +190,40 @@ def test_runs_that_are_not_comparable_are_invalid():
 def test_invalid_entries_are_refused(keys, message):
     with pytest.raises(TaskFileError, match=message):
         read_gate({"baseline": "main", **keys}, task="arc", source=HERE)
+
+
+def with_divergences(values):
+    """Documents with KL(baseline || run) of these values: of a fair coin and of one
+    with q (1 - q) = exp(-2 x) / 4."""
+    q = (1 - np.sqrt(-np.expm1(-2 * np.array(values)))) / 2
+    now = [(math.log(one), math.log(1 - one)) for one in q]
+    answers = ["a"] * len(values)
+    return run(answers, [(math.log(0.5),) * 2] * len(values)), run(answers, now)
+
+
+def test_a_small_sample_without_divergence_does_not_prove_a_small_mean():
+    """1 - 0.05^(1/n) of the documents may diverge by log 2: below 0.01 from 207 on."""
+    for n, outcome in ((206, "inconclusive"), (207, "passed")):
+        found = verdict(*with_divergences([0.0] * n), metric="kl", max=0.01)
+        assert found.outcome == outcome
+        highest = math.log(2) * (1 - 0.05 ** (1 / n))
+        assert found.high == pytest.approx(highest, rel=1e-5)
+
+
+def test_a_divergence_counts_up_to_log_2_over_a_population_only():
+    pair = with_divergences([0.0] * 299 + [3.0])
+    found = verdict(*pair, metric="kl", max=0.02)
+    assert found.value == pytest.approx(math.log(2) / 300)
+    assert "1 of 300 are above it, the uncapped mean is 0.010" in found.notes[0]
+    assert verdict(*pair, metric="kl", max=0.02, over="run").value == pytest.approx(
+        0.01
+    )
+
+
+def test_documents_without_a_divergence_can_decide_a_gate():
+    old, new = with_divergences([0.0] * 300)
+    kept = replace(new, records=tuple(
+        replace(one, error="lost") if one.index < 9 else one for one in new.records
+    ))  # fmt: skip
+    assert verdict(old, kept, metric="kl", max=0.01).outcome == "invalid"
+    assert verdict(old, kept, metric="kl", max=0.1).outcome == "passed"

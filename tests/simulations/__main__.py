@@ -20,6 +20,7 @@ from tests.simulations.labels import clustered_judges, judges, label_rows
 from tests.simulations.means import means, paired, repeats, unbounded
 from tests.simulations.power import power_rows
 from tests.simulations.reruns import point_rows, repeatability_rows
+from tests.simulations.whole_gates import divergences, groups, labels, outliers
 from tests.simulations.widths import width_rows
 
 CELLS: dict[str, Callable[..., Iterator[Cell]]] = {
@@ -35,6 +36,10 @@ CELLS: dict[str, Callable[..., Iterator[Cell]]] = {
     "more_labels": lambda: judges((60, 200), {}),
     "label_clusters": clustered_judges,
     "corpus": corpus,
+    "kl": divergences,
+    "outliers": outliers,
+    "f1": labels,
+    "groups": groups,
 }
 """Tables of error rates."""
 ROWS: dict[str, Callable[[int], Iterator[str]]] = {

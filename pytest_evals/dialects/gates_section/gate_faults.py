@@ -28,6 +28,7 @@ from pytest_evals.gates.check import (
 )
 from pytest_evals.gates.documents import labels_in, n_needed
 from pytest_evals.gates.early_stopping.steps import SHARES
+from pytest_evals.gates.read.entry import COMPARED
 from pytest_evals.gates.run_metrics import RUN_METRICS, run_metrics_of
 
 _RUN = [one.metric for one in RUN_METRICS.values()]
@@ -59,6 +60,9 @@ def task_faults(
             errors += _answer_faults(gate, task)
         elif gate.baseline and gate.margin is None:  # agreement, flips, kl
             errors = _cluster_faults(gate, task) if ids else []
+            span = Span(*COMPARED[gate.metric])
+            if gate.over != "run" and (fault := span_fault(gate, span)):
+                errors.append(fault)
         else:
             metrics = _with_run_metric(gate, task)
             errors = _metric_faults(gate, metrics)
@@ -194,6 +198,10 @@ def _span_faults(gate: Gate, metrics: Sequence[Metric]) -> tuple[list[str], str]
         return [], ""
     span = reduce(Span.around, (metric.span for metric in named))
     fault = span_fault(gate, span, named[0].scale)
+    if gate.range is not None and not any(
+        one.is_mean or one.several or not one.closed for one in named
+    ):
+        fault = f"range is that of a mean over documents, and {gate.metric} is none"
     if fault:
         return [fault], ""
     is_usual = gate.metric in SHARES and all(metric.is_mean for metric in named)

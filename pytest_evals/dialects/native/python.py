@@ -25,7 +25,7 @@ from pytest_evals.dialects.native.cases import (
 from pytest_evals.dialects.native.choices import check_choices
 from pytest_evals.dialects.native.labels import with_labels
 from pytest_evals.dialects.native.remedies import python_remedies
-from pytest_evals.dialects.native.scorers import scorers_of
+from pytest_evals.dialects.native.scorers import range_of, scorers_of
 from pytest_evals.dialects.native.task import (
     EvalParts,
     Scorer,
@@ -96,9 +96,17 @@ class Eval:
     def score(self, function: Function, /) -> Function: ...
 
     @overload
-    def score(self, name: str = "", /) -> Callable[[Function], Function]: ...
+    def score(
+        self, name: str = "", /, *, range: tuple[float, float] | None = None
+    ) -> Callable[[Function], Function]: ...
 
-    def score(self, function: Any = "", /) -> Any:
+    def score(
+        self,
+        function: Any = "",
+        /,
+        *,
+        range: tuple[float, float] | None = None,  # noqa: A002 - as in gates
+    ) -> Any:
         """Add a scorer: ``@support_bot.score`` or ``@support_bot.score("polite")``.
 
         The function gets the answer and the case, by name or by position, and returns
@@ -108,14 +116,20 @@ class Eval:
         Args:
             function: The function, or the name of the metric; by default the
                 function's name.
+            range: Smallest and largest possible score, from 0 to 1 if the function is
+                annotated to return a bool. Gates on scores of unknown range have
+                approximate confidence limits.
+
+        Raises:
+            EvalsError: ``range`` is not two ascending numbers.
         """
         if not isinstance(function, str):
-            self.scorers.append(("", function))
+            self.scorers.append(("", function, None))
             return function
-        name = function
+        name, limits = function, range_of(range)
 
         def add(scorer: Function) -> Function:
-            self.scorers.append((name, scorer))
+            self.scorers.append((name, scorer, limits))
             return scorer
 
         return add

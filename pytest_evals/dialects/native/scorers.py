@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import signature
 from pathlib import Path
@@ -30,19 +31,20 @@ SCORERS: Mapping[str, tuple[Callable[..., Scorer], str]] = {
 
 
 def scorers_of(
-    given: Iterable[Any], added: Sequence[tuple[str, Any]] = ()
+    given: Iterable[Any],
+    added: Sequence[tuple[str, Any, tuple[float, float] | None]] = (),
 ) -> tuple[Scorer, ...]:
     """Return the scorers of an eval; ``exact()`` if missing.
 
     Args:
         given: Scorer values and functions.
-        added: Names and functions that were added later; a name may be empty.
+        added: Names, functions and ranges that were added later; a name may be empty.
 
     Raises:
         EvalsError: One is not a scorer, or two have the same name.
     """
     found = [_scorer(one) for one in given]
-    found += [function_scorer(function, name) for name, function in added]
+    found += [function_scorer(function, name, ends) for name, function, ends in added]
     names = [one.name for one in found]
     for name in names:
         if names.count(name) > 1:
@@ -51,6 +53,26 @@ def scorers_of(
                 f"  fix: give one of them a name: contains('hello', name='greets')"
             )
     return tuple(found) or (answers.exact(),)
+
+
+def range_of(given: Any) -> tuple[float, float] | None:
+    """Return the range of a scorer, ``None`` if it is not set.
+
+    Raises:
+        EvalsError: It is not two finite, ascending numbers.
+    """
+    if given is None:
+        return None
+    try:
+        low, high = map(float, given)
+    except (TypeError, ValueError):
+        low = high = 0.0
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise EvalsError(
+            f"range must be the lowest and the highest score, not {given!r}\n"
+            "  fix: range=(0, 10)"
+        )
+    return low, high
 
 
 def _scorer(given: Any) -> Scorer:

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.metric import Metric, Ratio, Totals
@@ -42,6 +44,11 @@ limits exceed their nominal error rate."""
 ENOUGH = 200
 """With at least this many documents, the delta method is used for a corpus metric whose
 documents are not of a few kinds."""
+MOST_LABELS = 5
+"""With more labels, pairs of labels are not counted as kinds of documents."""
+UNSEEN = 10
+"""A score may be this many times the end of the usual range if nothing is known of its
+range."""
 UNKNOWN_RANGE = (
     "the range of the scores is unknown: the confidence limits are approximate; range: "
     "[lowest, highest] in the gate makes them hold"
@@ -343,11 +350,32 @@ def estimate_number(how: Metric, values: Sequence[Any]) -> GateEstimate:
     if n < FEW:
         raise ValueError(f"it needs {FEW} documents, not {n}")
 
-    def one_by_one(at: Any) -> Any:
-        return [number([values[i] for i in row]) for row in at.tolist()]
+    def resampled(some: Sequence[Any]) -> Replicates:
+        def one_by_one(at: Any) -> Any:
+            return [number([some[i] for i in row]) for row in at.tolist()]
 
-    statistic = one_by_one if how.statistic is None else how.statistic(values)
-    replicates = resample(n, statistic, number(values))
-    if _do_not_vary(replicates):
-        return without_variance(replicates.value)
-    return GateEstimate(value=replicates.value, spread=replicates, method="bootstrap")
+        statistic = one_by_one if how.statistic is None else how.statistic(some)
+        return resample(len(some), statistic, number(some))
+
+    value = number(values)
+    samples = [[*values]]
+    with suppress(ArithmeticError, ValueError):  # of the user's function
+        ends = sorted((number([*values, one]), one) for one in _label_pairs(values))
+        samples += [[*values, one] for _, one in (ends[:1] + ends[-1:])]
+    spreads = [one for one in map(resampled, samples) if not _do_not_vary(one)]
+    if not spreads:
+        return without_variance(value)
+    spread = WidestInterval(tuple(spreads), value)
+    return GateEstimate(value=value, spread=spread, method="bootstrap")
+
+
+def _label_pairs(values: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """All pairs of a true and a predicted label, if the values are pairs of few
+    labels."""
+    if not all(type(one) in (tuple, list) and len(one) == 2 for one in values):
+        return []
+    every = [label for pair in values for label in pair]
+    if not all(isinstance(label, (int, str)) for label in every):
+        return []
+    labels = dict.fromkeys(every)
+    return [*product(labels, repeat=2)] if len(labels) <= MOST_LABELS else []

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from pytest_evals.core.gate import Gate
-from pytest_evals.core.metric import Metric, MetricResult
+from pytest_evals.core.metric import ANYTHING, Metric, MetricResult
 from pytest_evals.core.result import TaskResult
 from pytest_evals.errors import EvalsError
 from pytest_evals.gates.documents import InvalidGateError, labels_of, values_of
@@ -23,6 +23,7 @@ from pytest_evals.gates.estimate.human_labels import estimate_labelled
 from pytest_evals.gates.estimate.sums import (
     FEW,
     UNKNOWN_RANGE,
+    UNSEEN,
     Labels,
     estimate_bounded,
     estimate_number,
@@ -220,7 +221,10 @@ def _by_values(
     if how.is_mean:
         if ends is not None:
             return estimate_bounded(values, labels, ends)
-        return estimate_unbounded(values, labels, usual_range(values))
+        low, high = usual_range(values)
+        if how.span == ANYTHING:  # rare large values may not have been seen
+            high *= UNSEEN
+        return estimate_unbounded(values, labels, (low, high))
     totals = totals_of(how, values)
     if totals is not None:
         if how.ratio is not None:
@@ -272,10 +276,12 @@ def _by_own_stderr(metric: MetricResult, point: GateEstimate) -> GateEstimate:
     if stderr is None or not math.isfinite(stderr) or stderr <= 0:
         raise InvalidGateError(f"{metric.key} has no standard error")
     is_mean = estimate is not None and estimate.method == "analytic" and n > 1
-    spread = NormalEstimate(float(point.value), stderr, n - 1 if is_mean else math.inf)
+    df = n - 1 if is_mean else math.inf
+    ends = (estimate and estimate.range) or (-math.inf, math.inf)
+    spread = NormalEstimate(float(point.value), stderr, df, *ends)
     about = f", approximate for {n} documents" if n < FEW else ""
     method = f"{'t' if is_mean else 'normal'}{about}"
-    return GateEstimate(value=point.value, spread=spread, method=method)
+    return GateEstimate(value=point.value, spread=spread, method=method, range=ends)
 
 
 def _by_repeats(

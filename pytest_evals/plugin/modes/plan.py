@@ -232,7 +232,8 @@ class PlanMode:
                 n = sum(len(by_task.get(name, ())) for name in members)
                 if not n or gate.is_about_documents:
                     continue
-                found = forecast(gate, n, self._number(gate, run))
+                limits = self._session.run.gate_judge.range_of(gate)
+                found = forecast(gate, n, self._number(gate, run), limits=limits)
                 read = stopping.shares.get(gate.task) if stopping is not None else None
                 yield replace(found, read=read)
 

@@ -1,0 +1,189 @@
+"""Whole gates on drawn documents: from records to the verdict, by ``judge``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from pytest_evals import judge_gate
+from pytest_evals.core.doc import Doc
+from pytest_evals.core.group import Aggregate, Group
+from pytest_evals.core.record import Record, Score
+from pytest_evals.core.reference import ComparedValues, Reference
+from pytest_evals.core.result import TaskResult
+from pytest_evals.core.task import Task
+from pytest_evals.errors import Place
+from pytest_evals.gates.judge import judge
+from pytest_evals.gates.read.entry import read_gate
+from pytest_evals.scorers.groups import summarise_group
+from pytest_evals.scorers.metrics import MetricSpec, metric
+from pytest_evals.scorers.summary import summarise
+from tests.simulations.cells import Cell, sampled
+from tests.simulations.populations import Draw, Numbers
+
+__all__ = ["divergences", "groups", "labels", "outliers"]
+
+HERE = Place(Path("simulated.yaml"), 1)
+CAP = math.log(2)
+
+
+def _exponential(share: float, small: float, large: float) -> tuple[Draw, float]:
+    """Exponential divergences, of which a share has a larger mean; and the mean of
+    those capped at log 2."""
+
+    def draw(rng: np.random.Generator, n: int) -> Numbers:
+        is_large = rng.random(n) < share
+        return np.where(is_large, rng.exponential(large, n), rng.exponential(small, n))
+
+    capped = [(1 - math.exp(-CAP / mean)) * mean for mean in (small, large)]
+    return draw, (1 - share) * capped[0] + share * capped[1]
+
+
+DIVERGENCES: dict[str, tuple[Draw, float]] = {
+    "3% exp(0.3), else exp(1e-4)": _exponential(0.03, 1e-4, 0.3),
+    "1% exp(1), else exp(1e-6)": _exponential(0.01, 1e-6, 1.0),
+    "exp(0.01)": _exponential(0.0, 0.01, 0.01),
+}
+
+
+def divergences(sizes: Sequence[int] = (40, 100, 300)) -> Iterator[Cell]:
+    """``kl`` of two choices in both runs, through whole gates. A passed gate has shown
+    that the mean is at most the threshold."""
+    for name, (draw, mean) in DIVERGENCES.items():
+        for n in sizes:
+
+            def sample(rng: np.random.Generator, draw=draw, mean=mean, n=n) -> str:
+                gate = read_gate(
+                    {"metric": "kl", "baseline": "main", "max": repr(mean)},
+                    task="t",
+                    source=HERE,
+                )
+                # KL of a fair coin and (q, 1 - q) is x for q (1 - q) = exp(-2 x) / 4.
+                q = (1 - np.sqrt(-np.expm1(-2 * draw(rng, n)))) / 2
+                pairs = np.log(np.clip(np.stack([q, 1 - q], axis=1), 1e-300, 1))
+                coin = ComparedValues({}, (math.log(0.5), math.log(0.5)))
+                reference = Reference(
+                    baseline="main", compared=dict.fromkeys(range(n), coin)
+                )
+                now = [ComparedValues({}, tuple(row)) for row in pairs.tolist()]
+                result = _result("t", "acc", [0] * n, compared=now)
+                found = judge(gate, result, find=lambda *_: reference)
+                return str(found.outcome)
+
+            yield sampled("kl", name, n, sample)
+
+
+def outliers(sizes: Sequence[int] = (20, 40, 60, 100, 300)) -> Iterator[Cell]:
+    """3% of the scores are 5, all others below 0.1: ``max`` at the true mean."""
+    mean = 0.97 * 0.05 + 0.03 * 5
+    for text, ends in (("range unknown", None), ("range 0 to 5", (0, 5))):
+        for n in sizes:
+
+            def sample(rng: np.random.Generator, ends=ends, n=n) -> str:
+                scores = np.where(rng.random(n) < 0.97, rng.random(n) / 10, 5.0)
+                gate = {"max": mean, "over": "population"}
+                return str(judge_gate(gate, scores.tolist(), range=ends).outcome)
+
+            yield sampled("3% outliers", text, n, sample)
+
+
+def labels(
+    sizes: Sequence[int] = (50, 100, 200, 500), share: float = 0.5
+) -> Iterator[Cell]:
+    """F1 and MCC of one run, near 1 and lower."""
+    for recall, false in ((0.99, 0.01), (0.98, 0.02), (0.8, 0.2)):
+        hit, wrong = share * recall, (1 - share) * false
+        missed, rejected = share - hit, 1 - share - wrong
+        mcc = (hit * rejected - wrong * missed) / math.sqrt(
+            share * (1 - share) * (hit + wrong) * (missed + rejected)
+        )
+        f1 = 2 * hit / (2 * hit + wrong + missed)
+        for name, truth in (("f1", f1), ("mcc", mcc)):
+            for n in sizes:
+
+                def sample(
+                    rng: np.random.Generator,
+                    name=name,
+                    truth=truth,
+                    n=n,
+                    rates=(recall, false),
+                ) -> str:
+                    gold = rng.random(n) < share
+                    given = rng.random(n) < np.where(gold, *rates)
+                    pairs = zip(gold.astype(int).tolist(), given.tolist(), strict=True)
+                    result = _result("t", name, [(a, int(b)) for a, b in pairs])
+                    return _judged(result, name, truth)
+
+                yield sampled(name, f"recall {recall:g}, errors {false:g}", n, sample)
+
+
+def groups() -> Iterator[Cell]:
+    """Groups of tasks with correct and wrong answers, weighted by size."""
+    for sizes, rate in (
+        ((20, 20), 0.8),
+        ((50,) * 5, 0.9),
+        ((100,) * 10, 0.7),
+        ((250,) * 20, 0.97),
+        ((10, 500), 0.9),
+    ):
+
+        def sample(rng: np.random.Generator, sizes=sizes, rate=rate) -> str:
+            results = {
+                f"t{i}": _result(f"t{i}", "acc", (rng.random(n) < rate).astype(int))
+                for i, n in enumerate(sizes)
+            }
+            group = Group(
+                name="g",
+                source=HERE,
+                children=tuple(one.task for one in results.values()),
+                aggregates=(Aggregate(metric="acc"),),
+            )
+            return _judged(summarise_group(group, results), "acc", rate)
+
+        name = f"{len(sizes)} tasks, {rate:g}"
+        yield sampled("group", name, sum(sizes), sample)
+
+
+def _judged(result: Any, name: str, truth: float) -> str:
+    gate = read_gate(
+        {"metric": name, "min": repr(truth), "over": "population"},
+        task="t",
+        source=HERE,
+    )
+    return str(judge(gate, result).outcome)
+
+
+def _result(
+    task: str,
+    name: str,
+    values: Sequence[Any],
+    compared: Sequence[ComparedValues] = (),
+) -> TaskResult:
+    how = metric(MetricSpec(name=name), "none", "multiple_choice", False, 0)
+    n = len(values)
+    records = [
+        Record(
+            task=task,
+            index=i,
+            doc=Doc("", [], 0, id=str(i)),
+            scores=(Score(metric=name, value=_plain(value)),),
+            compared=compared[i] if compared else None,
+        )
+        for i, value in enumerate(values)
+    ]
+    rows: Any = SimpleNamespace(total=lambda: n, ids=lambda: range(n))
+    ask: Callable[..., Any] = lambda index: None  # noqa: E731
+    score: Callable[..., Any] = ask
+    found = Task(
+        name=task, source=HERE, rows=rows, ask=ask, score=score, metrics=(how,)
+    )
+    return summarise(found, records, n)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
