@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -18,6 +18,8 @@ else:
     from functools import cached_property as optional
 
 T = TypeVar("T")
+OnResponse = Callable[[Request, Response], None]
+"""Called with a request and the response that was received to it."""
 NO_FINGERPRINT: Mapping[str, Any] = MappingProxyType({})
 """The fingerprint of a model that does not define one."""
 
@@ -66,11 +68,11 @@ class Model(ABC):
         times larger. Read before each batch."""
         return 1
 
-    @optional
-    def n_waiting(self) -> int:
-        """How many responses have arrived that ``answer`` has not yielded. They are
-        stored before the documents of earlier responses are scored."""
-        return 0
+    on_response: OnResponse | None = None
+    """Set by the response store before it calls ``answer``. A model that receives
+    responses in a thread of its own calls it there with each request and its response,
+    before ``answer`` yields them: they are then stored while earlier documents are
+    scored."""
 
     @optional
     def is_deterministic(self) -> bool:
@@ -101,6 +103,15 @@ class Model(ABC):
     def notes(self) -> Sequence[str]:
         """Warnings about the model's numbers, shown with the results."""
         return ()
+
+    def stop_sending(self) -> None:  # noqa: B027 - optional
+        """Send no further requests; those in flight are still answered. Called when the
+        run ends early; returns at once."""
+
+    def wait_for_sent(self, limit_s: float, /) -> int:
+        """Wait for the requests in flight, for at most ``limit_s`` seconds; return how
+        many are left. Called after ``stop_sending``."""
+        return 0
 
     def render(self, prompt: Prompt, /) -> Prompt:
         """The string that the model's chat template renders a chat to, for samples
@@ -151,9 +162,23 @@ class AdaptedModel(Model):
         return int(self._member("replicas", 1))
 
     @property
-    def n_waiting(self) -> int:
+    def on_response(self) -> OnResponse | None:
         """The object's value, or the default."""
-        return int(self._member("n_waiting", 0))
+        return self._member("on_response", None)
+
+    @on_response.setter
+    def on_response(self, given: OnResponse | None) -> None:
+        """Set it if the object has such a member."""
+        if hasattr(self._given, "on_response"):
+            self._given.on_response = given
+
+    def stop_sending(self) -> None:
+        """Call the object's method."""
+        self._member("stop_sending", super().stop_sending)()
+
+    def wait_for_sent(self, limit_s: float, /) -> int:
+        """Call the object's method."""
+        return self._member("wait_for_sent", super().wait_for_sent)(limit_s)
 
     @property
     def is_deterministic(self) -> bool:

@@ -16,6 +16,7 @@ from math import ceil
 
 from pytest_evals.core.run_plan import amount, cap_amount
 from pytest_evals.errors import SpendCapError
+from pytest_evals.models.openai.event_loop import pause
 from pytest_evals.models.spend_ledger import MOST, Ledger, Spent
 
 _UNIT = 1e-12
@@ -124,6 +125,7 @@ class SpendCap:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_S):
                     await self._settled.wait()
+            await pause(0)
         raise SpendCapError(f"spend cap of {self._name} reached: {self._reached}")
 
     def _others_run(self, spent: Spent) -> bool:

@@ -220,7 +220,7 @@ class CachedModels:
         """Write pending responses and close the cache; owners close their models."""
         self._hook.close()
         for model in self._stored:
-            model.settle()
+            model.flush()
 
     def _responses(self, fingerprint: Mapping[str, Any]) -> Responses:
         return Responses(self._folder, fingerprint, writes=not self._is_closed)

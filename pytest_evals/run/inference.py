@@ -6,6 +6,7 @@ key, which is ``None`` if there is only one.
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -26,8 +27,10 @@ from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.error_budget import ErrorBudget, unsent
 from pytest_evals.run.plan import WINDOW, Job, Plan
 from pytest_evals.run.usage import with_usage
-from pytest_evals.store.model import StoredModel
+from pytest_evals.store.model import SENT_S, StoredModel
 
+QUIET_S = 1.0
+"""Seconds of waiting for requests in flight that are not worth a message."""
 Given = str | Model
 """A model's spec, or a model that is open."""
 Prepare = Callable[[Task, list[Record]], list[Record]]
@@ -80,6 +83,11 @@ class Inference:
         """Tasks with documents that were not sent because of it."""
         self._on_answer = on_answer
         self.repeat_warnings = DocumentWarnings()
+        self.limit_s = SENT_S
+        """Seconds that :meth:`close` waits for requests in flight."""
+        self.on_wait: Callable[[int], None] = lambda n_requests: None
+        """Called with the number of these requests when it begins to wait."""
+        self._n_lost = 0
 
     def add_plan(
         self,
@@ -211,6 +219,32 @@ class Inference:
         """Stop the plan's iteration over responses, which cancels pending requests."""
         self._plans[key].stop()
 
+    def stop_sending(self) -> None:
+        """Send no further requests to any model; returns at once."""
+        for model in self._models:
+            model.stop_sending()
+
+    def _wait_for_sent(self) -> int:
+        """Wait for requests in flight whose responses are stored; return how many have
+        no response at the time limit. Ctrl-C ends the wait."""
+        end = time.monotonic() + self.limit_s
+        try:
+            n = self._n_in_flight(time.monotonic() + min(self.limit_s, QUIET_S))
+            if n and self.limit_s > QUIET_S:
+                self.on_wait(n)
+                n = self._n_in_flight(end)
+        except KeyboardInterrupt:
+            n = self._n_in_flight(0.0)
+        return n
+
+    def _n_in_flight(self, end: float) -> int:
+        """The requests in flight at a time of the monotonic clock."""
+        return sum(
+            model.wait_for_sent(max(0.0, end - time.monotonic()))
+            for model in self._models
+            if isinstance(model, StoredModel)
+        )
+
     def drop(self, task: str) -> None:
         """Send no further documents of a task."""
         for key, plan in self._plans.items():
@@ -218,8 +252,10 @@ class Inference:
             plan.drop(lambda job: job.task.name == task, model)
 
     def close(self) -> None:
-        """Write pending responses, and close auxiliary models. The tested model and the
-        judge are closed by their owner."""
+        """Send nothing further, store the responses to requests in flight, and close
+        auxiliary models. The tested model and the judge are closed by their owner."""
+        self.stop_sending()
+        self._n_lost = self._wait_for_sent()
         self.answers.close()
         for model in self._named.values():  # the report follows
             self._remote.judges.setdefault(model.name, []).append(info_of(model))
@@ -302,10 +338,19 @@ class Inference:
         return (*self._judges.values(), *self._named.values())
 
     @property
+    def _models(self) -> Sequence[Model]:
+        return (*self._open.values(), *self._auxiliary_models)
+
+    @property
     def notes(self) -> list[str]:
-        """The notes of all models."""
-        models = (*self._open.values(), *self._auxiliary_models)
-        own = [note for model in models for note in model.notes]
+        """The notes of all models, and about responses that are lost."""
+        own = [note for model in self._models for note in model.notes]
+        if self._n_lost:
+            requests = "1 request" if self._n_lost == 1 else f"{self._n_lost} requests"
+            own.append(
+                f"{requests} in flight had no response when the run ended; the "
+                "provider may charge for them"
+            )
         return list(dict.fromkeys([*own, *self._remote.notes]))
 
     @property

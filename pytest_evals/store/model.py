@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from threading import Lock
 from typing import Any
 
 from pytest_evals.core.key import RequestKey, request_keys
@@ -14,6 +13,8 @@ from pytest_evals.core.response_contract import checked_response, responses_of
 from pytest_evals.core.result import Reuse
 from pytest_evals.store.responses import Responses
 
+SENT_S = 30.0
+"""Seconds that a run waits for requests in flight when it ends early."""
 _Keys = list[RequestKey | None]
 _Found = dict[RequestKey, Response]
 _OF_A_RUN = ("first_tokens", "usage")
@@ -65,6 +66,10 @@ class StoredModel(Model):
         self._elapsed_s = 0.0
         self._stored_info = responses.info
         self._expected: Sequence[Request] = ()
+        self._has_waited = False
+        self._lock = Lock()
+        self._arrived: set[RequestKey | None] = set()
+        """Requests whose responses are stored and not yielded."""
 
     def answer(self, requests: Sequence[Request], /) -> Iterator[tuple[int, Response]]:
         """Answer all requests, stored responses first."""
@@ -117,47 +122,36 @@ class StoredModel(Model):
         keys: Sequence[RequestKey | None],
         missing: Sequence[int],
     ) -> Iterator[tuple[int, Response]]:
-        """Yield the model's responses. Those that have arrived are stored before any is
-        yielded: scoring may take long, and the process may be killed."""
-        model = self.opened()
-        stream = self._store(requests, keys, missing)
-        taken: deque[tuple[int, Response]] = deque()
-        while True:
-            try:
-                while not taken or model.n_waiting:
-                    taken.append(next(stream))
-            except StopIteration:
-                yield from taken
-                return
-            except Exception:
-                yield from taken
-                raise
-            try:
-                yield taken.popleft()
-            except GeneratorExit:
-                with suppress(Exception):
-                    for _ in range(model.n_waiting):
-                        next(stream, None)
-                raise
-
-    def _store(
-        self,
-        requests: Sequence[Request],
-        keys: Sequence[RequestKey | None],
-        missing: Sequence[int],
-    ) -> Iterator[tuple[int, Response]]:
-        """Yield the model's responses, and store them."""
+        """Yield the model's responses; store those that the model has not passed to
+        :meth:`_received`."""
         asked = [requests[i] for i in missing]
+        self._has_waited = False
         for place, response in responses_of(asked, self.opened()):
             if self._expected:
                 self._pass_on()
             position = missing[place]
             key = keys[position]
+            with self._lock:
+                is_stored = key in self._arrived
+                self._arrived.discard(key)
+            if not is_stored:
+                self._keep(key, response)
+            yield position, response
+
+    def _received(self, request: Request, response: Response) -> None:
+        """Store a response, in the thread of the model that has received it."""
+        (key,) = request_keys([request])
+        if key is not None:
+            self._keep(key, checked_response(request, response, self.opened()))
+            with self._lock:
+                self._arrived.add(key)
+
+    def _keep(self, key: RequestKey | None, response: Response) -> None:
+        with self._lock:
             self._n_asked += response.finish != UNSENT
             self._n_tokens += response.n_prompt_tokens + response.n_tokens
-            if key is not None:
-                self._responses.add(key, response)
-            yield position, response
+        if key is not None:
+            self._responses.add(key, response)
 
     def opened(self) -> Model:
         """Return the underlying model; open it if necessary.
@@ -169,6 +163,7 @@ class StoredModel(Model):
             if self._open_model is None:
                 raise RuntimeError(f"{self.name} must not be opened")
             self._model = self._open_model()
+            self._model.on_response = self._received
             self._responses.keep_info(self.info)
         return self._model
 
@@ -241,13 +236,32 @@ class StoredModel(Model):
             elapsed_s=self._elapsed_s,
         )
 
-    def settle(self) -> None:
-        """Commit pending responses."""
+    def stop_sending(self) -> None:
+        """Send no further requests."""
+        self._has_waited = False
+        if self._model is not None:
+            self._model.stop_sending()
+
+    def wait_for_sent(self, limit_s: float, /) -> int:
+        """Wait for the requests in flight, and commit all responses."""
+        self._has_waited = True
+        try:
+            return 0 if self._model is None else self._model.wait_for_sent(limit_s)
+        finally:
+            self.flush()
+
+    def flush(self) -> None:
+        """Commit all responses."""
         self._responses.flush()
 
     def close(self) -> None:
-        """Commit pending responses, update the info, and close an open model."""
+        """Commit all responses, update the info, and close an open model. Requests in
+        flight are answered before, unless the run has waited for them already."""
+        if not self._has_waited:
+            self.stop_sending()
+            self.wait_for_sent(SENT_S)
         if self._model is not None:
+            self._model.on_response = None
             self._responses.keep_info(self.info)
         self._responses.close()
         if self._model is not None:

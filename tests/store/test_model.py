@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from threading import Thread
 from typing import ClassVar
 
 import pytest
 
+from pytest_evals.core.key import request_keys
 from pytest_evals.core.model import Model
 from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.errors import ModelError
@@ -118,32 +120,49 @@ def test_a_model_that_is_not_opened_reports_no_earlier_requests(tmp_path):
 
 
 class Replying(Listening):
-    """Replies arrive in the background, three at a time."""
-
-    n_waiting = 0
+    """Replies arrive in a thread, and all are there before the first is yielded."""
 
     def __init__(self, n: int, broken: bool = False) -> None:
         super().__init__()
         self.n, self.broken = n, broken
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
-        for i in range(self.n):
-            self.n_waiting = 2 - i % 3
-            yield i, Response(text=f"answer {i}")
+        replies = [(i, Response(text=f"answer {i}")) for i in range(self.n)]
+
+        def receive() -> None:
+            for i, response in replies:
+                self.on_response(requests[i], response)
+
+        thread = Thread(target=receive)
+        thread.start()
+        thread.join()
+        yield from replies
         if self.broken:
             raise ModelError("the server is gone")
 
 
 def test_responses_that_have_arrived_are_stored_before_one_is_scored(tmp_path):
     """The process may be killed while the first document is scored."""
-    replying, requests = Replying(6), [request(i) for i in range(6)]
+    replying, requests = Replying(3), [request(i) for i in range(6)]
     responses = Responses(tmp_path, {"version": 1})
-    stream = iter(StoredModel("m", responses, lambda: replying).answer(requests))
+    stored = StoredModel("m", responses, lambda: replying)
+    stream = iter(stored.answer(requests))
     assert next(stream)[1].text == "answer 0"
     again = StoredModel("m", responses, None)
     found = [one.text for _, one in sorted(again.answer(requests))]
     assert found == ["answer 0", "answer 1", "answer 2", "", "", ""]
-    assert [one.text for _, one in stream] == [f"answer {i}" for i in range(1, 6)]
+    assert [one.text for _, one in stream] == ["answer 1", "answer 2"]
+    assert stored.reuse.n_asked == 3
+
+
+def test_an_invalid_response_that_has_arrived_is_not_stored(tmp_path):
+    replying, requests = Replying(1), [request(0)]
+    responses = Responses(tmp_path, {"version": 1})
+    stored = StoredModel("m", responses, lambda: replying)
+    stored.opened()
+    replying.on_response(requests[0], Response(text="answer", n_tokens=-1))
+    replying.on_response(requests[0], Response(error="the server is down"))
+    assert responses.read([key for key in request_keys(requests) if key]) == {}
 
 
 def test_responses_in_front_of_an_error_are_yielded(tmp_path):
@@ -154,14 +173,3 @@ def test_responses_in_front_of_an_error_are_yielded(tmp_path):
         for _, response in stored.answer(requests):
             texts.append(response.text)
     assert texts == ["answer 0", "answer 1"]
-
-
-def test_responses_that_have_arrived_when_a_run_stops_are_stored(tmp_path):
-    replying, requests = Replying(6), [request(i) for i in range(6)]
-    responses = Responses(tmp_path, {"version": 1})
-    stream = iter(StoredModel("m", responses, lambda: replying).answer(requests))
-    next(stream)
-    replying.n_waiting = 2  # during the scoring of the first document
-    stream.close()
-    again = StoredModel("m", responses, None)
-    assert sum(one.text != "" for _, one in again.answer(requests)) == 5

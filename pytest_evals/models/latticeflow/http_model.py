@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from pytest_evals.core.model import Model
 from pytest_evals.core.request import UNSENT, Request, Response
 from pytest_evals.errors import DocumentError, SpendCapError
 from pytest_evals.masking.registry import hidden
@@ -33,7 +32,7 @@ from pytest_evals.models.openai.errors import (
     source_of,
     status_error,
 )
-from pytest_evals.models.openai.event_loop import BackgroundLoop
+from pytest_evals.models.openai.event_loop import BackgroundModel, pause
 from pytest_evals.models.openai.http_client import HttpClient, wait_of
 from pytest_evals.models.openai.retries import Backoff, RetryingClient
 from pytest_evals.models.openai.usage import METER, RequestMeter, Usage
@@ -131,7 +130,7 @@ class _Sender:
         now = asyncio.get_running_loop().time()
         begin = max(now, self._next)
         self._next = begin + 60 / self._connection.per_minute
-        await asyncio.sleep(begin - now)
+        await pause(begin - now)
 
     def _safe(self, fault: RequestFailedError) -> RequestFailedError:
         """Mask the key, which a server may repeat."""
@@ -158,7 +157,7 @@ def _verifying(connection: Connection) -> Any:
     return ssl.create_default_context(cadata=connection.trusted_ca)
 
 
-class HttpModel(Model):
+class HttpModel(BackgroundModel):
     """A server; requests run concurrently in a background thread."""
 
     def __init__(
@@ -178,6 +177,7 @@ class HttpModel(Model):
             fingerprint: Equal for models with equal answers.
             backoff: Pauses between attempts.
         """
+        super().__init__()
         self.name = info.name
         self.fingerprint: Mapping[str, Any] | None = fingerprint
         self._info, self._adapter, self._connection = info, adapter, connection
@@ -187,7 +187,6 @@ class HttpModel(Model):
             "base_url": masked_text(connection.url),
             "usage": self._usage.shown,
         }
-        self._background = BackgroundLoop()
         self._sender, self._client = self._background.run(
             _made(
                 connection,
@@ -198,19 +197,14 @@ class HttpModel(Model):
             )
         )
 
-    @property
-    def n_waiting(self) -> int:
-        """Replies that were not yielded."""
-        return self._background.n_waiting
-
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
         """Answer all requests, in the order of the replies.
 
         Raises:
             ModelError: The server cannot be reached, or refuses every request.
         """
-        work = [partial(self._one, n, request) for n, request in enumerate(requests)]
-        yield from self._background.stream(work, self._connection.concurrency)
+        order = range(len(requests))
+        yield from self._answers(requests, order, self._connection.concurrency)
 
     def close(self) -> None:
         """Cancel running requests and close the connections."""

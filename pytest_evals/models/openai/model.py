@@ -6,10 +6,8 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pytest_evals.core.model import Model
 from pytest_evals.core.request import (
     UNSENT,
     Finish,
@@ -25,7 +23,7 @@ from pytest_evals.models.openai.errors import (
     RequestFailedError,
     shortened,
 )
-from pytest_evals.models.openai.event_loop import BackgroundLoop
+from pytest_evals.models.openai.event_loop import BackgroundModel
 from pytest_evals.models.openai.prompt_truncation import PromptTruncation
 from pytest_evals.models.openai.request_bodies import read_reply, request_body
 from pytest_evals.models.openai.retries import Backoff, RetryingClient
@@ -47,7 +45,7 @@ _VERSION = re.compile(r"[-@:_]\d{3,}[\d-]*")
 _STREAM = "stream=true measures it"
 
 
-class OpenAIModel(Model):
+class OpenAIModel(BackgroundModel):
     """A server; requests run concurrently in a background thread."""
 
     def __init__(
@@ -68,6 +66,7 @@ class OpenAIModel(Model):
             probed: A closed model of the same spec that has probed the server. Its
                 requests count as this one's.
         """
+        super().__init__()
         self.name = name
         self._settings = settings
         measures = "the server does not stream" if settings.stream else _STREAM
@@ -81,7 +80,6 @@ class OpenAIModel(Model):
             if probed is None
             else probed._usage
         )
-        self._background = BackgroundLoop()
         cap = SpendCap(name, settings.target, settings.max_requests, settings.max_cost)
         self._transport, self._client, lister = self._background.run(
             _made(settings, key, self._usage, backoff or Backoff(), cap)
@@ -103,11 +101,6 @@ class OpenAIModel(Model):
             "usage": self._usage.shown,
         }
 
-    @property
-    def n_waiting(self) -> int:
-        """Replies that were not yielded."""
-        return self._background.n_waiting
-
     def answer(self, requests: Sequence[Request]) -> Iterator[Answer]:
         """Answer all requests, in the order of the replies.
 
@@ -121,13 +114,12 @@ class OpenAIModel(Model):
         if self._fitting.window:
             self.info["max_length"] = self._fitting.window
         order = prefix_order([prompt_text(request) for request in requests])
-        work = [partial(self._one, i, requests[i]) for i in order]
         # Choices that share a request wait for it together. The client limits the
         # requests in flight.
         candidates = self._scorer.candidates
         self._n_shared = 1 if candidates is None else candidates.group_size
         width = self._settings.concurrency * self._n_shared
-        yield from self._background.stream(work, width)
+        yield from self._answers(requests, order, width)
 
     def be_able_to_score(self) -> None:
         """Check once that the server returns log-probabilities of prompts.

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from pytest_evals.core.request import Generate
 from pytest_evals.errors import ModelError
+from pytest_evals.models.openai.event_loop import pause
 from pytest_evals.models.python.functions import Function
 from pytest_evals.models.python.parameters import PromptParameter, arguments_of
 
@@ -122,6 +123,7 @@ class FunctionCalls:
                 timeout=self._limit_s,
                 return_when=asyncio.FIRST_COMPLETED,
             )
+            await pause(0)
             if not done and self.n_stuck >= self._n_slots:
                 raise ModelError(
                     f"all {self._n_slots} concurrent calls are still running after the "

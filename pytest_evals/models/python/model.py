@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from random import Random
 from typing import Any
 
@@ -18,7 +16,7 @@ from pytest_evals.core.request import GRAMMAR, UNSENT, Generate, Request, Respon
 from pytest_evals.core.response_contract import as_model, described
 from pytest_evals.data.calls import error_text
 from pytest_evals.errors import SpendCapError
-from pytest_evals.models.openai.event_loop import BackgroundLoop
+from pytest_evals.models.openai.event_loop import BackgroundModel, pause
 from pytest_evals.models.openai.retries import Backoff
 from pytest_evals.models.openai.usage import count_of
 from pytest_evals.models.python.calls import (
@@ -81,7 +79,7 @@ def model_of(given: object, source: str) -> Model:
     return PythonModel(given) if is_function else as_model(given, source)  # type: ignore[arg-type]
 
 
-class PythonModel(Model):
+class PythonModel(BackgroundModel):
     """FunctionCalls a function for each request.
 
     Coroutine functions run in one event loop, since clients are bound to a loop; other
@@ -108,6 +106,7 @@ class PythonModel(Model):
             retries: Maximum of retries after a connection error or a busy server.
             max_requests: Maximum of calls in a run, retries included; 0 for none.
         """
+        super().__init__()
         check_limits(concurrency, time_limit, retries, max_requests)
         check_function(function, "the model's function")
         self.label = qualified_name(function)
@@ -127,7 +126,6 @@ class PythonModel(Model):
         self._usage: dict[str, Any] = {"requests": 0, "completion_tokens": 0}
         self._timings = Timings(self._usage)
         self._cap = SpendCap(self.name, self.label, max_requests)
-        self._background: BackgroundLoop | None = None
         self._calls = FunctionCalls(function, self._parameters, concurrency, time_limit)
 
     @property
@@ -172,29 +170,20 @@ class PythonModel(Model):
             )
         return tuple(f"{self.label}: {note}" for note in notes)
 
-    @property
-    def n_waiting(self) -> int:
-        """Replies that were not yielded."""
-        return 0 if self._background is None else self._background.n_waiting
-
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
         """Answer all requests, in the order of the replies.
 
         Raises:
             ModelError: All concurrent calls are beyond the time limit.
         """
-        work = [partial(self._one, i, request) for i, request in enumerate(requests)]
-        if self._background is None:
-            self._background = BackgroundLoop()
+        if not self._background.is_running:
             self._background.run(self._calls.open())
-        yield from self._background.stream(work, self._concurrency)
+        yield from self._answers(requests, range(len(requests)), self._concurrency)
 
     def close(self) -> None:
         """Cancel running coroutines; threads still running end with the process."""
-        background, self._background = self._background, None
-        if background is not None:
-            with suppress(TimeoutError):
-                background.close(self._calls.close, _CLOSE_S)
+        with suppress(TimeoutError):
+            self._background.close(self._calls.close, _CLOSE_S)
 
     async def _one(self, position: int, request: Request) -> tuple[int, Response]:
         if not isinstance(request, Generate):
@@ -217,7 +206,7 @@ class PythonModel(Model):
             again = self._retry_reason(outcome)
             if not again or attempt > self._retries:
                 return position, Response(error=self._error(outcome.error, attempt))
-            await asyncio.sleep(self._backoff.pause(attempt, self._random))
+            await pause(self._backoff.pause(attempt, self._random))
 
     async def _called(self, request: Generate, again: str) -> tuple[CallOutcome, float]:
         """The outcome of a call, and how long it took; ``again`` is the reason of a

@@ -9,7 +9,9 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Generator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,7 @@ import pytest
 
 from pytest_evals.models.spend_ledger import LEDGER, Ledger
 from pytest_evals.plugin.execution.fast_path.compact_reports import CompactReports
+from pytest_evals.plugin.execution.interrupts import INTERRUPTED
 from pytest_evals.plugin.execution.model_readiness import REFUSED
 from pytest_evals.plugin.reporting.annotations import FAULTS, Faults
 from pytest_evals.plugin.session import SESSION
@@ -28,6 +31,9 @@ if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
     from pytest_evals.plugin.controller.scheduler import EvalScheduling
+
+_REPORTS_S = 2.0
+"""Seconds that workers may take to end after that."""
 
 
 class Controller:
@@ -160,8 +166,21 @@ class Controller:
             self._interrupted = True
             self._stop.touch()
             if SESSION in self._config.stash:
-                self._config.stash[SESSION].run.partial = "interrupted"
+                run = self._config.stash[SESSION].run
+                run.partial = "interrupted"
+                self._wait_for_workers(run.inference.limit_s)
             raise
+
+    def _wait_for_workers(self, limit_s: float) -> None:
+        """Let workers store the responses to their requests in flight: pytest-xdist
+        ends them after some seconds. Ctrl-C ends the wait."""
+        text = f"{limit_s:g}"
+        self._stop.with_name(INTERRUPTED).write_text(text, encoding="ascii")
+        end = time.monotonic() + limit_s + _REPORTS_S
+        with suppress(KeyboardInterrupt):
+            for node in self._slots:
+                with suppress(TimeoutError, OSError):
+                    node.channel.waitclose(max(0.0, end - time.monotonic()))
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -10,9 +10,9 @@ import pytest
 from pytest_evals.plugin.execution.fast_path.compact_reports import CompactReports
 from pytest_evals.plugin.execution.fast_path.protocol import FastPath
 from pytest_evals.plugin.execution.hooks import SessionHooks
+from pytest_evals.plugin.execution.interrupts import Interrupts
 from pytest_evals.plugin.execution.last_failed import LastFailed
 from pytest_evals.plugin.execution.short_summary import ShortSummary
-from pytest_evals.plugin.execution.sigterm import SigtermHandler
 from pytest_evals.plugin.modes.cache_info import CacheInfoMode
 from pytest_evals.plugin.modes.comparison import ComparisonMode
 from pytest_evals.plugin.modes.only import OnlyMode
@@ -36,7 +36,7 @@ def start(config: pytest.Config) -> EvalSession:
         details = Details.registered(config) if is_run else None
         lines = details.lines if details is not None else None
         session = config.stash[SESSION] = EvalSession(config, lines)
-        config.pluginmanager.register(SigtermHandler(session), "evals-sigterm")
+        config.pluginmanager.register(Interrupts(session), "evals-interrupts")
         if is_run:
             _register_run(session, config.pluginmanager)
             _register_reports(session, config)

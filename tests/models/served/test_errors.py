@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import json
 import time
+from threading import Thread
 
 import pytest
 
 from pytest_evals.core.request import Generate, Loglikelihood, Message
 from pytest_evals.errors import ModelError
+from pytest_evals.models.openai.event_loop import StreamEndedError
 
 
 def many(n):
@@ -28,16 +30,68 @@ def test_every_request_is_answered_in_its_own_place(served, model_of, ask):
     }
 
 
-def test_replies_that_wait_are_counted(served, model_of):
-    model = model_of(concurrency=10)
-    answers = iter(model.answer(many(10)))
-    next(answers)
+def test_replies_are_passed_on_before_they_are_requested(served, model_of):
+    """Scoring the first document may take long, and the run may be interrupted then."""
+    model, requests, received = model_of(concurrency=10), many(40), []
+    model.on_response = lambda request, response: received.append((request, response))
+    answers = iter(model.answer(requests))
+    first, _ = next(answers)
     deadline = time.monotonic() + 30
-    while model.n_waiting < 9 and time.monotonic() < deadline:
+    while len(received) < 40 and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert model.n_waiting in (9, 10)  # with the end
-    assert len(list(answers)) == 9
-    assert model.n_waiting == 0
+    assert {r: f"said {r.prompt}" for r in requests} == {
+        request: response.text for request, response in received
+    }
+    assert sorted([first, *(i for i, _ in answers)]) == list(range(40))
+
+
+@pytest.mark.parametrize("way", ["stop", "close", "error"])
+def test_requests_in_flight_are_answered_when_nothing_further_is_sent(
+    way, served, model_of, fault
+):
+    """A run is interrupted, a task ends early, or an error ends the run."""
+    served.fault = lambda body: fault(
+        body=served.reply("completions", body), slow_s=0.2
+    )
+    model, received = model_of(concurrency=4), []
+    model.on_response = lambda request, response: received.append(response.text)
+    answers = iter(model.answer(many(40)))
+    next(answers)
+    if way == "stop":
+        model.stop_sending()
+    elif way == "close":
+        answers.close()
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            answers.throw(KeyboardInterrupt)
+    assert model.wait_for_sent(30) == 0
+    sent = [body["prompt"] for _, body in served.bodies]
+    assert sorted(received) == sorted(f"said {prompt}" for prompt in sent)
+    assert 4 <= len(sent) < 20
+
+
+def test_a_request_that_waits_for_another_attempt_is_not_sent_after_a_stop(
+    served, model_of, fault
+):
+    slow_down = {"error": {"message": "slow down"}}
+    served.fault = lambda body: fault(429, slow_down, {"retry-after": "60"})
+    model = model_of(concurrency=2)
+    model.on_response = lambda request, response: None
+    answers = iter(model.answer(many(6)))
+
+    def wait() -> None:
+        with pytest.raises(StreamEndedError):
+            next(answers)
+
+    waiting = Thread(target=wait)
+    waiting.start()
+    deadline = time.monotonic() + 30
+    while len(served.bodies) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    model.stop_sending()
+    assert model.wait_for_sent(30) == 0
+    waiting.join()
+    assert len(served.bodies) == 2
 
 
 def test_no_more_requests_are_sent_at_once_than_allowed(served, model_of, ask, fault):
