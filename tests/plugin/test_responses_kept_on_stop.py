@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_evals.run import plan
+from pytest_evals.store.responses import stored_since
 
 CONFTEST = """
 import os
@@ -76,3 +77,87 @@ def test_responses_received_before_a_stop_are_not_requested_again(
     assert n_scored <= whole["n_reused"] < N
     suite.pytester.runpytest(*command, "--evals-cache=off")
     assert runs_of(suite.pytester.path)[-1][0]["results"] == whole["results"]
+
+
+APP = """
+import os
+import time
+
+
+def respond(prompt):
+    time.sleep(0.05)
+    with open("answered", "a") as stream:
+        stream.write(prompt + "\\n")
+    return "a"
+
+
+respond.version = "1"
+"""
+HOLDING = """
+import time
+
+
+def pytest_runtest_logreport(report):
+    if report.when == "call":
+        time.sleep(0.3)
+        raise KeyboardInterrupt
+"""
+SCORING = """
+import time
+
+
+def pytest_evals_score(record, task):
+    time.sleep(0.3)
+    raise {error}
+"""
+TASK = """
+prompt: "{{{{q}}}}"
+target: a
+rows: [{rows}]
+score: exact
+"""
+
+
+@pytest.fixture
+def held(pytester):
+    """Runs 60 documents of an application with a conftest; returns the numbers of
+    answers and of stored responses."""
+    rows = ", ".join(f"{{id: r{i}, q: q{i}}}" for i in range(60))
+    pytester.makefile(".yaml", held=TASK.format(rows=rows))
+    pytester.makepyfile(app=APP)
+    pytester.syspathinsert()
+
+    def run(conftest: str, *arguments: str) -> tuple[int, int]:
+        pytester.makeconftest(conftest)
+        command = ["--model=python:app:respond,concurrency=4", "held.yaml"]
+        pytester.runpytest_subprocess(*command, *arguments)
+        answered = (pytester.path / "answered").read_text().splitlines()
+        return len(answered), stored_since(pytester.path / ".evals", 0)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), pytest.param(("-n2",), marks=pytest.mark.slow)]
+)
+def test_answers_that_arrive_while_a_hook_holds_the_main_thread_are_stored(
+    held, arguments
+):
+    n_answered, n_stored = held(HOLDING, *arguments)
+    assert n_answered == n_stored
+    assert 4 < n_answered < 60
+
+
+@pytest.mark.parametrize(
+    ("error", "arguments"),
+    [
+        ("KeyboardInterrupt", ()),
+        ("ValueError", ("-x",)),
+    ],
+)
+def test_answers_that_arrive_while_a_document_is_scored_are_stored(
+    held, error, arguments
+):
+    n_answered, n_stored = held(SCORING.format(error=error), *arguments)
+    assert n_answered == n_stored
+    assert 4 < n_answered < 60
