@@ -16,7 +16,7 @@ from math import ceil
 
 from pytest_evals.core.run_plan import amount, cap_amount
 from pytest_evals.errors import SpendCapError
-from pytest_evals.models.openai.event_loop import pause
+from pytest_evals.models.event_loop import pause
 from pytest_evals.models.spend_ledger import MOST, Ledger, Spent
 
 _UNIT = 1e-12

@@ -17,6 +17,7 @@ from pytest_evals.core.request import UNSENT, Request, Response
 from pytest_evals.errors import DocumentError, SpendCapError
 from pytest_evals.masking.registry import hidden
 from pytest_evals.masking.values import masked, masked_text
+from pytest_evals.models.event_loop import BackgroundModel, pause
 from pytest_evals.models.latticeflow.adapters import Adapter, ModelInfo
 from pytest_evals.models.latticeflow.function_model import NO_SCORES
 from pytest_evals.models.latticeflow.messages import (
@@ -32,7 +33,6 @@ from pytest_evals.models.openai.errors import (
     source_of,
     status_error,
 )
-from pytest_evals.models.openai.event_loop import BackgroundModel, pause
 from pytest_evals.models.openai.http_client import HttpClient, wait_of
 from pytest_evals.models.openai.retries import Backoff, RetryingClient
 from pytest_evals.models.openai.usage import METER, RequestMeter, Usage

@@ -17,13 +17,13 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.core.top_logprobs import without_top_logprobs
 from pytest_evals.errors import ModelError, SpendCapError
+from pytest_evals.models.event_loop import BackgroundModel
 from pytest_evals.models.openai.client import OpenAIClient
 from pytest_evals.models.openai.errors import (
     REFUSED,
     RequestFailedError,
     shortened,
 )
-from pytest_evals.models.openai.event_loop import BackgroundModel
 from pytest_evals.models.openai.prompt_truncation import PromptTruncation
 from pytest_evals.models.openai.request_bodies import read_reply, request_body
 from pytest_evals.models.openai.retries import Backoff, RetryingClient

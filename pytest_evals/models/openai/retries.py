@@ -13,8 +13,8 @@ from random import Random
 from typing import Any, Protocol, TypeVar
 
 from pytest_evals.errors import ModelError
+from pytest_evals.models.event_loop import pause
 from pytest_evals.models.openai.errors import UNREACHED, RequestFailedError
-from pytest_evals.models.openai.event_loop import pause
 from pytest_evals.models.openai.streaming import FIRST_TOKEN_S, first_token_s
 from pytest_evals.models.openai.usage import METER, Usage, hidden_tokens_of, tokens_of
 from pytest_evals.models.spend_cap import SpendCap

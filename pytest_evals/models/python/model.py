@@ -16,7 +16,7 @@ from pytest_evals.core.request import GRAMMAR, UNSENT, Generate, Request, Respon
 from pytest_evals.core.response_contract import as_model, described
 from pytest_evals.data.calls import error_text
 from pytest_evals.errors import SpendCapError
-from pytest_evals.models.openai.event_loop import BackgroundModel, pause
+from pytest_evals.models.event_loop import BackgroundModel, pause
 from pytest_evals.models.openai.retries import Backoff
 from pytest_evals.models.openai.usage import count_of
 from pytest_evals.models.python.calls import (
