@@ -61,6 +61,9 @@ def session_of(config: pytest.Config) -> EvalSession:
 class EvalSession:
     """A run, and what pytest collects of its suite."""
 
+    _last: tuple[DocumentItem, Record] | None = None
+    """The document that ran last; plugins rerun a failed one at once."""
+
     def __init__(
         self,
         config: pytest.Config,
@@ -166,6 +169,12 @@ class EvalSession:
 
     def run_document(self, item: DocumentItem) -> Record:
         """Return the record of a document, answered and scored."""
+        if self._last is not None and self._last[0] is item:
+            _, record = self._last
+            self._warn_of_rerun(record)
+            if record.status is Status.SCORED:
+                item.packed = None
+                return record
         if self.stoppable is not None:
             self.stoppable.skip_if_decided(item)
         answered = self.models.take(item)
@@ -193,7 +202,18 @@ class EvalSession:
             machine = dict(self.run.inference.machine(self.options.model))
             news = self.news and self.news._replace(machine=machine)
             item.packed, self.news = pack(kept, sample, news), None
+        self._last = item, record
         return record
+
+    def _warn_of_rerun(self, record: Record) -> None:
+        """Warn that another plugin runs a failed document again."""
+        text = "documents without a score were sent again by a plugin that reruns tests"
+        if record.status is Status.SCORED:
+            text = (
+                "reruns of failed tests do not send a document again: its first answer "
+                "counts; set repeats to measure how much answers vary"
+            )
+        self.run.inference.warnings.add(f"{record.task}: {text}", record.doc.id)
 
     def receive(self, data: bytes) -> None:
         """Keep a record that a worker of pytest-xdist has scored."""

@@ -82,12 +82,13 @@ class Inference:
         self.unsent: set[str] = set()
         """Tasks with documents that were not sent because of it."""
         self._on_answer = on_answer
-        self.repeat_warnings = DocumentWarnings()
         self.limit_s = SENT_S
         """Seconds that :meth:`close` waits for requests in flight."""
         self.on_wait: Callable[[int], None] = lambda n_requests: None
         """Called with the number of these requests when it begins to wait."""
         self._n_lost = 0
+        self.warnings = DocumentWarnings()
+        """Warnings about documents and their answers."""
 
     def add_plan(
         self,
@@ -188,7 +189,7 @@ class Inference:
         why = f"{model.name or 'the model'} is deterministic at temperature 0"
         if record.requests and isinstance(record.requests[0], Loglikelihood):
             why = "log-likelihoods are computed once"
-        self.repeat_warnings.add(
+        self.warnings.add(
             f"{task.name}: repeats: {task.repeats} give one answer, because {why}: "
             "they carry no information, and gates count one answer; set a temperature "
             "above 0, or remove repeats",

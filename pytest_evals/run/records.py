@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_evals.core.doc import Doc, WatchedRow
 from pytest_evals.core.metric import Estimate, MetricResult
-from pytest_evals.core.record import Record, Score, slim
+from pytest_evals.core.record import Record, Score, Status, slim
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError
@@ -107,9 +107,14 @@ class Records:
         return record if example or self._keeps_whole else slim(record)
 
     def keep(self, run: TaskRun, record: Record, sample: Sample | None) -> None:
-        """Keep a record; a document that ran twice, as its worker died, counts once."""
-        if record.index not in run.records and sample is not None:
-            self._writer.add(run.task.name, record.index, sample)
+        """Keep a record. A document that ran twice, since its worker died or a plugin
+        reruns failures, counts once: by its first answer."""
+        earlier = run.records.get(record.index)
+        if earlier is not None and earlier.status is Status.SCORED:
+            return
+        if sample is not None:
+            again = earlier is not None
+            self._writer.add(run.task.name, record.index, sample, replaces=again)
         run.records[record.index] = record
         run.result = None
         self._on_record(run.task.name, record)

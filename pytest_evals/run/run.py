@@ -229,7 +229,7 @@ class Run:
         if self.config.judges:
             texts += self.gate_judge.doubts(plans=plans)
             texts += ungated(self.gate_judge.reported.values())
-        texts += self.inference.repeat_warnings.texts()
+        texts += self.inference.warnings.texts()
         texts += self.inference.notes
         if self.early_stopping is not None and self.config.judges:
             texts += self.early_stopping.notes

@@ -49,6 +49,7 @@ class RunWriter:
         self._writes = writes
         self._pending: dict[str, list[str]] = {}
         self._n = 0
+        self._replaced: dict[str, dict[int, int]] = {}
         self._not_before = 0.0
         self._results: dict[str, Any] = {}
         self.hashes = TaskHashes()
@@ -61,12 +62,25 @@ class RunWriter:
         return self._folder.path
 
     @property
+    def has_replaced(self) -> bool:
+        """Whether a sample was replaced; sorting removes the earlier one."""
+        return bool(self._replaced)
+
+    @property
     def files(self) -> dict[str, str]:
         """Task → name of its file in the folder."""
         return self._folder.files
 
-    def add(self, task: str, index: int, sample: Sample) -> None:
-        """Write the sample of a finished document with the next batch."""
+    def add(
+        self, task: str, index: int, sample: Sample, *, replaces: bool = False
+    ) -> None:
+        """Write the sample of a finished document with the next batch.
+
+        Args:
+            replaces: Whether it replaces an earlier one of this document.
+        """
+        if replaces:
+            self._replaced.setdefault(task, {})[index] = len(sample.lines)
         self.hashes.add(task, index, sample)
         if self.error or not self._writes:
             return
@@ -86,7 +100,7 @@ class RunWriter:
     def sort(self) -> None:
         """Sort samples by position in the dataset."""
         self.flush()
-        self._write(self._folder.sort_samples)
+        self._write(lambda: self._folder.sort_samples(self._replaced))
 
     def partial_results(self, result: Callable[[], RunResult]) -> None:
         """Write the results of tasks that have ended, so that a killed run keeps

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -73,17 +74,23 @@ class RunFolder:
         """
         append_lines(self._made() / self._file(task), lines, _OPTION)
 
-    def sort_samples(self) -> None:
+    def sort_samples(self, replaced: Mapping[str, Mapping[int, int]]) -> None:
         """Sort the lines of each file by ``doc_id``.
+
+        Args:
+            replaced: Task → documents that were written several times, with the number
+                of their last lines, which are kept.
 
         Raises:
             StoreError: A file cannot be read or replaced; it is left unchanged.
         """
-        for name in self._files.values():
+        for task, name in self._files.items():
             path = self._made() / name
             try:
                 with path.open("rb") as stream:
-                    replace_bytes(path, _sorted_lines(stream), _OPTION)
+                    replace_bytes(
+                        path, _sorted_lines(stream, replaced.get(task, {})), _OPTION
+                    )
             except OSError as error:
                 raise StoreError(f"cannot read {str(path)!r}: {error}") from error
 
@@ -155,7 +162,7 @@ def _short(name: str) -> str:
     return f"{raw[: _LONGEST - 13].decode('utf-8', 'ignore')}-{digest}"
 
 
-def _sorted_lines(stream: BinaryIO) -> Iterator[bytes]:
+def _sorted_lines(stream: BinaryIO, kept: Mapping[int, int]) -> Iterator[bytes]:
     """Yield the lines of a samples file by ``doc_id``, in blocks, with known secrets
     masked. Only the positions of lines are kept in memory."""
     ids, ends = array("q"), array("q", [0])
@@ -164,6 +171,15 @@ def _sorted_lines(stream: BinaryIO) -> Iterator[bytes]:
         ids.append(int(found.group(1)) if found else 0)
         ends.append(ends[-1] + len(line))
     order = sorted(range(len(ids)), key=ids.__getitem__)
+    if kept:
+        last = Counter(ids)
+        places = []
+        for number in order:
+            if last[ids[number]] <= kept.get(ids[number], last[ids[number]]):
+                places.append(number)
+            else:
+                last[ids[number]] -= 1
+        order = places
     for start in range(0, len(order), _LINES):
         lines = []
         for number in order[start : start + _LINES]:

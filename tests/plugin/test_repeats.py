@@ -217,3 +217,69 @@ def test_a_model_object_may_be_deterministic(pytester):
     pytester.path.joinpath("c.yaml").write_text(EVAL.format(repeats=4))
     assert pytester.runpytest("c.yaml").ret == 0
     assert (pytester.path / "calls.txt").read_text().split() == ["one?0"]
+
+
+RERUNS = """
+from _pytest.runner import runtestprotocol
+
+def pytest_runtest_protocol(item, nextitem):
+    "Run a failed test again, as pytest-rerunfailures does."
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    reports = runtestprotocol(item, nextitem=nextitem, log=False)
+    if any(report.failed for report in reports):
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+"""
+NUMBERS = """
+prompt: "{{q}}"
+rows: [{id: a, q: one, target: one}, {id: b, q: two, target: zwei}]
+gates: [exact >= 0.9]
+"""
+
+
+def test_the_first_answer_counts_if_a_plugin_reruns_failed_documents(pytester):
+    pytester.makeconftest(RERUNS)
+    pytester.makepyfile(
+        app="calls = []\n"
+        "def respond(prompt):\n"
+        "    calls.append(prompt)\n"
+        "    return 'zwei' if calls.count('two') > 1 else prompt\n"
+    )
+    pytester.path.joinpath("numbers.yaml").write_text(NUMBERS)
+    pytester.syspathinsert()
+    result = pytester.runpytest("--model=python:app:respond", "--evals-strict")
+    assert result.ret == 1
+    gates, results = verdicts(pytester)
+    assert gates["exact"] == ("failed", 0.5)
+    assert results["n_requests"] == 2
+    (warning,) = [one for one in results["warnings"] if "reruns" in one]
+    assert "its first answer counts" in warning
+    assert warning.endswith("(document b)")
+
+
+def test_a_document_without_an_answer_may_be_sent_again(pytester):
+    """Its error is replaced in results and samples, and the rerun is reported."""
+    pytester.makeconftest(RERUNS)
+    pytester.makepyfile(
+        broken="calls = []\n"
+        "def respond(prompt):\n"
+        "    calls.append(prompt)\n"
+        "    if calls.count('two') == 1:\n"
+        "        raise ValueError('down')\n"
+        "    return 'zwei' if prompt == 'two' else prompt\n"
+    )
+    pytester.path.joinpath("numbers.yaml").write_text(NUMBERS)
+    pytester.syspathinsert()
+    assert pytester.runpytest("--model=python:broken:respond").ret == 0
+    gates, results = verdicts(pytester)
+    assert gates["exact"] == ("passed", 1.0)
+    assert any("were sent again" in one for one in results["warnings"])
+    (samples,) = pytester.path.glob(".evals/runs/*/samples_numbers.jsonl")
+    rows = [json.loads(line) for line in samples.read_text().splitlines()]
+    assert [(row["id"], row["status"]) for row in rows] == [
+        ("a", "scored"),
+        ("b", "scored"),
+    ]

@@ -277,7 +277,7 @@ def finish(evals: EvalSession, session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     result = run.finish(evals.warnings.all())
     run.writer.flush()
-    if is_distributed(evals.config):
+    if is_distributed(evals.config) or run.writer.has_replaced:
         run.writer.sort()
     run.writer.results(
         result,
