@@ -105,7 +105,7 @@ def _given(requests: Sequence[Request], model: Model) -> Iterator[object]:
     """The output of ``answer()``. An exception that ends generators, or ended its own,
     keeps the traceback into the model's code."""
     try:
-        given: object = model.answer(requests)
+        given: object = model.answer([*requests])  # a model may change its list
         if not isinstance(given, Iterable):
             what = f"{model.name}: answer() returned {described(given)}"
             raise ModelError(f"{what}\n{_FIX}")

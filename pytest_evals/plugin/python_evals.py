@@ -196,7 +196,7 @@ class EvalNode(TaskFile):
     def fixtureinfo(self, item: DocItem) -> Any:
         """The fixtures of documents: the models, and those of scorers."""
         if not hasattr(self, "_fixtureinfo"):
-            names = ("eval_model", "eval_judge", *self._requested)
+            names = dict.fromkeys(("eval_model", "eval_judge", *self._requested))
             manager = self.session._fixturemanager
             function = _requesting(names)
             self._fixtureinfo = manager.getfixtureinfo(
@@ -357,7 +357,7 @@ def _set_up(node: EvalNode, names: Sequence[str]) -> Iterator[TopRequest]:
         state.teardown_exact(cast("Any", node.session))
 
 
-def _requesting(names: Sequence[str]) -> Callable[..., None]:
+def _requesting(names: Iterable[str]) -> Callable[..., None]:
     """A function whose arguments have these names."""
 
     def function() -> None:

@@ -86,6 +86,8 @@ class FunctionScorer:
             return await self._call(answer, case, response)
 
     def _call(self, answer: str, case: Case, response: Response) -> Any:
+        if self.passed != ("answer",):  # a function may change what it is given
+            case = replace(case, row=_copied(case.row), target=_copied(case.target))
         given = [ARGUMENTS[one](answer, case, response) for one in self.passed]
         if not self.by_name:
             return self.function(*given)
@@ -189,6 +191,13 @@ def function_scorer(
         settings={"function": name, "source": _source_hash(function)},
         limits=(0.0, 1.0) if limits is None and returned in (bool, "bool") else limits,
     )
+
+
+def _copied(value: Any) -> Any:
+    """A copy of mappings and lists; other values are not copied."""
+    if isinstance(value, Mapping):
+        return {name: _copied(one) for name, one in value.items()}
+    return [*map(_copied, value)] if type(value) is list else value
 
 
 def result_of(awaitable: Awaitable[Any]) -> Any:

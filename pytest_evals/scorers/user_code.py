@@ -60,7 +60,8 @@ def user_place(trace: TracebackType | None) -> Place | None:
     """The deepest line in the user's files, such as ``utils.py:12``.
 
     The user's files are in the folder of the first file outside this package and
-    pluggy, or below it; so an error inside NumPy gets the line that called NumPy.
+    pluggy, or below it; so an error inside NumPy gets the line that called NumPy. Code
+    without a file, such as ``<stdin>``, is a file of its own.
     """
     frames = [
         (frame.f_code.co_filename, line)
@@ -70,6 +71,7 @@ def user_place(trace: TracebackType | None) -> Place | None:
     ]
     if not frames:
         return None
-    folder = str(Path(frames[0][0]).parent)
-    file, line = [(f, n) for f, n in frames if f.startswith(folder)][-1]
+    first = frames[0][0]
+    own = first if first.startswith("<") else str(Path(first).parent)
+    file, line = [(f, n) for f, n in frames if f.startswith(own)][-1]
     return Place(Path(file), line)

@@ -239,3 +239,16 @@ def test_a_model_that_describes_itself_wrongly_is_refused(field, value, shown, f
     assert str(info.value) == (
         f"the model Mine: its {field} is {shown}\n  fix: use {fix}"
     )
+
+
+def test_a_model_may_change_the_list_of_its_requests():
+    class Emptying(Mine):
+        def answer(self, requests):
+            taken = [*requests]
+            requests.clear()
+            return [(n, Response(text="yes")) for n in range(len(taken))]
+
+    requests = [WRITE, Generate("Say no.")]
+    answered = dict(responses_of(requests, Emptying()))
+    assert [answered[n].text for n in (0, 1)] == ["yes", "yes"]
+    assert len(requests) == 2

@@ -10,6 +10,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,8 +24,10 @@ from pytest_evals import (
     StoreError,
     TaskFileError,
     TaskOptions,
+    case,
     evaluate,
 )
+from pytest_evals import eval as evals
 
 CONFTEST = """
 import pytest
@@ -529,3 +532,39 @@ def test_an_argument_of_a_wrong_type_is_an_error_with_the_expected_type(
 def test_an_argument_that_is_missing_or_unknown_is_named(arguments, message):
     with pytest.raises(TypeError, match=re.escape(message)):
         evaluate(**arguments)
+
+
+def test_a_scorer_that_changes_its_row_changes_neither_records_nor_other_scorers():
+    def changing(row, case):
+        del row["target"]
+        case.row["tags"].append("b")
+        return True
+
+    def reading(row):
+        return row["target"] == "a" and row["tags"] == ["a"]
+
+    rows = [{"prompt": "p", "target": "a", "tags": ["a"]}]
+    result = evaluate(rows, lambda prompt: "a", score=[changing, reading])
+    (record,) = result.tasks[0].records
+    assert [one.value for one in record.scores] == [1, 1]
+    assert record.doc.row["tags"] == ["a"]
+    assert rows == [{"prompt": "p", "target": "a", "tags": ["a"]}]
+
+
+def test_cases_and_scorers_may_be_partial_functions_and_callable_objects():
+    class Equal:
+        def __call__(self, answer, case):
+            return answer == case.target
+
+    def starts(answer, letter):
+        return answer.startswith(letter)
+
+    def cases(target):
+        yield case("p", target=target)
+
+    done = evaluate(
+        evals(partial(cases, "a"), score=[Equal(), partial(starts, letter="a")]),
+        lambda prompt: "a",
+    )
+    assert done.tasks[0].records[0].error == ""
+    assert [one.value for one in done.tasks[0].records[0].scores] == [1, 1]

@@ -142,6 +142,44 @@ async def known(output, expected, words, folder):
     assert log.count("up") == log.count("down") == {"-n0": 1, "-n2": 3}[workers]
 
 
+def test_cases_and_scorers_request_the_fixtures_of_models(bot):
+    bot.makepyfile(
+        test_bot="""
+        import pytest_evals as ev
+
+        @ev.eval(score=[ev.contains()])
+        def asks(eval_judge):
+            yield ev.case("pay?", target="card", name=eval_judge.name)
+
+        @asks.score
+        def rated(answer, row, eval_model, eval_judge):
+            return row["name"] == eval_judge.name != eval_model.name
+        """
+    )
+    done = run(bot, "--evals-judge=scripted:echo")
+    assert done.parseoutcomes() == {"passed": 1}
+    done.stdout.fnmatch_lines(["*rated*1.000*"])
+
+
+def test_a_fixture_of_a_model_that_is_not_set_is_an_error(bot):
+    bot.makepyfile(
+        test_bot="""
+        import pytest_evals as ev
+
+        @ev.eval(score=[])
+        def asks():
+            yield ev.case("pay?", target="card")
+
+        @asks.score
+        def rated(answer, eval_judge):
+            return True
+        """
+    )
+    done = run(bot)
+    assert done.parseoutcomes() == {"errors": 1}
+    done.stdout.fnmatch_lines(["no judge is set"])
+
+
 def test_an_exception_in_a_fixture_of_cases_is_an_error_with_its_line(bot):
     bot.makeconftest("""
 import pytest

@@ -26,6 +26,14 @@ def test_an_exception_without_text_is_reported_by_its_name():
         raise AssertionError
 
 
+@pytest.mark.parametrize("name", ["<stdin>", "<string>", "<ipython-input-1>"])
+def test_a_fault_in_code_without_a_file_has_its_line(name):
+    source = "with UserCode('it'):\n    import json\n    json.loads('{')"
+    with pytest.raises(DocumentError) as caught:
+        exec(compile(source, name, "exec"), {"UserCode": UserCode})
+    assert str(caught.value).endswith(f"({name}:3)")
+
+
 def test_an_interrupt_is_not_a_fault():
     with pytest.raises(KeyboardInterrupt), UserCode("x"):
         raise KeyboardInterrupt

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
@@ -377,7 +377,7 @@ def eval(function: Any = None, /, *, name: str = "", **settings: Any) -> Any:  #
             raise TypeError("eval() decorates a function that yields cases")
         return Eval(
             cases,
-            name=name or cases.__name__,
+            name=name or getattr(cases, "__name__", "") or type(cases).__name__,
             place=_place_of(cases),
             settings=EvalSettings(**settings),
         )
@@ -390,8 +390,16 @@ def as_tuple(given: Any) -> tuple[Any, ...]:
     return tuple(given) if isinstance(given, list | tuple) else (given,)
 
 
-def _place_of(function: Callable[..., Any]) -> Place:
-    code = inspect.unwrap(function).__code__
+def _place_of(function: Any) -> Place:
+    """Where a function, a partial function or the class of a callable is defined."""
+    while isinstance(function, partial):
+        function = function.func
+    function = inspect.unwrap(function)
+    if not hasattr(function, "__code__"):
+        function = type(function).__call__
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return Place(Path("unknown"))
     return Place(Path(code.co_filename), code.co_firstlineno)
 
 
