@@ -33,6 +33,21 @@ class Ask(NamedTuple):
     request: Request
 
 
+class ReadAsk(Ask):
+    """An :class:`Ask` with a function that reads its response. A response that cannot
+    be read is neither stored nor taken from the store."""
+
+    read: Callable[[Response], object]
+
+    def __new__(
+        cls, model: str, request: Request, read: Callable[[Response], object]
+    ) -> ReadAsk:
+        """Create it. ``read`` raises ``DocumentError`` for such a response."""
+        ask = super().__new__(cls, model, request)
+        ask.read = read
+        return ask
+
+
 class Exchange(NamedTuple):
     """An :class:`Ask` and its response."""
 

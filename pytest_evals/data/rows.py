@@ -88,6 +88,11 @@ class Table(Sequence[Mapping[str, Any]]):
         for start in range(0, len(listed), _BLOCK):
             self._blocks[start // _BLOCK] = listed[start : start + _BLOCK]
 
+    @property
+    def in_memory(self) -> bool:
+        """Return whether all rows are Python objects."""
+        return self._dataset is None
+
     def __len__(self) -> int:
         """Return the number of rows."""
         return self._length

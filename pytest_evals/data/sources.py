@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.data.calls import FieldError, call
+from pytest_evals.data.csv_rows import read_csv_rows
 from pytest_evals.data.data_files import (
+    UNREADABLE,
     empty_file_error,
     encoding_error,
     file_names,
@@ -25,7 +27,7 @@ from pytest_evals.data.data_files import (
 )
 from pytest_evals.data.features import make_features
 from pytest_evals.data.hub import is_unreachable, reading_datasets
-from pytest_evals.data.json_lines import read_json_lines
+from pytest_evals.data.json_lines import LARGEST, read_json_lines
 from pytest_evals.data.json_rows import (
     RowError,
     are_likely_rows,
@@ -68,6 +70,7 @@ class Source:
         maker: A user function that creates the dataset instead.
         place: Place of the path in the task file.
         base: Folder for relative paths, after the task file's own.
+        as_text: Whether cells of local CSV files are text, as they are written.
     """
 
     path: str
@@ -77,6 +80,7 @@ class Source:
     place: Place
     data_place: Place
     base: Path
+    as_text: bool = False
 
 
 def load(source: Source, *, plain: bool = False) -> Mapping[str, Any]:
@@ -89,10 +93,10 @@ def load(source: Source, *, plain: bool = False) -> Mapping[str, Any]:
     resolved = resolve(source)
     arguments = json.dumps(dict(resolved.arguments), sort_keys=True, default=repr)
     key = _CacheKey(resolved, arguments, _stamps(resolved))
-    rows = _read_plain(key) if plain else None
-    if rows is not None:
-        return rows
     try:
+        rows = _read_plain(key) if plain else None
+        if rows is not None:
+            return rows
         of_hub = source.path not in _FILE_BUILDERS and resolved.path == source.path
         with reading_datasets(of_hub=of_hub):
             splits = _read(key)
@@ -165,7 +169,8 @@ class _CacheKey:
 
     def __init__(self, source: Source, arguments: str, stamps: tuple[Any, ...]) -> None:
         self.source = source
-        self._identity = (source.path, source.name, arguments, stamps)
+        text = source.as_text
+        self._identity = (source.path, source.name, arguments, stamps, text)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _CacheKey) and self._identity == other._identity
@@ -176,12 +181,21 @@ class _CacheKey:
 
 @lru_cache(maxsize=64)
 def _read_plain(key: _CacheKey) -> Mapping[str, Any] | None:
-    """Return the rows of JSON lines that do not need the library, or ``None``."""
+    """Return the rows of JSON lines, or of CSV files as text, that do not need the
+    library, or ``None``."""
     source = key.source
+    files = source.arguments.get("data_files")
+    by_split = files if isinstance(files, Mapping) else {"train": files}
+    if source.path == "csv" and source.as_text:
+        paths = {split: [*local_files(value)] for split, value in by_split.items()}
+        sizes = [one.stat().st_size for own in paths.values() for one in own]
+        is_small = max(sizes, default=0) <= LARGEST
+        with suppress(*UNREADABLE):  # an archive, or files of a server
+            if is_small and all(paths.values()):
+                return read_csv_rows(paths, source.arguments.get("sep", ","))
+        return None
     if source.path != "json" or source.name or set(source.arguments) != {"data_files"}:
         return None
-    files = source.arguments["data_files"]
-    by_split = files if isinstance(files, Mapping) else {"train": files}
     return read_json_lines(
         {
             split: [Path(name) for name in file_names(value)]
@@ -202,6 +216,13 @@ def _read(key: _CacheKey) -> Any:
     arguments = dict(source.arguments)
     if isinstance(arguments.get("features"), Mapping):
         arguments["features"] = make_features(arguments["features"])
+    splits = datasets.load_dataset(source.path, name=source.name, **arguments)
+    one = next(iter(splits.values()), None) if source.as_text else None
+    is_local = source.path in _FILE_BUILDERS or source.path.startswith("/")
+    if one is None or not is_local or one.info.builder_name != "csv":
+        return splits
+    arguments["features"] = make_features(dict.fromkeys(one.column_names, "string"))
+    arguments["keep_default_na"] = False
     return datasets.load_dataset(source.path, name=source.name, **arguments)
 
 

@@ -136,11 +136,11 @@ def _labelled(result: TaskResult, field: str) -> TaskResult:
 
 
 def labels_in(doc: Doc, fields: Collection[str]) -> dict[str, str]:
-    """The clusters of a document, as text, without missing ones."""
+    """The clusters of a document, as text, without missing and empty ones."""
     labels = {}
     for field in fields:
         value = _value(doc, field)
-        if value is not None:
+        if value is not None and value != "":
             labels[field] = str(value)
     return labels
 

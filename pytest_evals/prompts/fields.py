@@ -18,13 +18,15 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import (
     StrictUndefined,
     TemplateSyntaxError,
+    Undefined,
     UndefinedError,
     meta,
+    nodes,
     pass_context,
 )
 from jinja2 import Template as Compiled
@@ -44,6 +46,8 @@ from pytest_evals.errors import EvalsError, Place, did_you_mean
 from pytest_evals.limits.budget import begin
 from pytest_evals.limits.patterns import compiled
 from pytest_evals.limits.templates import LimitedTemplates, is_simple
+from pytest_evals.prompts.marks import MARKS, mark, with_marks
+from pytest_evals.prompts.text_values import number_fix
 
 Row = Mapping[str, Any]
 """A row of a dataset: column → value."""
@@ -177,15 +181,11 @@ def _template_reader(
                         f"{{{{{name} or ''}}}}"
                     )
             return after(text)
-        except UndefinedError as error:
-            missing = sorted(name for name in template.names if name not in row)
-            raise _undefined_error(field, missing, row, error) from None
-        except Exception as error:
-            if isinstance(error, ValueError) and field.spec.isidentifier():
-                raise _unknown_column(field, row) from None
-            ours = type(error) is ValueError or isinstance(error, EvalsError)
-            name = "" if ours else f"{type(error).__name__}: "
-            raise FieldError(f"{field.key}: {name}{error}", field.place) from error
+        except Exception as error:  # noqa: BLE001 - of any expression of a template
+            fault = template_fault(field.key, template, row, error)
+            kind = ColumnError if fault.is_column else FieldError
+            cause = None if fault.is_column else error
+            raise kind(fault.what, field.place, fault.fix) from cause
 
     return read
 
@@ -194,25 +194,44 @@ def _own_key_reader(field: Field, render: Reader) -> Reader:
     return lambda row: row[field.spec] if field.spec in row else render(row)
 
 
-def _unknown_column(field: Field, row: Row) -> FieldError:
-    """Return the error for a word that is neither a column nor a valid constant."""
-    columns = [str(name) for name in row]
-    hint = did_you_mean(field.spec, columns)
-    what = f"{field.key}: unknown column {field.spec!r}{hint}"
-    return ColumnError(what, field.place, f"the columns are {', '.join(columns)}")
+class TemplateFault(NamedTuple):
+    """Why a template cannot be rendered.
+
+    Args:
+        is_column: Whether the reason is a missing column.
+    """
+
+    what: str
+    fix: str = ""
+    is_column: bool = False
 
 
-def _undefined_error(
-    field: Field, missing: list[str], row: Row, error: UndefinedError
-) -> FieldError:
-    if not missing:
-        return FieldError(f"{field.key}: {error}", field.place)
+def template_fault(
+    key: str, template: Template, row: Row, error: Exception
+) -> TemplateFault:
+    """Return the message for an exception of a template.
+
+    Args:
+        key: Name of what has the template.
+        row: The values with which it was rendered.
+    """
     columns = [str(name) for name in row]
-    hint = did_you_mean(missing[0], columns)
-    return ColumnError(
-        f"{field.key} uses {missing[0]!r}, which is not a column{hint}",
-        field.place,
-        f"the columns are {', '.join(columns)}",
+    fix = f"the columns are {', '.join(columns)}"
+    missing = sorted(name for name in template.names if name not in row)
+    if isinstance(error, UndefinedError):
+        if not missing:
+            return TemplateFault(f"{key}: {error}")
+        hint = did_you_mean(missing[0], columns)
+        what = f"{key} uses {missing[0]!r}, which is not a column{hint}"
+        return TemplateFault(what, fix, is_column=True)
+    if isinstance(error, ValueError) and template.text.isidentifier():
+        hint = did_you_mean(template.text, columns)
+        what = f"{key}: unknown column {template.text!r}{hint}"
+        return TemplateFault(what, fix, is_column=True)
+    ours = type(error) is ValueError or isinstance(error, EvalsError)
+    name = "" if ours else f"{type(error).__name__}: "
+    return TemplateFault(
+        f"{key}: {name}{error}", number_fix(error, template.names, row)
     )
 
 
@@ -316,6 +335,54 @@ def compile_template(text: str) -> Template:
     return Template(text=text, names=needed, render=render, folds=folds)
 
 
+@lru_cache(maxsize=1024)
+def compile_expression(text: str) -> Callable[[Row], Any] | None:
+    """Return a function that evaluates a template which is one expression, such as
+    ``{{ words }}``, to its value instead of text; ``None`` for other templates.
+
+    The text is a valid template.
+    """
+    environment = _environment(LimitedTemplates)
+    begin()
+    match environment.parse(text).body:
+        case [nodes.Output(nodes=[nodes.TemplateData()])]:
+            return None
+        case [nodes.Output(nodes=[value])]:
+            pass
+        case _:
+            return None
+    name = nodes.Name(_VALUE, "store", lineno=1)
+    tree = nodes.Template([nodes.Assign(name, value, lineno=1)], lineno=1)
+    tree.set_environment(environment)
+    template = environment.from_string(tree)
+
+    def evaluate(row: Row) -> Any:
+        begin()
+        context = template.new_context({**environment.globals, **row}, shared=True)
+        environment.concat(template.root_render_func(context))
+        found = context.vars[_VALUE]
+        return str(found) if isinstance(found, Undefined) else found  # raises its error
+
+    return evaluate
+
+
+_VALUE = "evals_value"
+
+
+@lru_cache(maxsize=1024)
+def compile_marked(text: str, names: frozenset[str]) -> Callable[[Row, str, str], str]:
+    """Return a function that renders a template and encloses text from certain values.
+
+    Its arguments are a row, the text before and the text after each insertion. A single
+    word is not enclosed. Inserted text may come from one of the values if its
+    expression uses a name of them, or a variable of the template.
+    """
+    environment = _environment(LimitedTemplates)
+    begin()
+    template = environment.from_string(with_marks(environment, text, names))
+    return lambda row, before, after: template.render({**row, MARKS: (before, after)})
+
+
 def _compiled(text: str) -> tuple[SandboxedEnvironment, Compiled, frozenset[str]]:
     environment = _environment(LimitedTemplates)
     begin()
@@ -331,6 +398,7 @@ def _environment(kind: type[SandboxedEnvironment]) -> SandboxedEnvironment:
     environment = kind(undefined=StrictUndefined, keep_trailing_newline=True)
     environment.filters["regex_replace"] = _regex_replace
     environment.filters[SPOT] = _spot
+    environment.filters[MARKS] = mark
     return environment
 
 

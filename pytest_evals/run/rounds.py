@@ -9,13 +9,14 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_evals.core.dialogue import Ask, Dialogue, Exchange
+from pytest_evals.core.dialogue import Ask, Dialogue, Exchange, ReadAsk
 from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Request, Response, as_sent
 from pytest_evals.core.response_contract import responses_of
 from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError
+from pytest_evals.store.model import Read, StoredModel
 
 Places = dict[Request, list[tuple[int, int]]]
 """Each distinct request of a batch, with its occurrences: the position of the record
@@ -140,6 +141,7 @@ def _round(
     """One round: each model gets one batch, with the requests of all documents."""
     models: dict[int, Model] = {}
     batches: dict[int, Places] = {}
+    readers: dict[int, dict[Request, Read]] = {}
     for i, own in asks.items():
         for j, one in enumerate(own):
             target = auxiliary_models(tasks[i], one.model) if one.model else model
@@ -147,11 +149,15 @@ def _round(
             places = batches.setdefault(id(target), {})
             sent = as_sent(one.request, target.is_deterministic)
             places.setdefault(sent, []).append((i, j))
+            if isinstance(one, ReadAsk):
+                readers.setdefault(id(target), {})[sent] = one.read
     responses = {i: [NO_RESPONSE] * len(own) for i, own in asks.items()}
     for key, places in batches.items():
         tally(len(places))
-        where = list(places.values())
-        for position, response in responses_of(list(places), models[key]):
+        where, target = list(places.values()), models[key]
+        if isinstance(target, StoredModel):
+            target.read_by(readers.get(key, {}))
+        for position, response in responses_of(list(places), target):
             for i, j in where[position]:
                 responses[i][j] = response
     return responses

@@ -21,8 +21,8 @@ from pytest_evals.core.case import Case
 from pytest_evals.core.record import Score
 from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
 from pytest_evals.limits.patterns import compiled
-from pytest_evals.prompts.fields import compile_template
 from pytest_evals.scorers.arguments import checked_arguments
+from pytest_evals.scorers.templates import ScorerTemplate, ScorerTemplateError
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _LONGEST_SHOWN = 200
@@ -38,12 +38,14 @@ class AnswerScorer:
             be scored.
         settings: JSON values that determine the scores; part of the task's hash.
         limits: Smallest and largest value; ``None`` if unknown.
+        templates: Its texts that are rendered for each case.
     """
 
     name: str
     score: Callable[[str, Case], Score]
     settings: Mapping[str, Any] = field(default_factory=dict)
     limits: tuple[float, float] | None = (0.0, 1.0)
+    templates: tuple[ScorerTemplate, ...] = ()
 
     def __call__(self, answer: str, case: Case) -> Score:
         """Return the score under this scorer's name."""
@@ -55,6 +57,7 @@ class AnswerScorer:
             name=f"not_{self.name}",
             score=partial(_opposite, self),
             settings={"not": dict(self.settings)},
+            templates=self.templates,
         )
 
 
@@ -91,16 +94,24 @@ def contains(
     name: str = "contains",
 ) -> AnswerScorer:
     """Whether the answer contains a text (the target by default), one of ``any_of``,
-    and each of ``all_of``."""
+    and each of ``all_of``; a template that is a list stands for its items."""
+    alone = None if text is None else ScorerTemplate(f"{name}: text", text)
+    every = [ScorerTemplate(f"{name}: all_of", one) for one in all_of]
+    either = [ScorerTemplate(f"{name}: any_of", one) for one in any_of]
 
     def folded(one: str) -> str:
         return one.casefold() if ignore_case else one
 
     def score(answer: str, case: Case) -> Score:
-        needed = [_rendered(one, case) for one in all_of]
-        accepted = [_rendered(one, case) for one in any_of]
-        if text is not None:
-            needed.append(_rendered(text, case))
+        needed = [text for one in every for text in one.texts(case)]
+        accepted = [text for one in either for text in one.texts(case)]
+        if alone is not None:
+            texts = alone.texts(case)
+            if len(texts) > 1:
+                what = f"{name}: {alone.text} is a list"
+                fix = f"contains: {{any_of: '{alone.text}'}}, or all_of"
+                raise ScorerTemplateError(what, fix)
+            needed += texts
         if not needed and not accepted:
             accepted = targets_of(case)
         given = folded(answer)
@@ -116,7 +127,10 @@ def contains(
         "all_of": [*all_of],
         "ignore_case": ignore_case,
     }
-    return AnswerScorer(name=name, score=score, settings={"contains": settings})
+    templates = (*every, *either, *([alone] if alone else []))
+    return AnswerScorer(
+        name=name, score=score, settings={"contains": settings}, templates=templates
+    )
 
 
 @checked_arguments
@@ -125,19 +139,23 @@ def starts_with(
 ) -> AnswerScorer:
     """Whether the answer starts with a text, by default the target; leading whitespace
     is ignored."""
+    given = None if text is None else ScorerTemplate(f"{name}: text", text)
 
     def score(answer: str, case: Case) -> Score:
-        accepted = targets_of(case) if text is None else [_rendered(text, case)]
-        given = answer.lstrip()
+        accepted = targets_of(case) if given is None else given.texts(case)
+        start = answer.lstrip()
         if ignore_case:
-            given = given.casefold()
-            found = given.startswith(tuple(one.casefold() for one in accepted))
+            start = start.casefold()
+            found = start.startswith(tuple(one.casefold() for one in accepted))
         else:
-            found = given.startswith(tuple(accepted))
+            found = start.startswith(tuple(accepted))
         return _binary(found, f"does not start with {_listed(accepted)}", answer)
 
     settings = {"text": text, "ignore_case": ignore_case}
-    return AnswerScorer(name=name, score=score, settings={"starts_with": settings})
+    templates = () if given is None else (given,)
+    return AnswerScorer(
+        name=name, score=score, settings={"starts_with": settings}, templates=templates
+    )
 
 
 @checked_arguments
@@ -346,13 +364,6 @@ def _binary(correct: bool, fault: str, answer: str) -> Score:
 
 def _correct(value: Any) -> bool | None:
     return bool(value) if value in (0, 1) else None
-
-
-def _rendered(text: str, case: Case) -> str:
-    """A setting with the values of the case's row in it."""
-    if "{{" not in text:
-        return text
-    return compile_template(text).render({"target": case.target, **case.row})
 
 
 def _listed(texts: Sequence[str]) -> str:

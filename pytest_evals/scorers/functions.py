@@ -22,6 +22,7 @@ from pytest_evals.core.request import Response
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.models.event_loop import LOOK_S, BackgroundLoop
 from pytest_evals.scorers.answers import score_of_value
+from pytest_evals.scorers.templates import ScorerTemplate
 from pytest_evals.scorers.user_code import UserCode
 
 ARGUMENTS: Mapping[str, Callable[[str, Case, Response], Any]] = {
@@ -57,6 +58,7 @@ class FunctionScorer:
         values: Their values; set before a case is scored.
         settings: JSON values that determine the scores; part of the task's hash.
         limits: Smallest and largest value; ``None`` if unknown.
+        templates: Empty, see other scorers.
     """
 
     name: str
@@ -67,6 +69,7 @@ class FunctionScorer:
     values: dict[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     limits: tuple[float, float] | None = None
+    templates: tuple[ScorerTemplate, ...] = ()
 
     @property
     def is_async(self) -> bool:

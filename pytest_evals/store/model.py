@@ -11,10 +11,13 @@ from pytest_evals.core.model import Model
 from pytest_evals.core.request import UNSENT, Prompt, Render, Request, Response
 from pytest_evals.core.response_contract import checked_response, responses_of
 from pytest_evals.core.result import Reuse
+from pytest_evals.errors import DocumentError
 from pytest_evals.store.responses import Responses
 
 SENT_S = 30.0
 """Seconds that a run waits for requests in flight when it ends early."""
+Read = Callable[[Response], object]
+"""Raises ``DocumentError`` if a response cannot be read."""
 _Keys = list[RequestKey | None]
 _Found = dict[RequestKey, Response]
 _OF_A_RUN = ("first_tokens", "usage")
@@ -23,6 +26,18 @@ NOT_STORED = (
     "not in the store: this model has not answered this request before\n"
     "  fix: run once without --evals-cache=only"
 )
+
+
+def _is_readable(response: Response, read: Read | None) -> bool:
+    """Whether a response is no error and can be read."""
+    if response.error:
+        return False
+    try:
+        if read is not None:
+            read(response)
+    except (DocumentError, LookupError, TypeError, ValueError):
+        return False
+    return True
 
 
 def _as_it_is(prompt: Prompt) -> Prompt:
@@ -70,6 +85,12 @@ class StoredModel(Model):
         self._lock = Lock()
         self._arrived: set[RequestKey | None] = set()
         """Requests whose responses are stored and not yielded."""
+        self._readers: Mapping[Request, Read] = {}
+
+    def read_by(self, readers: Mapping[Request, Read]) -> None:
+        """Set how responses to the next requests are read. Those that cannot be read
+        are not stored; if they are stored, the requests are sent again."""
+        self._readers = readers
 
     def answer(self, requests: Sequence[Request], /) -> Iterator[tuple[int, Response]]:
         """Answer all requests, stored responses first."""
@@ -81,7 +102,9 @@ class StoredModel(Model):
             if response is not None:
                 # Earlier versions stored responses without checking them.
                 response = checked_response(requests[position], response, self)
-            if response is None or response.error:
+            can_ask = self._open_model is not None
+            read = self._readers.get(requests[position]) if can_ask else None
+            if response is None or not _is_readable(response, read):
                 missing.append(position)
                 continue
             self._n_reused += 1
@@ -135,22 +158,27 @@ class StoredModel(Model):
                 is_stored = key in self._arrived
                 self._arrived.discard(key)
             if not is_stored:
-                self._keep(key, response)
+                self._keep(key, asked[place], response)
             yield position, response
 
     def _received(self, request: Request, response: Response) -> None:
         """Store a response, in the thread of the model that has received it."""
         (key,) = request_keys([request])
         if key is not None:
-            self._keep(key, checked_response(request, response, self.opened()))
+            response = checked_response(request, response, self.opened())
+            self._keep(key, request, response)
             with self._lock:
                 self._arrived.add(key)
 
-    def _keep(self, key: RequestKey | None, response: Response) -> None:
+    def _keep(
+        self, key: RequestKey | None, request: Request, response: Response
+    ) -> None:
+        """Store a response that can be read."""
         with self._lock:
             self._n_asked += response.finish != UNSENT
             self._n_tokens += response.n_prompt_tokens + response.n_tokens
-        if key is not None:
+        read = self._readers.get(request)
+        if key is not None and _is_readable(response, read):
             self._responses.add(key, response)
 
     def opened(self) -> Model:

@@ -54,6 +54,10 @@ class CaseSource(Protocol):
         """Bytes of text of cases."""
         ...
 
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """The rows of the first cases: all that are in memory, at least one."""
+        ...
+
 
 class ListedCases:
     """Cases that exist already, as those of Python functions do."""
@@ -77,6 +81,10 @@ class ListedCases:
     def sizes(self, indices: Sequence[int]) -> Sequence[int]:
         """Bytes of text of cases."""
         return row_sizes([{"prompt": self._cases[n].prompt} for n in indices])
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """All rows."""
+        return [one.row for one in self._cases]
 
 
 class RowCases:
@@ -115,6 +123,10 @@ class RowCases:
     def sizes(self, indices: Sequence[int]) -> Sequence[int]:
         """Bytes of text of rows."""
         return row_sizes([self._table[n] for n in indices])
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """All rows, or the first of a dataset on disk."""
+        return self._table if self._table.in_memory else self._table[:1]
 
 
 class CaseRows(SelectedRows):

@@ -19,7 +19,7 @@ from pytest_evals.dialects.native.cases import RowCases, checked_first
 from pytest_evals.dialects.native.choices import UNUSED, bind_choices, check_way
 from pytest_evals.dialects.native.labels import with_labels
 from pytest_evals.dialects.native.remedies import yaml_remedies
-from pytest_evals.dialects.native.scorers import scorer_of_entry
+from pytest_evals.dialects.native.scorers import as_written, scorer_of_entry
 from pytest_evals.dialects.native.task import (
     EvalParts,
     Scorer,
@@ -44,6 +44,7 @@ from pytest_evals.prompts.fields import (
     text_itself,
 )
 from pytest_evals.prompts.generation import Sampling
+from pytest_evals.prompts.text_values import text_fault
 from pytest_evals.scorers.rubric import RubricScorer
 
 _BUILDERS = {
@@ -57,6 +58,9 @@ _BUILDERS = {
 _RENAMED = {"choices": "choices_from", "choices_by": "choices"}
 """Keys whose names differ in results files."""
 _ROLES = ("assistant", "system", "user")
+_NULLS = ("", "~", "null")
+"""Texts of values that are missing, for values that cannot be text."""
+_COMPRESSED = (".bz2", ".gz", ".xz")
 
 
 def load_tasks(path: Path, options: TaskOptions) -> tuple[Task, ...]:
@@ -94,6 +98,9 @@ class _Reader:
 
     def __init__(self, top: Section, options: TaskOptions) -> None:
         self._top, self._options = top, options
+        path = _dataset_path(top)
+        self._is_text = "rows" in top or _format(path) in (".csv", ".tsv")
+        """Whether all values of rows are text, but for nested ones."""
 
     def parts(self, name: str, tags: tuple[str, ...]) -> EvalParts | None:
         """The parts of the eval; ``None`` if problems were found."""
@@ -102,6 +109,7 @@ class _Reader:
         source = self._source()
         id_column = top.text("id")
         choices_by = self._choices_by()
+        self._places: dict[str, Place] = {}
         scorers = [] if choices_by is not None else self._scorers()
         sampling, warnings = self._sampling()
         version = top.raw("version")
@@ -131,6 +139,8 @@ class _Reader:
             scorers=scorers,
             choices_by=choices_by,
             sampling=sampling,
+            is_text=self._is_text,
+            places=self._places,
             repeats=repeats,
             system=system,
             model=model,
@@ -156,15 +166,14 @@ class _Reader:
 
     def _case_builder(self) -> Callable[[int, Mapping[str, Any]], Case]:
         prompt, top = self._prompt(), self._top
-        target = self._reader("target") if "target" in top else None
-        top.raw("target")
+        target = self._target() if "target" in top else None
         choices = self._choices() if "choices" in top else None
 
         def build(index: int, row: Mapping[str, Any]) -> Case:
             text = prompt(row)
             value = target(row) if target is not None else row.get("target")
             listed = None if choices is None else choices(row)
-            if choices is not None and listed is None:
+            if choices is not None and listed in (None, *_NULLS):
                 listed = []
             try:
                 return Case(prompt=text, target=value, row=row, choices=listed)
@@ -175,10 +184,19 @@ class _Reader:
         key = "prompt" if choices is None else "choices"
         return build
 
+    def _target(self) -> Reader:
+        """The target: a column, a template or a constant, which is text as written. A
+        template of one list is that list."""
+        top = self._top
+        text = top.file.written(top.values).get("target")
+        given = as_written(top.raw("target"), text, top.file.written)
+        return self._reader("target", given)
+
     def _choices(self) -> Reader:
         top = self._top
+        given = as_written(top.raw("choices"), None, top.file.written)
         try:
-            return bind_choices(top.raw("choices"), top.text_place("choices"))
+            return bind_choices(given, top.text_place("choices"))
         except FieldError as error:
             top.problems.append(error.problem)
             return lambda row: None
@@ -209,10 +227,21 @@ class _Reader:
             place=place or top.text_place(key),
         )
         try:
-            return bind(field, None, text_itself)
+            read = bind(field, None, text_itself)
         except FieldError as error:
             top.problems.append(error.problem)
             return lambda row: ""
+        text = field.spec
+        if not self._is_text or not isinstance(text, str):
+            return read
+
+        def checked(row: Mapping[str, Any]) -> Any:
+            fault = None if text in row else text_fault(text, row)
+            if fault is not None:
+                raise FieldError(f"{key}: {fault.what}", field.place, fault.fix)
+            return read(row)
+
+        return checked
 
     def _prompt(self) -> Reader:
         top = self._top
@@ -269,6 +298,7 @@ class _Reader:
                 return lambda: Table([])
         if not rows and not top.problems:
             top.problem("rows", "rows is empty", 'rows: [{question: "2 + 2"}]')
+        rows = [{**row, **top.file.written(row)} for row in rows]
         if any("id" in row for row in rows):  # the others are called by position
             rows = [{"id": number, **row} for number, row in enumerate(rows)]
         return lambda: Table(rows)
@@ -287,11 +317,11 @@ class _Reader:
             top.problem("dataset", f"dataset has no key {key!r}{hint}")
         path, split = entry["path"], entry.get("split") or "test"
         place = top.place("dataset")
-        builder = _BUILDERS.get(Path(path).suffix.lower())
+        builder = _BUILDERS.get(_format(path))
         arguments: dict[str, Any] = {}
         if builder:
             arguments["data_files"] = {split: path}
-            if path.lower().endswith(".tsv"):
+            if _format(path) == ".tsv":
                 arguments["sep"] = "\t"
         if entry.get("revision") is not None:
             arguments["revision"] = str(entry["revision"])
@@ -303,6 +333,7 @@ class _Reader:
             place=place,
             data_place=place,
             base=Path(options.base) if options.base else Path.cwd(),
+            as_text=True,
         )
         return lambda: _table(source, str(split), place)
 
@@ -321,7 +352,8 @@ class _Reader:
             steps = ("score", number) if isinstance(given, list) else ("score",)
             place = top.file.place(*steps)
             try:
-                scorer = scorer_of_entry(one, top.file.path.parent)
+                folder, written = top.file.path.parent, top.file.written
+                scorer = scorer_of_entry(one, folder, written)
                 if isinstance(scorer, RubricScorer):
                     scorer = with_labels(scorer, place)
             except TaskFileError as error:
@@ -334,6 +366,7 @@ class _Reader:
                 what = f"two scorers are called {scorer.name!r}"
                 fix = "give one of them a name: {contains: {text: hello, name: greets}}"
                 top.problems.append(Problem(what, place, fix))
+            self._places.setdefault(scorer.name, place)
             found.append(scorer)
         return found
 
@@ -345,6 +378,20 @@ class _Reader:
             self._top.problem("generation", f"generation: {error}")
             return Sampling(), ()
         return result.sampling, result.warnings
+
+
+def _dataset_path(top: Section) -> str:
+    given = top.values.get("dataset")
+    path = given.get("path") if isinstance(given, Mapping) else given
+    return path if isinstance(path, str) else ""
+
+
+def _format(path: str) -> str:
+    """The suffix of a data file, without that of its compression."""
+    suffixes = [one.lower() for one in Path(path).suffixes] or [""]
+    return (
+        suffixes[-2] if suffixes[-1] in _COMPRESSED and suffixes[1:] else suffixes[-1]
+    )
 
 
 def _rows_have_target(top: Section) -> bool:

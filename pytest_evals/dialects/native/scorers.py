@@ -114,13 +114,21 @@ def fixtures_of_scorers(
     return found
 
 
-def scorer_of_entry(given: Any, folder: Path) -> Scorer:
+Written = Callable[[Any], Mapping[Any, str]]
+"""Mapping or list of a file → its values that are not strings, as they are written."""
+_TEXTS = ("str", "str | None", "Sequence[str]")
+"""Annotations of arguments that are text."""
+
+
+def scorer_of_entry(given: Any, folder: Path, written: Written) -> Scorer:
     """Return the scorer of an entry of ``score`` in a file: a name, or a name with
     arguments.
 
     Args:
         given: The entry.
         folder: Folder of the file, for paths of schemas.
+        written: Values of the file; those of arguments that are text are used as
+            they are written.
 
     Raises:
         EvalsError: The entry is invalid.
@@ -131,7 +139,7 @@ def scorer_of_entry(given: Any, folder: Path) -> Scorer:
         raise EvalsError("score: each entry is a name, or one name with its arguments")
     ((name, value),) = given.items()
     if name == "not":
-        scorer = scorer_of_entry(value, folder)
+        scorer = scorer_of_entry(value, folder, written)
         if not isinstance(scorer, AnswerScorer):
             raise EvalsError(f"score: not cannot be applied to {scorer.name}")
         return ~scorer
@@ -141,6 +149,12 @@ def scorer_of_entry(given: Any, folder: Path) -> Scorer:
         raise EvalsError(f"score: unknown scorer {name!r}{hint}")
     make, bare = SCORERS[name]
     arguments = _arguments(name, value, bare, make)
+    texts = {bare: written(given).get(name), **written(value)}
+    arguments |= {
+        key: as_written(one, texts.get(key), written)
+        for key, one in arguments.items()
+        if str(signature(make).parameters[key].annotation) in _TEXTS
+    }
     if isinstance(arguments.get("schema"), str):
         arguments["schema"] = folder / arguments["schema"]
     if name == "json_schema" and arguments.get("schema") is None:
@@ -151,6 +165,16 @@ def scorer_of_entry(given: Any, folder: Path) -> Scorer:
         return make(**arguments)
     except TypeError as error:
         raise EvalsError(f"score: {name}: {error}") from None
+
+
+def as_written(value: Any, text: str | None, written: Written) -> Any:
+    """Return a value of a file that is text: itself as it is written (``text``), or the
+    items of a list; nulls remain."""
+    if isinstance(value, list):
+        texts = written(value)
+        items = enumerate(value)
+        return [one if one is None else texts.get(n, one) for n, one in items]
+    return value if value is None or text is None else text
 
 
 def _arguments(

@@ -19,6 +19,7 @@ from pytest_evals.core.task import Asked, Task, TaskOptions
 from pytest_evals.dialects.native.cases import CaseRows, CaseSource
 from pytest_evals.dialects.native.choices import EvalChoices
 from pytest_evals.dialects.native.labels import check_ids
+from pytest_evals.dialects.native.template_checks import check_templates, text_error
 from pytest_evals.errors import DocumentError, EvalsError, Place, Problem, TaskFileError
 from pytest_evals.prompts.arguments import argument_errors
 from pytest_evals.prompts.generation import Sampling, SamplingResult, read_sampling
@@ -59,6 +60,8 @@ class EvalParts:
         config: JSON values for results files and the task's hash.
         warnings: Warnings about the eval.
         begins_early: Whether async scorers may run before their case's turn.
+        is_text: Whether all values of rows are text, but for nested ones.
+        places: Name of a scorer → where it is defined, if not in ``source``.
     """
 
     name: str
@@ -77,6 +80,8 @@ class EvalParts:
     remedies: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     begins_early: bool = True
+    is_text: bool = False
+    places: Mapping[str, Place] = field(default_factory=dict)
 
 
 def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
@@ -96,6 +101,12 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
         cases = parts.load()
         for labels in labelled:
             check_ids(labels, cases.ids().ids)
+        templates = {
+            template: parts.places.get(scorer.name, parts.source)
+            for scorer in parts.scorers
+            for template in scorer.templates
+        }
+        check_templates(templates, cases, is_text=parts.is_text)
         return cases
 
     rows = CaseRows(load, options)
@@ -217,6 +228,12 @@ class _Runner:
         self.begins_early = parts.begins_early and any(
             isinstance(one, FunctionScorer) and one.is_async for one in parts.scorers
         )
+        self._templates = [
+            template
+            for scorer in parts.scorers
+            for template in scorer.templates
+            if parts.is_text
+        ]
         self._begun: dict[int, _Begun] = {}
         by = parts.choices_by
         self.choices = None if by is None else EvalChoices(by, options)
@@ -236,6 +253,7 @@ class _Runner:
         case = replace(
             self._rows.cases.case(record.index), id=record.doc.id, row=record.doc.row
         )
+        text_error(self._templates, case)
         if self.own_model is not None:
             asked = self._asked(case, record.index)
             responses = yield [Ask(MODEL, one) for one in asked.requests]

@@ -33,6 +33,7 @@ Step = str | int
 """A key or a position in the path of a nested value."""
 _PLAIN_MAPPING = "tag:yaml.org,2002:map"
 _PLAIN_SEQUENCE = "tag:yaml.org,2002:seq"
+_STRING = "tag:yaml.org,2002:str"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,8 @@ class YamlFile:
         lines: Path of a value → place of its key or list entry. Included values have
             places in other files.
         texts: Path of a string → place of its first line, if different.
+        unquoted: For each mapping and list by its identity: the value itself, and its
+            unquoted scalars that are not strings, as they are written.
         code: Rules for running its Python code.
     """
 
@@ -63,6 +66,7 @@ class YamlFile:
     values: dict[Any, Any]
     lines: Mapping[tuple[Step, ...], Place] = field(default_factory=dict)
     texts: Mapping[tuple[Step, ...], Place] = field(default_factory=dict)
+    unquoted: Mapping[int, tuple[Any, Mapping[Any, str]]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     code: CodeRules = CodeRules()
 
@@ -76,6 +80,11 @@ class YamlFile:
     def text_place(self, *steps: Step) -> Place:
         """Return the place of the first line of a string."""
         return self.texts.get(steps) or self.place(*steps)
+
+    def written(self, container: Any) -> Mapping[Any, str]:
+        """Return the unquoted scalars of a mapping or list that are not strings, as
+        they are written: ``4.90``, ``007``, ``yes``, or an empty value."""
+        return self.unquoted.get(id(container), (None, {}))[1]
 
 
 def read_yaml(path: Path) -> YamlFile:
@@ -252,6 +261,7 @@ class YamlParser:
         self._n = 0
         self._sizes: dict[int, int] = {}
         self._known: dict[int, Any] = {}
+        self._unquoted: dict[int, tuple[Any, Mapping[Any, str]]] = {}
         self._loader: Any = None
 
     def read(self, raw: bytes) -> YamlFile:
@@ -270,6 +280,7 @@ class YamlParser:
             values=value,
             lines=self._lines,
             texts=self._texts,
+            unquoted=self._unquoted,
             warnings=tuple(self._warnings),
         )
 
@@ -323,6 +334,7 @@ class YamlParser:
         written = {id(key) for key, _ in node.value}
         self._loader.flatten_mapping(node)  # the merge key <<
         values: dict[Any, Any] = {}
+        nodes: dict[Any, yaml.Node] = {}
         seen: set[Any] = set()
         for key_node, value_node in node.value:
             key: Any = self._key(key_node)
@@ -335,6 +347,8 @@ class YamlParser:
                 seen.add(key)
             self._lines[*steps, key] = Place(self._path, _line(key_node))
             values[key] = self._value(value_node, (*steps, key))
+            nodes[key] = value_node
+        self._keep_unquoted(values, nodes)
         return values
 
     def _sequence(self, node: Any, steps: tuple[Step, ...]) -> list[Any]:
@@ -342,17 +356,38 @@ class YamlParser:
         for number, item in enumerate(node.value):
             self._lines[*steps, number] = Place(self._path, _line(item))
             values.append(self._value(item, (*steps, number)))
+        self._keep_unquoted(values, dict(enumerate(node.value)))
         return values
+
+    def _keep_unquoted(self, values: Any, nodes: Mapping[Any, yaml.Node]) -> None:
+        texts = {key: node.value for key, node in nodes.items() if self._is_typed(node)}
+        if texts:
+            self._unquoted[id(values)] = (values, texts)
+
+    def _is_typed(self, node: yaml.Node) -> bool:
+        """Return whether a node is an unquoted scalar without a tag, and not a
+        string."""
+        if not isinstance(node, yaml.ScalarNode) or node.style or node.tag == _STRING:
+            return False
+        implicit = self._loader.resolve(yaml.ScalarNode, node.value, (True, False))
+        return bool(node.tag == implicit)
 
     def _key(self, node: yaml.Node) -> Any:
         return self._value(node, ())
 
     def _scalar(self, node: yaml.Node, steps: tuple[Step, ...]) -> Any:
+        is_cell = len(steps) == 3 and steps[0] == "rows" and self._is_typed(node)
         try:
             value = self._loader.construct_object(node, deep=True)
-        except ValueError as error:  # a date such as 2020-13-01
+        except (ValueError, yaml.constructor.ConstructorError) as error:
+            if is_cell:  # a date such as 2020-13-01, which is text there
+                return node.value
+            if isinstance(error, yaml.MarkedYAMLError):
+                raise
             raise self._error(f"invalid YAML: {error}", _line(node)) from None
         if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+            if is_cell:
+                return node.value
             raise self._error("an integer has too many digits", _line(node))
         return value
 

@@ -225,7 +225,7 @@ def scripted_judge(folder: Path, *rules: dict[str, str]) -> str:
 def test_a_judge_with_a_rubric_gives_values_and_reasons(tmp_path: Path) -> None:
     judge = scripted_judge(
         tmp_path,
-        {"regex": "<answer>\nthree", "text": '{"reason": "a word", "grade": 2}'},
+        {"regex": r"<answer-\w+>\nthree", "text": '{"reason": "a word", "grade": 2}'},
         {"text": 'Sure: {"reason": "right", "grade": 5}'},
     )
     text = SUMS + "score: {judge: {rubric: Is it a number?, scale: [1, 5]}}\n"
@@ -245,7 +245,7 @@ def test_a_judge_with_a_rubric_gives_values_and_reasons(tmp_path: Path) -> None:
 def test_a_judge_that_fails_leaves_the_case_unscored(tmp_path: Path) -> None:
     judge = scripted_judge(
         tmp_path,
-        {"regex": "<answer>\n3", "text": "I cannot say."},
+        {"regex": r"<answer-\w+>\n3", "text": "I cannot say."},
         {"text": '{"reason": "fine", "pass": true}'},
     )
     text = SUMS + "score: {judge: Is it a number?}\n"

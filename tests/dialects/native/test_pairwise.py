@@ -30,7 +30,8 @@ def run(folder: Path, verdicts: list[tuple[Any, Any]]) -> RunResult:
     for i, pair in enumerate(verdicts):
         orders = (f"new {i}.", f"old {i}."), (f"old {i}.", f"new {i}.")
         for (first, second), better in zip(orders, pair, strict=True):
-            regex = f"<answer_1>\\s{first}\\s</answer_1>\\s*<answer_2>\\s{second}\\s"
+            tags = r"</answer_1-\w+>\s*<answer_2-\w+>"
+            regex = rf"<answer_1-\w+>\s{first}\s{tags}\s{second}\s"
             reply = json.dumps({"reason": "so", "better": better})
             replies.append({"regex": regex, "text": reply})
     for name, rules in (("model", answers), ("judge", replies)):

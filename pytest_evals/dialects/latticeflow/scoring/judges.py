@@ -45,8 +45,13 @@ class _Judge:
     form: _Form
     is_structured: bool
 
-    def ask(self, sample: Sample, output: SolverOutput | None) -> Dialogue[str]:
-        """Return the judge's reply."""
+    def ask(
+        self,
+        sample: Sample,
+        output: SolverOutput | None,
+        read: Callable[[str], SampleScore],
+    ) -> Dialogue[SampleScore]:
+        """Return the score in the judge's reply."""
         variables = variables_of(sample, output)
         user = f"{self.user.render(variables)}\n\n{self.form.instructions}"
         model_input: dict[str, Any] = {
@@ -57,8 +62,9 @@ class _Judge:
         }
         if self.is_structured:
             model_input["response_format"] = self.form.response_format
-        (response,) = yield (self.client.ask(model_input, sample),)
-        return self.client.read(response).text
+        ask = self.client.readable(self.client.ask(model_input, sample), read)
+        (response,) = yield (ask,)
+        return read(self.client.read(response).text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,8 +167,7 @@ def _judge_parts(
         return ScorerParts()
 
     def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
-        reply = yield from judge.ask(sample, output)
-        return read(reply)
+        return judge.ask(sample, output, read)
 
     return ScorerParts(dialogue=dialogue, scores=(score,))
 

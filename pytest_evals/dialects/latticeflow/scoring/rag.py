@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from pytest_evals.core.dialogue import Dialogue
+from pytest_evals.core.dialogue import Ask, Dialogue
 from pytest_evals.dialects.latticeflow.metrics.claims import (
     SCORES,
     Entailment,
@@ -127,8 +128,9 @@ class _Checker:
         requests, sides_ = [], []
         for side, text in enumerate((target, answer)):
             if claims_[side] is None and text.strip():
+                ask = self._ask(sample, _EXTRACT, self.extraction, query, text)
                 requests.append(
-                    self._ask(sample, _EXTRACT, self.extraction, query, text)
+                    self.client.readable(ask, lambda text: _reply_list(text, "claims"))
                 )
                 sides_.append(side)
         responses = (yield requests) if requests else ()
@@ -155,11 +157,13 @@ class _Checker:
             if any(score in self.scores for score in _ASKS[name])
             for text in side_texts
         ]
-        requests = [
-            self._ask(sample, _ENTAIL, self.labeling, json.dumps(own, indent=1), text)
-            for _, own, text in checks
-            if own
-        ]
+        requests = []
+        for _, own, text in checks:
+            if own:
+                listed = json.dumps(own, indent=1)
+                ask = self._ask(sample, _ENTAIL, self.labeling, listed, text)
+                read = partial(_flags, n=len(own))
+                requests.append(self.client.readable(ask, read))
         replies = iter((yield requests) if requests else ())
         results: dict[str, list[list[bool]]] = {name: [] for name in sides}
         for name, own, _ in checks:
@@ -174,7 +178,7 @@ class _Checker:
 
     def _ask(
         self, sample: Sample, task: str, more: str, first: str, second: str
-    ) -> Any:
+    ) -> Ask:
         text = task.format(first=first, second=second)
         messages = [{"role": "user", "content": f"{text}\n\n{more}" if more else text}]
         return self.client.ask({"messages": messages}, sample)

@@ -8,12 +8,12 @@ return text; an unsupported input is an error of the document.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, cast
 
-from pytest_evals.core.dialogue import Ask
+from pytest_evals.core.dialogue import Ask, ReadAsk
 from pytest_evals.core.request import FITTING, Generate, Message, Response, Role
 from pytest_evals.dialects.latticeflow.prompts.items import (
     items_of,
@@ -77,6 +77,11 @@ class ModelClient:
                 else model_input
             )
         return Ask(self.name, self._plain(model_input, repeat))
+
+    def readable(self, ask: Ask, read: Callable[[str], object]) -> Ask:
+        """Return the request with a reader of the response's text; ``read`` raises
+        ``DocumentError`` if it cannot be read."""
+        return ReadAsk(*ask, lambda response: read(self.read(response).text))
 
     def read(self, response: Response) -> ModelResponse:
         """Return the model's response.
