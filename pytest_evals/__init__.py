@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_evals.api import evaluate
     from pytest_evals.core.case import Case, case
-    from pytest_evals.core.dialogue import Ask, Exchange
+    from pytest_evals.core.dialogue import Ask, Exchange, ReadAsk
     from pytest_evals.core.doc import Doc
     from pytest_evals.core.gate import Bound, Gate, Verdict
     from pytest_evals.core.metric import Estimate, Metric, MetricResult
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "core.case": ("Case", "case"),
-    "core.dialogue": ("Ask", "Exchange"),
+    "core.dialogue": ("Ask", "Exchange", "ReadAsk"),
     "core.doc": ("Doc",),
     "core.gate": ("Bound", "Gate", "Verdict"),
     "core.metric": ("Estimate", "Metric", "MetricResult"),
@@ -136,6 +136,7 @@ __all__ = [
     "ModelResponse",
     "OptionError",
     "Place",
+    "ReadAsk",
     "Record",
     "Response",
     "Rolling",

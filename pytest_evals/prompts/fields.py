@@ -97,6 +97,25 @@ def bind(
     return _template_reader(field, after, note)
 
 
+def bind_value(field: Field) -> Reader:
+    """Return a function that reads text, or a list or mapping: a template that is one
+    expression, such as ``{{ words }}``, has its value."""
+    read = bind(field, None, text_itself)
+    spec = field.spec
+    evaluate = compile_expression(spec) if isinstance(spec, str) else None
+    if evaluate is None:
+        return read
+
+    def value(row: Row) -> Any:
+        text = read(row)
+        if spec in row or not text.startswith(("[", "(", "{")):
+            return text
+        found = evaluate(row)
+        return found if isinstance(found, list | tuple | Mapping) else text
+
+    return value
+
+
 def text_itself(text: str) -> str:
     """Return rendered text unchanged."""
     return text

@@ -1,6 +1,6 @@
-"""Encloses text that a template inserts, so that readers can tell it from the template.
+"""Encloses text that a template inserts, to separate it from the template's own text.
 
-A judge reads the rubric as its orders; an answer in the rubric is none.
+The rubric contains the instructions of a judge; an answer in the rubric is data.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class _Use(NamedTuple):
 
 
 class TextFault(NamedTuple):
-    """Why a template does not do what it says, and how to change it."""
+    """Why the result of a template is misleading, and how to change it."""
 
     what: str
     fix: str
@@ -47,7 +47,7 @@ class TextFault(NamedTuple):
 
 def text_fault(template: str, row: Mapping[str, Any]) -> TextFault | None:
     """Return the first operation of a template that treats text of a row as a number,
-    a boolean or a null; ``None`` if there is none."""
+    a boolean or a null; else ``None``."""
     for use in _uses(template):
         values = [row.get(name) for name in use.names]
         if all(isinstance(one, str) for one in values):
@@ -136,7 +136,7 @@ def _use(sign: str, left: nodes.Expr, right: nodes.Expr) -> Iterator[_Use]:
 
 
 def _names(test: nodes.Node) -> Iterator[str]:
-    """Yield the names whose truth is tested."""
+    """Yield the names that are tested as booleans."""
     if isinstance(test, nodes.Name):
         yield test.name
     elif isinstance(test, nodes.Not):

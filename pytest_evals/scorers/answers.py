@@ -22,7 +22,7 @@ from pytest_evals.core.record import Score
 from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
 from pytest_evals.limits.patterns import compiled
 from pytest_evals.scorers.arguments import checked_arguments
-from pytest_evals.scorers.templates import ScorerTemplate, ScorerTemplateError
+from pytest_evals.scorers.templates import ScorerTemplate
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _LONGEST_SHOWN = 200
@@ -94,8 +94,10 @@ def contains(
     name: str = "contains",
 ) -> AnswerScorer:
     """Whether the answer contains a text (the target by default), one of ``any_of``,
-    and each of ``all_of``; a template that is a list stands for its items."""
-    alone = None if text is None else ScorerTemplate(f"{name}: text", text)
+    and each of ``all_of``; a template of a list is replaced by its items."""
+    alone = None
+    if text is not None:
+        alone = ScorerTemplate(f"{name}: text", text, has_items=False)
     every = [ScorerTemplate(f"{name}: all_of", one) for one in all_of]
     either = [ScorerTemplate(f"{name}: any_of", one) for one in any_of]
 
@@ -106,12 +108,7 @@ def contains(
         needed = [text for one in every for text in one.texts(case)]
         accepted = [text for one in either for text in one.texts(case)]
         if alone is not None:
-            texts = alone.texts(case)
-            if len(texts) > 1:
-                what = f"{name}: {alone.text} is a list"
-                fix = f"contains: {{any_of: '{alone.text}'}}, or all_of"
-                raise ScorerTemplateError(what, fix)
-            needed += texts
+            needed += alone.texts(case)
         if not needed and not accepted:
             accepted = targets_of(case)
         given = folded(answer)

@@ -78,6 +78,35 @@ def _first_line(text: str) -> str:
     return text.partition("\n")[0]
 
 
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
+_WRITTEN = {"true": "True", "false": "False"}
+_WRITTEN |= dict.fromkeys(("", "n/a", "na", "nan", "none", "null"), "None")
+_MIDNIGHT = re.compile(r"[ T]00:00:00$")
+
+
+def _inferred(text: str) -> str:
+    """The text as a reader that infers types returns it: ``4.90`` as 4.9, ``007`` as 7,
+    ``30.0`` as 30, an empty cell as None."""
+    text = _MIDNIGHT.sub("", text)
+    if _NUMBER.fullmatch(text):
+        number = float(text)
+        return str(int(number)) if number.is_integer() else str(number)
+    return _WRITTEN.get(text.casefold(), text)
+
+
+def type_fault(answer: str, target: object) -> str:
+    """Return why an answer differs from its target, if that is only because a reader
+    inferred types; else an empty text."""
+    if target is None:
+        return ""
+    targets = target if isinstance(target, list | tuple) else (target,)
+    texts = [str(one) for one in targets]
+    answer = answer.strip()
+    if answer in texts or _inferred(answer) not in map(_inferred, texts):
+        return ""
+    return f"the answer {_described(('types',)).replace('equal', 'equals', 1)}"
+
+
 _FORM = (
     _Cause("whitespace", str.strip),
     _Cause("case", str.lower, str.lower),
@@ -86,6 +115,7 @@ _FORM = (
 _STOP = _Cause("stop", _first_line)
 _PRECISE: tuple[tuple[_Cause, ...], ...] = (
     *((one,) for one in _FORM[:2]),
+    (_Cause("types", _inferred, _inferred),),
     # Before punctuation, of which Markdown is a part.
     (_Cause("markdown", _matched(MARKDOWN, 0)),),
     *(ones for n in (1, 2, 3) for ones in combinations(_FORM, n)),
@@ -168,6 +198,8 @@ def _matches(one: Answer, causes: Sequence[_Cause]) -> bool:
 def _described(names: Sequence[str]) -> str:
     if names == ("target",):
         return "differ from the target by whitespace of the target only"
+    if names == ("types",):
+        return "equal the target as numbers, booleans, dates or missing values"
     if names == ("markdown",):
         return "equal the target without their Markdown"
     form = _listed(names[names[0] == "stop" :])

@@ -53,7 +53,7 @@ class PairScorer(RubricScorer):
 
     def dialogue(self, answer: str, case: Case) -> Dialogue[Score]:
         """Send both orders to the judge and return the score."""
-        other = self._other.render(case)
+        other = self._other.whole_text(case)
         if not other.strip():
             raise DocumentError(f"{self.name}: versus is empty")
         responses = yield (

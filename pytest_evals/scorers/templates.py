@@ -51,11 +51,13 @@ class ScorerTemplate:
         key: The scorer and its argument, for messages.
         text: A template if it contains ``{{``.
         sees_answer: Whether the answer's names may be used.
+        has_items: Whether a list is replaced by its items; else it is an error.
     """
 
     key: str
     text: str
     sees_answer: bool = False
+    has_items: bool = True
 
     def __post_init__(self) -> None:
         """Check the syntax.
@@ -108,13 +110,16 @@ class ScorerTemplate:
         """
         evaluate = compile_expression(self.text) if self.is_template else None
         if evaluate is None:
-            return [self.render(case)]
+            return [self.whole_text(case)]
         try:
             found = evaluate(self._values(case, ""))
         except Exception as error:
             raise self._error(error, case) from error
         if not isinstance(found, list | tuple):
-            return [self.render(case)]
+            return [self.whole_text(case)]
+        if not self.has_items:
+            fix = f"any_of: '{self.text}', or all_of"
+            raise ScorerTemplateError(f"{self.key}: {self.text} is a list", fix)
         for one in found:
             if isinstance(one, bool) or not isinstance(one, str | int | float):
                 shown = json.dumps(one, default=repr)[:80]
@@ -124,6 +129,20 @@ class ScorerTemplate:
         if not found:
             raise ScorerTemplateError(f"{self.key}: {self.text} is an empty list")
         return [*map(str, found)]
+
+    def whole_text(self, case: Case) -> str:
+        """Return the text for a case, of which no part is a null.
+
+        Raises:
+            ScorerTemplateError: It cannot be rendered, or a part is null.
+        """
+        text = self.render(case)
+        if not self.is_template:
+            return text
+        for name in self.template.nulls(self._values(case, ""), text):
+            what = f"{self.key}: {name} is null, not a text to compare with"
+            raise ScorerTemplateError(what, f"write {{{{ {name} or '' }}}}")
+        return text
 
     def _values(self, case: Case, answer: str) -> Mapping[str, Any]:
         """The values of the template's names."""

@@ -61,7 +61,7 @@ def user_place(trace: TracebackType | None) -> Place | None:
 
     The user's files are in the folder of the first file outside this package and
     pluggy, or below it; so an error inside NumPy gets the line that called NumPy. Code
-    without a file, such as ``<stdin>``, is a file of its own.
+    without a file, such as ``<stdin>``, counts as one file.
     """
     frames = [
         (frame.f_code.co_filename, line)

@@ -29,7 +29,7 @@ NOT_STORED = (
 
 
 def _is_readable(response: Response, read: Read | None) -> bool:
-    """Whether a response is no error and can be read."""
+    """Whether a response has no error and can be read."""
     if response.error:
         return False
     try:

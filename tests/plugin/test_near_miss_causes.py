@@ -165,3 +165,26 @@ def test_validation_names_the_cause_in_the_last_run_until_the_task_changes(
     filtered(config, function="remove_whitespace")
     suite([(" 7", "7"), (" 8", "8"), ("9", "9")], config)
     pytester.runpytest("--evals-validate").stdout.no_fnmatch_line("*last run*")
+
+
+def test_a_target_that_a_csv_reader_changed_is_reported_with_and_without_a_gate(
+    pytester, suite
+):
+    config = suite([("007", "7"), ("4.90", "5")])
+    (pytester.path / "quiz.csv").write_text("q,a\nQuestion 0,007\nQuestion 1,5\n")
+    config |= {"dataset_path": "csv", "gates": []}
+    config["dataset_kwargs"] = {"data_files": {"test": "quiz.csv"}}
+    (pytester.path / "quiz.yaml").write_text(yaml.safe_dump(config))
+    cause = "equal the target as numbers, booleans, dates or missing values"
+    shown = run(pytester)[0].stdout.str()
+    assert "quiz[0]: the answer " + cause.replace("equal", "equals", 1) in flat(shown)
+    assert "store the rows as JSON lines, with quotes" in flat(shown)
+    shown = run(pytester, "--evals-gate=quiz/exact_match >= 1")[0].stdout.str()
+    assert f"1 of 2 wrong answers {cause}; datasets infers" in flat(shown)
+    shown = run(pytester, "--evals-strict")[0].stdout.str()
+    assert "  hint    the answer equals the target as numbers" in shown
+
+
+def flat(text):
+    """Text without line breaks."""
+    return " ".join(text.split())

@@ -27,6 +27,21 @@ def right(text):
         ("7", " 7", "differ from the target by whitespace of the target only"),
         ("**7**", "7", "equal the target without their Markdown"),
         ("```python\nx = 1\n```", "x = 1", "equal the target without their Markdown"),
+        *(
+            (
+                text,
+                target,
+                "equal the target as numbers, booleans, dates or missing values",
+            )
+            for text, target in (
+                ("4.90", "4.9"),
+                ("30", "30.0"),
+                ("01067", "1067"),
+                ("2024-01-01", "2024-01-01 00:00:00"),
+                ("NA", "None"),
+            )
+        ),
+        ("7.", "7", "differ from the target by punctuation only"),
         ("7\nQ: 2+2=", "7", "continue after a first line that equals the target"),
         (
             " 7\nQ: 2+2=",

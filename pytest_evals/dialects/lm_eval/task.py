@@ -51,6 +51,10 @@ _REMEDIES = {
     "stop": r'add "\n" to until in generation_kwargs',
     "limit": "raise max_gen_toks in generation_kwargs",
 }
+_OF_CSV = {
+    "types": "datasets infers the types of CSV columns (007 becomes 7, 4.90 becomes "
+    "4.9, an empty cell None), as in lm-eval: store the rows as JSON lines, with quotes"
+}
 _OF_EXACT_MATCH = {
     "case": "set ignore_case: true on exact_match",
     "punctuation": "set ignore_punctuation: true on exact_match",
@@ -161,7 +165,7 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
             **_config({**top.values, "task": name}, recipe, metadata),
             **({CHOICES: choices} if choices else {}),
         },
-        remedies=remedies(scoring.metrics),
+        remedies=remedies(scoring.metrics, str(top.values.get("dataset_path"))),
         warnings=lambda: (*early_warnings, *documents.warnings, *scorer.warnings),
     )
 
@@ -333,7 +337,9 @@ def _generation(values: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
     return {**typed, **recipe.options.gen_kwargs}
 
 
-def remedies(metrics: Iterable[Metric]) -> Mapping[str, str]:
-    """Return the change of the task file for each cause of wrong answers."""
+def remedies(metrics: Iterable[Metric], dataset: str = "") -> Mapping[str, str]:
+    """Return the change of the task file for each cause of wrong answers. ``dataset``:
+    its ``dataset_path``."""
     has_exact_match = any(metric.name == "exact_match" for metric in metrics)
-    return _REMEDIES | (_OF_EXACT_MATCH if has_exact_match else {})
+    own = _OF_CSV if dataset == "csv" else {}
+    return _REMEDIES | own | (_OF_EXACT_MATCH if has_exact_match else {})

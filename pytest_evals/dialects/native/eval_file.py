@@ -41,6 +41,7 @@ from pytest_evals.prompts.fields import (
     Field,
     Reader,
     bind,
+    bind_value,
     text_itself,
 )
 from pytest_evals.prompts.generation import Sampling
@@ -227,7 +228,8 @@ class _Reader:
             place=place or top.text_place(key),
         )
         try:
-            read = bind(field, None, text_itself)
+            is_target = key == "target"
+            read = bind_value(field) if is_target else bind(field, None, text_itself)
         except FieldError as error:
             top.problems.append(error.problem)
             return lambda row: ""

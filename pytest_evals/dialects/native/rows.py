@@ -12,7 +12,7 @@ from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.native.choices import bind_choices
 from pytest_evals.dialects.native.python import Eval, EvalSettings, as_tuple
 from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError
-from pytest_evals.prompts.fields import Field, Reader, bind, text_itself
+from pytest_evals.prompts.fields import Field, Reader, bind, bind_value, text_itself
 
 
 def is_rows(given: object) -> bool:
@@ -51,7 +51,9 @@ def rows_eval(
 
     try:
         prompt_of = reader("prompt", prompt) if prompt else None
-        target_of = reader("target", target) if target is not None else None
+        target_of = None
+        if target is not None:
+            target_of = bind_value(Field(key="target", spec=target, place=place))
         choices_of = None if choices is None else bind_choices(choices, place)
     except FieldError as error:
         raise TaskFileError([error.problem]) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pytest_evals.core.record import Record
 from pytest_evals.reports.details.examples import error_of, example_lines
 from pytest_evals.reports.escape import one_line
+from pytest_evals.scorers.near_misses import type_fault
 
 
 def document_lines(record: Record) -> list[str]:
@@ -16,4 +17,10 @@ def document_lines(record: Record) -> list[str]:
     lines = [one_line(line) for line in record.error.splitlines()]
     if not lines:
         lines = [error_of(record) or "the answer is wrong"]
-    return lines + example_lines(record, "  ")
+    lines += example_lines(record, "  ")
+    scores = () if record.error else record.scores[:1]
+    for score in scores:
+        if score.correct is False and isinstance(score.answer, str):
+            fault = type_fault(score.answer, record.doc.target)
+            lines += [f"  hint    {fault}"] if fault else []
+    return lines

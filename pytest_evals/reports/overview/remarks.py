@@ -8,11 +8,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pytest_evals.core.comparison import is_environment
 from pytest_evals.core.gate import Outcome, Verdict
 from pytest_evals.core.metric import BOOTSTRAP_ITERS, MetricResult
-from pytest_evals.core.result import RunResult
+from pytest_evals.core.result import RunResult, TaskResult
 from pytest_evals.gates.explain import is_about_noise
 from pytest_evals.gates.judge_error import judge_remarks
 from pytest_evals.reports.details.gate import documents_to_inspect
 from pytest_evals.reports.overview.rows import COLOURS, verdict_word
+from pytest_evals.scorers.near_misses import type_fault
 
 _NUMBER = re.compile(r"\d[\d.,]*")
 _SHOWN = 2
@@ -42,6 +43,7 @@ def remarks(
         yield from _about(name, task.metrics)
         for line in judge_remarks(task):
             yield f"{name}: {line}", {}
+        yield from _type_faults(task)
         if not task.n_correct + task.n_wrong:
             yield from _undecided(name, task.metrics)
         if task.n_truncated:
@@ -51,6 +53,19 @@ def remarks(
             what = f"{name}: {task.n_cut_short} of {task.n_selected} documents have an "
             what += "answer cut off before its own token limit: the context window was "
             yield what + "full or the server has a lower limit", {"yellow": True}
+
+
+def _type_faults(task: TaskResult) -> Iterator[tuple[str, Mapping[str, bool]]]:
+    """Yield the first wrong answer that differs from its target by an inferred type;
+    the first wrong documents of a task are kept with their answers."""
+    for record in task.records:
+        for score in record.scores[:1] if record.correct is False else ():
+            fault = type_fault(str(score.answer), record.doc.target)
+            if fault:
+                remedy = task.task.remedies.get("types", "")
+                text = f"{task.task.name}[{record.doc.id}]: {fault}"
+                yield f"{text}; {remedy}" if remedy else text, {"yellow": True}
+                return
 
 
 def _gates(

@@ -11,7 +11,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from pytest_evals.core.dialogue import JUDGE, Ask, Dialogue, ModelSource, together
+from pytest_evals.core.dialogue import (
+    JUDGE,
+    Ask,
+    Dialogue,
+    ModelSource,
+    ReadAsk,
+    together,
+)
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.request import Response
 from pytest_evals.scorers.lighteval.judges.judge_lm import JudgeQuestion
@@ -42,7 +49,8 @@ def judge_dialogues(parts: Sequence[JudgedMetric]) -> Dialogue[list[ModelRespons
 
 
 def _ask(question: JudgeQuestion) -> Ask:
-    return Ask(question.model or _SESSION_JUDGE, question.request)
+    model = question.model or _SESSION_JUDGE
+    return ReadAsk(model, question.request, lambda one: question.read(_text(one)))
 
 
 def _text(response: Response) -> str:

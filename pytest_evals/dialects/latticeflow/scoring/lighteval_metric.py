@@ -157,7 +157,7 @@ class _LightevalScorer:
             if not isinstance(one, str)
         ]
         given = {"messages": messages, "max_tokens": request.max_tokens}
-        return self.judge.ask(given, sample)
+        return self.judge.readable(self.judge.ask(given, sample), question.read)
 
 
 def _as_list(value: Any) -> Any:

@@ -38,10 +38,12 @@ class NoScoreError(DocumentError):
 
 
 class JudgeQuestion(NamedTuple):
-    """A request to a judge; ``model`` is empty for the session's judge."""
+    """A request to a judge; ``model`` is empty for the session's judge. ``read`` reads
+    the reply, and raises :class:`NoScoreError`."""
 
     model: str
     request: Generate
+    read: Reader
 
 
 class PendingQuestions(BaseException):
@@ -169,7 +171,8 @@ class JudgeLM:
                 f"the judge {self.model} can only be called during a run"
             )
         requests = [
-            JudgeQuestion(self.source, self._request(prompt)) for prompt in prompts
+            JudgeQuestion(self.source, self._request(prompt), self._score)
+            for prompt in prompts
         ]
         replies = list(self._queue.answers(requests))
         return [self._score(reply) for reply in replies], prompts, replies
