@@ -18,9 +18,6 @@ Policy = Literal["warn", "fail", "pass"]
 Unit = Literal["points", "percent", "plain"]
 """Unit of a change: percentage points of a share, percent of the baseline, or plain
 numbers."""
-Weights = Literal["", "size", "equal"] | tuple[tuple[str, Decimal], ...]
-"""Weights of a group's tasks: as in the group's own metric (empty), by size, equal, or
-by name."""
 
 DOCUMENT_KEYS = ("must_pass", "every")
 """Keys of conditions on documents; each is a field of :class:`Gate`."""
@@ -115,9 +112,8 @@ class Gate:
         bounds: All must hold. Without bounds, baseline and documents, the gate passes
             if the metric has a value.
         must_pass: Ids of documents that must be correct.
-        must_pass_share: Share of the answers to each of these that must be correct; 1
-            uses the score of the document.
-        every: Answers to each document of the task that must be correct.
+        every: Answers to each document that must be correct: those of ``must_pass``, or
+            all of the task.
         over: Inference target: this run, another run on the same documents, or other
             documents of the same population.
         confidence: Confidence level of each one-sided confidence limit.
@@ -136,8 +132,6 @@ class Gate:
             (such as questions on one passage); empty if documents are independent.
         range: Smallest and largest possible value of a document, as declared; ``None``
             if the metric's own range counts.
-        weights: Weights of a group's tasks.
-        each: Margin of the inferiority check of each task of a group.
         family: Gates that are corrected together for multiple testing; empty for the
             gates of its task or group, ``none`` for no correction.
         reducer: How several answers to one document become one value; empty for the
@@ -146,7 +140,6 @@ class Gate:
             match. If a condition does not hold, the gate is not judged.
         text: The gate as written, for headings.
         source: File and line.
-        is_anchor: Whether its baseline is the anchor of another gate.
         foreign: Whether it was written for another program: its problems are warnings
             before the run instead of errors.
     """
@@ -157,7 +150,6 @@ class Gate:
     filter: str = ""
     bounds: tuple[Bound, ...] = ()
     must_pass: tuple[str, ...] = ()
-    must_pass_share: Decimal = Decimal(1)
     every: Every | None = None
     over: Scope = "run"
     confidence: float = 0.95
@@ -170,14 +162,11 @@ class Gate:
     published: Published | None = None
     cluster: str = ""
     range: tuple[float, float] | None = None
-    weights: Weights = ""
-    each: Margin | None = None
     family: str = ""
     reducer: str = ""
     when: tuple[tuple[str, tuple[str, ...]], ...] = ()
     text: str = ""
     source: Place
-    is_anchor: bool = False
     foreign: bool = False
 
     @property
@@ -283,7 +272,6 @@ class Verdict:
         p_passes: One-sided p-value of the hypothesis that the condition does not hold.
         p_adjusted: ``p_fails`` after the correction for all gates of the family.
         notes: Remarks about these numbers, one line each.
-        fails_member_checks: Whether it failed because of single tasks of a group.
         policy: Meaning of the outcome if it is inconclusive.
         early: Whether it was decided before all documents were run.
         fails_alone: Whether it is inconclusive only because of the correction for the
@@ -307,7 +295,6 @@ class Verdict:
     p_passes: float | None = None
     p_adjusted: float | None = None
     notes: tuple[str, ...] = ()
-    fails_member_checks: bool = False
     policy: Policy = "warn"
     early: bool = False
     fails_alone: bool = False

@@ -1,19 +1,18 @@
 """Check gates before they are judged: conditions that always or never hold by the range
-of the metric, margins on the wrong side, weights that do not match the tasks; and
+of the metric, margins on the wrong side; and
 ``when``, the models and machines on which a gate is judged.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from typing import Any
 
 from pytest_evals.core.gate import Bound, Gate, Margin, Outcome, Verdict
 from pytest_evals.core.metric import POSITIVE, Span
-from pytest_evals.errors import suggestion
 
 NO_GROUP_LABELS = (
     "human labels correct the judge of one task; gate each task, or remove the labels"
@@ -31,12 +30,11 @@ def span_fault(gate: Gate, span: Span, scale: Span | None = None) -> str:
             known = _range_text(gate.metric, span)
             return f"{known}, so its range cannot be [{low:g}, {high:g}]"
         span = Span(low, high)
-    for margin in (gate.margin, gate.each):
-        if margin is not None and _always_holds(margin, span):
-            each = "each: " if margin is gate.each else ""
-            hint = _as_share(margin) or _INSIDE
-            limits = _range_text(gate.metric, span)
-            return f"{each}{limits}, so {margin} always holds{hint}"
+    margin = gate.margin
+    if margin is not None and _always_holds(margin, span):
+        hint = _as_share(margin) or _INSIDE
+        limits = _range_text(gate.metric, span)
+        return f"{limits}, so {margin} always holds{hint}"
     for bound in gate.bounds:
         if not _holds_at(bound, _best(bound, span)):
             hint = _converted(bound, span, scale) or _in_percent(bound, span)
@@ -148,20 +146,6 @@ def labels_fault(gate: Gate) -> str:
         "to gate on the judge's own ratings, add the judge a second time under another "
         "name, without labels"
     )
-
-
-def weights_fault(gate: Gate, names: Sequence[str]) -> str:
-    """Why the weights do not match the tasks; empty if they do."""
-    if not isinstance(gate.weights, tuple):
-        return ""
-    weighted = dict(gate.weights)
-    for name in weighted:
-        if name not in names:
-            return f"weights: the group has no task {name!r}{suggestion(name, names)}"
-    absent = [name for name in dict.fromkeys(names) if name not in weighted]
-    if absent:
-        return f"weights: no weight of {', '.join(map(repr, absent[:3]))}"
-    return ""
 
 
 CONDITIONS = ("model", "dtype", "device", "gpu")

@@ -72,9 +72,7 @@ def required_by(gates: Iterable[Gate], *, every_count: bool = False) -> Required
     """The requirements of these gates; tests may need everything."""
     every = [*gates]
     fields = frozenset(gate.cluster for gate in every if gate.cluster)
-    repeats = any(
-        gate.reducer or gate.every or gate.must_pass_share != 1 for gate in every
-    )
+    repeats = any(gate.reducer or gate.every for gate in every)
     compared = any(gate.baseline and gate.margin is None for gate in every)
     named = {gate.metric for gate in every}
     counts = tuple(one for one in RUN_METRICS if every_count or one in named)

@@ -59,7 +59,6 @@ from pytest_evals.gates.explain import (
     shown,
     skipped_reason,
 )
-from pytest_evals.gates.families import MemberCheck, with_member_checks
 from pytest_evals.gates.formatting import figure, missing_count
 from pytest_evals.gates.must_pass import judge_documents
 from pytest_evals.gates.reversal import (
@@ -210,7 +209,7 @@ def _check_direction(gate: Gate, metric: MetricResult) -> None:
 def _of_group(
     gate: Gate, metric: MetricResult, result: GroupResult, find: Find
 ) -> Verdict:
-    by_task = has_limits(gate) or gate.baseline or gate.weights or gate.reducer
+    by_task = has_limits(gate) or gate.baseline or gate.reducer
     if not by_task and not _can_be_bounded(gate, metric, result):
         return _verdict(gate, metric, estimate_point(metric))
     if gate.reducer:
@@ -228,20 +227,13 @@ def _of_group(
         )
         return _verdict(gate, estimated, estimate)
     group_change, changes = estimate_group_change(gate, metric, members, find)
-    if gate.over == "population" or gate.each is not None:
+    if gate.over == "population":
         for member, one in zip(members, changes, strict=True):
             try:
                 check_varies(gate, one)
             except InvalidGateError as error:
                 raise error.of_task(member.name) from error
-    verdict = _change_verdict(gate, metric, group_change)
-    if gate.each is None:
-        return verdict
-    checks = [
-        MemberCheck(member.name, one)
-        for member, one in zip(members, changes, strict=True)
-    ]
-    return with_member_checks(verdict, gate.each, checks)
+    return _change_verdict(gate, metric, group_change)
 
 
 def _can_be_bounded(gate: Gate, metric: MetricResult, result: GroupResult) -> bool:

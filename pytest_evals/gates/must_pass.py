@@ -1,13 +1,12 @@
-"""Gates on documents: ``must_pass`` names them, ``every`` covers all."""
+"""Gates on documents: those of ``must_pass``, or all; ``every`` counts answers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from pytest_evals.core.gate import Every, Gate, Outcome, Verdict
+from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.record import Record, Score, Status
 from pytest_evals.core.result import TaskResult
 from pytest_evals.errors import unknown_name
@@ -82,29 +81,26 @@ def _of_record(gate: Gate, name: str, record: Record) -> _State:
     if record.correct is None:
         why = "is neither correct nor wrong: no metric of the task decides that"
         return _State(name, "invalid", f"{name} {why}")
-    if gate.every is None and gate.must_pass_share == 1:
+    if gate.every is None:
         return _State(name, "correct" if record.correct else "wrong")
     return _of_answers(gate, name, record)
 
 
 def _of_answers(gate: Gate, name: str, record: Record) -> _State:
     """The status by the answers to a document with several of them."""
+    assert gate.every is not None
     score = next(score for score in record.scores if score.correct is not None)
-    n = gate.every.n if gate.every else 2
+    n = gate.every.n
     if len(score.repeats) < n:
         why = f"the gate needs {n} answers to each document, and {name} has "
         why += f"{len(score.repeats) or 1}: set repeats: {n} in the task"
         return _State(name, "invalid", why)
-    answers = score.repeats[:n] if gate.every else score.repeats
-    n_correct = sum(_is_correct(score, value) for value in answers)
-    if gate.every:
-        needed = Fraction(gate.every.least)
-    else:
-        needed = Fraction(gate.must_pass_share) * len(answers)
-    kind: Literal["correct", "wrong"] = "correct" if n_correct >= needed else "wrong"
+    n_correct = sum(_is_correct(score, value) for value in score.repeats[:n])
+    kind: Literal["correct", "wrong"]
+    kind = "correct" if n_correct >= gate.every.least else "wrong"
     if score.is_deterministic:
         return _State(name, kind, is_once=True)
-    return _State(name, kind, n_correct=f" ({n_correct} of {len(answers)})")
+    return _State(name, kind, n_correct=f" ({n_correct} of {n})")
 
 
 def _is_correct(score: Score, value: object) -> bool:
@@ -142,12 +138,7 @@ def _verdict(
 
 
 def _rule(gate: Gate) -> str:
-    every: Every | None = gate.every
-    if every is not None:
-        return f" in at least {every} answers"
-    if gate.must_pass_share != 1:
-        return f" in at least {float(100 * gate.must_pass_share):g}% of their answers"
-    return ""
+    return "" if gate.every is None else f" in at least {gate.every} answers"
 
 
 def _count(n: int) -> str:

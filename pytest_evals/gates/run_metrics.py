@@ -72,7 +72,7 @@ class RunMetric:
         """Why a gate cannot use it; empty if it can."""
         name = gate.metric
         keys: dict[str, object] = {"baseline": gate.baseline, "reducer": gate.reducer}
-        keys |= {"each": gate.each, "weights": gate.weights, "filter": gate.filter}
+        keys |= {"filter": gate.filter}
         odd = next((key for key, value in keys.items() if value), "")
         if odd:
             return f"{odd} cannot be used with {name}, which is a metric of this run"

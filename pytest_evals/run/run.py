@@ -29,7 +29,7 @@ from pytest_evals.gates.documents import Required, with_required
 from pytest_evals.reports.files.samples import Sample, rendered, sample_of
 from pytest_evals.run.baselines import Baselines, EarlierOutcomes
 from pytest_evals.run.comparison import (
-    anchor_lines,
+    baseline_lines,
     compared,
     failure_of,
     saved,
@@ -311,7 +311,7 @@ class Run:
             consent=config.consent,
         )
         why = f" (of a failed run: {failure})" if failure else ""
-        return place, [why, *anchor_lines(config.save, result)]
+        return place, [why, *baseline_lines(config.save, result)]
 
     def _written(self) -> tuple[Path, RunResult]:
         path = self.writer.path

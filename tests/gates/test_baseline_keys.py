@@ -86,15 +86,25 @@ def test_its_id_names_the_baseline_and_never_the_limit():
         ({"baseline": "", "max_drop": 0}, "name of a stored run, not ''"),
         ({"baseline": "main", "max_drop": "x"}, "max_drop must be a finite number"),
         (
-            {"baseline": "main", "max_drop": 0, "each": {"max_dorp": 1}},
-            "each has no key 'max_dorp'; did you mean 'max_drop'?",
+            {"baseline": "main", "max_drop": 0, "anchor": "v1"},
+            "no key 'anchor'\n  fix: write a second gate, {metric: acc, baseline: v1, ",
         ),
         (
-            {"baseline": "main", "max_drop": 0, "each": {"max_drop": 1, "only": "ok"}},
-            "each cannot be only: 'ok'",
+            {"baseline": "main", "max_drop": 0, "each": {"max_drop": 1}},
+            "no key 'each'\n  fix: write one gate for each task: {task: algebra, ",
         ),
-        ({"min": 0.5, "weights": "sise"}, "did you mean 'size'"),
-        ({"min": 0.5, "weights": {"a": 0}}, "the weight of 'a' must be above 0, not 0"),
+        (
+            {"min": 0.5, "weights": "size"},
+            "no key 'weights'\n  fix: set weight_by_size in the aggregate_metric_list",
+        ),
+        (
+            {"min": 0.5, "group": "mmlu"},
+            "no key 'group'\n  fix: task: mmlu (a task or a group)",
+        ),
+        (
+            {"reference": 0.5, "max_drop": 0, "reference_protocol": {}},
+            "'reference_protocol'\n  fix: reference: {value: 0.742, num_fewshot: 5}",
+        ),
         ({"min": 0.5, "cluster": "p", "over": "run"}, "cluster has no effect"),
         ({"min": 0.5, "reducer": "maen"}, "did you mean 'mean'"),
     ],
@@ -103,32 +113,15 @@ def test_meaningless_keys_are_refused(keys, message):
     assert message in problem(**keys)
 
 
-def test_each_weights_cluster_and_family_are_parsed():
-    gate = read(
-        baseline="main",
-        max_drop=0.01,
-        each={"max_drop": 0.05, "only": "failed"},
-        weights={"a": 2, "b": 1},
-        cluster="passage",
-        family="none",
-    )
-    assert gate.each == Margin("max_drop", Decimal("0.05"))
-    assert gate.weights == (("a", Decimal(2)), ("b", Decimal(1)))
+def test_cluster_and_family_are_parsed():
+    keys = {"baseline": "main", "max_drop": 0.01, "cluster": "passage"}
+    gate = read(**keys, family="none")
     assert (gate.cluster, gate.family) == ("passage", "none")
-    assert "each: {max_drop: 0.05, only: failed}" in gate.text
 
 
 def test_a_cluster_alone_implies_the_population():
     assert read(min=0.5, cluster="passage").over == "population"
     assert read(min=0.5, cluster="none").over == "run"
-
-
-def test_a_group_may_be_named_as_such():
-    gate = read_gate(
-        {"group": "mmlu", "metric": "acc", "min": 0.5}, task="", source=HERE
-    )
-    assert gate.task == "mmlu"
-    assert "a task or a group" in problem(min=0.5, group="a", task="arc")
 
 
 def test_defaults_apply_to_gates_with_an_inference_target_that_do_not_set_the_key():

@@ -70,7 +70,8 @@ def test_missing_scores_that_could_change_the_verdict_make_it_invalid():
         ({**GATE, "reference_n": 0}, "must be the number of documents"),
         ({**GATE, "min": 0.5}, "cannot be combined with reference"),
         ({"reference_n": 10, "min": 0.5}, "reference_n needs a reference"),
-        ({**GATE, "reference_protocol": {"shots": 5}}, "has no key 'shots'"),
+        ({**GATE, "reference": {"value": 1, "shots": 5}}, "has no key 'shots'"),
+        ({**GATE, "reference": {"num_fewshot": 5}}, "reference has no value"),
         ({**GATE, "over": "benchmark"}, "has the error of its documents"),
     ],
 )

@@ -72,7 +72,6 @@ def test_a_limit_on_the_scale_before_a_conversion_is_converted(entry, scale, mes
         (versus(max_drop=1), SHARE, "always holds"),
         (versus(max_drop="100%"), SHARE, "always holds"),
         (versus(max_rise=1), SHARE, "always holds"),
-        (versus(max_drop=0.1, each={"max_drop": 5}), SHARE, "each: acc is between"),
     ],
 )
 def test_a_gate_that_always_or_never_holds_is_explained(entry, span, message):

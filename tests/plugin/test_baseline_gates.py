@@ -186,7 +186,6 @@ def test_a_baseline_of_another_machine_is_noted(gated, now, is_reported):
     ("keys", "message"),
     [
         ({"max_rise": 0.1}, "higher is better for exact_match: use max_drop"),
-        ({"max_drop": 0.1, "each": {"max_drop": 0.2}}, "apply to the tasks of a group"),
     ],
 )
 def test_invalid_baseline_gates_are_errors_before_the_run(suite, keys, message):

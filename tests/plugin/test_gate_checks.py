@@ -53,7 +53,7 @@ def test_a_gates_file_that_names_an_unknown_task_is_refused(both, way):
 
 def test_a_gates_file_may_name_tasks_that_are_not_collected(both, way):
     both.group("bag", task=["zoo"])
-    gates(both, "zoo/exact_match >= 0.5", "{group: bag, metric: exact_match, min: 0.5}")
+    gates(both, "zoo/exact_match >= 0.5", "{task: bag, metric: exact_match, min: 0.5}")
     assert both.run(*way).ret == 0
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pytest_evals.core.gate import Gate
-from pytest_evals.dialects.gates_section.anchors import read_gates
 from pytest_evals.dialects.metadata_keys import misspelled_keys
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import Step
 from pytest_evals.errors import Problem, TaskFileError
+from pytest_evals.gates.read.entry import read_gate
 from pytest_evals.gates.read.text import with_unique_ids
 
 
@@ -62,7 +62,7 @@ def own_gates(
         for number, entry in enumerate(entries):
             try:
                 place = top.file.place(*steps, number)
-                gates += read_gates(entry, task=name or noun, source=place)
+                gates.append(read_gate(entry, task=name or noun, source=place))
             except TaskFileError as error:
                 top.problems.extend(error.problems)
     try:

@@ -24,7 +24,6 @@ from pytest_evals.gates.check import (
     direction_fault,
     labels_fault,
     span_fault,
-    weights_fault,
 )
 from pytest_evals.gates.documents import labels_in, n_needed
 from pytest_evals.gates.early_stopping.steps import SHARES
@@ -71,9 +70,6 @@ def task_faults(
                 gate = _on_its_scale(gate, errors, task.metrics)
             errors += _reducer_faults(gate, [task])
             errors += _cluster_faults(gate, task) if ids else []
-            if gate.each is not None or gate.weights:
-                what = "each and weights apply to the tasks of a group"
-                errors.append(f"{what}, and this is a task")
         _add(gate, errors, warning, faults)
     return faults
 
@@ -115,8 +111,7 @@ def group_faults(gates: Iterable[Gate], group: Group, *, hooked: bool) -> GateFa
             fix = f"aggregate_metric_list: [{{metric: {gate.metric}}}]"
             faults.problems.append(Problem(what, gate.source, fix))
         elif any(metric.name == gate.metric for metric in listed):
-            weights = weights_fault(gate, [task.name for task in group.tasks()])
-            errors = _metric_faults(gate, listed) + [weights] * bool(weights)
+            errors = _metric_faults(gate, listed)
             named = [one for one in listed if one.name == gate.metric]
             if any(one.labels is not None for one in named):
                 errors = [NO_GROUP_LABELS]
@@ -232,14 +227,12 @@ def _cluster_faults(gate: Gate, task: Task) -> list[str]:
 
 
 def _answer_faults(gate: Gate, task: Task) -> list[str]:
-    """Return the error for too few answers per document for ``every`` or a share."""
-    needed = gate.every.n if gate.every else 2 if gate.must_pass_share != 1 else 1
-    if task.repeats >= needed:
+    """Return the error for too few answers per document for ``every``."""
+    if gate.every is None or task.repeats >= gate.every.n:
         return []
-    key = f"every: {gate.every}" if gate.every else "share"
     return [
-        f"{key} needs {needed} answers to each document, but the task has "
-        f"{task.repeats}: set repeats: {needed} in the task"
+        f"every: {gate.every} needs {gate.every.n} answers to each document, but the "
+        f"task has {task.repeats}: set repeats: {gate.every.n} in the task"
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_evals.gates.read.keys import KEYS, MARGIN_KEYS
+from pytest_evals.gates.read.keys import KEYS
 
 Schema = dict[str, Any]
 
@@ -13,17 +13,6 @@ Schema = dict[str, Any]
 def gate_schema() -> Schema:
     """The schema of a gate: text, or a mapping."""
     keys = {name: described(key.schema, key.about) for name, key in KEYS.items()}
-    margins = {key: KEYS[key].schema for key in MARGIN_KEYS}
-    name = KEYS["baseline"].schema
-    anchor = {
-        "type": "object",
-        "properties": {"baseline": name, **margins},
-        "required": ["baseline"],
-    }
-    keys["anchor"] = described(
-        {"anyOf": [name, anchor]},
-        "A second baseline: v1, or {baseline: v1, max_drop: 0.05}.",
-    )
     short = {
         "type": "string",
         "description": "METRIC[,FILTER] >= NUMBER",

@@ -13,13 +13,12 @@ from pytest_evals.core.group import Group
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.task import Task
 from pytest_evals.dialects.detect import GATES_FILES
-from pytest_evals.dialects.gates_section.anchors import read_gates
 from pytest_evals.dialects.gates_section.gate_faults import GateFaults
 from pytest_evals.dialects.task_index.suite_names import Lookup, SuiteNames
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlParser, bytes_of
 from pytest_evals.errors import Place, Problem, TaskFileError, suggestion, unknown_name
-from pytest_evals.gates.read.entry import read_defaults
+from pytest_evals.gates.read.entry import read_defaults, read_gate
 from pytest_evals.gates.read.text import with_unique_ids
 from pytest_evals.gates.run_metrics import RUN_METRICS, run_metrics_of
 
@@ -229,7 +228,7 @@ def load_gates(path: Path) -> tuple[Gate, ...]:
     for number, entry in enumerate(entries):
         try:
             place = file.place("gates", number)
-            gates += read_gates(entry, task="", source=place, defaults=defaults)
+            gates.append(read_gate(entry, task="", source=place, defaults=defaults))
         except TaskFileError as error:
             problems.extend(error.problems)
     top.close("a gates file")

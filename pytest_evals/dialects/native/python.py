@@ -14,7 +14,6 @@ from pytest_evals.core.dialogue import ModelSource
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.model import ModelLike
 from pytest_evals.core.task import MOST_REPEATS, Task, TaskOptions
-from pytest_evals.dialects.gates_section.anchors import read_gates
 from pytest_evals.dialects.native.cases import (
     NO_VALUES,
     ONE_CALL,
@@ -40,6 +39,7 @@ from pytest_evals.errors import (
     TaskFileError,
     unknown_name,
 )
+from pytest_evals.gates.read.entry import read_gate
 from pytest_evals.gates.read.text import with_unique_ids
 from pytest_evals.scorers.functions import result_of
 from pytest_evals.scorers.rubric import RubricScorer
@@ -224,7 +224,7 @@ class Eval:
     def _gates(self) -> tuple[Gate, ...]:
         found = list[Gate]()
         for entry in self.settings.gates:
-            found += read_gates(entry, task=self.name, source=self.place)
+            found.append(read_gate(entry, task=self.name, source=self.place))
         return with_unique_ids(found)
 
     def _cases(

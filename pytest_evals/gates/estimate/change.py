@@ -65,7 +65,7 @@ def estimate_change(
     check_range(gate, result, {**old, **pairs.lost}, f" in {reference.baseline!r}")
     labels = labels_of(result, gate.cluster, pairs.positions)
     assert metric.how is not None
-    only_number = gate.over != "population" and gate.each is None
+    only_number = gate.over != "population"
     try:
         change = paired_change(
             metric.how, pairs.old, pairs.new, labels, only_number=only_number

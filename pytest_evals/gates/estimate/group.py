@@ -17,7 +17,7 @@ from pytest_evals.core.gate import Gate, Unit
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.reference import Find
 from pytest_evals.core.result import GroupResult, TaskResult
-from pytest_evals.gates.check import NO_GROUP_LABELS, weights_fault
+from pytest_evals.gates.check import NO_GROUP_LABELS
 from pytest_evals.gates.documents import InvalidGateError
 from pytest_evals.gates.estimate.change import estimate_change
 from pytest_evals.gates.estimate.estimate import ChangeEstimate, GateEstimate, Value
@@ -62,8 +62,8 @@ def members_of(gate: Gate, metric: MetricResult, result: GroupResult) -> list[Me
     times, its weight is multiplied accordingly.
 
     Raises:
-        InvalidGateError: The gate's weights do not match the tasks, a task was run
-            without a single score, or human labels correct the metric of a task.
+        InvalidGateError: A task was run without a single score, or human labels correct
+            the metric of a task.
     """
     for task in result.tasks:
         if _has_no_score(task, metric.key):
@@ -80,16 +80,15 @@ def members_of(gate: Gate, metric: MetricResult, result: GroupResult) -> list[Me
     for task, one in found:
         if one.how is not None and one.how.labels is not None:
             raise InvalidGateError(NO_GROUP_LABELS).of_task(task.task.name)
-    fault = weights_fault(gate, [task.task.name for task, _ in found])
-    if fault:
-        raise InvalidGateError(fault)
+    rule = next(r for r in result.group.aggregates if r.metric == gate.metric)
     members: dict[str, Member] = {}
     for task, one in found:
         n_missing = one.n_errored + one.n_unscored
-        weight = _weight(gate, result, task, task.sample_len)
-        of_all = _weight(gate, result, task, task.sample_len + n_missing)
+        size = task.sample_len
+        weight = Fraction(size if rule.weighted else 1)
+        of_all = Fraction(size + n_missing if rule.weighted else 1)
         known = members.get(task.task.name)
-        if known is not None and not isinstance(gate.weights, tuple):
+        if known is not None:
             weight, of_all = weight + known.weight, of_all + known.of_all
         members[task.task.name] = Member(task, one, weight, of_all)
     return _normalised([*members.values()])
@@ -112,14 +111,6 @@ def _normalised(members: Sequence[Member]) -> list[Member]:
     ]
 
 
-def _weight(gate: Gate, result: GroupResult, task: TaskResult, size: int) -> Fraction:
-    if isinstance(gate.weights, tuple):
-        return Fraction(dict(gate.weights)[task.task.name])
-    rule = next(r for r in result.group.aggregates if r.metric == gate.metric)
-    by_size = rule.weighted if gate.weights == "" else gate.weights == "size"
-    return Fraction(size if by_size else 1)
-
-
 def estimate_group(
     gate: Gate, metric: MetricResult, members: Sequence[Member]
 ) -> GateEstimate:
@@ -135,7 +126,7 @@ def estimate_group(
     point = GateEstimate(
         value=_mean([m.weight for m in members], [p.value for p in points]),
         n=metric.n_scored,
-        count=metric.total if not gate.weights else None,
+        count=metric.total,
         n_errored=metric.n_errored,
         n_unscored=metric.n_unscored,
         range=_common([one.range for one in points]),

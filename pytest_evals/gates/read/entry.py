@@ -41,19 +41,23 @@ and the range of a document's value. Larger divergences are capped."""
 DEFAULTS = ("confidence", "inconclusive", "family")
 """Keys that a file of gates may set for all of its gates."""
 NO_DEFAULTS: Mapping[object, object] = {}
-_OWN_KEYS = ("id", "task", "group", "when")
+_OWN_KEYS = ("id", "task", "when")
 _NOISE_KEYS = ("confidence", "noise", "inconclusive")
-_PUBLISHED_KEYS = ("reference", "reference_n", "reference_protocol")
 _CONDITIONS = tuple(name for name, key in KEYS.items() if key.is_condition)
 _FIXES = {
     "filter": "metric: exact_match,strict-match",
     "op": "min: 0.75",
     "value": "min: 0.75",
     "threshold": "min: 0.75",
+    "anchor": "write a second gate, {metric: acc, baseline: v1, max_drop: 0.05}",
+    "each": "write one gate for each task: {task: algebra, metric: acc, …}",
+    "weights": "set weight_by_size in the aggregate_metric_list of the group",
+    "group": "task: mmlu (a task or a group)",
+    "reference_protocol": "reference: {value: 0.742, num_fewshot: 5}",
 }
+"""What to write instead of a key that other tools or earlier versions have."""
 _OPTION = Place(Path("--evals-gate"))
 _EXAMPLE = "{metric: acc, baseline: main, max_drop: 0.02}"
-_NAMES = (*KEYS, "anchor")
 Parsed = dict[str, Any]
 
 
@@ -190,20 +194,13 @@ def _of_mapping(entry: Mapping[object, object], task: str) -> Parsed:
 
 
 def _subject(entry: Parsed, task: str) -> Parsed:
-    """``task`` or ``group``, ``metric``, ``id`` and the documents that are named."""
-    if "task" in entry and "group" in entry:
-        raise ConditionError(
-            "a gate has either a task or a group", "leave one of them out"
-        )
-    own = entry.get("task") or entry.get("group") or ""
+    """``task``, ``metric`` and ``id``."""
+    own = entry.get("task") or ""
     if own and task and own != task:
         what = f"the gate names task {own!r} but belongs to task {task!r}"
-        key = "task" if "task" in entry else "group"
-        raise ConditionError(what, f"leave {key!r} out")
+        raise ConditionError(what, "leave 'task' out")
     fields: Parsed = {"task": own or task, "id": entry.get("id") or ""}
     if any(key in entry for key in DOCUMENT_KEYS):
-        if documents := entry.get("must_pass"):
-            fields["must_pass"], fields["must_pass_share"] = documents
         return fields
     metric = entry.get("metric")
     if not metric:
@@ -245,12 +242,11 @@ def _compared(entry: Parsed, _: str) -> Parsed:
     margins = [key for key in MARGIN_KEYS if key in entry]
     if "reference" in entry:
         return _published(entry, margins)
-    for key in _PUBLISHED_KEYS[1:]:
-        if key in entry:
-            raise ConditionError(f"{key} needs a reference", "reference: 0.742")
+    if "reference_n" in entry:
+        raise ConditionError("reference_n needs a reference", "reference: 0.742")
     if "baseline" not in entry:
-        if margins or "each" in entry:
-            what = f"{(*margins, 'each')[0]} compares with a baseline: name one"
+        if margins:
+            what = f"{margins[0]} compares with a baseline: name one"
             raise ConditionError(what, "baseline: main")
         return {}
     bounds = [key for key in ("min", "max") if key in entry]
@@ -265,24 +261,18 @@ def _compared(entry: Parsed, _: str) -> Parsed:
     if bounds:
         what = f"a baseline gate limits a change, and {bounds[0]} the number itself"
         raise ConditionError(what, f"write two entries, one of them {_EXAMPLE}")
-    return {
-        "baseline": entry["baseline"],
-        "margin": _one_margin(entry, margins),
-        "each": entry.get("each"),
-    }
+    return {"baseline": entry["baseline"], "margin": _one_margin(entry, margins)}
 
 
 def _published(entry: Parsed, margins: Sequence[str]) -> Parsed:
     example = "{metric: exact_match, reference: 0.742, reference_n: 1319, max_drop: 3%}"
-    for key in ("baseline", "each", "min", "max", "weights"):
+    for key in ("baseline", "min", "max"):
         if key in entry:
             what = f"{key} cannot be combined with reference, a published number"
             raise ConditionError(what, example)
-    published = entry["reference"] is not None and Published(
-        entry["reference"],
-        entry.get("reference_n"),
-        entry.get("reference_protocol") or (),
-    )
+    published: Published | None = entry["reference"]
+    if published is not None:
+        published = published._replace(n=entry.get("reference_n"))
     return {"published": published, "margin": _one_margin(entry, margins)}
 
 
@@ -337,7 +327,7 @@ def _noise(entry: Parsed, _: str) -> Parsed:
 def _misspelt(entry: Mapping[object, object], keys: Sequence[str]) -> bool:
     """Whether an unknown key is most similar to one of some keys."""
     meant = {did_you_mean(key, [key]) for key in keys}
-    return any(did_you_mean(str(k), _NAMES) in meant for k in entry if k not in KEYS)
+    return any(did_you_mean(str(k), [*KEYS]) in meant for k in entry if k not in KEYS)
 
 
 def _key_errors(entry: Mapping[object, object]) -> Iterator[ConditionError]:
@@ -345,12 +335,12 @@ def _key_errors(entry: Mapping[object, object]) -> Iterator[ConditionError]:
     names = [key if isinstance(key, str) else repr(key) for key in entry]
     for name in names:
         if name not in KEYS:
-            hint = suggestion(name, _NAMES)
-            what = f"a gate has no key {name!r}{hint}"
-            yield ConditionError(what, _FIXES.get(name, ""))
+            fix = _FIXES.get(name, "")
+            hint = "" if fix else suggestion(name, KEYS)
+            yield ConditionError(f"a gate has no key {name!r}{hint}", fix)
     own = [name for name in names if name in DOCUMENT_KEYS]
     others = {*names} & {*KEYS} - {*DOCUMENT_KEYS, *_OWN_KEYS}
-    if own and (others or len(own) > 1):
+    if own and others:
         what = f"{own[0]} cannot be combined with other conditions in one gate"
         yield ConditionError(what, "write two entries")
 

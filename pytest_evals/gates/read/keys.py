@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, cast, get_args
 
-from pytest_evals.core.gate import Bound, Every, Margin, Policy, Scope, Weights
+from pytest_evals.core.gate import Bound, Every, Margin, Policy, Published, Scope
 from pytest_evals.errors import suggestion, unknown_name
 from pytest_evals.gates.check import CONDITIONS
 from pytest_evals.gates.documents import REDUCERS, is_reducer
@@ -31,22 +30,13 @@ PROTOCOL_KEYS = (
     "filter",
     "choices",
 )
-"""Keys of ``reference_protocol``: how a published number was measured."""
-_EACH_KEYS = ("max_drop", "max_rise", "only")
-_EACH = "each: {max_drop: 0.05, only: failed}"
+"""Keys of ``reference``: how a published number was measured."""
+_REFERENCE = "reference: {value: 0.742, num_fewshot: 5}"
 _IDS = "must_pass: [Mercury_7175875, 417]"
 _EVERY = "every: 8 of 10"
 _WHEN = "when: {dtype: bfloat16, device: cuda}"
 _MOST_DOCUMENTS = 2**53
 _OF = re.compile(r"(\d{1,6}) of (\d{1,6})", re.ASCII)
-
-
-class MustPass(NamedTuple):
-    """Documents that must be correct. ``share`` is the share of the answers to each
-    that must be correct."""
-
-    ids: tuple[str, ...]
-    share: Decimal
 
 
 def _text(key: str, value: object) -> str:
@@ -74,25 +64,19 @@ def _maximum(key: str, value: object) -> Bound:
     return Bound("<=", read_number(value, key))
 
 
-def _must_pass(key: str, value: object) -> MustPass:
-    """Ids of documents, or ``{ids: […], share: 0.8}``."""
-    share = Decimal(1)
-    if isinstance(value, Mapping):
-        _known(key, value, ("ids", "share"), "must_pass: {ids: [417], share: 0.8}")
-        if "share" in value:
-            share = read_number(value["share"], "share")
-            if not 0 < share <= 1:
-                what = f"share must be above 0 and at most 1, not {value['share']!r}"
-                raise ConditionError(what, "share: 0.8")
-        value = value.get("ids")
+def _must_pass(key: str, value: object) -> tuple[str, ...]:
+    """Ids of documents."""
+    if isinstance(value, Mapping) and "share" in value:
+        what = "must_pass has no key 'share'"
+        raise ConditionError(what, "must_pass: [417], every: 8 of 10")
     if not isinstance(value, (list, tuple)) or not value:
-        what = f"must_pass must be a list of document ids, not {value!r}"
+        what = f"{key} must be a list of document ids, not {value!r}"
         raise ConditionError(what, _IDS)
     for one in value:
         if isinstance(one, bool) or not isinstance(one, (str, int)) or one == "":
-            what = f"{one!r} in must_pass is not a document id"
+            what = f"{one!r} in {key} is not a document id"
             raise ConditionError(what, f"quote it: {str(one)!r}" if one else _IDS)
-    return MustPass(tuple(dict.fromkeys(map(str, value))), share)
+    return tuple(dict.fromkeys(map(str, value)))
 
 
 def _every(key: str, value: object) -> Every:
@@ -163,23 +147,15 @@ def _margin(key: str, value: object) -> Margin:
     return Margin(name, number, relative=percent)
 
 
-def _each(key: str, value: object) -> Margin:
-    """The margin of each task of a group."""
+def _reference(key: str, value: object) -> Published:
+    """A published number, or a mapping with its ``value`` and how it was measured."""
     if not isinstance(value, Mapping):
-        raise ConditionError(f"each must be a mapping, not {value!r}", _EACH)
-    _known(key, value, _EACH_KEYS, _EACH)
-    margins = [one for one in ("max_drop", "max_rise") if one in value]
-    if len(margins) != 1:
-        raise ConditionError("each needs one of max_drop and max_rise", _EACH)
-    if value.get("only", "failed") != "failed":
-        what = f"each cannot be only: {value['only']!r}: a single task has too few "
-        what += "documents to be proven equal, so it can only fail"
-        raise ConditionError(what, _EACH)
-    return _margin(margins[0], value[margins[0]])
-
-
-def _reference(key: str, value: object) -> Decimal:
-    return read_number(value, key)
+        return Published(read_number(value, key))
+    _known(key, value, ("value", *PROTOCOL_KEYS), _REFERENCE)
+    if "value" not in value:
+        raise ConditionError(f"{key} has no value", _REFERENCE)
+    protocol = tuple((str(k), one) for k, one in value.items() if k != "value")
+    return Published(read_number(value["value"], "value"), protocol=protocol)
 
 
 def _reference_n(key: str, value: object) -> int:
@@ -190,14 +166,6 @@ def _reference_n(key: str, value: object) -> int:
         what = f"{key} is larger than 2**53: no data set has so many documents"
         raise ConditionError(what, f"{key}: 1319")
     return int(value)
-
-
-def _protocol(key: str, value: object) -> tuple[tuple[str, Any], ...]:
-    example = f"{key}: {{num_fewshot: 5}}"
-    if not isinstance(value, Mapping) or not value:
-        raise ConditionError(f"{key} must be a mapping, not {value!r}", example)
-    _known(key, value, PROTOCOL_KEYS, example)
-    return tuple((str(name), setting) for name, setting in value.items())
 
 
 def _range(key: str, value: object) -> tuple[float, float]:
@@ -237,25 +205,6 @@ def _name(key: str, value: object, example: str) -> str:
             f"{key} must be a name, not {value!r}", f"{key}: {example}"
         )
     return str(value)
-
-
-def _weights(key: str, value: object) -> Weights:
-    if value is None:
-        return ""
-    if value in ("size", "equal"):
-        return "size" if value == "size" else "equal"
-    if isinstance(value, Mapping) and value:
-        return tuple((str(task), _weight(task, w)) for task, w in value.items())
-    hint = suggestion(value, ("size", "equal", "{task: weight}"))
-    raise ConditionError(f"weights cannot be {value!r}{hint}", "weights: size")
-
-
-def _weight(task: object, value: object) -> Decimal:
-    weight = read_number(value, f"the weight of {str(task)!r}")
-    if weight <= 0:
-        what = f"the weight of {str(task)!r} must be above 0, not {value!r}"
-        raise ConditionError(what, "weights: {algebra: 2, logic: 1}")
-    return weight
 
 
 def _when(key: str, value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -319,7 +268,6 @@ def _object(properties: Mapping[str, Any], **further: Any) -> Mapping[str, Any]:
     return {**schema, "additionalProperties": False, **further}
 
 
-_DOCUMENT_IDS = {"type": "array", "items": _NAME, "minItems": 1}
 _PATTERN = {
     "anyOf": [_STRING, {"type": "array", "items": _STRING, "minItems": 1}],
 }
@@ -364,25 +312,22 @@ KEYS: Mapping[str, GateKey] = {
         "Smallest share of the baseline's value: 0.95 or 95%.",
         is_condition=True,
     ),
-    "each": GateKey(
-        _each,
-        _object({"max_drop": _NUMBER, "max_rise": _NUMBER, "only": {}}),
-        "Margin of each task of a group.",
-        is_condition=True,
-    ),
     "reference": GateKey(
         _reference,
-        _NUMBER,
+        {
+            "anyOf": [
+                _NUMBER,
+                _object(
+                    {"value": _NUMBER, **{key: {} for key in PROTOCOL_KEYS}},
+                    required=["value"],
+                ),
+            ]
+        },
         "A published number that max_drop is relative to.",
         is_condition=True,
     ),
     "reference_n": GateKey(
         _reference_n, {"type": "integer"}, "Documents behind the reference."
-    ),
-    "reference_protocol": GateKey(
-        _protocol,
-        _object({key: {} for key in PROTOCOL_KEYS}),
-        "How the reference was measured.",
     ),
     "cluster": GateKey(
         _cluster, _NAME, "Field of the rows that clusters documents.", "cluster"
@@ -392,12 +337,6 @@ KEYS: Mapping[str, GateKey] = {
         {"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2},
         "Lowest and highest possible score of a document.",
         "range",
-    ),
-    "weights": GateKey(
-        _weights,
-        {"type": ["string", "object"]},
-        "size, equal, or a weight for each task.",
-        "weights",
     ),
     "family": GateKey(
         _family,
@@ -416,13 +355,9 @@ KEYS: Mapping[str, GateKey] = {
     ),
     "must_pass": GateKey(
         _must_pass,
-        {
-            "anyOf": [
-                _DOCUMENT_IDS,
-                _object({"ids": _DOCUMENT_IDS, "share": _NUMBER}),
-            ]
-        },
+        {"type": "array", "items": _NAME, "minItems": 1},
         "Ids of documents that must be correct.",
+        "must_pass",
         is_condition=True,
     ),
     "every": GateKey(
@@ -433,7 +368,6 @@ KEYS: Mapping[str, GateKey] = {
         is_condition=True,
     ),
     "id": GateKey(_id, _NAME, "Last part of its node id."),
-    "task": GateKey(_text, _NAME, "The task, in gates.yaml."),
-    "group": GateKey(_text, _NAME, "The group, in gates.yaml."),
+    "task": GateKey(_text, _NAME, "The task or group, in gates.yaml."),
 }
 """The keys of a gate, for the reader and for the schema of task files."""

@@ -76,4 +76,4 @@ def test_all_keys_are_there():
     ours = {"include", "class", "gates", "task_list"}
     assert set(known["task"]["properties"]) == {*TASK_KEYS, *ours}
     assert set(known["group"]["properties"]) == {*TASK_KEYS, *ours, *GROUP_KEYS}
-    assert set(known["gate"]["anyOf"][1]["properties"]) == {*KEYS, "anchor"}
+    assert set(known["gate"]["anyOf"][1]["properties"]) == {*KEYS}
