@@ -34,6 +34,7 @@ from pytest_evals.data.json_rows import (
     guard_json_builder,
     json_error,
 )
+from pytest_evals.data.network_variables import network_fault
 from pytest_evals.errors import (
     Place,
     Problem,
@@ -363,7 +364,18 @@ def _unreadable(source: Source, resolve: Source, error: Exception) -> TaskFileEr
             "must be in the cache or be read from local files"
         )
     error_class = UnreachableError if unreachable else TaskFileError
-    return error_class([Problem(what, source.place, fix)])
+    problem = Problem(what, source.place, fix)
+    return error_class([problem if paths else _with_network(problem)])
+
+
+def _with_network(problem: Problem) -> Problem:
+    """Return a problem with the variable that keeps HTTP clients from the network."""
+    cause, _, fix = network_fault("https:").partition("\n  fix: ")
+    return (
+        replace(problem, what=f"{problem.what} ({cause})", fix=fix)
+        if cause
+        else problem
+    )
 
 
 def _first_error(files: Iterable[Path], arguments: Mapping[str, Any]) -> str | None:

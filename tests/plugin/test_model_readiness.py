@@ -306,3 +306,43 @@ def test_the_header_shows_the_address_of_a_judge_from_the_environment(
     judge = "--evals-judge=openai:gpt,api_key_env=EVALS_TEST_KEY"
     result = suite.run("j.yaml", judge, model="scripted:echo")
     result.stdout.fnmatch_lines([f"evals: *judge openai:gpt*at {url}"])
+
+
+@pytest.mark.parametrize("role", ["model", "judge"])
+def test_an_invalid_proxy_is_one_usage_error_that_names_the_variable(
+    role, suite, server, monkeypatch
+):
+    spec, prompts = server
+    monkeypatch.setenv("HTTPS_PROXY", "foo://me:s3cretpass@proxy:1")
+    folder = suite.pytester.path
+    if role == "judge":
+        text = "prompt: 'q?'\nrows: [{a: b}]\nscore: {judge: 'Good?'}\n"
+        (folder / "j.yaml").write_text(text)
+        result = suite.run("j.yaml", f"--evals-judge={spec}", model="scripted:echo")
+    else:
+        result = suite.run("evals", model=spec)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*the environment variable HTTPS_PROXY has an unknown scheme, 'foo':*"]
+    )
+    text = result.stdout.str() + result.stderr.str()
+    assert "s3cretpass" not in text
+    assert "Traceback" not in text
+    assert len(result.errlines) < 5
+    assert prompts == []
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy"])
+def test_a_proxy_that_cannot_be_reached_is_named(variable, suite, server, monkeypatch):
+    spec, _ = server
+    for name in ("NO_PROXY", "no_proxy", "HTTP_PROXY", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, "http://me:s3cretpass@127.0.0.1:9")
+    result = suite.run("evals", model=f"{spec},max_retries=0")
+    result.stdout.fnmatch_lines(
+        [
+            f"*the connection through the proxy in {variable} failed*",
+            "  fix: check the proxy, or list the server's host in NO_PROXY",
+        ]
+    )
+    assert "s3cretpass" not in result.stdout.str()

@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -21,6 +22,7 @@ from pytest_evals.core.dialogue import ModelSource
 from pytest_evals.core.model import Model, ModelOpener
 from pytest_evals.core.request import Request
 from pytest_evals.core.run_plan import SpendPlan
+from pytest_evals.data.network_variables import network_fault
 from pytest_evals.dialects.latticeflow.entities import Entity
 from pytest_evals.dialects.latticeflow.header import read_header
 from pytest_evals.dialects.latticeflow.snippets.snippet import snippet_of
@@ -283,9 +285,10 @@ def _connection(
     if adapter is None:
         return None
     fingerprint, info = context.fingerprint(raw, adapter), context.info(model_key)
+    unready = partial(_why_unready, url, verify and not trusted_ca)
 
     def open_() -> Model:
-        error = _missing_client()
+        error = unready()
         if error is not None:
             raise error
         from pytest_evals.models.latticeflow.http_model import Connection, HttpModel
@@ -306,14 +309,15 @@ def _connection(
 
     return ModelFile(
         key=context.entity.key,
-        source=_Opener(context.entity.key, fingerprint, open_, _missing_client, plan),
+        source=_Opener(context.entity.key, fingerprint, open_, unready, plan),
     )
 
 
-def _missing_client() -> MissingExtraError | None:
+def _why_unready(url: str, reads_certificates: bool) -> EvalsError | None:
     if find_spec("openai") is None:
         return MissingExtraError("a model with a url", "openai", "openai")
-    return None
+    fault = network_fault(url, reads_certificates=reads_certificates)
+    return OptionError(fault) if fault else None
 
 
 def _headers(config: Section) -> dict[str, str]:

@@ -19,6 +19,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from pytest_evals.data.network_variables import network_fault
 from pytest_evals.errors import ModelError
 from pytest_evals.models.folders import is_local
 from pytest_evals.models.hf.settings import HfSettings, read_settings
@@ -198,7 +199,9 @@ def why_absent(name: str, revision: str) -> str:
         if "timeout" in type(error).__name__.casefold():
             return ""  # a slow Hub may still give it
         kind, line = type(error).__name__, (str(error).strip().splitlines() or [""])[0]
-        return f"it is not on this machine, nor on the Hub ({kind}: {line})"
+        fault = network_fault("https:").partition("\n")[0]
+        why = f"and {fault}" if fault else f"nor on the Hub ({kind}: {line})"
+        return f"it is not on this machine, {why}"
     return ""
 
 

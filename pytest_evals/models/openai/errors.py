@@ -16,6 +16,8 @@ LONGEST_WAIT_S = 300.0
 """Maximum accepted ``Retry-After``; a server that requests more counts as closed."""
 UNUSABLE = "unusable reply"
 UNREACHED = "no connection"
+PROXY = "no connection through the proxy"
+CERTIFICATE = "certificate"
 LATE = "timeout"
 CLOSED = "long wait"
 REDIRECTED = "redirect"
@@ -26,19 +28,24 @@ REFUSED = "refusal"
 YEAR_S = 365 * 86400.0
 BUSY = frozenset({408, 409, 425, 429})
 OVERLOADED = frozenset({408, 429, 503, 504, 529})
-HOPELESS = frozenset({401, 402, 403, 404})
+HOPELESS = frozenset({401, 402, 403, 404, 407})
 """Statuses that affect every request if the first one gets them."""
 
 _FIXES = {
     CLOSED: "run again with the same options when the server accepts requests; stored "
     "responses are not requested again",
     UNREACHED: "start the server, check its log, or set {url} to its address",
+    PROXY: "check the proxy, or list the server's host in NO_PROXY",
+    CERTIFICATE: "set the environment variable SSL_CERT_FILE to the certificate of the "
+    "server's authority in PEM; other variables, such as REQUESTS_CA_BUNDLE and "
+    "CURL_CA_BUNDLE, are not read",
     UNUSABLE: "{api}",
     REDIRECTED: "if you trust the address that it redirects to, set {url} to it",
     "401": "{key}",
     "402": "check the credit of the account",
     "403": "{key}",
     "404": "{path}",
+    "407": "check the user and the password of the proxy in HTTP_PROXY or HTTPS_PROXY",
     "429": "wait, lower {rate}, or check the account's plan",
     "500": "check the server's log",
 }

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import codecs
 import json
+import os
+import re
 import sys
 import time
 import zlib
@@ -17,8 +19,13 @@ from typing import Any
 
 import openai
 
+from pytest_evals.data.network_variables import network_fault, proxy_variable
+from pytest_evals.errors import OptionError
+from pytest_evals.masking.values import masked_text
 from pytest_evals.models.openai.errors import (
+    CERTIFICATE,
     LATE,
+    PROXY,
     REDIRECTED,
     UNREACHED,
     RequestFailedError,
@@ -38,6 +45,7 @@ TOKEN_BYTES = 256
 EVENT_TOKENS = 4
 """Factor for streams, whose events repeat the fields of a reply."""
 MOST_BYTES = 256 * 2**20
+_VARIABLES = re.compile("(http|https|all|no)_proxy|ssl_cert_(file|dir)", re.IGNORECASE)
 MOST_REDIRECTS = 5
 MOST_ENCODINGS = 3
 PIECE_BYTES = 2**16
@@ -52,8 +60,22 @@ class HttpClient(openai.DefaultAsyncHttpxClient):
         Args:
             timeout_s: Seconds for one exchange, redirects included.
             arguments: Arguments of the library's client.
+
+        Raises:
+            OptionError: An environment variable for proxies or certificates is invalid.
         """
-        super().__init__(timeout=timeout_s, **arguments)
+        verified = arguments.get("verify", True) is True
+        fault = network_fault(reads_certificates=verified)
+        if fault:
+            raise OptionError(fault)
+        try:
+            super().__init__(timeout=timeout_s, **arguments)
+        except Exception as error:  # noqa: BLE001 - of the library's transports
+            names = sorted(n for n in os.environ if _VARIABLES.fullmatch(n))
+            raise OptionError(
+                f"cannot create the HTTP client: {shortened(masked_text(str(error)))}\n"
+                f"  fix: check {', '.join(names) or 'the installation of openai'}"
+            ) from None
         self._timeout_s = timeout_s
         # Decompressed here, in pieces: the library's decoders know no limit, and a
         # chunk that was compressed twice grows a million times.
@@ -74,7 +96,7 @@ class HttpClient(openai.DefaultAsyncHttpxClient):
             limit = f"no reply within {self._timeout_s:g} s"
             raise RequestFailedError(limit, LATE, again=True, slower=True) from None
         except _LIBRARY.HTTPError as error:
-            raise lost(error) from None
+            raise lost(error, str(request.url)) from None
 
     async def _exchange(self, request: Any, options: dict[str, Any]) -> Any:
         options["follow_redirects"] = False
@@ -116,8 +138,8 @@ def reply_limit(content: bytes) -> int:
     return min(MOST_BYTES, BASE_BYTES + per_token * n_tokens * (1 + max(0, top)))
 
 
-def lost(error: BaseException) -> RequestFailedError:
-    """The error of a failed connection, with its root cause.
+def lost(error: BaseException, url: str = "") -> RequestFailedError:
+    """The error of a failed connection to an address, with its root cause.
 
     A ``RequestFailedError`` is returned unchanged: older versions of openai wrap it.
     """
@@ -126,6 +148,13 @@ def lost(error: BaseException) -> RequestFailedError:
     if isinstance(error, RequestFailedError):
         return error
     words = shortened(str(error)) if str(error) else type(error).__name__
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        what = f"the server's certificate is not trusted: {words}"
+        return RequestFailedError(what, CERTIFICATE, hopeless=True)
+    proxy = proxy_variable(url)
+    if proxy:
+        what = f"the connection through the proxy in {proxy} failed: {words}"
+        return RequestFailedError(what, PROXY, again=True)
     return RequestFailedError(f"the connection failed: {words}", UNREACHED, again=True)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_evals.core.key import prompt_of
 from pytest_evals.core.request import Generate, Request
 from pytest_evals.core.run_plan import SpendPlan
+from pytest_evals.data.network_variables import network_fault
 from pytest_evals.errors import EvalsError, MissingExtraError, OptionError
 from pytest_evals.masking.registry import learn_secret
 from pytest_evals.models.hf.fingerprint import provenance
@@ -73,7 +74,8 @@ def _check_ready(spec: ModelSpec) -> None:
     """Check the model's requirements on this machine without sending a request.
 
     Raises:
-        OptionError: The spec has a mistake, or the key is not in the environment.
+        OptionError: The spec has a mistake, the key is not in the environment, or a
+            variable for proxies or certificates is invalid.
         MissingExtraError: A library is not installed.
     """
     settings = read_settings(spec)
@@ -85,6 +87,9 @@ def _check_ready(spec: ModelSpec) -> None:
                 what = "the openai model's tokenizer"
                 raise MissingExtraError(what, library, "hf")
     _key(settings)
+    fault = network_fault(settings.base_url)
+    if fault:
+        raise OptionError(fault)
 
 
 _PROBED: dict[str, OpenAIModel] = {}

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from pytest_evals.errors import ModelError
 from pytest_evals.models.event_loop import pause
-from pytest_evals.models.openai.errors import UNREACHED, RequestFailedError
+from pytest_evals.models.openai.errors import PROXY, UNREACHED, RequestFailedError
 from pytest_evals.models.openai.streaming import FIRST_TOKEN_S, first_token_s
 from pytest_evals.models.openai.usage import METER, Usage, hidden_tokens_of, tokens_of
 from pytest_evals.models.spend_cap import SpendCap
@@ -251,7 +251,8 @@ class RetryingClient:
         """
         if self._usage.n_replies:
             return
-        if not (knocked if fault.kind == UNREACHED else fault.hopeless):
+        needs_more = fault.kind in (UNREACHED, PROXY)
+        if not (knocked if needs_more else fault.hopeless):
             return
         raise ModelError(f"{self.named(fault, path).message}{self._fix(fault, path)}")
 

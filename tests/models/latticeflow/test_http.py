@@ -10,7 +10,7 @@ import pytest
 
 from pytest_evals.core.latency import with_latency
 from pytest_evals.core.request import Generate
-from pytest_evals.errors import ModelError
+from pytest_evals.errors import ModelError, OptionError
 from pytest_evals.models.latticeflow.adapters import BUILT_IN, ModelInfo
 from pytest_evals.models.latticeflow.http_model import Connection, HttpModel
 from pytest_evals.models.openai.retries import Backoff
@@ -306,3 +306,17 @@ def test_the_plan_estimates_the_answers_of_a_file_model_by_the_last_run(
     assert "app: to send, without retries, probes and follow-up requests: 2 " in words
     assert "generated tokens without a limit, ~2 by the last run" in words
     assert "app: cost: at least ~0.001, for prompts alone, ~0.002 by the last" in words
+
+
+def test_an_invalid_proxy_is_an_error_that_names_the_variable(monkeypatch):
+    monkeypatch.setenv("all_proxy", "foo://me:s3cretpass@proxy:1")
+    with pytest.raises(
+        OptionError, match="variable all_proxy has an unknown"
+    ) as caught:
+        HttpModel(
+            ModelInfo("m", "m", "chat_completion"),
+            CHAT,
+            Connection(url="http://127.0.0.1:1/complete"),
+            {},
+        )
+    assert "s3cretpass" not in str(caught.value)
