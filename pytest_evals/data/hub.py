@@ -1,7 +1,8 @@
 """Access to the Hugging Face Hub while datasets are loaded.
 
 An unreachable Hub delays each dataset by half a minute. For a minute after a failure
-only the cache is used, so that the other tasks of a benchmark fail immediately.
+only the cache is used, so that the other tasks of a benchmark fail immediately. The
+time doubles with each failure: a tree with thousands of tasks takes many minutes.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 AWAY_S = 60.0
-"""Seconds without new attempts."""
+"""Seconds without new attempts after the first failure."""
+MOST_AWAY_S = 1920.0
 
 _NETWORK = frozenset(
     {
@@ -25,15 +27,16 @@ _NETWORK = frozenset(
 """Errors of Python, requests, httpx and huggingface_hub."""
 _RIGHTS = frozenset({"GatedRepoError"})
 _UNREACHABLE = (
-    "the Hub was unreachable within the last minute, and the cache "
+    "the Hub was unreachable a short time ago, and the cache "
     "does not contain the dataset"
 )
 
 
 class _HubStatus:
-    """Time of the last failed attempt."""
+    """Time of the last failed attempt, and the seconds without new attempts."""
 
     failed_at = float("-inf")
+    away_s = AWAY_S
 
 
 @contextmanager
@@ -57,7 +60,9 @@ def reading_datasets(*, of_hub: bool = False) -> Iterator[None]:
     offline = datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE
     datasets.disable_progress_bars()
     datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = False
-    recently_failed = of_hub and time.monotonic() < _HubStatus.failed_at + AWAY_S
+    recently_failed = (
+        of_hub and time.monotonic() < _HubStatus.failed_at + _HubStatus.away_s
+    )
     if recently_failed:
         datasets.config.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE = True
     try:
@@ -67,6 +72,8 @@ def reading_datasets(*, of_hub: bool = False) -> Iterator[None]:
             raise
         if recently_failed:
             raise ConnectionError(_UNREACHABLE) from None
+        if _HubStatus.failed_at > float("-inf"):
+            _HubStatus.away_s = min(2 * _HubStatus.away_s, MOST_AWAY_S)
         _HubStatus.failed_at = time.monotonic()
         raise
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import ssl
+from functools import cache
 from importlib.util import find_spec
 from urllib.parse import urlsplit
 
@@ -75,16 +76,14 @@ def _proxy_fault(value: str) -> str:
 def _certificate_fault(url: str) -> str:
     file = os.environ.get("SSL_CERT_FILE")
     if file:
-        try:
-            ssl.create_default_context(cafile=file)
-        except (OSError, ValueError) as error:  # an SSLError is an OSError
-            why = "has no certificates" if isinstance(error, ssl.SSLError) else ""
-            why = why or f"cannot be read ({getattr(error, 'strerror', error)})"
-            return (
-                f"the environment variable SSL_CERT_FILE is {file!r}, which {why}\n"
-                "  fix: set it to a file of certificates in PEM, or unset it"
-            )
-        return ""
+        stamp = os.stat(file).st_mtime_ns if os.path.isfile(file) else 0
+        why = _why_useless(file, stamp)
+        return (
+            f"the environment variable SSL_CERT_FILE is {file!r}, which {why}\n"
+            "  fix: set it to a file of certificates in PEM, or unset it"
+            if why
+            else ""
+        )
     folders = os.environ.get("SSL_CERT_DIR", "")
     if not folders or not url.startswith("https:"):
         return ""
@@ -94,3 +93,16 @@ def _certificate_fault(url: str) -> str:
         f"the environment variable SSL_CERT_DIR is {folders!r}, which is not a folder\n"
         "  fix: set it to a folder of certificates in PEM, or unset it"
     )
+
+
+@cache
+def _why_useless(file: str, stamp: int) -> str:
+    """Return why a file of certificates cannot be used. Cached by its time stamp: the
+    certificates of all authorities take a tenth of a second."""
+    try:
+        ssl.create_default_context(cafile=file)
+    except ssl.SSLError:
+        return "has no certificates"
+    except (OSError, ValueError) as error:
+        return f"cannot be read ({getattr(error, 'strerror', error)})"
+    return ""

@@ -111,6 +111,8 @@ def pytest_collect_file(
     """Collect eval files, which are recognised by their first bytes."""
     found = yield
     from pytest_evals.plugin.suite.eval_files import (
+        collects_only_evals,
+        has_evals,
         is_eval_file,
         is_eval_module,
         is_test_file,
@@ -120,6 +122,9 @@ def pytest_collect_file(
         warn_or_collect_lookalike,
     )
 
+    if found and collects_only_evals(parent.config):
+        # A test that cannot be imported must not stop the check of task files.
+        found = [one for one in found if has_evals(one)]
     if not is_eval_file(file_path, parent.ihook, parent.config):
         if not found and is_eval_module(file_path, parent.config):
             return [pytest.Module.from_parent(parent, path=file_path)]

@@ -15,6 +15,7 @@ def clock(monkeypatch):
     seconds = [1000.0]
     monkeypatch.setattr(hub.time, "monotonic", lambda: seconds[0])
     monkeypatch.setattr(hub._HubStatus, "failed_at", float("-inf"))
+    monkeypatch.setattr(hub._HubStatus, "away_s", hub.AWAY_S)
     return seconds
 
 
@@ -34,11 +35,20 @@ def test_an_unreachable_hub_is_retried_after_a_minute(clock):
     assert not sends_request()
     assert not (datasets.config.HF_HUB_OFFLINE or constants.HF_HUB_OFFLINE)
     clock[0] += 30
-    away = pytest.raises(ConnectionError, match="unreachable within the last minute")
+    away = pytest.raises(ConnectionError, match="unreachable a short time ago")
     with away, hub.reading_datasets(of_hub=True):
         raise ConnectionError("OfflineModeIsEnabled")
     clock[0] += 31
     assert sends_request()
+
+
+def test_each_further_failure_doubles_the_time_without_requests(clock):
+    for minutes in (1, 2, 4):
+        fail(ConnectionError("Couldn't reach 'cais/mmlu' on the Hub"))
+        clock[0] += 60 * minutes - 1
+        assert not sends_request()
+        clock[0] += 2
+        assert sends_request()
 
 
 @pytest.mark.parametrize(

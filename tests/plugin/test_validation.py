@@ -150,7 +150,56 @@ def test_other_tests_do_not_run(suite):
     suite.pytester.makepyfile(**{"evals/test_other": "def test_it():\n    assert 0\n"})
     done = check(suite)
     assert done.ret == 0
-    done.assert_outcomes(passed=1, deselected=1)
+    done.assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [
+        "--evals-validate",
+        "--evals-plan",
+        "--evals-cache-info=evals/quiz.yaml::quiz[q0]",
+    ],
+)
+def test_a_test_that_cannot_be_imported_does_not_stop_modes_without_a_run(mode, suite):
+    suite.pytester.makepyfile(
+        **{
+            "evals/test_helper": "from .nothing import x",
+            "evals/test_exit": "import sys; sys.exit('was run')",
+        }
+    )
+    result = suite.run("evals", mode, model="scripted:answers.jsonl")
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.no_fnmatch_line("*was run*")
+
+
+def test_a_module_with_evals_that_cannot_be_imported_is_a_problem_of_its_own(suite):
+    suite.pytester.makepyfile(
+        **{"evals/test_evals": "import pytest_evals as ev\nimport nothing_here"}
+    )
+    result = suite.run("evals", "--evals-validate", "-v", model=None)
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        ["*quiz OK*", "*PROBLEMS*", "*No module named 'nothing_here'*"]
+    )
+
+
+def test_evals_in_python_are_validated_beside_tests(suite):
+    suite.pytester.makepyfile(
+        **{
+            "evals/test_evals": """
+            import pytest_evals as ev
+
+            @ev.eval(score=ev.exact())
+            def bot():
+                yield ev.case("q", target="t", id="one")
+
+            def test_other(): assert 0
+            """
+        }
+    )
+    result = suite.run("evals", "--evals-validate", "-v", model=None)
+    result.stdout.fnmatch_lines(["*quiz OK*", "*bot OK*"])
 
 
 def test_validation_selects_tasks_like_a_run(suite):

@@ -7,6 +7,7 @@ session reports the problems of all files. All other tests are deselected.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from pytest_evals.errors import (
 from pytest_evals.plugin.checks.session import check_session
 from pytest_evals.plugin.gate_documents import documents_of_named_gates
 from pytest_evals.plugin.messages import ShortMessage, write_text
+from pytest_evals.plugin.models.progress import HEARTBEAT_S
 from pytest_evals.plugin.modes.write_out import write_out_lines
 from pytest_evals.plugin.nodes import DocItem, GateItem
 from pytest_evals.plugin.session import SESSION, EvalSession
@@ -72,6 +74,8 @@ class Check(pytest.Item):
     ) -> str | TerminalRepr:
         """Return the problems, one a line, without traceback."""
         error = excinfo.value
+        if isinstance(self.parent, pytest.Module):  # it cannot be imported
+            return self.parent.repr_failure(excinfo)
         if not isinstance(error, EvalsError | pytest.UsageError):
             return super().repr_failure(excinfo, style)
         place = Place(self.path)
@@ -112,6 +116,7 @@ class ValidationMode:
         self._config = config
         self._notes: dict[str, None] = {}
         self._reported: set[str] = set()
+        self._n_files, self._shown = 0, time.monotonic()
         self._counts = {"passed": 0, "failed": 0, "skipped": 0}
 
     @pytest.hookimpl(wrapper=True)
@@ -120,9 +125,11 @@ class ValidationMode:
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
         """Collect a file with problems as an item."""
         report = yield
+        self._show_progress(collector)
         call = getattr(report, "call", None)
         error = call.excinfo.value if call and call.excinfo else None
-        if not isinstance(error, EvalsError):
+        is_module = isinstance(collector, pytest.Module)
+        if not isinstance(error, Exception if is_module else EvalsError):
             return report
         name = getattr(collector, "path", Path(collector.name)).stem
         if isinstance(error, TaskFileError) and not isinstance(error, UnreachableError):
@@ -130,6 +137,17 @@ class ValidationMode:
         check = Check.from_parent(collector, name=name, error=error)
         check.add_marker("evals")
         return pytest.CollectReport(collector.nodeid, "passed", None, [check])
+
+    def _show_progress(self, collector: pytest.Collector) -> None:
+        """Write the number of files twice a minute, unless a terminal shows pytest's
+        own progress of the collection."""
+        self._n_files += isinstance(collector, pytest.File)
+        now = time.monotonic()
+        terminal = self._config.pluginmanager.getplugin("terminalreporter")
+        if terminal is None or terminal.isatty or now < self._shown + HEARTBEAT_S:
+            return
+        self._shown = now
+        terminal.write_line(f"evals: {self._n_files:,} files read", flush=True)
 
     def _not_told_yet(self, error: TaskFileError) -> TaskFileError:
         """Return the problems that were not reported before: all tasks of a folder

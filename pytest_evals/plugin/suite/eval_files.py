@@ -51,6 +51,22 @@ def is_eval_module(path: Path, config: pytest.Config) -> bool:
     return b"pytest_evals" in raw and _EVAL.search(raw) is not None
 
 
+def collects_only_evals(config: pytest.Config) -> bool:
+    """Whether the session runs no test: it checks evals, or reports on them."""
+    options = config.stash[OPTIONS]
+    return options.validate or options.plan or bool(options.cache_info)
+
+
+def has_evals(collector: pytest.Collector) -> bool:
+    """Whether a collector of pytest or of another plugin may contain evals: a module
+    that contains the name of this package."""
+    if not isinstance(collector, pytest.Module):
+        return False
+    from pytest_evals.dialects.detect import raw_of
+
+    return b"pytest_evals" in raw_of(collector.path)
+
+
 def is_test_file(path: Path, config: pytest.Config) -> bool:
     """Whether pytest itself would take a Python file that nobody names."""
     if not config.pluginmanager.hasplugin("python"):
