@@ -73,6 +73,8 @@ class TaskOptions:
             none.
         code_roots: Folders whose task files may run Python code from them; ``None`` for
             all.
+        function_roots: Folders of the modules that ``!function`` may name by a path;
+            ``None`` for all.
         root: Folder of the whole suite, empty for that of each file.
         metrics: The user's metrics, by the names that task files may use.
         library: Index of the names in groups; ``None`` for the folder of the group's
@@ -104,6 +106,7 @@ class TaskOptions:
     typed_csv: bool = True
     call_s: float = 30.0
     code_roots: tuple[str, ...] | None = None
+    function_roots: tuple[str, ...] | None = None
     root: str = ""
     metrics: Mapping[str, Any] = field(default_factory=dict)
     library: NameIndex | None = None

@@ -8,12 +8,14 @@ time doubles with each failure: a tree with thousands of tasks takes many minute
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 AWAY_S = 60.0
 """Seconds without new attempts after the first failure."""
 MOST_AWAY_S = 1920.0
+PROBE_S = 10.0
+"""Time limit of the request that finds out whether a server replies."""
 
 _NETWORK = frozenset(
     {
@@ -87,6 +89,27 @@ def is_unreachable(error: BaseException) -> bool:
     """Return whether an error or its causes are network or access errors; compared by
     name, because the libraries use different classes."""
     return _is_any(error, _NETWORK | _RIGHTS) or "gated dataset" in str(error)
+
+
+def is_offline(files: Iterable[str]) -> bool:
+    """Return whether the server of a remote file cannot be reached. The ``datasets``
+    library reports such a file as missing; a server that replies is reached."""
+    url = next((f for f in files if f.startswith(("http://", "https://"))), "")
+    if not url:
+        return False
+    from huggingface_hub import constants
+
+    return constants.HF_HUB_OFFLINE or not _replies(url)
+
+
+def _replies(url: str) -> bool:
+    from urllib.request import Request, urlopen
+
+    try:
+        with urlopen(Request(url, method="HEAD"), timeout=PROBE_S):
+            return True
+    except (OSError, ValueError) as error:
+        return hasattr(error, "code")  # a reply with an error status
 
 
 def _is_any(error: BaseException, names: frozenset[str]) -> bool:

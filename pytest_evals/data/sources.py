@@ -26,7 +26,7 @@ from pytest_evals.data.data_files import (
     local_files,
 )
 from pytest_evals.data.features import make_features
-from pytest_evals.data.hub import is_unreachable, reading_datasets
+from pytest_evals.data.hub import is_offline, is_unreachable, reading_datasets
 from pytest_evals.data.json_lines import LARGEST, read_json_lines
 from pytest_evals.data.json_rows import (
     RowError,
@@ -357,7 +357,7 @@ def _unreadable(source: Source, resolve: Source, error: Exception) -> TaskFileEr
     what = f"the dataset {source.path!r}{name} cannot be read: {kind}{reason}"
     if len(paths := list(local_files(files))) == 1:
         what += f" ({Place(paths[0])})"
-    fix, unreachable = "", is_unreachable(error)
+    fix, unreachable = "", is_unreachable(error) or is_offline(file_names(files))
     if unreachable or (isinstance(error, OSError) and not source.arguments):
         fix = (
             "check the name, the network and the access rights; offline, a dataset "

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
 import datasets
 import pytest
 from huggingface_hub import constants
@@ -66,3 +69,22 @@ def test_only_a_fault_of_the_way_to_the_hub_counts(clock, error, of_hub):
 def test_requests_to_other_servers_are_independent_of_the_hub(clock):
     fail(ConnectionError("Couldn't reach 'cais/mmlu' on the Hub"))
     assert sends_request(of_hub=False)
+
+
+def test_a_server_of_files_that_does_not_reply_is_offline(monkeypatch):
+    class Missing(BaseHTTPRequestHandler):
+        def do_HEAD(self):
+            self.send_error(404)
+
+        def log_message(self, *words):
+            pass
+
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Missing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/rows.jsonl"
+        assert not hub.is_offline([url])
+        server.shutdown()
+    assert hub.is_offline(["rows.jsonl", url])
+    assert not hub.is_offline(["rows.jsonl"])

@@ -90,6 +90,15 @@ def test_an_unreachable_dataset_is_not_a_failure(suite, monkeypatch):
     )
 
 
+def test_a_remote_file_is_not_checked_if_its_server_is_unreachable(suite, monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    files = {"test": "http://127.0.0.1:9/rows.jsonl"}
+    suite.task("quiz", dataset_kwargs={"data_files": files})
+    result = check(suite)
+    assert result.ret == 0
+    result.assert_outcomes(skipped=1)
+
+
 def test_gates_are_checked_if_the_dataset_is_unreachable(suite, monkeypatch):
     import datasets
 

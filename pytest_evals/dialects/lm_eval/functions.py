@@ -2,11 +2,14 @@
 
 Modules next to the YAML file with the tag come first, then Python's import path. Equals
 lm-eval 0.4.13, ``tasks/_yaml_loader.py``, except that errors include file and line.
+``!function ../utils.name`` names the module by its path from the YAML file, as earlier
+versions of lm-eval accept.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,8 +19,12 @@ from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
 from pytest_evals.errors import Place, Problem, TaskFileError, suggestion
 
 
-def resolve(ref: FunctionRef) -> Any:
+def resolve(ref: FunctionRef, roots: Sequence[str] | None = None) -> Any:
     """Import the object: a function, a class or any other value.
+
+    Args:
+        roots: Folders that contain the modules that are named by a path; ``None`` for
+            any folder.
 
     Raises:
         TaskFileError: The module or name does not exist, or importing it fails.
@@ -26,7 +33,7 @@ def resolve(ref: FunctionRef) -> Any:
     if not dot or not module_name or not name:
         fix = "!function module.name"
         raise _fault(ref, f"!function {ref.dotted}: expected module.name", fix)
-    module = _module(ref, module_name)
+    module = _module(ref, module_name, roots)
     value = getattr(module, name, None)
     if value is None:
         public = [n for n in vars(module) if not n.startswith("_")]
@@ -38,11 +45,13 @@ def resolve(ref: FunctionRef) -> Any:
     return value
 
 
-def _module(ref: FunctionRef, name: str) -> ModuleType:
+def _module(ref: FunctionRef, name: str, roots: Sequence[str] | None) -> ModuleType:
     # Imported here because the task index reads thousands of files without functions.
     from pytest_evals.dialects.lm_eval.modules import import_for, load_module
 
-    file = ref.place.path.parent.joinpath(*name.split(".")).with_suffix(".py")
+    file, is_path = _file(ref.place.path.parent, name)
+    if is_path:
+        _check_path(ref, file, roots)
     try:
         if os.path.isfile(file):
             return load_module(file)
@@ -54,6 +63,30 @@ def _module(ref: FunctionRef, name: str) -> ModuleType:
             raise _fault(ref, what, fix) from None
         what = f"importing {name!r} failed: {error_text(error)}"
         raise _fault(ref, what, _fix(error)) from error
+
+
+def _file(folder: Path, name: str) -> tuple[Path, bool]:
+    """Return the file of a module, and whether its name is a path: ``../utils`` or,
+    as in Python, ``..utils``."""
+    bare = name.lstrip(".")
+    if "/" in name:
+        return Path(os.path.normpath(folder / f"{name}.py")), True
+    ups = [".."] * (len(name) - len(bare) - 1)
+    parts = (*ups, *bare.split("."))
+    file = Path(os.path.normpath(folder.joinpath(*parts)))
+    return file.with_name(f"{file.name}.py"), bare != name
+
+
+def _check_path(ref: FunctionRef, file: Path, roots: Sequence[str] | None) -> None:
+    real = file.resolve()
+    if not (roots is None or any(real.is_relative_to(root) for root in roots)):
+        raise _fault(
+            ref,
+            f"!function {ref.dotted}: {real} is outside of the rootdir {roots[0]}",
+            "move the module below the rootdir, or pass a common folder as --rootdir",
+        )
+    if not os.path.isfile(file):
+        raise _fault(ref, f"!function {ref.dotted}: no file {real}")
 
 
 def _fault(ref: FunctionRef, what: str, fix: str = "") -> TaskFileError:

@@ -6,7 +6,7 @@ together. Rows are read on first use.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -112,7 +112,7 @@ def tags_of(given: Any) -> tuple[str, ...]:
 def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
     """Build a task; if a ``group`` defines it, its name is ``group::name``."""
     problems: list[Problem] = []
-    file = _resolve_functions(file, problems)
+    file = _resolve_functions(file, problems, options.function_roots)
     top = Section(file, problems)
     name = _name(top, group)
     alias = top.text("task_alias")
@@ -256,23 +256,26 @@ _FUNCTION_KEYS = (
 """Keys whose ``!function`` must be callable."""
 
 
-def _resolve_functions(file: YamlFile, problems: list[Problem]) -> YamlFile:
-    return replace(file, values=_resolve_value(file.values, problems))
+def _resolve_functions(
+    file: YamlFile, problems: list[Problem], roots: Sequence[str] | None
+) -> YamlFile:
+    def resolved(value: Any, key: Any = None) -> Any:
+        if isinstance(value, FunctionRef):
+            return _function(value, problems, key, roots)
+        if isinstance(value, dict):
+            return {k: resolved(item, k) for k, item in value.items()}
+        if isinstance(value, list):
+            return [resolved(item) for item in value]
+        return value
+
+    return replace(file, values=resolved(file.values))
 
 
-def _resolve_value(value: Any, problems: list[Problem], key: Any = None) -> Any:
-    if isinstance(value, FunctionRef):
-        return _function(value, problems, key)
-    if isinstance(value, dict):
-        return {k: _resolve_value(item, problems, k) for k, item in value.items()}
-    if isinstance(value, list):
-        return [_resolve_value(item, problems) for item in value]
-    return value
-
-
-def _function(ref: FunctionRef, problems: list[Problem], key: Any) -> Any:
+def _function(
+    ref: FunctionRef, problems: list[Problem], key: Any, roots: Sequence[str] | None
+) -> Any:
     try:
-        value = resolve(ref)
+        value = resolve(ref, roots)
     except TaskFileError as error:
         problems.extend(error.problems)
         return unresolved_function

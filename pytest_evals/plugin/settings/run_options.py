@@ -118,6 +118,7 @@ def task_options(
     config: pytest.Config, options: Options, selection: Selection, library: NameIndex
 ) -> TaskOptions:
     """What the command line changes in every task."""
+    root = suite_root(config, options.include_path)
     return TaskOptions(
         takes=selection.takes,
         variants=selection.variants,
@@ -143,13 +144,12 @@ def task_options(
         typed_csv=not options.latticeflow_csv_text,
         call_s=options.latticeflow_snippet_timeout,
         code_roots=tuple(
-            str(path.resolve())
-            for path in (
-                suite_root(config, options.include_path),
-                *options.latticeflow_allow_code,
-            )
+            str(path.resolve()) for path in (root, *options.latticeflow_allow_code)
         ),
-        root=str(suite_root(config, options.include_path)),
+        function_roots=tuple(
+            str(path.resolve()) for path in (root, *options.include_path)
+        ),
+        root=str(root),
         allow_unsafe_code=options.allow_unsafe_code,
         base=str(config.invocation_params.dir),
         metrics=_registered(config),

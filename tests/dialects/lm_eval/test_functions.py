@@ -95,3 +95,33 @@ def test_a_name_without_module_is_an_error(tmp_path, monkeypatch):
         "a.yaml:3: !function process: expected module.name\n"
         "  fix: !function module.name"
     )
+
+
+@pytest.mark.parametrize("dotted", ["../utils.f", "../../a/utils.f", "..utils.f"])
+def test_a_module_may_be_named_by_its_path_from_the_file(dotted, tmp_path):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "utils.py").write_text("f = 'parent'\n")
+    (tmp_path / "a" / "b" / "utils.py").write_text("f = 'own'\n")
+    assert found(tmp_path / "a" / "b", dotted) == "parent"
+    assert found(tmp_path / "a" / "b", "./utils.f") == "own"
+    assert found(tmp_path / "a", "b/utils.f") == "own"
+
+
+def test_a_path_to_a_module_ends_at_the_rootdir(tmp_path):
+    (tmp_path / "root" / "sub").mkdir(parents=True)
+    (tmp_path / "utils.py").write_text("f = 1\n")
+    (tmp_path / "root" / "link.py").symlink_to(tmp_path / "utils.py")
+    place = Place(tmp_path / "root" / "sub" / "a.yaml", 3)
+    for dotted in ("../../utils.f", f"{tmp_path}/utils.f", "../link.f"):
+        with pytest.raises(TaskFileError) as error:
+            resolve(FunctionRef(place, dotted), [str(tmp_path / "root")])
+        assert str(error.value).startswith(
+            f"{place}: !function {dotted}: {tmp_path}/utils.py is outside of the "
+            f"rootdir {tmp_path}/root\n  fix: "
+        )
+
+
+def test_a_path_without_a_module_names_the_file(tmp_path):
+    (tmp_path / "sub").mkdir()
+    message = failure(tmp_path / "sub", "../utils.f")
+    assert message.endswith(f"!function ../utils.f: no file {tmp_path}/utils.py")
