@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, get_args
 
 from pytest_evals.core.request import IMAGES, LEADING_IMAGES, Prompt, Request
 from pytest_evals.masking.names import is_secret_name
-from pytest_evals.masking.registry import hidden
+from pytest_evals.masking.registry import has_secrets
 from pytest_evals.masking.values import identity
 
 Options = tuple[tuple[str, Any], ...]
@@ -43,7 +43,8 @@ class RequestKey(NamedTuple):
 
 def request_keys(requests: Iterable[Request]) -> Iterator[RequestKey | None]:
     """The key of each request; ``None`` for a request with an option that is not a JSON
-    value, because equality is then undefined.
+    value, because equality is then undefined, or with a secret in a continuation or a
+    stop string.
 
     Pass requests with the same prompt next to each other: the prompt is hashed only
     once then.
@@ -62,7 +63,9 @@ def request_keys(requests: Iterable[Request]) -> Iterator[RequestKey | None]:
                 public_options(value) if name == "options" else value
                 for name, value in ((name, getattr(request, name)) for name in others)
             ]
-            yield RequestKey(prompt, hidden(canonical([request.kind, *rest])))
+            settings = canonical([request.kind, *rest])
+            # Different secrets must not share a response.
+            yield None if has_secrets((settings,)) else RequestKey(prompt, settings)
         except (TypeError, ValueError, RecursionError):
             yield None
 

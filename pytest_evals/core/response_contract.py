@@ -19,7 +19,6 @@ from pytest_evals.core.request import Finish, Generate, Request, Response
 from pytest_evals.core.top_logprobs import MAX_LOGPROB, read_top_logprobs
 from pytest_evals.errors import ModelError
 from pytest_evals.masking.registry import hidden
-from pytest_evals.masking.values import masked
 
 MAX_COUNT = 2**53
 """Counts of tokens are below; sums of larger ones are no longer exact as floats."""
@@ -123,7 +122,7 @@ def checked_response(request: Request, given: object, model: Model) -> Response:
     that names the model, the field, its value and the expected values.
 
     Numbers of other types, such as NumPy's, are converted to Python's. Known secrets
-    are masked.
+    are masked in errors; answers are masked where they are written, after scoring.
     """
     if not isinstance(given, Response):
         return _refused(model, f"{described(given)} instead of a Response")
@@ -154,13 +153,9 @@ def checked_response(request: Request, given: object, model: Model) -> Response:
 
 
 def _without_secrets(given: Response) -> Response:
-    """Servers may repeat parts of requests."""
-    if not given.text and not given.error:
-        return given
-    text, error = hidden(given.text), hidden(given.error)
-    if text is given.text and error is given.error:
-        return given
-    return replace(given, text=text, error=error)
+    """Errors of servers may repeat parts of requests."""
+    error = hidden(given.error)
+    return given if error is given.error else replace(given, error=error)
 
 
 def _misfit(request: Request, given: Response) -> str:
@@ -281,7 +276,7 @@ def _steps(value: object) -> tuple[Mapping[str, Any], ...]:
         steps = json.loads(json.dumps([dict(step) for step in value], allow_nan=False))
     except RecursionError:
         raise ValueError from None
-    return tuple(masked(steps))
+    return tuple(steps)
 
 
 _A_COUNT = (_count, "a whole number, 0 or more")
@@ -311,7 +306,7 @@ def described(value: object) -> str:
         text = "?"
     kind = type(value).__name__
     if len(text) > _SHOWN:
-        text = f"{text[:_SHOWN]}…"
+        text = f"{hidden(text)[:_SHOWN]}…"
     return text if isinstance(value, NoneType | bool | float) else f"{text} ({kind})"
 
 

@@ -13,20 +13,31 @@ def _set(words: str) -> frozenset[str]:
 
 
 _SECRET = _set(
-    "accesskey apikey auth authorization bearer cookie credential credentials jwt "
-    "passcode passphrase passwd password passwords privatekey pwd secret secretkey "
-    "secrets"
+    "accesskey apikey auth authorization bearer connectionstring connstr cookie "
+    "credential credentials dsn jwt pass passcode passphrase passwd password passwords "
+    "pat privatekey pwd secret secretkey secrets webhook"
 )
 """Last words of names whose values are secret."""
 _OPENING = _set(
     "access account admin anthropic api app auth aws azure client consumer deploy "
-    "encryption gemini google hf huggingface inference license master openai "
+    "encryption function functions gemini google hf host huggingface inference license "
+    "master openai "
     "openrouter personal private secret security server service session shared "
     "signing ssh storage subscription together user"
 )
 """Words before ``key`` that make it secret: ``api_key``, but not ``model_key``."""
 _NAMING = _set("answer cache dataset doc foreign group label model primary public sort")
 """Words before ``key`` in model arguments that do not make it secret."""
+_NO_PASSWORD = _set("by first forward last multi n num one second single two")
+"""Words before ``pass`` that make it a pass over data."""
+_NO_PERSON = _set("filter match regex search split stop")
+"""Words before ``pat`` that make it a pattern."""
+_IN_FORM = {
+    "header": _set("auth authorization"),
+    "url": _set("dsn webhook"),
+    "uri": _set("dsn webhook"),
+}
+"""Last words of names of secrets that state a form, and the words before them."""
 _SEVERAL = _OPENING - {"server", "service", "shared", "user"}
 """Words before ``tokens`` that make them secret."""
 _OF_TEXT = _set(
@@ -47,15 +58,19 @@ def is_secret_name(name: str, *, loose: bool = False) -> bool:
     Args:
         name: Words in any case style: ``api_key``, ``X-Api-Key``, ``apiKey``.
         loose: Whether signatures and names that end in ``key`` are secret, with few
-            exceptions; used for model arguments and URLs.
+            exceptions; used for model arguments, URLs and environment variables.
     """
     words = [word.lower() for word in _WORDS.findall(name)]
     while len(words) > 1 and (words[-1].isdigit() or words[-1] == "value"):
         words.pop()
     if not words:
         return False
+    if len(words) > 1 and words[-2] in _IN_FORM.get(words[-1], ()):
+        return True
     last, before = words[-1], words[-2] if len(words) > 1 else ""
     known = {
+        "pass": before not in _NO_PASSWORD and not name[-1:].isdigit(),
+        "pat": before not in _NO_PERSON,
         "key": before not in _NAMING if loose else before in _OPENING,
         "keys": before in _OPENING,
         "sig": loose,
@@ -66,6 +81,14 @@ def is_secret_name(name: str, *, loose: bool = False) -> bool:
     return known.get(last, last in _SECRET or before + last in _SECRET)
 
 
-def names_token(name: str) -> bool:
-    """Return whether a name ends in ``token``: a number there is a vocabulary index."""
-    return name.lower().rstrip("s").endswith("token")
+def names_number(name: str) -> bool:
+    """Return whether a number under a name is not secret: the vocabulary index of a
+    ``token``, a count of passes."""
+    return name.lower().rstrip("s").endswith(("token", "pas"))
+
+
+def names_variable(name: str) -> bool:
+    """Return whether a name is that of an argument that names the environment variable
+    of a secret: ``api_key_env``."""
+    stem, _, last = name.lower().rpartition("_")
+    return last in ("env", "var") and is_secret_name(stem, loose=True)

@@ -1,14 +1,16 @@
 """Registry of known secrets, and strings without them.
 
-All written files, errors, model answers and terminal output pass through
-:func:`hidden`.
+All written files, errors and terminal output pass through :func:`hidden`. Answers of
+models do not before they are scored.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
+from os.path import commonprefix
 from typing import ClassVar
 
 MASK = "***"
@@ -17,6 +19,12 @@ _NOTHING = frozenset({"", "none", "null", "true", "false", "empty"})
 _SHORTEST = 6
 _LONG = 16
 """Minimum length from which any value is searched for."""
+_PART = 6
+"""Minimum length of the beginning or end of a secret next to an ellipsis."""
+_LONGEST_LINE = 40
+"""Length from which the lines of a secret, such as a private key, are secret too."""
+_CUT = re.compile(r"""["'\\ )(]{0,4}(?:…|\.\.\.)""")
+"""An ellipsis, also after the quotes and brackets of a truncated string."""
 _USUAL = frozenset(
     {
         "dummy-key",
@@ -43,42 +51,102 @@ class _Known:
     scopes: ClassVar[list[set[str]]] = [set()]
     forms: tuple[str, ...] = ()
     """All encodings of the secrets, the longest first."""
+    look: Callable[[], None] | None = None
+    """Registers new secrets of the environment."""
 
 
 @contextmanager
 def remembering() -> Iterator[None]:
     """Forget the secrets learned inside the block when it ends."""
     scope: set[str] = set()
+    look = _Known.look
     _Known.scopes.append(scope)
     try:
         yield
     finally:
         # Not the last one, where threads have scopes of their own.
         _Known.scopes[:] = [one for one in _Known.scopes if one is not scope]
+        _Known.look = look
         _renew()
 
 
+def look_by(look: Callable[[], None]) -> None:
+    """Set the function that registers new secrets before anything is masked, until the
+    end of :func:`remembering`."""
+    _Known.look = look
+
+
 def learn_secret(secret: str) -> None:
-    """Register a secret value.
+    """Register a secret value, and the lines of a long one.
 
     Short values and plain words are not registered: they would match in answers.
     """
     scope = _Known.scopes[-1]
-    if secret not in scope and _is_distinctive(secret):
-        scope.add(secret)
+    lines = [secret, secret.strip()]
+    if "\n" in secret and len(secret) > _LONGEST_LINE:
+        lines += [line for line in secret.split() if len(line) >= _LONG]
+    new = {one for one in lines if one not in scope and _is_distinctive(one)}
+    if new:
+        scope |= new
         _renew()
 
 
+def learned() -> frozenset[str]:
+    """Return all registered secrets."""
+    return frozenset(one for scope in [*_Known.scopes] for one in [*scope])
+
+
 def hidden(text: str) -> str:
-    """Return a string with known secrets masked; the same object without any."""
+    """Return a string with known secrets masked; the same object without any.
+
+    The beginning of a secret before an ellipsis, and its end after one, are masked too.
+    """
+    if len(text) < _SHORTEST:
+        return text
+    if _Known.look is not None:
+        _Known.look()
     for form in _Known.forms:
         if form in text:
             text = text.replace(form, MASK)
+    if _Known.forms and ("…" in text or "..." in text):
+        text = _without_parts(text, _Known.forms)
     return text
+
+
+def _without_parts(text: str, forms: Iterable[str]) -> str:
+    """Mask secrets that an ellipsis truncates."""
+    for form in forms:
+        if form[:_PART] in text:
+            text = _without_part(text, form)
+        if form[-_PART:] in text:
+            text = _without_part(text[::-1], form[::-1])[::-1]
+    return text
+
+
+def _without_part(text: str, form: str) -> str:
+    """Mask the beginnings of a secret in front of an ellipsis."""
+    place = text.find(form[:_PART])
+    while place >= 0:
+        end = place + len(commonprefix((text[place : place + len(form)], form)))
+        if _CUT.match(text, end):
+            text = text[:place] + MASK + text[end:]
+            end = place + len(MASK)
+        place = text.find(form[:_PART], end)
+    return text
+
+
+def has_secrets(texts: Iterable[str]) -> bool:
+    """Return whether a string contains a known secret."""
+    if not knows_any():
+        return False
+    text = "\n".join(texts)
+    return any(form in text for form in _Known.forms)
 
 
 def knows_any() -> bool:
     """Return whether any secret is registered."""
+    if _Known.look is not None:
+        _Known.look()
     return bool(_Known.forms)
 
 
@@ -107,27 +175,39 @@ def _kind(sign: str) -> str:
 
 
 def _renew() -> None:
-    secrets = {one for scope in [*_Known.scopes] for one in [*scope]}
-    forms = {form for one in secrets for form in _forms(one)}
+    forms = {form for one in learned() for form in _forms(one)}
     _Known.forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
 
-def _forms(secret: str) -> set[str]:
-    """Return a secret as encoded in JSON, Python, HTML and URLs."""
+@lru_cache(maxsize=1024)
+def _forms(secret: str) -> frozenset[str]:
+    """Return a secret as encoded in JSON, Python, HTML, URLs, base64 and commands of
+    CI logs."""
     import html
     import json
-    from base64 import b64encode
+    from base64 import b64encode, urlsafe_b64encode
     from urllib.parse import quote, quote_plus
 
     raw = secret.encode("utf-8", "surrogatepass")
-    return {
+    in_json = json.dumps(secret)[1:-1]
+    forms = {
         secret,
-        json.dumps(secret)[1:-1],
+        in_json,
+        json.dumps(in_json)[1:-1],
         json.dumps(secret, ensure_ascii=False)[1:-1],
         repr(secret)[1:-1],
         html.escape(secret),
         html.escape(secret, quote=False),
         quote(raw, safe=""),
+        quote(raw),
         quote_plus(raw),
-        b64encode(raw).decode(),
+        secret.replace("%", "%25"),
     }
+    for encode in (b64encode, urlsafe_b64encode):
+        forms.add(encode(raw).decode())
+        # As part of a longer value: signs that depend on the secret only.
+        for n in range(3):
+            whole = encode(b"-" * n + raw).decode()
+            first, last = (0, 2, 3)[n], (n + len(raw)) * 8 // 6
+            forms.add(whole[first:last])
+    return frozenset(forms)

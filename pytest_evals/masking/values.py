@@ -9,6 +9,7 @@ in a header. Secrets found here are registered: see
 from __future__ import annotations
 
 import json
+import os
 import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping
@@ -16,12 +17,24 @@ from hashlib import blake2b
 from typing import Any, TypeVar
 from urllib.parse import unquote, unquote_plus
 
-from pytest_evals.masking.names import is_secret_name, names_token
-from pytest_evals.masking.registry import MASK, hidden, is_reference, learn_secret
+from pytest_evals.masking.names import is_secret_name, names_number, names_variable
+from pytest_evals.masking.registry import (
+    MASK,
+    hidden,
+    is_reference,
+    learn_secret,
+    look_by,
+)
 
 T = TypeVar("T")
 
-_BEFORE_HOST = re.compile(r"(?<=://)([^/?#\s\"'<>]*)@")
+_BEFORE_HOST = re.compile(
+    r"""(?x) (?<=://) (?:
+        ([^/?#\s"'<>]*)
+        # A password that should be percent-encoded; a port is none.
+        | ([^:/?#@\s"'<>]*:(?!\d+(?:[/?#,]|$))[^\s"'<>]*)
+    )@"""
+)
 _USER = re.compile(r"(?<==)([^\s/?#@,=\"'<>]+:[^\s/?#@,\"'<>]+)@(?=[\w.-]+)")
 """A URL without its scheme."""
 _IN_QUERY = re.compile(r"(?<=[?&])([\w.\-%]+)=([^&#,\s\"'<>]*)")
@@ -53,8 +66,13 @@ _STRUCTURE = re.compile(r"""\s*[\[{]\s*["'\[{](?![{%])""")
 _SUSPECT = re.compile(
     rb"(?i)auth|bearer|cookie|credential|jwt|key|pass|pwd|secret|token|://"
 )
-_HEADERS = frozenset({"api-key", "authorization", "cookie", "x-api-key"})
-"""First items of pairs whose second item is secret; other pairs are unknown."""
+_HEADERS = frozenset({"authorization", "cookie"})
+"""First items of pairs whose second item is secret, as are secret names with a hyphen;
+other pairs are unknown."""
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[A-Z]{1,20}|[a-z_]{1,40}")
+"""Usual names of environment variables; others may be keys."""
+_OF_QUERY = frozenset({"code"})
+"""Secret names in the query of a URL only, such as those of Azure's functions."""
 
 
 def masked(value: T, *, loose: bool = False) -> T:
@@ -107,7 +125,7 @@ def _masked(value: Any, loose: bool, replaced: Callable[[Any], Any]) -> Any:
             for name, inner in value.items()
         }
     if isinstance(value, list | tuple):
-        if len(value) == 2 and str(value[0]).lower() in _HEADERS:
+        if len(value) == 2 and _is_header(value[0]):
             items = [value[0], replaced(value[1])]
         else:
             items = [_masked(one, loose, replaced) for one in value]
@@ -115,10 +133,18 @@ def _masked(value: Any, loose: bool, replaced: Callable[[Any], Any]) -> Any:
     return value
 
 
+def _is_header(name: object) -> bool:
+    if not isinstance(name, str):
+        return False
+    return name.lower() in _HEADERS or ("-" in name and is_secret_name(name))
+
+
 def _covers(name: str, value: object, *, loose: bool) -> bool:
+    if names_variable(name):
+        return isinstance(value, str) and not _is_variable(value)
     if not is_secret_name(name, loose=loose):
         return False
-    return not (isinstance(value, int | float) and names_token(name))
+    return not (isinstance(value, int | float) and names_number(name))
 
 
 def _replaced(value: Any) -> Any:
@@ -146,11 +172,50 @@ def _distinct(value: Any) -> Any:
 
 
 def _learn(text: str) -> None:
-    """Register a secret value; of a header, without the scheme."""
+    """Register a secret value; of a header, without the scheme; of an address or a
+    connection string, the secrets in it."""
     learn_secret(text)
     scheme = re.match(r"(?i)(?:bearer|basic|token)\s+(?=\S)", text)
     if scheme is not None:
         learn_secret(text[scheme.end() :])
+    if "://" in text:
+        _addresses(text)
+        learn_secret(re.split(r"[/?#]", text)[-1])
+    for part in text.split(";") if ";" in text else ():
+        name, _, value = part.partition("=")
+        if is_secret_name(name, loose=True):
+            learn_secret(value.strip())
+
+
+def watch_environment() -> None:
+    """Register the secrets of environment variables, now and whenever they change,
+    until the end of :func:`~pytest_evals.masking.registry.remembering`."""
+    known: dict[Any, Any] = {}
+
+    def look() -> None:
+        # The bytes below: a hundred times faster than comparing decoded variables.
+        current = getattr(os.environ, "_data", os.environ)
+        if current == known:
+            return
+        changed = [pair for pair in [*current.items()] if known.get(pair[0]) != pair[1]]
+        known.clear()
+        known.update(current)
+        for name, value in changed:
+            _learn_variable(os.fsdecode(name), os.fsdecode(value))
+
+    look_by(look)
+    look()
+
+
+def _learn_variable(name: str, value: str) -> None:
+    if name == "PYTEST_CURRENT_TEST":
+        return
+    if is_secret_name(name, loose=True):
+        # GOOGLE_APPLICATION_CREDENTIALS is a path.
+        if not (os.sep in value and os.path.exists(os.path.expanduser(value))):
+            _replaced(value)
+    elif _SUSPECT.search(value.encode("utf-8", "replace")):
+        _leaf(value, _replaced)
 
 
 def _leaf(text: str, replaced: Callable[[Any], Any]) -> str:
@@ -181,19 +246,28 @@ def _text(text: str, *, loose: bool) -> str:
         parts.append(text[start : match.end()])
         start = match.end()
         name = match["name"].lstrip("-")
-        if is_secret_name(name, loose=loose):
+        is_variable = names_variable(name)
+        if is_variable or is_secret_name(name, loose=loose):
             value = _VALUE.match(text, start)
-            if value is not None:
+            if value is not None and not (is_variable and _is_variable(_bare(value))):
                 parts.append(_secret(value, match))
                 start = value.end()
     return "".join([*parts, text[start:]])
 
 
+def _is_variable(name: str) -> bool:
+    return name in os.environ or _VARIABLE.fullmatch(name) is not None
+
+
+def _bare(value: re.Match[str]) -> str:
+    return str(value["inner"] if value["quote"] else value[0]).strip()
+
+
 def _secret(value: re.Match[str], name: re.Match[str]) -> str:
     """Return the replacement of a value whose name is secret."""
     quote, nested = value["quote"] or "", value["nested"]
-    bare = value["inner"] if quote else value[0]
-    is_number = not quote and bare.isdigit() and names_token(name["name"])
+    bare = _bare(value)
+    is_number = not quote and bare.isdigit() and names_number(name["name"])
     if is_reference(bare) or is_number:
         return value[0]
     for one in _QUOTED.finditer(nested or ""):
@@ -214,19 +288,22 @@ def _addresses(text: str) -> str:
 
 
 def _user(match: re.Match[str]) -> str:
-    user = match[1]
-    if user != MASK:
+    user = match[1] or match[2] or ""
+    if user not in (MASK, ""):
         name, colon, password = user.partition(":")
         for secret in (password, unquote(password)) if colon else (name,):
             learn_secret(secret)
         if colon:
             learn_secret(b64encode(unquote(user).encode()).decode())  # as Basic has it
-    return f"{MASK}@"
+    return f"{MASK}@" if user else match[0]
 
 
 def _queried(match: re.Match[str]) -> str:
     name, value = match[1], match[2]
-    if not is_secret_name(unquote(name), loose=True) or is_reference(value):
+    is_secret = unquote(name).lower() in _OF_QUERY or is_secret_name(
+        unquote(name), loose=True
+    )
+    if not is_secret or is_reference(value):
         return match[0]
     learn_secret(value)
     learn_secret(unquote_plus(value))

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import fields
 from hashlib import blake2b
+from itertools import compress
 from pathlib import Path
 from typing import Any, TypeVar
 from zlib import crc32
@@ -23,6 +24,7 @@ from pytest_evals.core.key import RequestKey, canonical
 from pytest_evals.core.request import TOP_LOGPROBS, Response
 from pytest_evals.core.top_logprobs import read_top_logprobs
 from pytest_evals.errors import StoreError
+from pytest_evals.masking.registry import has_secrets
 from pytest_evals.masking.values import identity, masked
 from pytest_evals.store.database import (
     connect,
@@ -86,7 +88,7 @@ class Responses:
                 f"{other_schema(base / NAME)}; it is not changed, and responses are in "
                 f"{str(self._path)!r}"
             )
-        self._n_damaged = 0
+        self._n_damaged = self._n_secret = 0
         # One connection for the thread that asks and for the one that writes.
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
@@ -104,12 +106,26 @@ class Responses:
     def add(self, key: RequestKey, response: Response) -> None:
         """Queue a response to be stored; it replaces an existing one.
 
-        Errors are not stored, nor are log-probabilities that are not finite.
+        Not stored are errors, log-probabilities that are not finite, and responses
+        that contain a secret: a masked response would be scored differently.
         """
         logprob = response.logprob
         is_sound = logprob is None or logprob == logprob
         if self._writes and not response.error and is_sound:
             self._writer.add((key, response))
+
+    @property
+    def secret_notes(self) -> tuple[str, ...]:
+        """Return the number of responses that contain secrets, as a note."""
+        n = self._n_secret
+        if not n:
+            return ()
+        what = "1 response contains" if n == 1 else f"{n} responses contain"
+        return (
+            f"{what} a secret, such as the value of an environment variable, and "
+            f"{'is' if n == 1 else 'are'} not stored; later runs send "
+            f"{'its request' if n == 1 else 'their requests'} again",
+        )
 
     @property
     def info(self) -> Mapping[str, Any] | None:
@@ -185,9 +201,20 @@ class Responses:
 
     def _write(self, rows: Sequence[Row]) -> None:
         now = time.time()
+        bodies = [_ENCODE(_given(response)) for _, response in rows]
+        if any(response.steps for _, response in rows) or has_secrets(bodies):
+            kept = [
+                not (has_secrets([body]) or masked(response.steps) != response.steps)
+                for body, (_, response) in zip(bodies, rows, strict=True)
+            ]
+            self._n_secret += kept.count(False)
+            rows, bodies = [*compress(rows, kept)], [*compress(bodies, kept)]
 
         def write(connection: sqlite3.Connection) -> None:
-            values = (self._values(key, response, now) for key, response in rows)
+            values = (
+                self._values(key, body, now)
+                for (key, _), body in zip(rows, bodies, strict=True)
+            )
             connection.execute("BEGIN IMMEDIATE")
             try:
                 connection.executemany(_INSERT, values)
@@ -200,16 +227,8 @@ class Responses:
         if self._writes:
             self._tried(write, writing=True)
 
-    def _values(
-        self, key: RequestKey, response: Response, now: float
-    ) -> tuple[object, ...]:
+    def _values(self, key: RequestKey, body: str, now: float) -> tuple[object, ...]:
         digest = key.digest(self._hash)
-        given = {
-            name: value
-            for name, default in _DEFAULTS.items()
-            if (value := getattr(response, name)) != default
-        }
-        body = _ENCODE(given)
         checksum = _checksum(digest, body.encode("ascii"))
         return digest, self._model, key.prompt, key.settings, body, now, checksum
 
@@ -296,6 +315,15 @@ class Responses:
 
 
 _ENCODE = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def _given(response: Response) -> Mapping[str, Any]:
+    """The fields of a response that differ from their defaults."""
+    return {
+        name: value
+        for name, default in _DEFAULTS.items()
+        if (value := getattr(response, name)) != default
+    }
 
 
 def _checksum(digest: bytes, body: bytes) -> int:

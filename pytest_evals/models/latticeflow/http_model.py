@@ -15,7 +15,6 @@ from typing import Any
 
 from pytest_evals.core.request import UNSENT, Request, Response
 from pytest_evals.errors import DocumentError, SpendCapError
-from pytest_evals.masking.registry import hidden
 from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.models.event_loop import BackgroundModel, pause
 from pytest_evals.models.latticeflow.adapters import Adapter, ModelInfo
@@ -116,7 +115,7 @@ class _Sender:
         if not (reply.is_success or own):
             raise self._safe(status_error(status, reply.text, wait_of(reply)))
         try:
-            output = self._adapter.to_output(hidden(reply.text), status, self._info)
+            output = self._adapter.to_output(reply.text, status, self._info)
         except DocumentError as error:
             raise RequestFailedError(str(error)) from None
         n_in, n_out = tokens_of(output)

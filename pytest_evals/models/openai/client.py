@@ -84,7 +84,10 @@ class OpenAIClient:
         except openai.APIConnectionError as error:
             fault = lost(error)
         else:
-            return _parsed(self._hidden(text))
+            try:
+                return _parsed(text)
+            except RequestFailedError as error:
+                fault = error
         raise self._safe(fault)
 
     def source(self, path: Path) -> str:

@@ -9,6 +9,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+from pytest_evals.masking.registry import hidden
 from pytest_evals.masking.values import masked_text
 
 MOST_SHOWN = 200
@@ -152,7 +153,7 @@ def message_in(text: str) -> str:
 
 def shortened(text: str) -> str:
     """A reply on one line."""
-    text = text.strip()
+    text = hidden(text.strip())
     more = f" … ({len(text)} characters)" if len(text) > MOST_SHOWN else ""
     return f"{text[:MOST_SHOWN]!r}{more}" if text else "nothing"
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from pytest_evals.errors import OptionError
-from pytest_evals.masking.values import masked_text
+from pytest_evals.masking.values import masked, masked_text
 from pytest_evals.models.arguments import Arguments
 from pytest_evals.models.folders import check_folder
 from pytest_evals.models.registry import TaskRequirements
@@ -225,7 +225,8 @@ def _url(name: str, value: str) -> str:
 
 def _variable(name: str, value: str) -> str:
     """The value is not shown, since it may be the key itself."""
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
+    is_name = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value)
+    if not is_name or masked({name: value}) != {name: value}:
         raise OptionError(
             f"the openai model's {name} is not the name of an environment "
             "variable; write its name, never the key itself"
