@@ -26,6 +26,7 @@ from pytest_evals.errors import OptionError, StoreError
 from pytest_evals.gates.read.entry import read_expression
 from pytest_evals.masking.logs import masking_logs
 from pytest_evals.masking.registry import remembering
+from pytest_evals.masking.values import watch_environment
 from pytest_evals.models.python.model import model_of
 from pytest_evals.models.registry import ModelHook
 from pytest_evals.models.spend_ledger import Ledger
@@ -162,6 +163,7 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
         hook=Plugins(plugins),
     )
     with remembering(), masking_logs():
+        watch_environment()
         return in_own_thread(call.run)
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from os.path import commonprefix
+from itertools import takewhile
 from typing import ClassVar
 
 MASK = "***"
@@ -51,29 +51,36 @@ class _Known:
     scopes: ClassVar[list[set[str]]] = [set()]
     forms: tuple[str, ...] = ()
     """All encodings of the secrets, the longest first."""
+    looks: ClassVar[dict[int, Callable[[], None]]] = {}
+    """Functions that register new secrets of the environment, by their scopes."""
     look: Callable[[], None] | None = None
-    """Registers new secrets of the environment."""
+    """The one of the innermost scope that has any."""
 
 
 @contextmanager
 def remembering() -> Iterator[None]:
     """Forget the secrets learned inside the block when it ends."""
     scope: set[str] = set()
-    look = _Known.look
     _Known.scopes.append(scope)
     try:
         yield
     finally:
         # Not the last one, where threads have scopes of their own.
         _Known.scopes[:] = [one for one in _Known.scopes if one is not scope]
-        _Known.look = look
+        _Known.looks.pop(id(scope), None)
         _renew()
 
 
 def look_by(look: Callable[[], None]) -> None:
     """Set the function that registers new secrets before anything is masked, until the
     end of :func:`remembering`."""
-    _Known.look = look
+    _Known.looks[id(_Known.scopes[-1])] = look
+    _renew()
+
+
+def is_looking() -> bool:
+    """Return whether the innermost :func:`remembering` has such a function."""
+    return id(_Known.scopes[-1]) in _Known.looks
 
 
 def learn_secret(secret: str) -> None:
@@ -127,7 +134,8 @@ def _without_part(text: str, form: str) -> str:
     """Mask the beginnings of a secret in front of an ellipsis."""
     place = text.find(form[:_PART])
     while place >= 0:
-        end = place + len(commonprefix((text[place : place + len(form)], form)))
+        pairs = zip(text[place : place + len(form)], form, strict=False)
+        end = place + sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         if _CUT.match(text, end):
             text = text[:place] + MASK + text[end:]
             end = place + len(MASK)
@@ -176,6 +184,7 @@ def _kind(sign: str) -> str:
 
 def _renew() -> None:
     forms = {form for one in learned() for form in _forms(one)}
+    _Known.look = next(reversed([*_Known.looks.values()]), None)
     _Known.forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
 

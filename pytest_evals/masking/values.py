@@ -13,7 +13,9 @@ import os
 import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
 from hashlib import blake2b
+from operator import is_
 from typing import Any, TypeVar
 from urllib.parse import unquote, unquote_plus
 
@@ -21,6 +23,7 @@ from pytest_evals.masking.names import is_secret_name, names_number, names_varia
 from pytest_evals.masking.registry import (
     MASK,
     hidden,
+    is_looking,
     is_reference,
     learn_secret,
     look_by,
@@ -101,6 +104,33 @@ def identity(value: T, *, loose: bool = False) -> T:
 def masked_text(text: str, *, loose: bool = True) -> str:
     """Return a model's spec, a URL or a command with masked secrets."""
     return hidden(_text(text, loose=loose))
+
+
+def without_secrets(value: T) -> T:
+    """Return a value with known secrets masked in all its strings: of dataclasses,
+    tuples, lists and mappings at any depth; the same object without any."""
+    found: T = _without_secrets(value)
+    return found
+
+
+def _without_secrets(value: Any) -> Any:
+    if isinstance(value, str):
+        return hidden(value)
+    if isinstance(value, tuple | list):
+        items = [_without_secrets(one) for one in value]
+        if all(map(is_, items, value)):
+            return value
+        kind = type(value)
+        return kind._make(items) if hasattr(kind, "_make") else kind(items)
+    if isinstance(value, dict):
+        masks = {name: _without_secrets(one) for name, one in value.items()}
+        return value if all(masks[n] is value[n] for n in value) else masks
+    if is_dataclass(value) and not isinstance(value, type):
+        given = {field.name: getattr(value, field.name) for field in fields(value)}
+        masks = {name: _without_secrets(one) for name, one in given.items()}
+        new = {name: one for name, one in masks.items() if one is not given[name]}
+        return replace(value, **new) if new else value
+    return value
 
 
 def learn(values: object, source: bytes) -> None:
@@ -190,6 +220,8 @@ def _learn(text: str) -> None:
 def watch_environment() -> None:
     """Register the secrets of environment variables, now and whenever they change,
     until the end of :func:`~pytest_evals.masking.registry.remembering`."""
+    if is_looking():
+        return
     known: dict[Any, Any] = {}
 
     def look() -> None:

@@ -69,7 +69,7 @@ def read_records(session: EvalSession) -> bool:
     if not path.is_file():
         return False
     for data in _parts(path):
-        record, sample, _ = unpack(data)
+        record, sample, *_ = unpack(data)
         run = session.suite.tasks[record.task]
         session.run.writer.hashes.add(record.task, record.index, sample)
         run.records[record.index] = record

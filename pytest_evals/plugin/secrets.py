@@ -5,12 +5,40 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Generator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.config import ConftestImportFailure
 
 from pytest_evals.masking.logs import masking_logs
 from pytest_evals.masking.registry import hidden, knows_any, remembering
+
+_OURS = b"pytest_evals"
+_FLAGS = ("--evals-", "--model")
+
+
+def learn_environment() -> None:
+    """Register the secrets of environment variables; called in sessions with evals
+    only, so that others show their output unchanged."""
+    from pytest_evals.masking.values import watch_environment
+
+    watch_environment()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(args: list[str]) -> Generator[None, None, None]:
+    """Mask secrets in the error of a conftest that cannot be imported."""
+    try:
+        yield
+    except ConftestImportFailure as failure:
+        if any(one.startswith(_FLAGS) for one in args) or _is_ours(failure.path):
+            with remembering():
+                learn_environment()
+                error = failure.cause
+                error.args = tuple(map(_shown, error.args))
+        raise
 
 
 @pytest.hookimpl(wrapper=True)
@@ -52,6 +80,18 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
     _mask(report)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Learn secrets if a module or a conftest with evals cannot be imported: there is
+    no eval yet."""
+    report = yield
+    if report.failed and _is_ours(collector.path):
+        learn_environment()
+    return report
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_warning_recorded(warning_message: warnings.WarningMessage) -> None:
     """As for tests; a controller does not know the secrets of its workers."""
@@ -88,6 +128,14 @@ def _safe(value: object) -> object:
     from pytest_evals.reports.escape import one_line
 
     return "\n".join(map(one_line, hidden(value).split("\n")))
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a module, or the conftest of a folder, uses this package."""
+    with suppress(OSError):
+        file = path / "conftest.py" if path.is_dir() else path
+        return _OURS in file.read_bytes()
+    return False
 
 
 def _shown(value: object) -> object:

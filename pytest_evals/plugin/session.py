@@ -18,6 +18,7 @@ import pytest
 from pytest_evals.core.record import Record, Status
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
 from pytest_evals.dialects.generative_choices import with_choices
+from pytest_evals.masking.registry import learn_secret, learned
 from pytest_evals.models.spend_ledger import LEDGER, Ledger
 from pytest_evals.plugin.early_stopping import StoppableItems
 from pytest_evals.plugin.models.definitions import DocumentItem
@@ -124,6 +125,8 @@ class EvalSession:
         self.warnings = SessionWarnings(config, self.run)
         self.repeats = RerunScores()
         self.news: CollectionReport | None = None
+        self._sent: frozenset[str] = frozenset()
+        """Secrets that the controller knows from this worker."""
         """The collection report that a worker has not sent yet."""
         self._reported: set[str] = set()
         """Files of groups that workers have reported."""
@@ -201,7 +204,9 @@ class EvalSession:
             assert sample is not None
             machine = dict(self.run.inference.machine(self.options.model))
             news = self.news and self.news._replace(machine=machine)
-            item.packed, self.news = pack(kept, sample, news), None
+            known = learned()
+            item.packed = pack(kept, sample, news, known - self._sent)
+            self.news, self._sent = None, known
         self._last = item, record
         return record
 
@@ -217,7 +222,9 @@ class EvalSession:
 
     def receive(self, data: bytes) -> None:
         """Keep a record that a worker of pytest-xdist has scored."""
-        record, sample, report = unpack(data)
+        record, sample, report, secrets = unpack(data)
+        for secret in secrets:
+            learn_secret(secret)
         if report is not None:
             self._add_collection(report)
         self.run.inference.arrived(record, report.machine if report else None)

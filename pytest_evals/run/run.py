@@ -26,6 +26,8 @@ from pytest_evals.core.task import Task
 from pytest_evals.errors import SpendCapError, StoreError
 from pytest_evals.gates.check import ungated
 from pytest_evals.gates.documents import Required, with_required
+from pytest_evals.masking.registry import knows_any
+from pytest_evals.masking.values import without_secrets
 from pytest_evals.reports.files.samples import Sample, rendered, sample_of
 from pytest_evals.run.baselines import Baselines, EarlierOutcomes
 from pytest_evals.run.comparison import (
@@ -272,6 +274,8 @@ class Run:
             partial=self.partial,
             warnings=tuple(warnings),
         )
+        if knows_any():
+            self.result = _without_secrets(self.result)
         return self.result
 
     def compare(self) -> None:
@@ -319,3 +323,35 @@ class Run:
             why = "this run was not written, so it cannot be saved as a baseline"
             raise StoreError(self.writer.error or why)
         return path, self.result
+
+
+def _without_secrets(result: RunResult) -> RunResult:
+    """The result with secrets masked in answers, scores and errors."""
+    tasks = {id(task): _task_without_secrets(task) for task in result.tasks}
+    groups = tuple(
+        replace(group, tasks=tuple(tasks.get(id(task), task) for task in group.tasks))
+        for group in result.groups
+    )
+    return replace(
+        result,
+        tasks=tuple(tasks.values()),
+        groups=groups,
+        verdicts=without_secrets(result.verdicts),
+        warnings=without_secrets(result.warnings),
+    )
+
+
+def _task_without_secrets(task: TaskResult) -> TaskResult:
+    records = tuple(map(_record_without_secrets, task.records))
+    return replace(task, records=records)
+
+
+def _record_without_secrets(record: Record) -> Record:
+    of_model = (record.responses, record.exchanges, record.scores, record.error)
+    shown = without_secrets(of_model)
+    if shown is of_model:
+        return record
+    responses, exchanges, scores, error = shown
+    return replace(
+        record, responses=responses, exchanges=exchanges, scores=scores, error=error
+    )

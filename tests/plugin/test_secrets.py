@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -38,13 +39,16 @@ OUT = (
 
 
 class Echo(BaseHTTPRequestHandler):
-    """A server that repeats its requests, and rejects the third question."""
+    """A server that repeats its requests, and rejects the third question. Under
+    ``/brief`` it answers without repeating anything."""
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers["content-length"])).decode()
         body = json.loads(raw)
         prompt = body.get("prompt") or body["messages"][-1]["content"]
         output = f"a0 {raw} {self.headers} {self.path}"
+        if self.path.startswith("/brief") and "2?" not in str(prompt):
+            output = "a0"
         reply: dict[str, Any] = {
             "choices": [
                 {
@@ -174,8 +178,8 @@ def test_no_output_of_a_run_against_a_server_has_a_secret(planted, port, workers
         connection,
     ):
         rows = connection.execute("SELECT response FROM responses").fetchall()
-    assert len(rows) == 9
-    assert all("***" in text for (text,) in rows)
+    assert rows == []  # the server repeats its key in each answer
+    assert re.search(r"\d responses? contains? a secret", output)
 
 
 @pytest.mark.parametrize(
@@ -295,7 +299,7 @@ def test_a_new_key_uses_the_same_responses_and_another_argument_does_not(suite, 
 
     def usage_line(key: str, n: int = 1) -> str:
         body = json.dumps({"api_key": key, "n_probes": n})
-        url = f"http://127.0.0.1:{port}/v1"
+        url = f"http://127.0.0.1:{port}/brief"
         model = f"--model=openai:m,base_url={url},extra_body={body}"
         output = run_here(suite, "evals", model, "--evals-max-errors=100%")
         return next(

@@ -22,6 +22,7 @@ from pytest_evals.plugin.reporting.html import Html
 from pytest_evals.plugin.reporting.max_warnings import OpenGates, are_counted
 from pytest_evals.plugin.reporting.pull_request import Publishing
 from pytest_evals.plugin.reporting.result_hook import Listeners
+from pytest_evals.plugin.secrets import learn_environment
 from pytest_evals.plugin.session import SESSION, EvalSession
 from pytest_evals.plugin.settings.options import OPTIONS
 
@@ -32,6 +33,7 @@ NAME = "evals-session"
 def start(config: pytest.Config) -> EvalSession:
     """Return the session's state; the first call creates it and registers plugins."""
     if SESSION not in config.stash:
+        learn_environment()
         is_run = not config.stash[OPTIONS].validate
         details = Details.registered(config) if is_run else None
         lines = details.lines if details is not None else None

@@ -367,7 +367,13 @@ def _checked(name: str, raw: Mapping[str, Any], read: Callable[[str], Any]) -> A
 
 
 def _learn(raw: Mapping[str, Any]) -> None:
-    """Register the secrets in options before any message contains them."""
+    """Register the secrets in options and environment before any message contains
+    them."""
+    if not any(raw.values()):
+        return
+    from pytest_evals.plugin.secrets import learn_environment
+
+    learn_environment()
     models = [raw[name] for name in ("model", "judge", "ray")]
     others = [raw["metadata"], raw["gen-kwargs"], *raw["latticeflow-config"]]
     if any(models) or any(others):

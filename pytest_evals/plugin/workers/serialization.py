@@ -8,6 +8,7 @@ processes of one session.
 from __future__ import annotations
 
 import marshal
+from collections.abc import Iterable
 from dataclasses import fields
 from functools import lru_cache
 from operator import attrgetter
@@ -58,10 +59,15 @@ class ReceivedDocument(NamedTuple):
     """Its row of the samples file."""
     report: CollectionReport | None
     """The worker's collection report, with its first document."""
+    secrets: tuple[str, ...]
+    """What the worker has learned; the controller masks it in files."""
 
 
 def pack(
-    record: Record, sample: Sample, report: CollectionReport | None = None
+    record: Record,
+    sample: Sample,
+    report: CollectionReport | None = None,
+    secrets: Iterable[str] = (),
 ) -> bytes:
     """Return a record as bytes, complete or as ``slim`` returned it.
 
@@ -69,6 +75,7 @@ def pack(
         record: After scoring.
         sample: Its row of the samples file.
         report: The worker's collection report.
+        secrets: New secrets of the worker.
 
     Raises:
         DocumentError: A score holds a value that is not plain Python.
@@ -86,6 +93,7 @@ def pack(
         dict(record.facts),
         tuple(sample),
         report and tuple(report),
+        tuple(secrets),
     )
     answered = (
         tuple(map(_of_response, record.responses)),
@@ -103,8 +111,8 @@ def pack(
 
 def unpack(data: bytes) -> ReceivedDocument:
     """What :func:`pack` packed."""
-    answered, task, index, error, excluded, *parts, sample, report = marshal.loads(data)
-    doc, requests, exchanges, labels, compared, facts = parts
+    answered, task, index, error, excluded, *parts = marshal.loads(data)
+    doc, requests, exchanges, labels, compared, facts, sample, report, secrets = parts
     responses, scores = _answered(answered) if requests else _slim_answered(answered)
     is_bare = doc[1:] == _BARE
     record = (SlimRecord if is_bare else Record)(
@@ -122,7 +130,7 @@ def unpack(data: bytes) -> ReceivedDocument:
         facts=facts or NO_VALUES,
     )
     return ReceivedDocument(
-        record, Sample(*sample), report and CollectionReport(*report)
+        record, Sample(*sample), report and CollectionReport(*report), secrets
     )
 
 

@@ -38,6 +38,7 @@ from pytest_evals.core.request import (
 from pytest_evals.core.task import Task
 from pytest_evals.core.top_logprobs import shown_top_logprobs
 from pytest_evals.errors import DocumentError
+from pytest_evals.masking.values import masked
 from pytest_evals.reports.strict import strict, strict_line
 
 HASHES = ("doc_hash", "prompt_hash", "target_hash", "choices_hash")
@@ -169,7 +170,7 @@ def _facts(record: Record) -> dict[str, Any]:
     if record.responses and (tops := record.responses[0].top_logprobs):
         facts["top_logprobs"] = shown_top_logprobs(tops)
     if any(response.steps for response in record.responses):
-        facts["steps"] = [response.steps for response in record.responses]
+        facts["steps"] = masked([response.steps for response in record.responses])
     if record.exchanges:
         facts["exchanges"] = [*map(_exchange, record.exchanges)]
     return facts
@@ -178,7 +179,7 @@ def _facts(record: Record) -> dict[str, Any]:
 def _exchange(exchange: Exchange) -> dict[str, Any]:
     """A follow-up request, its model and its response."""
     model, request, response = exchange
-    steps = {"steps": response.steps} if response.steps else {}
+    steps = {"steps": masked(response.steps)} if response.steps else {}
     return steps | {
         "model": model,
         "arguments": _arguments(request),
