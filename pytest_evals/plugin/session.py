@@ -64,6 +64,8 @@ class EvalSession:
 
     _last: tuple[DocumentItem, Record] | None = None
     """The document that ran last; plugins rerun a failed one at once."""
+    _sent: frozenset[str] = frozenset()
+    """Secrets that the controller knows from this worker."""
 
     def __init__(
         self,
@@ -125,8 +127,6 @@ class EvalSession:
         self.warnings = SessionWarnings(config, self.run)
         self.repeats = RerunScores()
         self.news: CollectionReport | None = None
-        self._sent: frozenset[str] = frozenset()
-        """Secrets that the controller knows from this worker."""
         """The collection report that a worker has not sent yet."""
         self._reported: set[str] = set()
         """Files of groups that workers have reported."""
