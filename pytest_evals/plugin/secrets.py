@@ -16,6 +16,10 @@ from pytest_evals.masking.logs import masking_logs
 from pytest_evals.masking.registry import hidden, knows_any, remembering
 
 _OURS = b"pytest_evals"
+_OF_PYTEST = frozenset(
+    {"_pytest", "pluggy", "importlib", "<frozen importlib._bootstrap>"}
+)
+"""Parts of the paths of frames that pytest leaves out."""
 _FLAGS = ("--evals-", "--model")
 
 
@@ -36,9 +40,21 @@ def pytest_load_initial_conftests(args: list[str]) -> Generator[None, None, None
         if any(one.startswith(_FLAGS) for one in args) or _is_ours(failure.path):
             with remembering():
                 learn_environment()
-                error = failure.cause
-                error.args = tuple(map(_shown, error.args))
+                text = _text_of(failure)
+                shown = hidden(text)
+            if shown is not text:
+                raise pytest.UsageError(shown) from None
         raise
+
+
+def _text_of(failure: ConftestImportFailure) -> str:
+    """The message that pytest shows."""
+    found = pytest.ExceptionInfo.from_exception(failure.cause)
+    found.traceback = found.traceback.filter(
+        lambda entry: not _OF_PYTEST.intersection(Path(entry.path).parts)
+    )
+    shown = found.getrepr(style="short", chain=False)
+    return f"ImportError while loading conftest {str(failure.path)!r}.\n{shown}"
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,10 +8,11 @@ import shlex
 import shutil
 import sys
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
-from tests.fuzz.cases import make
-from tests.fuzz.running import Failure, attack, judge, prepare, run, shrink
+from tests.fuzz.cases import Case, make
+from tests.fuzz.running import Failure, Outcome, attack, judge, prepare, run, shrink
 
 
 def main() -> int:
@@ -20,6 +21,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="any number; a new one by default")
     parser.add_argument("--cases", default="150", help="how many, or FIRST-LAST")
     parser.add_argument("--jobs", type=int, default=2, help="runs side by side")
+    parser.add_argument(
+        "--suite", default="", help="cases of this suite only, such as secrets"
+    )
     parser.add_argument("--case", type=int, help="run this one only, and show it")
     parser.add_argument(
         "--keep", type=Path, help="write files of failures to this folder"
@@ -32,15 +36,15 @@ def main() -> int:
     home = prepare()
     try:
         if options.case is not None:
-            return _one(seed, options.case, options.keep)
+            return _one(make(seed, options.case, options.suite), options.keep)
         print(f"seed {seed}, cases {numbers.start} to {numbers.stop - 1}", flush=True)
-        return _many(seed, numbers, options.jobs, options.keep)
+        cases = attack(seed, numbers, options.jobs, options.suite)
+        return _many(cases, len(numbers), options.keep)
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
 
-def _one(seed: int, number: int, keep: Path | None) -> int:
-    case = make(seed, number)
+def _one(case: Case, keep: Path | None) -> int:
     outcome = run(case)
     failure = judge(case, outcome)
     print(outcome.output)
@@ -53,11 +57,11 @@ def _one(seed: int, number: int, keep: Path | None) -> int:
     return int(failure is not None)
 
 
-def _many(seed: int, numbers: range, jobs: int, keep: Path | None) -> int:
+def _many(cases: Iterable[tuple[Case, Outcome]], n: int, keep: Path | None) -> int:
     found: dict[str, list[Failure]] = defaultdict(list)
     codes: dict[int, int] = defaultdict(int)
     slowest = 0.0
-    for case, outcome in attack(seed, numbers, jobs):
+    for case, outcome in cases:
         codes[outcome.code] += 1
         slowest = max(slowest, outcome.seconds)
         if failure := judge(case, outcome):
@@ -66,19 +70,21 @@ def _many(seed: int, numbers: range, jobs: int, keep: Path | None) -> int:
                 _show(shrink(failure), keep)
     failed = sum(map(len, found.values()))
     counts = ", ".join(
-        f"{n} with exit code {code}" for code, n in sorted(codes.items())
+        f"{m} with exit code {code}" for code, m in sorted(codes.items())
     )
-    print(f"{len(numbers)} cases: {counts}; the slowest took {slowest:.1f} s")
+    print(f"{n} cases: {counts}; the slowest took {slowest:.1f} s")
     for key, failures in found.items():
         print(f"{len(failures):4} {key}: {[f.case.number for f in failures[:8]]}")
-    print(f"{len(numbers) - failed} passed, {failed} failed")
+    print(f"{n - failed} passed, {failed} failed")
     return int(failed > 0)
 
 
 def _show(failure: Failure, keep: Path | None) -> None:
     case, outcome = failure.case, failure.outcome
     print(f"\n=== {failure.kind}: seed {case.seed}, case {case.number} ({case.suite})")
-    print(f"again: python -m tests.fuzz --seed {case.seed} --case {case.number}")
+    suite = " --suite secrets" if case.secrets else ""
+    again = f"python -m tests.fuzz --seed {case.seed} --case {case.number}{suite}"
+    print(f"again: {again}")
     print(f"exit code {outcome.code}, {outcome.seconds:.1f} s, by {case.how}")
     print("pytest", shlex.join(case.arguments))
     for change in case.changes:

@@ -15,6 +15,7 @@ from pathlib import Path
 from pytest_evals.plugin.settings.option_table import TABLE
 from tests.fuzz import values
 from tests.fuzz.mutations import FOLDER, LINK, mutate
+from tests.fuzz.planted import plant
 
 __all__ = ["Case", "gates_of", "make"]
 
@@ -53,6 +54,9 @@ SHARES = (
 )
 """Relative frequency of each suite."""
 
+PLANTED = 0.1
+"""Share of cases with planted secrets."""
+
 UNKNOWN = "nobody/acc >= 0.0199"
 """A gate of a task that does not exist."""
 
@@ -66,6 +70,7 @@ class Case:
 
     ``steps`` are the seeds of its mutations; fewer of them make a smaller case. If
     ``judges`` is set, every gate of the files must be judged if the run ends with 0.
+    No output may contain one of ``secrets``.
     """
 
     seed: int
@@ -77,9 +82,14 @@ class Case:
     arguments: list[str] = field(default_factory=list)
     how: str = "fork"
     judges: bool = True
+    secrets: list[str] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
 
     def build(self) -> None:
         """Create files and command from the seeds."""
+        if self.suite == "secrets":
+            self._plant()
+            return
         self.files = dict(_suite(self.suite))
         self.changes = []
         self.arguments = ["--model=scripted:answers.jsonl"]
@@ -98,6 +108,13 @@ class Case:
             self.arguments += sorted(_named(self.files))
         elif where:
             self.arguments.append(where)
+
+    def _plant(self) -> None:
+        seeds = [random.Random(f"{self.seed} {self.number} {n}") for n in self.steps]
+        planted = plant(seeds, random.Random(f"{self.seed} {self.number}"))
+        self.files, self.judges = planted.files(), False
+        self.arguments, self.changes = planted.arguments, planted.changes
+        self.secrets, self.environment = planted.secrets, planted.environment
 
     def _change(self, rng: random.Random) -> None:
         if rng.random() < 0.15:
@@ -158,10 +175,14 @@ class Case:
                 path.write_bytes(content)
 
 
-def make(seed: int, number: int) -> Case:
-    """The case of a seed with this number."""
+def make(seed: int, number: int, suite: str = "") -> Case:
+    """The case of a seed with this number. ``suite``: a name instead of a random
+    one."""
     rng = random.Random(f"{seed}/{number}")
-    suite = rng.choice(SHARES)
+    drawn = rng.choice(SHARES)
+    if random.Random(f"{seed}/{number} secrets").random() < PLANTED:
+        drawn = "secrets"
+    suite = suite or drawn
     draw = rng.random()
     how = "workers" if draw < 0.02 else "process" if draw < 0.05 else "fork"
     steps = list(range(rng.choice((1, 1, 1, 2, 2, 3, 5))))

@@ -4,6 +4,7 @@ that takes a tenth of the time. This module must not start threads."""
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import resource
@@ -21,6 +22,7 @@ from pathlib import Path
 from pkgutil import walk_packages
 
 from tests.fuzz.cases import Case, gates_of, make
+from tests.fuzz.planted import leaks, serve
 
 __all__ = ["Failure", "Outcome", "attack", "judge", "prepare", "run", "shrink"]
 
@@ -60,13 +62,14 @@ SET_OUTSIDE = (
 @dataclass(frozen=True)
 class Outcome:
     """The outcome of a run: exit code (negative for a signal), output, seconds,
-    results."""
+    results, and where its secrets were found."""
 
     code: int
     output: str
     seconds: float
     timed_out: bool
     results: str = ""
+    leaks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ def prepare() -> Path:
         [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     )
     tempfile.tempdir = None
+    atexit.register(os.kill, serve(), signal.SIGKILL)
     for name in LIBRARIES:
         import_module(name)
     package = import_module("pytest_evals")
@@ -99,14 +103,16 @@ def prepare() -> Path:
     return home
 
 
-def attack(seed: int, numbers: range, jobs: int) -> Iterator[tuple[Case, Outcome]]:
+def attack(
+    seed: int, numbers: range, jobs: int, suite: str = ""
+) -> Iterator[tuple[Case, Outcome]]:
     """Run the cases of a seed, several at a time; yield each when it has ended."""
     waiting = iter(numbers)
     running: list[_Run] = []
     try:
         while True:
             while len(running) < jobs and (number := next(waiting, None)) is not None:
-                running.append(_Run(make(seed, number)))
+                running.append(_Run(make(seed, number, suite)))
             if not running:
                 return
             for process in tuple(running):
@@ -172,6 +178,7 @@ class _Run:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             sys.argv = ["pytest", *arguments]
             os.chdir(self._folder)
+            os.environ |= self.case.environment
             import pytest
 
             code = int(pytest.main(arguments))
@@ -190,6 +197,7 @@ class _Run:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "pytest", *arguments],
                 cwd=self._folder,
+                env=os.environ | self.case.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -222,7 +230,8 @@ class _Run:
             for path in self._folder.rglob("results.json")
             if path.is_file()
         )
-        return Outcome(code, output, seconds, self._timed_out, results)
+        found = leaks(self.case.secrets, output, self._folder, set(self.case.files))
+        return Outcome(code, output, seconds, self._timed_out, results, tuple(found))
 
 
 def _surrogates(text: str) -> str:
@@ -244,6 +253,8 @@ ERROR_LINE = re.compile(
 def judge(case: Case, outcome: Outcome) -> Failure | None:
     """Describe an incorrect end of a case, if any."""
     kind, what = _fault(case, outcome)
+    if outcome.leaks:
+        kind, what = "leak", f"{outcome.leaks[0]}: {_changes(case)}"
     return Failure(case, outcome, kind, f"{kind} {what}") if kind else None
 
 
@@ -276,6 +287,8 @@ def _lost_gate(case: Case, outcome: Outcome) -> str:
 def _theirs(case: Case, text: str) -> bool:
     """Whether a traceback comes from the user's Python code, called through the
     package."""
+    if case.suite == "secrets":
+        return True
     return "conftest.py" in case.files and "ImportError while loading conftest" in text
 
 

@@ -369,7 +369,9 @@ def _checked(name: str, raw: Mapping[str, Any], read: Callable[[str], Any]) -> A
 def _learn(raw: Mapping[str, Any]) -> None:
     """Register the secrets in options and environment before any message contains
     them."""
-    if not any(raw.values()):
+    if not any(
+        raw[one.name] not in ("", one.default) and raw[one.name] for one in TABLE
+    ):
         return
     from pytest_evals.plugin.secrets import learn_environment
 
