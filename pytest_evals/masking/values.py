@@ -61,6 +61,11 @@ _VALUE = re.compile(
     | (?P<bare> [^\s,][^,\n]*? (?=[}}\])"']{{0,8}} \s{{0,8}} (?:[,\n]|$)) )
     """
 )
+_PAIR = re.compile(
+    r"""(?P<quote>\\?["'])(?P<name>[\w-]+)(?P=quote)\s*,\s*"""
+    r"""(?P=quote)(?P<inner>(?:(?!(?P=quote))(?:\\.|[^\\]))*)(?P=quote)"""
+)
+"""Two strings of a list, which may be a header."""
 _QUOTED = re.compile(r"""(["'])(.+?)\1""")
 _ALONE = re.compile(r"""\s*["']?([\w.-]+)["']?\s*[:=]\s*(\S+)\s*""")
 """A string that consists of a name and its value."""
@@ -272,7 +277,7 @@ def _leaf(text: str, replaced: Callable[[Any], Any]) -> str:
 
 def _text(text: str, *, loose: bool) -> str:
     """Return a string of names and values with masked secrets."""
-    text = _addresses(text)
+    text = _PAIR.sub(_paired, _addresses(text))
     parts, start = [], 0
     while (match := _NAME.search(text, start)) is not None:
         parts.append(text[start : match.end()])
@@ -340,6 +345,16 @@ def _queried(match: re.Match[str]) -> str:
     learn_secret(value)
     learn_secret(unquote_plus(value))
     return f"{name}={MASK}"
+
+
+def _paired(match: re.Match[str]) -> str:
+    inner = match["inner"]
+    if not _is_header(match["name"]) or is_reference(inner):
+        return match[0]
+    _learn(inner)
+    quote = match["quote"]
+    start = match[0][: match.start("inner") - match.start() - len(quote)]
+    return f"{start}{quote}{MASK}{quote}"
 
 
 def _after_scheme(match: re.Match[str]) -> str:

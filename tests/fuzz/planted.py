@@ -111,6 +111,8 @@ def answer(prompt):
     n = sum(map(ord, str(prompt))) % 4
 {answer}
     return text
+
+answer.version = "1"
 """
 _CONFTEST = """
 import os
