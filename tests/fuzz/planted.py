@@ -254,7 +254,7 @@ _SHOWN: tuple[tuple[str, Callable[[Planted, str], None]], ...] = (
     ),
     (
         "report header",
-        _hook("pytest_configure(config): warnings.warn('with ' + {key})"),
+        _hook("pytest_report_header(config): return 'with ' + {key}"),
     ),
     ("helper at collection", _helper("def text(doc): raise ValueError('no ' + {key})")),
     ("helper in the prompt", _helper("def text(doc): return doc['question'] + {key}")),
