@@ -24,7 +24,7 @@ from pytest_evals.scorers.lighteval.corpus import (
     translation,
 )
 from pytest_evals.scorers.lighteval.extraction import extractive_match, letters
-from pytest_evals.scorers.lighteval.extraction.math import (
+from pytest_evals.scorers.lighteval.extraction.formulas import (
     ExprExtractionConfig,
     LatexExtractionConfig,
 )

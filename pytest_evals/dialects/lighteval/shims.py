@@ -42,7 +42,13 @@ from pytest_evals.scorers.lighteval.corpus import (
     preparators,
     translation,
 )
-from pytest_evals.scorers.lighteval.extraction import extractive_match, letters, math
+from pytest_evals.scorers.lighteval.extraction import (
+    extractive_match,
+    formulas,
+    letters,
+    search,
+    values,
+)
 from pytest_evals.scorers.lighteval.judges import judge_lm
 from pytest_evals.scorers.lighteval.judges import metrics as judged
 from pytest_evals.scorers.lighteval.likelihoods import choices, logprobs
@@ -226,13 +232,15 @@ _NORMALIZERS = {
 }
 _DYNAMIC = {
     **{name: getattr(dynamic_metrics, name) for name in dynamic_metrics.__all__},
-    "ExprExtractionConfig": math.ExprExtractionConfig,
+    "ExprExtractionConfig": formulas.ExprExtractionConfig,
     "IndicesExtractionConfig": letters.IndicesExtractionConfig,
-    "LatexExtractionConfig": math.LatexExtractionConfig,
+    "LatexExtractionConfig": formulas.LatexExtractionConfig,
     "MultilingualExtractiveMatchMetric": (
         extractive_match.MultilingualExtractiveMatchMetric
     ),
     "SampleLevelMetric": metric.SampleLevelMetric,
+    "extract_target_from_pred": search.extract_target_from_pred,
+    "get_extraction_regexes": search.get_extraction_regexes,
 }
 _JUDGES = {
     "JudgeLM": judge_lm.JudgeLM,
@@ -270,6 +278,10 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
     "lighteval.metrics.utils": {},
     "lighteval.metrics.utils.extractive_match_utils": _DYNAMIC,
     "lighteval.metrics.utils.llm_as_judge": _JUDGES,
+    "lighteval.metrics.utils.math_comparison": {
+        "compare_gold_target": values.compare_gold_target,
+        "sympy_expr_eq": values.sympy_expr_eq,
+    },
     "lighteval.metrics.utils.metric_utils": _METRIC_CLASSES,
     "lighteval.models": {},
     "lighteval.models.model_output": {"ModelResponse": response.ModelResponse},

@@ -13,7 +13,7 @@ from pytest_evals.scorers.lighteval.extraction.extractive_match import (
     MultilingualExtractiveMatchMetric,
 )
 from pytest_evals.scorers.lighteval.extraction.letters import IndicesExtractionConfig
-from pytest_evals.scorers.lighteval.extraction.math import (
+from pytest_evals.scorers.lighteval.extraction.formulas import (
     ExprExtractionConfig,
     LatexExtractionConfig,
 )

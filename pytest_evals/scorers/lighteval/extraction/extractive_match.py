@@ -5,20 +5,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import EvalsError
-from pytest_evals.scorers.lighteval.extraction.letters import (
-    IndicesExtractionConfig,
-    find_labels,
-    labels_of,
-)
-from pytest_evals.scorers.lighteval.extraction.math import (
+from pytest_evals.scorers.lighteval.extraction.formulas import (
     ExprExtractionConfig,
     LatexExtractionConfig,
-    equal,
-    extract_values,
+)
+from pytest_evals.scorers.lighteval.extraction.letters import (
+    IndicesExtractionConfig,
+    labels_of,
+)
+from pytest_evals.scorers.lighteval.extraction.search import (
+    Fallback,
+    Mode,
+    Target,
+    extract_target_from_pred,
+    get_extraction_regexes,
+)
+from pytest_evals.scorers.lighteval.extraction.values import (
+    compare_gold_target,
+    require_library,
 )
 from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
 from pytest_evals.scorers.lighteval.reductions import (
@@ -30,10 +38,7 @@ from pytest_evals.scorers.lighteval.reductions import (
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.text.languages import code_of
 
-__all__ = ["MultilingualExtractiveMatchMetric", "Target"]
-
-Target = ExprExtractionConfig | LatexExtractionConfig | IndicesExtractionConfig
-"""Type of value to extract."""
+__all__ = ["MultilingualExtractiveMatchMetric"]
 
 _NAMES: dict[str, Target] = {
     "expr": ExprExtractionConfig(),
@@ -62,8 +67,8 @@ class MultilingualExtractiveMatchMetric(SampleLevelComputation):
     """1 if the value extracted from an answer equals that of a reference.
 
     Args:
-        language: ISO 639-3 code, for the word for "answer" and the letters of choices.
-            Formulas are extracted by English context only.
+        language: ISO 639-3 code, for the words for "answer", "and" and "or", for
+            punctuation and for the letters of choices.
         gold_extraction_target: Values to extract from references: objects, or their
             names expr, latex, letters and numbers.
         pred_extraction_target: Values to extract from answers.
@@ -78,8 +83,8 @@ class MultilingualExtractiveMatchMetric(SampleLevelComputation):
     gold_extraction_target: Any = (ExprExtractionConfig(),)
     pred_extraction_target: Any = (ExprExtractionConfig(), LatexExtractionConfig())
     aggregation_function: Reduction | str = max
-    fallback_mode: Literal["no_fallback", "first_match"] = "first_match"
-    extraction_mode: Literal["first_match", "any_match"] = "any_match"
+    fallback_mode: Fallback = "first_match"
+    extraction_mode: Mode = "any_match"
     precision: int = 6
     timeout_seconds: int = 5
     _gold: tuple[Target, ...] = field(init=False, repr=False, compare=False)
@@ -115,37 +120,28 @@ class MultilingualExtractiveMatchMetric(SampleLevelComputation):
             MissingExtraError: math-verify is not installed.
         """
         golds, preds = references(doc), model_response.final_text
-        n = len(doc.choices)
-        expected = [self._extract(gold, self._gold, n) for gold in golds]
+        if self.libraries:
+            require_library()
+        expected = self._extracted(doc, golds, self._gold)
         if not all(expected):
             expected = [[gold] for gold in golds]
-        answers = [self._extract(pred, self._pred, n) for pred in preds]
+        answers = self._extracted(doc, preds, self._pred)
         values = [
             float(any(self._equal(gold, answer) for gold in expected))
             for answer in answers
         ]
         return float(reduce_values(self._reduce, values, "answers"))
 
-    def _extract(
-        self, text: str, targets: Sequence[Target], n_choices: int
-    ) -> list[Any]:
-        """Extract all values from a text."""
-        for target in targets:
-            if isinstance(target, IndicesExtractionConfig):
-                code = code_of(self.language)
-                labels = find_labels(text, target, n_choices, code)
-                if labels:
-                    return labels[:1]
-        formulas = [t for t in targets if not isinstance(t, IndicesExtractionConfig)]
-        if not formulas:
-            return []
-        return extract_values(
-            text,
-            formulas,
-            self.fallback_mode,
-            self.extraction_mode,
-            self.timeout_seconds,
-        )
+    def _extracted(
+        self, doc: Doc, texts: Sequence[str], targets: Sequence[Target]
+    ) -> list[list[Any]]:
+        """Extract the values of each text."""
+        how = get_extraction_regexes(doc, targets, self.language)
+        modes = self.fallback_mode, self.extraction_mode
+        return [
+            extract_target_from_pred(text, how, *modes, self.timeout_seconds)
+            for text in texts
+        ]
 
     def _equal(self, gold: list[Any], answer: list[Any]) -> bool:
         if not answer:
@@ -155,4 +151,6 @@ class MultilingualExtractiveMatchMetric(SampleLevelComputation):
             return True
         if all(isinstance(x, str) for x in (*gold, *answer)):
             return False
-        return equal(gold, answer, self.precision, self.timeout_seconds)
+        return compare_gold_target(
+            gold, answer, self.precision, timeout_seconds=self.timeout_seconds
+        )

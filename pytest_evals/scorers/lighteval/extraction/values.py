@@ -1,0 +1,175 @@
+"""Values of matches, and their comparison by math-verify, the successor of lighteval's
+code."""
+
+from __future__ import annotations
+
+import re
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from pytest_evals.errors import MissingExtraError
+from pytest_evals.scorers.lighteval.extraction.formulas import (
+    ENVIRONMENT,
+    LatexExtractionConfig,
+)
+
+__all__ = [
+    "compare_gold_target",
+    "latex_value",
+    "number_value",
+    "require_library",
+    "sympy_expr_eq",
+]
+
+Found = tuple[Any, str]
+"""A value, ``None`` if it cannot be parsed, and its source."""
+
+
+def require_library() -> None:
+    """Import math-verify.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        import math_verify  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("extractive match", "math-verify", "metrics") from error
+
+
+def number_value(groups: Sequence[str | None], timeout_s: int) -> Found:
+    """Return the value of a match of a number or expression."""
+    import sympy
+    from sympy.parsing import parse_expr
+
+    expression, number, percent = groups
+    if not number:
+        source = expression or ""
+        text = source.replace("\n", " ").replace("^", "**")
+        return _attempt(timeout_s, parse_expr, text, evaluate=False), source
+    source = _without_separators(number)
+    value = _attempt(timeout_s, sympy.Number, source)
+    return _percentage(value) if percent else value, source
+
+
+def _without_separators(number: str) -> str:
+    """Return a number with a decimal point, without separators of thousands."""
+    grouped = re.fullmatch(r"-?\d{1,3}([ ,]\d{3})+(\.\d+)?", number)
+    number = re.sub("[ ,]", "", number) if grouped else number.replace(",", ".")
+    integer, point, decimals = number.partition(".")
+    return (integer.lstrip("0") or "0") + point + decimals
+
+
+def latex_value(
+    groups: Sequence[str | None], config: LatexExtractionConfig, timeout_s: int
+) -> Found:
+    """Return the value of a match of formulas; several are a set."""
+    from latex2sympy2_extended.latex2sympy2 import NormalizationConfig, normalize_latex
+    from latex2sympy2_extended.sets import FiniteSet
+    from sympy import FiniteSet as SympyFiniteSet
+
+    how = config.normalization_config or NormalizationConfig(
+        basic_latex=True, units=True, malformed_operators=True, nits=True, boxed="all"
+    )
+    *lone, last = groups
+    if lone:
+        how, parts = replace(how, boxed="last"), [(last, None)]
+    else:
+        found = [one.groups() for one in ENVIRONMENT.finditer(last or "")]
+        parts = [(next(filter(None, texts)), percent) for *texts, percent in found]
+    sources = [normalize_latex(text, config=how) for text, _ in parts]
+    values = [
+        _percentage(value) if percent else value
+        for (_, percent), source in zip(parts, sources, strict=True)
+        for value in [_attempt(timeout_s, _parsed, source)]
+    ]
+    if len(values) == 1 or any(value is None for value in values):
+        return values[0], sources[0]
+    flat: list[Any] = []
+    for value in values:
+        flat += value.args if isinstance(value, SympyFiniteSet) else [value]
+    return FiniteSet(*flat), " and ".join(sources)
+
+
+def _parsed(latex: str) -> Any:
+    from latex2sympy2_extended.latex2sympy2 import latex2sympy
+    from math_verify.grader import should_treat_as_complex
+
+    return latex2sympy(
+        latex,
+        is_real=not should_treat_as_complex(latex),
+        convert_degrees=False,
+        normalization_config=None,
+    )
+
+
+def _percentage(value: Any) -> Any:
+    from latex2sympy2_extended.latex2sympy2 import convert_to_pct
+
+    return None if value is None else convert_to_pct(value)
+
+
+def compare_gold_target(
+    gold: Any, target: Any, precision: int = 6, strict: bool = True, timeout_seconds: int = 3
+) -> bool:
+    """Return whether any value of the reference equals any value of the answer.
+
+    Args:
+        gold: A value of the reference, or several.
+        target: A value of the answer, or several.
+        precision: Decimal places to which decimal numbers are rounded.
+        strict: Whether the names of variables matter.
+        timeout_seconds: Time limit of a comparison; ignored outside of the main thread.
+            Values are not equal on timeout.
+    """
+    from math_verify import verify
+
+    limit = timeout_seconds if _in_main_thread() else None
+    found = verify(gold, target, precision, strict=strict, timeout_seconds=limit)
+    return bool(found)
+
+
+def sympy_expr_eq(gold: Any, pred: Any, precision: int, strict: bool = True) -> bool:
+    """Return whether two values are equal."""
+    return compare_gold_target([gold], [pred], precision, strict)
+
+
+class _TimedOut(BaseException):
+    """Not an ``Exception``, because sympy handles these."""
+
+
+def _attempt(timeout_s: int, function: Callable[..., Any], *args: Any, **more: Any) -> Any:
+    """Return the result of a function; ``None`` if it fails or takes too long."""
+    try:
+        with _limit(timeout_s):
+            return function(*args, **more)
+    except (Exception, _TimedOut):
+        return None
+
+
+@contextmanager
+def _limit(timeout_s: int) -> Iterator[None]:
+    """Raise ``_TimedOut`` after a time; without effect outside of the main thread,
+    where signals do not work."""
+    if not _in_main_thread() or not hasattr(signal, "SIGALRM"):
+        yield
+        return
+
+    def interrupt(*_: Any) -> None:
+        raise _TimedOut
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.alarm(timeout_s)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
