@@ -12,11 +12,11 @@ from pytest_evals.scorers.lighteval.corpus.labels import FlatMean
 from pytest_evals.scorers.lighteval.extraction.extractive_match import (
     MultilingualExtractiveMatchMetric,
 )
-from pytest_evals.scorers.lighteval.extraction.letters import IndicesExtractionConfig
 from pytest_evals.scorers.lighteval.extraction.formulas import (
     ExprExtractionConfig,
     LatexExtractionConfig,
 )
+from pytest_evals.scorers.lighteval.extraction.letters import IndicesExtractionConfig
 from pytest_evals.scorers.lighteval.instruction_following.ifeval import (
     IFEVAL_NAMES,
     IFBenchMetrics,

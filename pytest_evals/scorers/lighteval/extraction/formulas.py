@@ -57,7 +57,7 @@ class LatexExtractionConfig:
 _CURRENCIES = r"\$£¥฿\u20a1-\u20bf"
 _NUMBER = r"-?\d{1,3}(?:[ ,]\d{3})+(?:\.\d+)?|-?\d+[.,]\d+|\.\d+|-?\d+"
 _PERCENT = "%|[Pp]ercent|[Pp]ercentage|[Pp]ct"
-_OPERATORS = r"+*×/^()÷-"
+_OPERATORS = r"+*\u00d7/^()\u00f7-"
 _EXPRESSION = rf"-?\(?-?\d[\d.\s{_OPERATORS}]*[{_OPERATORS}][\d.\s{_OPERATORS}]+\)?"
 
 # Before, a character of the content, after.

@@ -86,7 +86,8 @@ def extract_target_from_pred(
         pred: The text.
         target_res: From :func:`get_extraction_regexes`.
         fallback_mode: ``first_match`` keeps the first match as a string.
-        extraction_mode: ``any_match`` tries the matches after one that cannot be parsed.
+        extraction_mode: ``any_match`` tries the matches after one that cannot be
+            parsed.
         timeout_seconds: Time limit for parsing one value; ignored outside of the main
             thread.
     """

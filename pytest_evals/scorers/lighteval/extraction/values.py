@@ -9,9 +9,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
+from inspect import signature
 from typing import Any
 
-from pytest_evals.errors import MissingExtraError
+from pytest_evals.errors import EvalsError, MissingExtraError
 from pytest_evals.scorers.lighteval.extraction.formulas import (
     ENVIRONMENT,
     LatexExtractionConfig,
@@ -73,11 +75,17 @@ def latex_value(
     from sympy import FiniteSet as SympyFiniteSet
 
     how = config.normalization_config or NormalizationConfig(
-        basic_latex=True, units=True, malformed_operators=True, nits=True, boxed="all"
+        basic_latex=True,
+        units=True,
+        malformed_operators=True,
+        nits=True,
+        boxed="all",
+        equations=_is_old(),  # later releases parse chains of equations
     )
     *lone, last = groups
+    parts: list[tuple[Any, str | None]] = [(last, None)]
     if lone:
-        how, parts = replace(how, boxed="last"), [(last, None)]
+        how = replace(how, boxed="last")
     else:
         found = [one.groups() for one in ENVIRONMENT.finditer(last or "")]
         parts = [(next(filter(None, texts)), percent) for *texts, percent in found]
@@ -114,7 +122,11 @@ def _percentage(value: Any) -> Any:
 
 
 def compare_gold_target(
-    gold: Any, target: Any, precision: int = 6, strict: bool = True, timeout_seconds: int = 3
+    gold: Any,
+    target: Any,
+    precision: int = 6,
+    strict: bool = True,
+    timeout_seconds: int = 3,
 ) -> bool:
     """Return whether any value of the reference equals any value of the answer.
 
@@ -129,8 +141,22 @@ def compare_gold_target(
     from math_verify import verify
 
     limit = timeout_seconds if _in_main_thread() else None
+    if limit is None and _is_old():
+        raise EvalsError(
+            "math-verify before 0.9 compares formulas in the main thread only\n  fix: "
+            "pip install 'math-verify>=0.9', or call evaluate() in the main thread"
+        )
     found = verify(gold, target, precision, strict=strict, timeout_seconds=limit)
     return bool(found)
+
+
+@cache
+def _is_old() -> bool:
+    """Return whether math-verify is older than 0.9; lighteval 0.13.0 has the code of
+    0.5.2."""
+    from math_verify import verify
+
+    return "float_rounding" not in signature(verify).parameters
 
 
 def sympy_expr_eq(gold: Any, pred: Any, precision: int, strict: bool = True) -> bool:
@@ -142,12 +168,14 @@ class _TimedOut(BaseException):
     """Not an ``Exception``, because sympy handles these."""
 
 
-def _attempt(timeout_s: int, function: Callable[..., Any], *args: Any, **more: Any) -> Any:
+def _attempt(
+    timeout_s: int, function: Callable[..., Any], *args: Any, **more: Any
+) -> Any:
     """Return the result of a function; ``None`` if it fails or takes too long."""
     try:
         with _limit(timeout_s):
             return function(*args, **more)
-    except (Exception, _TimedOut):
+    except (Exception, _TimedOut):  # noqa: BLE001 - sympy raises any
         return None
 
 
