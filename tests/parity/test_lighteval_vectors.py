@@ -25,7 +25,21 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from pytest_evals.core.doc import Doc
 from pytest_evals.errors import EvalsError, MissingExtraError
+from pytest_evals.scorers.lighteval.extraction.extractive_match import (
+    MultilingualExtractiveMatchMetric,
+)
+from pytest_evals.scorers.lighteval.extraction.formulas import (
+    ExprExtractionConfig,
+    LatexExtractionConfig,
+)
+from pytest_evals.scorers.lighteval.extraction.letters import IndicesExtractionConfig
+from pytest_evals.scorers.lighteval.extraction.search import (
+    extract_target_from_pred,
+    get_extraction_regexes,
+)
+from pytest_evals.scorers.lighteval.response import ModelResponse
 
 HERE = Path(__file__).parent
 SHARE = 0.95
@@ -389,6 +403,37 @@ def test_values_recorded_from_lighteval(name: str, share: float) -> None:
     faults = [_shown(r, v) for r, v in verdicts if v.kind == "fault"]
     assert not faults, "\n".join(faults)
     assert _share(verdicts) >= share
+
+
+def _languages() -> dict[str, list[dict[str, Any]]]:
+    path = HERE / "vectors" / "lighteval_languages.jsonl"
+    found: dict[str, list[dict[str, Any]]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        record = json.loads(line)
+        found.setdefault(record["language"], []).append(record)
+    return found
+
+
+@pytest.mark.parametrize(("language", "records"), _languages().items())
+def test_values_are_extracted_from_answers_in_each_language_as_by_lighteval(
+    language: str, records: list[dict[str, Any]]
+) -> None:
+    """Recorded by ``record_languages.py``."""
+    kinds = {
+        "expr": ExprExtractionConfig(),
+        "latex": LatexExtractionConfig(),
+        "NativeLetters": IndicesExtractionConfig("NativeLetters", True),
+    }
+    assert len(records) >= 30
+    for record in records:
+        targets = [kinds[name] for name in record["targets"]]
+        how = MultilingualExtractiveMatchMetric(language, targets, targets)
+        doc = Doc(query="", choices=record["choices"], gold_index=record["gold"])
+        answer = record["answer"]
+        patterns = get_extraction_regexes(doc, targets, language)
+        found = extract_target_from_pred(answer, patterns, "first_match")
+        score = how.compute(doc, ModelResponse(text=[answer]))
+        assert ([*map(str, found)], score) == (record["extracted"], record["score"])
 
 
 def test_another_recording(request: pytest.FixtureRequest) -> None:

@@ -20,6 +20,7 @@ from pytest_evals.scorers.lighteval.extraction.extractive_match import (
 from pytest_evals.scorers.lighteval.instruction_following.instructions import (
     is_followed,
 )
+from pytest_evals.scorers.lighteval.metric_entry import lighteval_metric
 from pytest_evals.scorers.lighteval.repeats.at_k import g_pass_at_k, pass_at_k
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.similarity.fragments import fragment_lengths
@@ -174,3 +175,31 @@ def test_instruction_without_its_argument_is_an_error_and_not_a_draw():
         is_followed("a", "keywords:existence", {"keywords": None})
     with pytest.raises(DocumentError, match="did you mean 'punctuation:no_comma'"):
         is_followed("a", "punctuation:no_commas", {})
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "what"),
+    [
+        (r"\boxed{1} or \boxed{2}", "1", "several"),
+        (r"$\sqrt{2}$", "1.41421356", "an irrational and a decimal number"),
+        (r"50\%", r"$\boxed{50\%}$", "percent signs"),
+        (r"\boxed{p = 5 \quad \text{and} \quad p = 7}", "$p=5;p=7$", "assignments"),
+        ("7", "The answer is $7$", None),
+    ],
+)
+def test_formulas_that_math_verify_compares_differently_give_a_warning(
+    gold: str, answer: str, what: str | None
+) -> None:
+    """The first four are recorded differences between math-verify 0.9 and lighteval."""
+    for name, arguments in (
+        ("expr_gold_metric", {}),
+        ("pass_at_k_math", {"k": 1, "n": 1}),
+    ):
+        metric = lighteval_metric(name, arguments)
+        doc = Doc(query="", choices=[gold], gold_index=0)
+        metric.measure(doc, ModelResponse(text=[answer]))
+        if what is None:
+            assert metric.warnings == ()
+        else:
+            (text,) = metric.warnings
+            assert what in text and "math-verify==0.5.2" in text

@@ -204,6 +204,7 @@ class _Reader:
                 *self._notes(),
                 *measured.warnings,
                 *documents.warnings,
+                *(text for one in measured.metrics for text in one.warnings),
             ),
         )
 

@@ -12,7 +12,16 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-_LIBRARIES = ("pytest", "torch", "transformers", "datasets", "numpy")
+_LIBRARIES = (
+    "pytest",
+    "torch",
+    "transformers",
+    "datasets",
+    "numpy",
+    # They decide which formulas are equal.
+    "math-verify",
+    "latex2sympy2_extended",
+)
 _TIMEOUT_S = 5
 SCHEMA = "0.4.13"
 """The version of lm-eval whose schema results files have."""

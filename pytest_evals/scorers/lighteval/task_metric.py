@@ -25,6 +25,9 @@ from pytest_evals.scorers.aggregations import (
     totals_of,
 )
 from pytest_evals.scorers.lighteval.corpus_aggregation import aggregations_of
+from pytest_evals.scorers.lighteval.extraction.extractive_match import (
+    MultilingualExtractiveMatchMetric,
+)
 from pytest_evals.scorers.lighteval.judges.judge_lm import (
     JudgeLM,
     JudgeQuestion,
@@ -104,6 +107,17 @@ class TaskMetric:
     def names(self) -> tuple[str, ...]:
         """Return the names of its numbers."""
         return self.metric.names
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return warnings about the documents that were scored so far."""
+        part = self.metric.sample_level_fn
+        part = getattr(part, "computation", part)  # unwrap a renamed one
+        parts = (part, getattr(part, "sample_scoring_function", None))
+        matching = (
+            p for p in parts if isinstance(p, MultilingualExtractiveMatchMetric)
+        )
+        return tuple(text for one in matching for text in one.warnings)
 
     @property
     def needs_unconditioned(self) -> bool:

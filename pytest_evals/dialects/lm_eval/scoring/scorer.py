@@ -195,10 +195,14 @@ class Scorer:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings about the documents that were scored so far."""
-        return tuple(
-            CROSS_DOCUMENT_WARNING.format(name=repr(name))
-            for name, scope in self._filter_scopes.items()
-            if scope.differ
+        own = (one.task_metric for one in self.metrics)
+        return (
+            *(
+                CROSS_DOCUMENT_WARNING.format(name=repr(name))
+                for name, scope in self._filter_scopes.items()
+                if scope.differ
+            ),
+            *(text for metric in own if metric for text in metric.warnings),
         )
 
     def measured(

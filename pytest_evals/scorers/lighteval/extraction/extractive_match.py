@@ -26,6 +26,7 @@ from pytest_evals.scorers.lighteval.extraction.search import (
 )
 from pytest_evals.scorers.lighteval.extraction.values import (
     compare_gold_target,
+    difference,
     require_library,
 )
 from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
@@ -90,6 +91,10 @@ class MultilingualExtractiveMatchMetric(SampleLevelComputation):
     _gold: tuple[Target, ...] = field(init=False, repr=False, compare=False)
     _pred: tuple[Target, ...] = field(init=False, repr=False, compare=False)
     _reduce: Reduction = field(init=False, repr=False, compare=False)
+    warnings: dict[str, None] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+    """Warnings about the documents that were scored so far."""
 
     def __post_init__(self) -> None:
         """Resolve names."""
@@ -122,6 +127,8 @@ class MultilingualExtractiveMatchMetric(SampleLevelComputation):
         golds, preds = references(doc), model_response.final_text
         if self.libraries:
             require_library()
+            found = (difference(gold, pred) for gold in golds for pred in preds)
+            self.warnings.update((text, None) for text in found if text)
         expected = self._extracted(doc, golds, self._gold)
         if not all(expected):
             expected = [[gold] for gold in golds]

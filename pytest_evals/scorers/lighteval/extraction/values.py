@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
+from importlib.metadata import version
 from inspect import signature
 from typing import Any
 
@@ -21,6 +22,7 @@ from pytest_evals.scorers.lighteval.extraction.formulas import (
 
 __all__ = [
     "compare_gold_target",
+    "difference",
     "latex_value",
     "number_value",
     "require_library",
@@ -157,6 +159,37 @@ def _is_old() -> bool:
     from math_verify import verify
 
     return "float_rounding" not in signature(verify).parameters
+
+
+_BOXES = re.compile(r"\\boxed.*\\boxed", re.DOTALL)
+_ASSIGNMENTS = re.compile(r"=[^$]*\\text\s*\{[^$]*=")
+_PERCENT = re.compile(r"\d\s*(?:\\%|!)")
+_IRRATIONAL = re.compile(r"\\sqrt|\\pi|\bpi\b|sqrt\(")
+_DECIMAL = re.compile(r"\d[.,]\d")
+
+
+def difference(gold: str, answer: str) -> str | None:
+    """Return a warning if math-verify is known to compare such texts differently from
+    lighteval: one of the differences that were recorded."""
+    if _is_old():
+        return None
+    both = f"{gold}\n{answer}"
+    pairs = ((gold, answer), (answer, gold))
+    if any(_BOXES.search(one) for one in (gold, answer)):
+        what = "several \\boxed{} in a text"
+    elif any(_ASSIGNMENTS.search(one) for one in (gold, answer)):
+        what = "assignments with text between them"
+    elif _PERCENT.search(both):
+        what = "percent signs and factorials in formulas"
+    elif any(_IRRATIONAL.search(a) and _DECIMAL.search(b) for a, b in pairs):
+        what = "an irrational and a decimal number"
+    else:
+        return None
+    return (
+        f"math-verify {version('math-verify')} may compare {what} differently from "
+        "lighteval 0.13.0; for its verdicts: pip install math-verify==0.5.2 "
+        "latex2sympy2_extended==1.0.6"
+    )
 
 
 def sympy_expr_eq(gold: Any, pred: Any, precision: int, strict: bool = True) -> bool:

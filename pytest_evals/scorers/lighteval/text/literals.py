@@ -87,8 +87,8 @@ ceb|pangutana|tubag|husto|oo|dili|ug unya|tungod kay|busa|o|ug|tinuod|dili tinuo
 ces|otázka|odpověď|že ano|ano|ne|navíc|protože|a tedy|nebo||pravda|nepravda
  |ani jedno
 dan|spørgsmål|svar|ikke|ja|nej|også|fordi|derfor|eller||sandt|falsk|ingen af delene
-deu|frage|antwort|richtig|ja|nein|auch|weil|deshalb|oder||wahr|falsch|weder noch
-ell|ερώτηση|απάντηση|σωστά|ναι|όχι|επίσης|επειδή|άρα|ή||σωστό|λάθος|καμία απάντηση
+deu|frage|antwort|richtig|ja|nein|auch|weil|deshalb|oder|und|wahr|falsch|weder noch
+ell|ερώτηση|απάντηση|σωστά|ναι|όχι|επίσης|επειδή|άρα|ή|και|σωστό|λάθος|καμία απάντηση
 eng|question|answer|right|yes|no|also|because|therefore|or|and|true|false|neither
 est|küsimus|vastus|eks|jah|ei|samuti|sest|seega|või||õige|vale|mitte kumbki
 eus|galdera|erantzuna|ezta|bai|ez|halaber|izan ere|beraz|ala||egia|faltsua
@@ -109,9 +109,9 @@ ind|pertanyaan|jawaban|kan|ya|tidak|juga|karena|maka|atau||benar|salah
  |tidak satu pun
 isl|spurning|svar|ekki satt|já|nei|líka|af því að|þess vegna|eða||satt|ósatt|hvorugt
 ita|domanda|risposta|vero|sì|no|inoltre|perchè|quindi|o||vero|falso|nessuno dei due
-jpn|質問|回答|でしょうか|はい|いいえ|また|なので|なぜなら|または||正解|不正解
+jpn|質問|回答|でしょうか|はい|いいえ|また|なので|なぜなら|または|と|正解|不正解
  |どちらでもない
-kor|질문|답변|맞죠|예|아니오
+kor|질문|답변|맞죠|예|아니오||||또는|그리고
 mkd|прашање|одговор|зарем не|да|не|исто така|бидејќи|затоа|или||точно|не точно
  |ништо од наведеното
 nld|vraag|antwoord|toch|ja|nee|ook|want|dus|of||waar|onwaar|geen van beide
@@ -125,13 +125,13 @@ por|pergunta|resposta|certo|sim|não|adicionalmente|porque|logo|ou||verdadeiro|f
 que|||||||imataq|chaymi
 ron|întrebare|răspuns|corect|da|nu|de asemenea|pentru că|prin urmare|sau|și|adevărat
  |fals|nici unul
-rus|вопрос|ответ|верно|да|нет|к тому же|потому что|поэтому|или||истина|ложь
+rus|вопрос|ответ|верно|да|нет|к тому же|потому что|поэтому|или|и|истина|ложь
  |ни то ни другое
 shn|ၶေႃႈထၢမ်|ၶေႃႈတွပ်ႇ|ၸွင်ႇၸႂ်ႈ|ၸႂ်ႈ|ဢမ်ႇ|လႄႈ|ၵွပ်ႈပိူဝ်ႈ|ၵွပ်ႈၼၼ်|ဢမ်ႇၼၼ်||တႄႉ|ဢမ်ႇတႄႉ
  |ဢမ်ႇၸႂ်ႈတင်းသွင်ဢၼ်
 slk|otázka|odpoveď|že áno|áno|nie|taktiež|pretože|takže|alebo||pravda|nepravda
  |ani jeden
-spa|pregunta|respuesta|cierto|sí|no|también|porque|por lo tanto|o||verdadero|falso
+spa|pregunta|respuesta|cierto|sí|no|también|porque|por lo tanto|o|y|verdadero|falso
  |ninguno
 srp|питање|одговор|зар не|да|не|такође|јер|дакле|или||тачно|нетачно
  |ништа од наведеног
@@ -144,7 +144,7 @@ tat|сорау|җавап|шулай түгелме|әйе|юк|шулай ук|
  |бер генә дә
 tel|ప్రశ్న|జవాబు|కదా|అవును|కాదు|అలాగే|ఎందుకంటే|అందువలన|లేదా||నిజం|తప్పు|ఏదీ కాదు
 tgl|tanong|sagot|tama ba|oo|hindi|at saka|dahil|kaya|o|at|totoo|hindi totoo|wala
-tha|คำถาม|คำตอบ|ใช่ไหม|ใช่|ไม่|และ|เพราะ|ดังนั้น|หรือ||จริง|เท็จ|ไม่ใช่ทั้งสองอย่าง
+tha|คำถาม|คำตอบ|ใช่ไหม|ใช่|ไม่|และ|เพราะ|ดังนั้น|หรือ|และ|จริง|เท็จ|ไม่ใช่ทั้งสองอย่าง
 tur|soru|cevap|değil mi|evet|hayır|ayrıca|çünkü|bu yüzden|veya|ve|doğru|yanlış
  |hiçbiri
 udm|юан|валэктон|озьы-а|бен|ӧвӧл|озьы ик|малы ке шуоно|соин ик|яке||шонерлык
