@@ -1,8 +1,9 @@
 """Loads Python files as modules whose imports of certain packages are replaced by
 shims.
 
-Only ``import`` statements of the module and its functions are affected: ``sys.modules``
-is not modified.
+Only ``import`` statements of the module and its functions are affected, and those of
+packages that it imports and that mention the replaced package. ``sys.modules`` contains
+no shims.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import hashlib
 import importlib.util
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -32,7 +35,7 @@ def loaded(file: Path, imports: Import) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None and spec.loader is not None, "a .py file has a loader"
     module = importlib.util.module_from_spec(spec)
-    vars(module)["__builtins__"] = {**vars(builtins), "__import__": imports}
+    vars(module)["__builtins__"] = _with_import(imports)
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
@@ -70,7 +73,8 @@ class StandInImports:
     """The ``__import__`` of one file's module.
 
     Args:
-        packages: Top-level packages that are replaced.
+        packages: Top-level packages that are replaced. Modules of other packages get
+            the same shims if their source mentions the first one.
         names: Module → its names.
         lacking: Module and missing name → its value; raises ``AttributeError``.
         elsewhere: Module, or name in a module, that ``names`` does not have → its
@@ -90,6 +94,9 @@ class StandInImports:
         self._lacking, self._elsewhere = lacking, elsewhere
         self._others = others
         self._modules: dict[str, Any] = {}
+        self._in_packages = _PackageFinder(
+            packages, partial(StandInImports, packages, names, lacking, elsewhere)
+        )
 
     def __call__(
         self,
@@ -102,7 +109,8 @@ class StandInImports:
         """Handle an ``import`` statement."""
         root = name.partition(".")[0]
         if level or root not in self._packages:
-            return self._others(name, globals, locals, fromlist or (), level)
+            with self._in_packages:
+                return self._others(name, globals, locals, fromlist or (), level)
         module: ModuleType = self.module(name)
         if not fromlist:
             first: ModuleType = self._modules[root]
@@ -131,3 +139,55 @@ class StandInImports:
         if parent is not None:
             setattr(parent, last, module)
         return module
+
+
+class _PackageFinder:
+    """While it is entered, modules whose source mentions a replaced package are
+    imported with shims. A module that was imported before is not imported again."""
+
+    def __init__(self, packages: Sequence[str], imports: Callable[[], Import]) -> None:
+        self._mentioned = packages[0].encode()
+        self._excluded = {*packages, "pytest_evals", *sys.stdlib_module_names}
+        self._imports = imports
+
+    def __enter__(self) -> None:
+        sys.meta_path.insert(0, self)
+
+    def __exit__(self, *_: object) -> None:
+        sys.meta_path.remove(self)
+
+    def find_spec(
+        self,
+        name: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        """Return the module with shims; ``None`` if it needs none."""
+        if name.partition(".")[0] in self._excluded:
+            return None
+        others = (one for one in sys.meta_path if not isinstance(one, _PackageFinder))
+        found = (one.find_spec(name, path, target) for one in others)
+        spec = next((spec for spec in found if spec is not None), None)
+        loader = spec and spec.loader
+        if spec is None or type(loader) is not SourceFileLoader:
+            return None
+        if self._mentioned in loader.get_data(loader.path):
+            spec.loader = _ShimmedLoader(loader, self._imports())
+        return spec
+
+
+class _ShimmedLoader(SourceFileLoader):
+    """Loads a module of a package with its own ``import``."""
+
+    def __init__(self, loader: SourceFileLoader, imports: Import) -> None:
+        super().__init__(loader.name, loader.path)
+        self._imports = imports
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Execute the module."""
+        vars(module)["__builtins__"] = _with_import(self._imports)
+        super().exec_module(module)
+
+
+def _with_import(imports: Import) -> dict[str, Any]:
+    return {**vars(builtins), "__import__": imports}

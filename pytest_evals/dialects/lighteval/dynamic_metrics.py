@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pytest_evals.scorers.lighteval.extraction.extractive_match import (
+    MultilingualExtractiveMatchMetric,
+)
 from pytest_evals.scorers.lighteval.likelihoods.choices import (
     LoglikelihoodAcc,
     NormalizedMultiChoiceProbability,
@@ -28,6 +31,12 @@ __all__ = [
     "MultilingualQuasiF1ScoreMetric",
     "NormalizedMultiChoiceProbMetric",
     "ProbabilityMetric",
+    "loglikelihood_acc_metric",
+    "multilingual_extractive_match_metric",
+    "multilingual_quasi_exact_match_metric",
+    "multilingual_quasi_f1_score_metric",
+    "normalized_multi_choice_prob_metric",
+    "probability_metric",
 ]
 
 _Norm = LogProbNormalization | str | None
@@ -92,3 +101,24 @@ def MultilingualQuasiExactMatchMetric(
     )
     name = f"exact_match_{code_of(language)}_{match_type}"
     return _sample_metric(name, computation, SamplingMethod.GENERATIVE)
+
+
+def multilingual_extractive_match_metric(
+    language: Any = "eng",
+    gold_extraction_target: Any = ("expr",),
+    pred_extraction_target: Any = ("expr",),
+    **more: Any,
+) -> SampleLevelMetric:
+    """Extractive match, in releases before 0.11: ``extractive_match``."""
+    computation = MultilingualExtractiveMatchMetric(
+        language, gold_extraction_target, pred_extraction_target, **more
+    )
+    return _sample_metric("extractive_match", computation, SamplingMethod.GENERATIVE)
+
+
+# Names of the same functions in releases before 0.11.
+loglikelihood_acc_metric = LogLikelihoodAccMetric
+normalized_multi_choice_prob_metric = NormalizedMultiChoiceProbMetric
+probability_metric = ProbabilityMetric
+multilingual_quasi_f1_score_metric = MultilingualQuasiF1ScoreMetric
+multilingual_quasi_exact_match_metric = MultilingualQuasiExactMatchMetric

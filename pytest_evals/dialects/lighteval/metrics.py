@@ -9,7 +9,7 @@ from typing import Any
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.json_values import as_json
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
-from pytest_evals.scorers.lighteval.metric import Metric, SamplingMethod
+from pytest_evals.scorers.lighteval.metric import IGNORED, Metric, SamplingMethod
 from pytest_evals.scorers.lighteval.metric_entry import check_fields, lighteval_metric
 from pytest_evals.scorers.lighteval.task_metric import TaskMetric
 
@@ -51,7 +51,14 @@ def task_metrics(
     """
     problems: list[Problem] = []
     metrics: list[TaskMetric] = []
+    warnings: list[str] = []
     for given in config.metrics:
+        if getattr(getattr(given, "value", given), "category", None) == IGNORED:
+            name = getattr(given, "metric_name", given)
+            warnings.append(
+                f"metric {name!r:.80} is not computed: MetricCategory.IGNORED"
+            )
+            continue
         try:
             metric = _with_arguments(_checked(given), arguments)
             one = TaskMetric(metric, reasoning_tags=options.reasoning_tags)
@@ -67,7 +74,6 @@ def task_metrics(
     problems += [Problem(text, place) for text in _duplicate_names(metrics)]
     if problems:
         raise TaskFileError(problems)
-    warnings = []
     if arguments and not any(_takes_arguments(one.metric) for one in metrics):
         listed = ", ".join(f"@{key}={value}" for key, value in arguments.items())
         warnings.append(

@@ -3,9 +3,9 @@ metric of earlier releases that public modules still use."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from pytest_evals.core.registry import Registry, UnknownNameError
 from pytest_evals.scorers.lighteval.catalogue.builders import Maker
@@ -19,38 +19,67 @@ from pytest_evals.scorers.lighteval.text.normalizers import (
 )
 
 
-class MetricsEnum:
-    """Metrics by name: ``Metrics.exact_match``, ``Metrics["exact_match"]``."""
+class _MetricsType(type):
+    """The type of :class:`Metrics`: what ``EnumType`` is to enumerations. Metrics are
+    made when they are used."""
 
-    def __init__(self) -> None:
-        makers: dict[str, Maker | str] = {**CATALOGUE}
-        self._makers: Registry[Maker] = Registry("lighteval metric", makers)
-        self._made: dict[str, Metric] = {}
+    _makers: Registry[Maker] = Registry("lighteval metric", {**CATALOGUE})
+    _made: dict[str, Metric]
 
-    def __getattr__(self, name: str) -> Metric:
+    def __getattr__(cls, name: str) -> Metric:
         """The metric of that name."""
         if name.startswith("__"):
             raise AttributeError(name)
         try:
-            return self[name]
+            return cls[name]
         except UnknownNameError as error:
             raise AttributeError(str(error)) from None
 
-    def __getitem__(self, name: str) -> Metric:
+    def __getitem__(cls, name: str) -> Metric:
         """The metric of that name."""
-        if name not in self._made:
-            self._made[name] = self._makers[name]()
-        return self._made[name]
+        if name not in cls._made:
+            cls.add(name, cls._makers[name]())
+        return cls._made[name]
 
-    def __iter__(self) -> Iterator[Metric]:
+    @property
+    def __members__(cls) -> Mapping[str, Metric]:
+        """All metrics by name."""
+        return {name: cls[name] for name in cls._makers}
+
+    def __iter__(cls) -> Iterator[Metric]:
         """All metrics, sorted by name."""
-        return (self[name] for name in self._makers)
+        return iter(cls.__members__.values())
 
-    def add(self, name: str, metric: Metric) -> None:
+    def __len__(cls) -> int:
+        """The number of metrics."""
+        return len(cls.__members__)
+
+    def __contains__(cls, metric: object) -> bool:
+        """Whether it is one of the metrics."""
+        return any(metric is one for one in cls._made.values())
+
+    __instancecheck__ = __contains__
+
+    def __call__(cls, metric: Any) -> Metric:
+        """A member by its value, which is the metric itself."""
+        if metric not in cls:
+            raise ValueError(f"{metric!r:.80} is not a member of Metrics")
+        found: Metric = metric
+        return found
+
+    def add(cls, name: str, metric: Any) -> None:
         """Register a metric, replacing an existing one: modules may be loaded again."""
-        if name not in self._makers:
-            self._makers.add(name, lambda: metric)
-        self._made[name] = metric
+        if name not in cls._makers:
+            cls._makers.add(name, lambda: metric)
+        metric.name = name
+        cls._made[name] = metric
+
+
+class Metrics(metaclass=_MetricsType):
+    """lighteval's metrics by name: ``Metrics.exact_match``, ``Metrics["exact_match"]``;
+    one enumeration for all modules in the process, as in lighteval."""
+
+    _made: ClassVar[dict[str, Metric]] = {}
 
 
 def extend_enum(enumeration: Any, name: str, value: Any) -> Any:
@@ -59,9 +88,9 @@ def extend_enum(enumeration: Any, name: str, value: Any) -> Any:
     Raises:
         TypeError: The enumeration is not ``Metrics``.
     """
-    if not isinstance(enumeration, MetricsEnum):
+    if enumeration is not Metrics:
         raise TypeError("extend_enum: only Metrics can be extended without aenum")
-    enumeration.add(name, value)
+    Metrics.add(name, value)
     return value
 
 

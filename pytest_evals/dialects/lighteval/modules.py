@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from pytest_evals.data.calls import error_text
+from pytest_evals.dialects.lighteval.metrics_enum import Metrics
 from pytest_evals.dialects.lighteval.shims import NAMES, Placeholder, find_export
 from pytest_evals.dialects.module_loader import StandIn, StandInImports, loaded
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
@@ -54,8 +55,11 @@ def _fix(error: BaseException) -> str:
     )
 
 
-_MOVED = "lighteval.tasks.default_prompts"
-"""Location of prompt functions in earlier releases."""
+_PROMPTS = "lighteval.tasks.default_prompts"
+"""Module of prompt functions in releases before 0.13."""
+_EXTENDED = "lighteval.tasks.extended"
+"""Package of some tasks in releases before 0.12; now ``lighteval.tasks.tasks``."""
+_EXTENDED_MODULES = ("hle", "ifbench", "ifeval", "lcb", "main", "mix_eval", "mt_bench")
 _CODE_EXECUTION = ("codegen_metrics", "slr_bench")
 """Files of lighteval (LiveCodeBench, SLR-Bench) that execute model output."""
 
@@ -74,7 +78,7 @@ def executes_answers(module: ModuleType) -> bool:
 
 def _load(path: Path) -> ModuleType:
     # An installed aenum cannot extend our Metrics class.
-    packages = ["aenum", "lighteval"]
+    packages = ["lighteval", "aenum"]
     packages += [one for one in ("inspect_ai", "langcodes") if find_spec(one) is None]
     tree = _source_tree(path)
     imports = StandInImports(
@@ -93,7 +97,14 @@ def _source_tree(path: Path) -> Path | None:
     spec = find_spec("lighteval")
     homes = [Path(home) for home in (spec and spec.submodule_search_locations) or ()]
     known = (one for one in (*path.parents, *homes) if one.name == "lighteval")
-    return next((one for one in known if os.path.isdir(one / "tasks" / "tasks")), None)
+    return next((one for one in known if _has_prompts(one / "tasks")), None)
+
+
+def _has_prompts(tasks: Path) -> bool:
+    """Whether a folder has the prompts of lighteval's own tasks, of any release."""
+    return os.path.isdir(tasks / "tasks") or os.path.isfile(
+        tasks / "default_prompts.py"
+    )
 
 
 def _from_sources(tree: Path | None, name: str) -> Any:
@@ -157,7 +168,28 @@ def _resolve(tree: Path | None, name: str) -> Any:
     module, _, last = name.rpartition(".")
     found = find_export(module, last)
     found = _from_sources(tree, name) if found is None else found
-    return _from_installed(name) if found is None else found
+    if found is None and module == _PROMPTS:
+        found = _moved_prompt(tree, last)
+    if found is None and name.startswith(_EXTENDED):
+        found = _from_sources(tree, name.replace(_EXTENDED, "lighteval.tasks.tasks"))
+        found = Metrics.__members__.get(last) if found is None else found
+        if found is None and last in _EXTENDED_MODULES:
+            found = StandIn(name, {}, partial(_missing_attribute, tree))
+    if found is None and not name.startswith((_PROMPTS, _EXTENDED)):
+        found = _from_installed(name)
+    return found
+
+
+def _moved_prompt(tree: Path | None, name: str) -> Any:
+    """A former prompt function of ``default_prompts`` in the file of its task, where
+    its name ends in ``_prompt``; ``None`` if it is unknown."""
+    files = sorted((tree / "tasks" / "tasks").rglob("*.py")) if tree else []
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        for former in (name, f"{name}_prompt"):
+            if f"\ndef {former}(" in text:
+                return getattr(_load(file), former)
+    return None
 
 
 def _from_installed(name: str) -> Any:
@@ -181,12 +213,17 @@ def _unknown_name_message(tree: Path | None, name: str) -> str:
             f"{name} needs {package}, which is not installed; run: pip install "
             f"{package}"
         )
-    if name.startswith(_MOVED):
-        return (
-            f"{name} was removed in lighteval 0.13; run: pip install 'lighteval<0.13'"
-        )
     module, _, last = name.rpartition(".")
-    known = sorted({one for names in NAMES.values() for one in names})
+    if name.startswith((_PROMPTS, _EXTENDED)):
+        first = "0.13" if name.startswith(_PROMPTS) else "0.12"
+        installed = find_spec("lighteval") is not None
+        why = "is not the installed release" if installed else "is not installed"
+        return (
+            f"{name} is part of lighteval before {first}, which {why}; run: "
+            f"pip install 'lighteval<{first}'"
+        )
+    modules = [one for one in NAMES if one.rpartition(".")[0] == module]
+    known = [*NAMES.get(module, ()), *(one.rpartition(".")[2] for one in modules)]
     hint = did_you_mean(last, known) or did_you_mean(name, list(NAMES))
     if tree or find_spec("lighteval") is not None:
         return f"lighteval has no {name}{hint}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from string import ascii_uppercase
 from types import SimpleNamespace
@@ -21,7 +22,7 @@ from pytest_evals.dialects.lighteval.language import (
 )
 from pytest_evals.dialects.lighteval.metrics_enum import (
     MajAtK,
-    MetricsEnum,
+    Metrics,
     extend_enum,
 )
 from pytest_evals.dialects.lighteval.templates import (
@@ -70,9 +71,6 @@ from pytest_evals.scorers.lighteval.text import (
 
 T = TypeVar("T")
 
-METRICS = MetricsEnum()
-"""``Metrics`` of all modules in the process, as lighteval has one enumeration for
-all."""
 _HOME = "lighteval.tasks.templates"
 _FUNCTIONS = {
     "boolq": multiple_choice.get_boolq_prompt_function,
@@ -150,6 +148,14 @@ def is_package_available(package: Any) -> bool:
     return not isinstance(package, str) or find_spec(package) is not None
 
 
+_BACKENDS = ("accelerate", "litellm", "openai", "peft", "sglang", "spacy", "vllm")
+"""Libraries with a function of their own in earlier releases."""
+
+
+def _is_importable(name: str) -> bool:
+    return find_spec(name) is not None
+
+
 def requires(*packages: Any) -> Callable[[T], T]:
     """A decorator without effect: missing packages raise an error on first use."""
     return lambda made: made
@@ -164,6 +170,7 @@ _LEGACY_CATEGORIES = SimpleNamespace(
     GENERATIVE=metric.SamplingMethod.GENERATIVE,
     GENERATIVE_LOGPROB=metric.SamplingMethod.GENERATIVE,
     GENERATIVE_SAMPLING=metric.SamplingMethod.GENERATIVE,
+    IGNORED=metric.IGNORED,
     LLM_AS_JUDGE=metric.SamplingMethod.GENERATIVE,
     LLM_AS_JUDGE_MULTI_TURN=metric.SamplingMethod.GENERATIVE,
     MULTICHOICE=metric.SamplingMethod.LOGPROBS,
@@ -214,6 +221,7 @@ _CORPUS = {
 }
 _PREPARATORS = {name: getattr(preparators, name) for name in preparators.__all__} | {
     "GenerativeCorpusMetricInput": preparators.PreparedPair,
+    "CorpusMetricInput": preparators.PreparedPair,
     "LogprobCorpusMetricInput": preparators.PreparedPair,
     "PerplexityCorpusMetricInput": preparators.WeightedLogprob,
     "Preparator": metric.Preparator,
@@ -262,7 +270,7 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
     "lighteval.metrics.dynamic_metrics": _DYNAMIC,
     "lighteval.metrics.llm_as_judge": _JUDGES,
     "lighteval.metrics.metrics": {
-        "Metrics": METRICS,
+        "Metrics": Metrics,
         **_METRIC_CLASSES,
         **_SAMPLE,
         **_CORPUS,
@@ -284,8 +292,19 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
     },
     "lighteval.metrics.utils.metric_utils": _METRIC_CLASSES,
     "lighteval.models": {},
-    "lighteval.models.model_output": {"ModelResponse": response.ModelResponse},
+    "lighteval.models.model_output": dict.fromkeys(
+        (
+            "ModelResponse",
+            # Annotations of earlier releases.
+            "GenerativeMultiturnResponse",
+            "GenerativeResponse",
+            "LoglikelihoodResponse",
+            "LoglikelihoodSingleTokenResponse",
+        ),
+        response.ModelResponse,
+    ),
     "lighteval.tasks": {},
+    "lighteval.tasks.extended": {},
     "lighteval.tasks.default_prompts": {"LETTER_INDICES": list(ascii_uppercase)},
     "lighteval.tasks.lighteval_task": {**_TASK, **_REQUESTS},
     "lighteval.tasks.requests": _REQUESTS,
@@ -302,6 +321,9 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
         "Extra": _AnyName(),
         "is_package_available": is_package_available,
         "requires": requires,
+        "requires_latex2sympy2_extended": requires(),
+        "can_load_extended_tasks": lambda: True,
+        **{f"is_{name}_available": partial(_is_importable, name) for name in _BACKENDS},
     },
     "lighteval.utils.language": {
         "Language": Language,

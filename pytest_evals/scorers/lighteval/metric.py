@@ -50,6 +50,10 @@ class SamplingMethod(StrEnum):
     PERPLEXITY = "PERPLEXITY"
 
 
+IGNORED = "IGNORED"
+"""Category of metrics that are not computed, in earlier releases."""
+
+
 class SampleLevelComputation:
     """Computes one value of a document, or several by name. Built-in classes define
     ``measure``; custom ones define ``compute``, as in lighteval."""
@@ -90,6 +94,10 @@ class CorpusLevelComputation:
     def compute_corpus(self, items: Sequence[Any]) -> Any:
         """Compute the number."""
         raise NotImplementedError
+
+    def __call__(self, items: Sequence[Any]) -> Any:
+        """Compute the number, like the functions of ``get_corpus_aggregations``."""
+        return self.compute_corpus(items)
 
     def compute(self, items: Sequence[Any]) -> Any:
         """Alias of ``compute_corpus`` from earlier releases."""

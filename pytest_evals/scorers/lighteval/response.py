@@ -50,6 +50,13 @@ class ModelResponse:
     padded_tokens_count: int = 0
     judge_replies: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Convert arrays to lists, whose truth value is defined."""
+        for name in ("logprobs", "argmax_logits_eq_gold", "unconditioned_logprobs"):
+            given = getattr(self, name)
+            if hasattr(given, "tolist"):
+                setattr(self, name, given.tolist())
+
     @property
     def final_text(self) -> list[str]:
         """Return the texts to score, without reasoning if it was removed."""

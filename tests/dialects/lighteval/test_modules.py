@@ -9,13 +9,17 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from pytest_evals.core.doc import Doc
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.detect import is_task_module
 from pytest_evals.dialects.lighteval.config import LightevalTaskConfig
+from pytest_evals.dialects.lighteval.shims import find_export
 from pytest_evals.dialects.lighteval.tasks import load_tasks
 from pytest_evals.errors import TaskFileError
+from pytest_evals.scorers.lighteval.response import ModelResponse
 
 
 def test_torch_is_not_loaded_when_a_module_is_collected(module, tmp_path):
@@ -343,3 +347,142 @@ def test_languages_have_the_second_names_that_lighteval_gives_them(module):
 )
 def test_a_task_module_is_detected_from_its_text(text, is_one):
     assert is_task_module(text.encode()) is is_one
+
+
+FORMER = """
+from lighteval.metrics.dynamic_metrics import (
+    loglikelihood_acc_metric, multilingual_extractive_match_metric,
+    multilingual_quasi_f1_score_metric, probability_metric,
+)
+from lighteval.metrics.utils.metric_utils import MetricCategory, MetricUseCase
+from lighteval.tasks.extended.ifeval.main import ifeval_metrics
+from lighteval.utils.language import Language
+
+ignored = SampleLevelMetric(
+    metric_name="none", higher_is_better=True, category=MetricCategory.IGNORED,
+    use_case=MetricUseCase.NONE, sample_level_fn=len, corpus_level_fn=len,
+)
+TASKS_TABLE = [task(metrics=[
+    multilingual_extractive_match_metric(Language.CHINESE),
+    multilingual_quasi_f1_score_metric(Language.FRENCH), ignored, ifeval_metrics,
+])]
+"""
+
+
+def test_metrics_of_earlier_releases_keep_their_names_and_ignored_ones_are_named(
+    module,
+):
+    (task,) = module(FORMER)
+    names = [metric.name for metric in task.metrics]
+    assert names[:3] == ["extractive_match", "f1_fra", "prompt_level_strict_acc"]
+    (warning,) = task.warnings()
+    assert "'none' is not computed: MetricCategory.IGNORED" in warning
+
+
+@pytest.mark.parametrize(
+    ("text", "release"),
+    [
+        ("from lighteval.tasks.extended.ifeval.main import ifeval_prompt", "0.12"),
+        ("from lighteval.tasks.extended.nowhere import prompt", "0.12"),
+        ("from lighteval.tasks.default_prompts import gsm8k", "0.13"),
+        ("import lighteval.tasks.default_prompts as p; p.arc", "0.13"),
+    ],
+)
+def test_prompts_of_earlier_releases_say_which_release_has_them(
+    module, problems, text, release
+):
+    message = problems(module, f"{text}\nTASKS_TABLE = []")
+    assert f"pip install 'lighteval<{release}'" in message
+    assert "did you mean" not in message
+
+
+PACKAGE = """
+from lighteval.tasks.requests import Doc
+
+def prompt(line, task_name=None):
+    from .answers import answer
+    from lighteval.metrics.metrics import Metrics
+
+    assert Metrics.exact_match.name == "exact_match"
+    return Doc(f"of a package: {line['n']}", [answer()], 0)
+"""
+
+
+def test_packages_that_a_module_imports_get_the_same_shims(
+    module, tmp_path, monkeypatch
+):
+    """Also in functions that are called later, and in modules that those import."""
+    package = tmp_path / "src" / "evals_of_mine"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("from .helpers import prompt")
+    (package / "helpers.py").write_text(PACKAGE)
+    (package / "answers.py").write_text(
+        "from lighteval.utils.utils import as_list\n"
+        "def answer():\n    return as_list('x')[0]\n"
+    )
+    monkeypatch.syspath_prepend(str(package.parent))
+    before = list(sys.meta_path)
+    (task,) = module(
+        "import evals_of_mine\n"
+        "TASKS_TABLE = [task(prompt_function=evals_of_mine.prompt)]"
+    )
+    assert task.ask(0).doc.query.startswith("of a package: 1")
+    assert task.ask(0).doc.choices == ["x"]
+    assert sys.meta_path == before
+    assert "lighteval" not in sys.modules
+
+
+ENUM = """
+assert Metrics["bleu"] is Metrics.bleu is Metrics.__members__["bleu"]
+assert Metrics.bleu.name == "bleu" and Metrics.bleu.value.metric_name == "bleu"
+assert {metric.name for metric in Metrics} == set(Metrics.__members__)
+assert len(Metrics) == len(list(Metrics)) >= 50
+assert Metrics.bleu in Metrics and isinstance(Metrics.bleu, Metrics)
+assert Metrics(Metrics.bleu) is Metrics.bleu
+
+def add(metric: Metrics | None) -> None:
+    pass
+
+from aenum import extend_enum
+extend_enum(Metrics, "mine", Metrics.exact_match({"strip_strings": False}))
+assert Metrics.mine.name == "mine" and "mine" in Metrics.__members__
+TASKS_TABLE = [task(metrics=[Metrics.mine])]
+"""
+
+
+def test_metrics_are_an_enumeration(module):
+    assert len(module(ENUM)) == 1
+
+
+def test_corpus_metrics_are_computed_from_arrays_of_log_probabilities():
+    """Aggregations are called, as in lighteval. Of four labels one is wrong: the
+    correlation is (2·1 - 0·1) / √(2·3·1·2)."""
+    metrics = find_export("lighteval.metrics.metrics", "Metrics")
+    likely = [
+        ([-1.0, -2.0], 0),
+        ([-2.0, -1.0], 1),
+        ([-1.0, -2.0], 0),
+        ([-1.0, -2.0], 1),
+    ]
+    for name, expected in (
+        ("mcc", 2 / 12**0.5),
+        ("loglikelihood_f1", 2 / 3),
+        ("loglikelihood_acc", 3 / 4),
+    ):
+        metric = metrics[name].value
+        rows = [
+            metric.compute_sample(
+                Doc("", ["a", "b"], gold), ModelResponse(logprobs=np.array(logprobs))
+            )
+            for logprobs, gold in likely
+        ]
+        for key, how in metric.get_corpus_aggregations().items():
+            assert how([row[key] for row in rows]) == pytest.approx(expected)
+
+
+def test_judges_transpose_lists():
+    judge = find_export("lighteval.metrics.metrics_sample", "JudgeLM")("m", str, str)
+    rows = judge.dict_of_lists_to_list_of_dicts({"a": [1, 2], "b": [3, 4]})
+    assert rows == [{"a": 1, "b": 3}, {"a": 2, "b": 4}]
+    with pytest.raises(ValueError, match="argument 2"):
+        judge.dict_of_lists_to_list_of_dicts({"a": [1, 2], "b": [3]})

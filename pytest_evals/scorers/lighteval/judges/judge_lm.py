@@ -124,6 +124,12 @@ class JudgeLM:
         finally:
             self._queue = before
 
+    def dict_of_lists_to_list_of_dicts(
+        self, dict_of_lists: Mapping[str, Sequence[Any]]
+    ) -> list[dict[str, Any]]:
+        """Transpose a mapping of lists; a method in lighteval."""
+        return dict_of_lists_to_list_of_dicts(dict_of_lists)
+
     def evaluate_answer(
         self,
         question: str,

@@ -80,7 +80,7 @@ def document_logprobs(response: ModelResponse) -> list[float]:
     Raises:
         DocumentError: They are missing.
     """
-    if not response.logprobs:
+    if not len(response.logprobs):  # a task module may set an array
         raise DocumentError("the response has no log-probabilities")
     return list(response.logprobs)
 
