@@ -1,4 +1,4 @@
-"""Record which values lighteval 0.13.0 extracts from answers in twelve languages.
+"""Record which values lighteval 0.13.0 extracts from answers in thirteen languages.
 
 Run by hand, with a Python that has lighteval 0.13.0 and none of this project's
 libraries::
