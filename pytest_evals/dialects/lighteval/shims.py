@@ -149,7 +149,7 @@ def is_package_available(package: Any) -> bool:
 
 
 _BACKENDS = ("accelerate", "litellm", "openai", "peft", "sglang", "spacy", "vllm")
-"""Libraries with a function of their own in earlier releases."""
+"""Libraries for which earlier releases have a function."""
 
 
 def _is_importable(name: str) -> bool:

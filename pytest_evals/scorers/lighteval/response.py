@@ -51,7 +51,7 @@ class ModelResponse:
     judge_replies: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Convert arrays to lists, whose truth value is defined."""
+        """Convert arrays to lists."""
         for name in ("logprobs", "argmax_logits_eq_gold", "unconditioned_logprobs"):
             given = getattr(self, name)
             if hasattr(given, "tolist"):
