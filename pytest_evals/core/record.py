@@ -63,6 +63,8 @@ class Score:
             copies of one answer, and not independent.
         is_deterministic: Whether these answers are one, because the model is
             deterministic: gates count one answer.
+        is_tied: Whether several choices are equally likely, so that the first of them
+            was selected.
         label: A person's rating of the answer that a judge has rated, from 0 to 1, and
             the length of the answer in characters; ``None`` without one.
         orders: Whether the answer wins against another one when it comes first, and
@@ -83,6 +85,7 @@ class Score:
     lender: str = ""
     is_copied: bool = False
     is_deterministic: bool = False
+    is_tied: bool = False
     label: tuple[float, int] | None = None
     orders: tuple[float, ...] = ()
 
@@ -280,7 +283,7 @@ def _bare_scores(scores: tuple[Score, ...]) -> tuple[Score, ...]:
     for score in scores:
         value = score.value
         is_rare = score.repeats or score.lender or score.label or score.orders
-        if is_rare or type(value) not in _NUMBERS:
+        if is_rare or score.is_tied or type(value) not in _NUMBERS:
             return tuple([_bare(one) for one in scores])
         # The type is part of the key, because 1 and 1.0 are equal.
         kind = type(value)

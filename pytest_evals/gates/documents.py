@@ -113,6 +113,28 @@ def _compared(record: Record) -> ComparedValues:
     )
 
 
+def all_tied(metric: MetricResult, result: TaskResult | GroupResult) -> str:
+    """Why a metric of selected choices says nothing: no document has a unique best one;
+    empty if one has."""
+    tasks = result.members if isinstance(result, GroupResult) else (result,)
+    counted = [
+        score.is_tied
+        for task in tasks
+        for record in task.records
+        if not (record.error or record.excluded)
+        for score in record.scores
+        if score.key == metric.key and not score.unscored
+    ]
+    if not counted or not all(counted):
+        return ""
+    n = len(counted)
+    documents = "the only document" if n == 1 else f"all {n:,} documents"
+    return (
+        f"in {documents} several choices are equally likely, so that the first of them "
+        "was selected: the log-probabilities of the model say nothing"
+    )
+
+
 def with_labels(
     result: TaskResult | GroupResult, field: str
 ) -> TaskResult | GroupResult:

@@ -29,6 +29,7 @@ from pytest_evals.gates.decide import (
 )
 from pytest_evals.gates.documents import (
     InvalidGateError,
+    all_tied,
     reduced_group,
     reduced_result,
     with_range,
@@ -147,6 +148,8 @@ def _of_number(
 ) -> Verdict:
     """The verdict over all documents."""
     _check_number(metric)
+    if why := all_tied(metric, result):
+        raise InvalidGateError(why)
     if gate.margin is not None:
         _check_direction(gate, metric)
     if isinstance(result, GroupResult):

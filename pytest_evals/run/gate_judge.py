@@ -8,6 +8,7 @@ from dataclasses import replace
 from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.gates.check import left_out
+from pytest_evals.gates.documents import all_tied
 from pytest_evals.gates.families import corrected
 from pytest_evals.gates.judge import judge
 from pytest_evals.run.baselines import Baselines
@@ -140,6 +141,8 @@ class GateJudge:
             return skipped
         stops = self._early_stopping
         early = stops.verdict(gate, result) if stops is not None else None
+        if early is not None and early.metric and all_tied(early.metric, result):
+            early = None
         policy = self._config.inconclusive
         verdict = early or judge(gate, result, policy, self._baselines.find)
         unsent = self._inference.unsent.intersection(self._suite.tasks_of(gate.task))

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from pytest_evals.core.dialogue import JUDGE, ModelSource
+from pytest_evals.core.doc import as_list
 from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Loglikelihood, Render, Request, Response
@@ -174,12 +175,29 @@ class Inference:
         try:
             record = self._plans[key].take(job, self._open[key], self._on_answer)
             self._budgets[key].add(record)
-            if job.task.repeats > 1 and not record.error:
-                self._check_repeats(record, job.task, self._open[key])
+            if not record.error:
+                self._check_choices(record)
+                if job.task.repeats > 1:
+                    self._check_repeats(record, job.task, self._open[key])
         except SpendCapError as error:
             self.hold_back(job.task.name, str(error))
             raise
         return record
+
+    def _check_choices(self, record: Record) -> None:
+        """Warn if the correct choice occurs twice: one of the two counts as wrong."""
+        choices = record.doc.choices
+        is_scored = record.requests and isinstance(record.requests[0], Loglikelihood)
+        if not is_scored or len({*choices}) == len(choices):
+            return
+        golds = {*as_list(record.doc.gold_index)}
+        texts = {choices[gold] for gold in golds if 0 <= gold < len(choices)}
+        if any(text in texts and n not in golds for n, text in enumerate(choices)):
+            self.warnings.add(
+                f"{record.task}: the text of the correct choice occurs twice in the "
+                "choices, and only one of the two counts as correct",
+                record.doc.id,
+            )
 
     def _check_repeats(self, record: Record, task: Task, model: Model) -> None:
         """Warn if the answers to a document are one."""

@@ -3,6 +3,7 @@ groups."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from pytest_evals.core.doc import Doc, WatchedRow
 from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.record import Record, Score, Status, slim
+from pytest_evals.core.request import Loglikelihood, Request
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError
@@ -41,6 +43,11 @@ def _scored(record: Record, task: Task) -> Record:
     error = ""
     try:
         scores = tuple(task.score(record))
+        if scores and _is_tied(record, task.repeats):
+            scores = tuple(
+                one if one.correct is None else replace(one, is_tied=True)
+                for one in scores
+            )
     except DocumentError as problem:
         error = str(problem)
     scored = Record(
@@ -59,6 +66,27 @@ def _scored(record: Record, task: Task) -> Record:
         return replace(scored, excluded=task.exclude(scored))
     except DocumentError as problem:
         return replace(scored, error=str(problem))
+
+
+def _is_tied(record: Record, repeats: int) -> bool:
+    """Whether the best choice of a document is not unique by its log-probabilities,
+    whatever its metrics compute from them."""
+    if record.requests:
+        if not isinstance(record.requests[0], Loglikelihood):
+            return False
+        pairs = [*zip(record.requests, record.responses, strict=True)]
+    else:
+        pairs = [(one.request, one.response) for one in record.exchanges]
+    n = len(record.doc.choices)
+    best, found = -math.inf, set[Request]()
+    for request, response in pairs[::repeats][: n if n > 1 else None]:
+        if not isinstance(request, Loglikelihood) or response.logprob is None:
+            return False
+        if response.logprob > best:
+            best, found = response.logprob, set()
+        if response.logprob == best:
+            found.add(request)
+    return len(found) > 1
 
 
 def scored(hook: Any, record: Record, task: Task) -> Record:
@@ -116,6 +144,8 @@ class Records:
             again = earlier is not None
             self._writer.add(run.task.name, record.index, sample, replaces=again)
         run.records[record.index] = record
+        if any(score.is_tied for score in record.scores):
+            run.tied.append(record.doc.id)
         run.result = None
         self._on_record(run.task.name, record)
         if len(run.records) == len(run.ids):

@@ -51,6 +51,8 @@ from pytest_evals.scorers.groups import overall_results
 from pytest_evals.store.baselines import find_baseline
 
 UNFINISHED = "the run has not ended, or was killed"
+TIES = 0.01
+"""Share of documents with several best choices from which on a warning is shown."""
 
 
 class Run:
@@ -231,6 +233,7 @@ class Run:
         if self.config.judges:
             texts += self.gate_judge.doubts(plans=plans)
             texts += ungated(self.gate_judge.reported.values())
+            texts += filter(None, map(_tie_warning, self.suite.tasks.values()))
         texts += self.inference.warnings.texts()
         texts += self.inference.notes
         if self.early_stopping is not None and self.config.judges:
@@ -354,4 +357,16 @@ def _record_without_secrets(record: Record) -> Record:
     responses, exchanges, scores, error = shown
     return replace(
         record, responses=responses, exchanges=exchanges, scores=scores, error=error
+    )
+
+
+def _tie_warning(run: TaskRun) -> str:
+    """Warn of documents with several best choices; empty if they are few."""
+    n_tied, n = len(run.tied), len(run.records)
+    if not n_tied or n_tied < TIES * n:
+        return ""
+    return (
+        f"{run.task.name}: in {n_tied:,} of {n:,} documents several choices are "
+        "equally likely, and the first of them counts as the answer (first document "
+        f"{run.tied[0]})"
     )

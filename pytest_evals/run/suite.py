@@ -43,6 +43,8 @@ class TaskRun:
     gates: tuple[Gate, ...]
     records: dict[int, Record] = field(default_factory=dict)
     n_examples: int = 0
+    tied: list[str] = field(default_factory=list)
+    """Ids of documents with several best choices."""
     extra: tuple[MetricResult, ...] = ()
     result: TaskResult | None = None
 

@@ -50,9 +50,21 @@ class ChoiceScores:
         """Index of the most likely choice."""
         return _argmax(self.logprobs)
 
-    def score_of(self, metric: str, index: int) -> MetricValue:
-        """The 0/1 score of a selected choice."""
-        return MetricValue(metric, float(self.is_gold(index)), self.choices[index])
+    def is_tied(self, values: Sequence[float]) -> bool:
+        """Whether choices with different texts share the highest value."""
+        best = values[_argmax(values)]
+        tied = [n for n, value in enumerate(values) if value == best]
+        return len(tied) > 1 and len({self.choices[n] for n in tied}) > 1
+
+    def score_of(self, metric: str, values: Sequence[float]) -> MetricValue:
+        """The 0/1 score of the choice with the highest value."""
+        best = _argmax(values)
+        return MetricValue(
+            metric,
+            float(self.is_gold(best)),
+            self.choices[best],
+            is_tied=self.is_tied(values),
+        )
 
 
 def choice_scores(doc: Doc, results: Sequence[Any]) -> ChoiceScores:
@@ -142,17 +154,17 @@ def _per(logprob: float, length: int) -> float:
 
 
 def _acc(one: ChoiceScores) -> MetricValue:
-    return one.score_of("acc", one.best())
+    return one.score_of("acc", one.logprobs)
 
 
 def _acc_norm(one: ChoiceScores) -> MetricValue:
     lengths = map(len, one.choices)
-    return one.score_of("acc_norm", _argmax(list(map(_per, one.logprobs, lengths))))
+    return one.score_of("acc_norm", list(map(_per, one.logprobs, lengths)))
 
 
 def _acc_bytes(one: ChoiceScores) -> MetricValue:
     lengths = (len(choice.encode()) for choice in one.choices)
-    return one.score_of("acc_bytes", _argmax(list(map(_per, one.logprobs, lengths))))
+    return one.score_of("acc_bytes", list(map(_per, one.logprobs, lengths)))
 
 
 def _acc_mutual_info(one: ChoiceScores) -> MetricValue:
@@ -169,7 +181,7 @@ def _acc_mutual_info(one: ChoiceScores) -> MetricValue:
         given - unconditional
         for given, unconditional in zip(one.logprobs, one.unconditional, strict=True)
     ]
-    return one.score_of("acc_mutual_info", _argmax(gains))
+    return one.score_of("acc_mutual_info", gains)
 
 
 def _exact_match(one: ChoiceScores) -> MetricValue:
@@ -183,7 +195,8 @@ def _exact_match(one: ChoiceScores) -> MetricValue:
 def _labels(metric: str) -> Callable[[ChoiceScores], MetricValue]:
     def measure(one: ChoiceScores) -> MetricValue:
         best = one.best()
-        return MetricValue(metric, (one.gold, best), one.choices[best])
+        tied = one.is_tied(one.logprobs)
+        return MetricValue(metric, (one.gold, best), one.choices[best], is_tied=tied)
 
     return measure
 

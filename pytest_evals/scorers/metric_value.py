@@ -12,7 +12,8 @@ class MetricValue(NamedTuple):
     """A metric's value for a document, and the answer to show with it.
 
     ``unscored`` is the reason if there is no value; ``lender`` is the metric whose
-    function returned it under another name.
+    function returned it under another name. ``is_tied``: whether several choices are
+    equally likely.
     """
 
     metric: str
@@ -21,6 +22,7 @@ class MetricValue(NamedTuple):
     explanation: str = ""
     unscored: str = ""
     lender: str = ""
+    is_tied: bool = False
 
 
 def score_of(
@@ -48,6 +50,7 @@ def score_of(
         explanation=value.explanation,
         unscored=value.unscored,
         lender=value.lender,
+        is_tied=value.is_tied,
     )
 
 
