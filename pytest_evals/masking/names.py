@@ -84,7 +84,7 @@ def is_secret_name(name: str, *, loose: bool = False) -> bool:
 def names_number(name: str) -> bool:
     """Return whether a number under a name is not secret: the vocabulary index of a
     ``token``, a count of passes."""
-    return name.lower().rstrip("s").endswith(("token", "pas"))
+    return name.lower().endswith(("token", "tokens", "pass"))
 
 
 def names_variable(name: str) -> bool:

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 import logging
+from base64 import b64encode, urlsafe_b64encode
 
 import pytest
 
+from pytest_evals.core.request import Response
 from pytest_evals.errors import OptionError
 from pytest_evals.masking.logs import masking_logs
 from pytest_evals.masking.names import is_secret_name
 from pytest_evals.masking.registry import hidden, learn_secret, remembering
-from pytest_evals.masking.values import identity, masked, masked_text
+from pytest_evals.masking.values import (
+    identity,
+    masked,
+    masked_text,
+    watch_environment,
+    without_secrets,
+)
 
 SECRET = """
     api_key apiKey API_KEY X-Api-Key api-key apikey openai_api_key OPENAI_API_KEY
@@ -205,3 +213,145 @@ def test_log_records_are_masked(caplog):
     assert "logged-secret-1" not in caplog.text
     assert "GET http://h?x=***" in caplog.text
     assert "ValueError: ***" in caplog.text
+
+
+NEW = """
+    smtp_pass PASS db_pass dsn SENTRY_DSN sentry_dsn_url connection_string
+    ConnectionString STORAGE_CONNECTION_STRING conn_str pat GITHUB_PAT webhook
+    SLACK_WEBHOOK_URL auth_header X-Functions-Key functions_key host_key
+"""
+NOT_NEW = """
+    pass@1 pass_1 first_pass multi_pass n_pass passes regex_pat path compass webhook_id
+    connection string database header url auth_url
+"""
+
+
+@pytest.mark.parametrize("name", NEW.split())
+def test_more_names_of_secrets(name):
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize("name", NOT_NEW.split())
+def test_more_names_of_other_things(name):
+    assert not is_secret_name(name)
+
+
+def test_counts_of_passes_are_no_secrets():
+    assert masked({"pass": 3, "dsn": "none"}) == {"pass": 3, "dsn": "none"}
+    assert masked_text("pass=3") == "pass=3"
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("base_url=http://me:pa#ss/w1@host/v1", "base_url=http://***@host/v1"),
+        ("base_url=http://me:1a/b#c@host/v1", "base_url=http://***@host/v1"),
+        ("http://host:8000/v1?mail=a@b", "http://host:8000/v1?mail=a@b"),
+        ("https://h/api/f?code=a1b2c3d4e5", "https://h/api/f?code=***"),
+        ("openai:m,api_key_env=sk-1234abcd", "openai:m,api_key_env=***"),
+        ("openai:m,api_key_env=abcd1234efgh", "openai:m,api_key_env=***"),
+        ("openai:m,api_key_env=OTHER_KEY", "openai:m,api_key_env=OTHER_KEY"),
+        ("openai:m,api_key_env=my_key", "openai:m,api_key_env=my_key"),
+        ('x=[["Proxy-Authorization", "hush1"]]', 'x=[["Proxy-Authorization", "***"]]'),
+        ('x=["Password", "Username"]', 'x=["Password", "Username"]'),
+    ],
+)
+def test_secrets_at_unusual_places_of_a_spec(given, shown):
+    assert masked_text(given) == shown
+
+
+def test_the_inner_secrets_of_connection_strings_and_addresses_are_learned():
+    account = (
+        "DefaultEndpointsProtocol=https;AccountName=me;AccountKey=YWJjMTIzNDU2Nzg5=="
+    )
+    masked(
+        {
+            "connection_string": account,
+            "dsn": "https://abc123def456@errors.test/17",
+            "webhook": "https://hooks.test/services/T0001/B0002/abcDEF123456",
+        }
+    )
+    for inner in ("YWJjMTIzNDU2Nzg5==", "abc123def456", "abcDEF123456"):
+        assert hidden(f"with {inner} sent") == "with *** sent"
+
+
+def test_secrets_of_the_environment_are_masked_whenever_they_are_set(monkeypatch):
+    monkeypatch.setenv("FIRST_API_KEY", "planted-first-1")
+    monkeypatch.setenv("DATABASE_URL", "postgres://me:planted-url-2@db/x")
+    monkeypatch.setenv("APP_CONFIG", '{"deep": {"token": "planted-deep-3"}}')
+    watch_environment()
+    assert hidden("planted-first-1 planted-url-2 planted-deep-3") == "*** *** ***"
+    assert hidden("planted-later-4") == "planted-later-4"
+    monkeypatch.setenv("LATER_PASSWORD", "planted-later-4")
+    assert hidden("planted-later-4") == "***"
+    monkeypatch.delenv("LATER_PASSWORD")
+    assert hidden("planted-later-4") == "***"
+
+
+def test_the_environment_of_a_session_is_forgotten_with_it(monkeypatch):
+    monkeypatch.setenv("FIRST_API_KEY", "planted-first-1")
+    with remembering():
+        watch_environment()
+        assert hidden("planted-first-1") == "***"
+    assert hidden("planted-first-1") == "planted-first-1"
+
+
+def test_words_paths_and_numbers_of_the_environment_are_not_secrets(
+    monkeypatch, tmp_path
+):
+    values = {
+        "DB_PASSWORD": "test",
+        "SERVICE_TOKEN": "password",
+        "APP_API_KEY": "123456",
+        "GOOGLE_APPLICATION_CREDENTIALS": str(tmp_path),
+        "MAX_TOKENS": "planted-not-1",
+        "USER_NAME": "planted-not-2",
+    }
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    watch_environment()
+    text = " ".join(values.values())
+    assert hidden(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("sent planted-begin…", "sent ***…"),
+        ("'sent planted-begin' … (900 characters)", "'sent ***' … (900 characters)"),
+        ("'planted-begin...ends-here-9'", "'***...***'"),
+        ("…ends-here-9", "…***"),
+        ("planted-begin and more…", "planted-begin and more…"),
+    ],
+)
+def test_parts_of_a_secret_next_to_an_ellipsis_are_masked(text, shown):
+    learn_secret("planted-beginning-and-ends-here-9")
+    assert hidden(text) == shown
+
+
+@pytest.mark.parametrize("before", ["", "m", "me", "me:"])
+def test_a_secret_in_base64_is_masked_at_any_place_of_the_value(before):
+    learn_secret("planted-base64-value-7")
+    for encode in (b64encode, urlsafe_b64encode):
+        text = encode(f"{before}planted-base64-value-7 more".encode()).decode()
+        shown = hidden(text)
+        assert "***" in shown
+        left = shown.replace("***", "")
+        assert len(text) - len(left) >= len("planted-base64-value-7") * 4 // 3 - 2
+
+
+def test_the_lines_of_a_private_key_are_masked():
+    body = ["MIIEvQIBADANBgkqhkiG9w0BAQ1", "EFAASCBKcwggSjAgEAAoIBAQ2"]
+    key = "\n".join(["-----BEGIN PRIVATE KEY-----", *body, "-----END PRIVATE KEY-----"])
+    learn_secret(key)
+    assert hidden(f"E   {body[0]}\nE   {body[1]}") == "E   ***\nE   ***"
+    assert hidden("-----BEGIN PUBLIC KEY-----") == "-----BEGIN PUBLIC KEY-----"
+
+
+def test_secrets_are_masked_in_values_of_any_type():
+    learn_secret("planted-value-1")
+    response = Response(text="no planted-value-1", steps=({"x": ["planted-value-1"]},))
+    shown = without_secrets((response, 1, None))
+    assert shown == (Response(text="no ***", steps=({"x": ["***"]},)), 1, None)
+    same = (Response(text="none"), {"a": [1]})
+    assert without_secrets(same) is same

@@ -379,3 +379,142 @@ def test_evaluate_returns_and_writes_no_secret(planted, port, monkeypatch):
     with pytest.raises(OptionError) as info:
         evaluate("evals/quiz.yaml", "openai:m,auth_token=PLANTED-wrong-39,x")
     assert PLANTED not in str(info.value)
+
+
+APP = """
+import json
+import logging
+import os
+import warnings
+{top}
+
+def answer(prompt):
+    os.environ["SET_IN_CALL_TOKEN"] = "-".join(["PLANTED", "call", "44"])
+    keys = [v for k, v in sorted(os.environ.items()) if v.startswith("PLANTED")]
+    n = int(prompt.split()[1].strip("?"))
+    if n == 1:
+        raise ValueError(f"no {{keys}}")
+    if n == 2:
+        warnings.warn(f"sent {{keys}}")
+        logging.getLogger("app").warning("sent %s", keys)
+        print("sent", keys)
+    if n == 3:
+        return json.dumps(keys)
+    if n == 4:
+        return "x" * 50 + keys[0]
+    if n == 5:
+        return keys[0]
+    return f"a{{n}}"
+
+answer.version = "1"
+"""
+ENVIRONMENT = {"APP_API_KEY": "PLANTED-environment-41", "SMTP_PASS": "PLANTED-pass-42"}
+CONFTEST_SETS = """
+import os
+os.environ["LATE_SECRET"] = "-".join(["PLANTED", "conftest", "43"])
+"""
+
+
+@pytest.fixture
+def application(suite):
+    """A task whose model is an application that shows its keys; the reference answer to
+    the question 5 is the first one."""
+    rows = [
+        {"id": f"q{i}", "question": f"quiz {i}?", "answer": f"a{i}"} for i in range(7)
+    ]
+    rows[5]["answer"] = "PLANTED-environment-41"
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    (suite.evals / "quiz.jsonl").write_text(lines)
+    suite.pytester.makeconftest(CONFTEST_SETS)
+    (suite.pytester.path / "app.py").write_text(APP.format(top=""))
+    return suite
+
+
+def values_of(suite: Any) -> dict[str, Any]:
+    """The score of each document in the newest run."""
+    run = max((suite.pytester.path / ".evals/runs").iterdir())
+    lines = (run / "samples_quiz.jsonl").read_text().splitlines()
+    rows = map(json.loads, lines)
+    return {row["id"]: row.get("exact_match") for row in rows}
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_no_output_of_an_application_has_its_keys_and_scores_use_its_answers(
+    application, workers
+):
+    command = ["evals", "--model=python:app:answer", workers, *OUT]
+    output = start(application, *command, **ENVIRONMENT)
+    folder = application.pytester.path
+    assert PLANTED not in output
+    assert leaks(folder) == {}
+    assert "3 responses contain a secret" in output or workers == "-n2"
+    assert "responses contain a secret" in output or "response contains" in output
+    expected = {f"q{i}": 1.0 for i in range(7)} | {"q1": None, "q3": 0.0, "q4": 0.0}
+    assert values_of(application) == expected
+    assert "sent [" in (folder / "out/log.txt").read_text() or workers == "-n2"
+    again = start(application, *command, **ENVIRONMENT)
+    assert PLANTED not in again
+    assert "4 sent, 3 reused" in again  # and the error
+    assert values_of(application) == expected
+
+
+@pytest.mark.parametrize("flag", ["-q", "-vv", "--tb=long", "--showlocals"])
+def test_a_baseline_of_an_application_has_no_key(application, monkeypatch, flag):
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    save = ["--evals-save-baseline=main", "--evals-save-failed"]
+    model = "--model=python:app:answer"
+    output = run_here(application, "evals", model, flag, *save, "-p", "cacheprovider")
+    assert PLANTED not in output
+    assert (application.pytester.path / ".evals/baselines/main/results.json").is_file()
+    assert leaks(application.pytester.path) == {}
+
+
+_RAISE = "import os\nraise ImportError('no ' + os.environ['APP_API_KEY'])"
+IMPORTS = {
+    "app.py": _RAISE,
+    "conftest.py": _RAISE.replace("ImportError", "KeyError"),
+    "evals/conftest.py": _RAISE,
+    "evals/helpers.py": _RAISE,
+    "evals/test_own.py": f"import pytest_evals\n{_RAISE}",
+}
+
+
+@pytest.mark.parametrize("place", sorted(IMPORTS))
+def test_an_import_error_does_not_show_a_key(application, place):
+    application.task("quiz", doc_to_text="FUNCTION")
+    path = application.evals / "quiz.yaml"
+    text = "!function helpers.text" if "helpers" in place else "'{{question}}'"
+    path.write_text(path.read_text().replace("FUNCTION", text))
+    (application.pytester.path / place).write_text(IMPORTS[place])
+    output = start(application, "evals", "--model=python:app:answer", **ENVIRONMENT)
+    assert PLANTED not in output
+    assert "no ***" in output
+
+
+def test_sessions_without_evals_show_their_output_unchanged(pytester, monkeypatch):
+    monkeypatch.setenv("APP_API_KEY", "PLANTED-environment-41")
+    pytester.makepyfile("import os\ndef test(): assert os.environ['APP_API_KEY'] == 1")
+    result = pytester.runpytest()
+    result.stdout.fnmatch_lines(["E*PLANTED-environment-41*"])
+
+
+def test_evaluate_scores_answers_with_keys_and_returns_them_masked(
+    application, monkeypatch
+):
+    monkeypatch.chdir(application.pytester.path)
+    monkeypatch.setenv("APP_API_KEY", "PLANTED-environment-41")
+    names = iter(["a0", "PLANTED-environment-41"])
+
+    def model(prompt: str) -> str:
+        return next(names)
+
+    rows = [
+        {"prompt": "0?", "target": "a0"},
+        {"prompt": "1?", "target": "PLANTED-environment-41"},
+    ]
+    result = evaluate(rows, model)
+    assert [record.correct for record in result.tasks[0].records] == [True, True]
+    responses = [record.responses[0].text for record in result.tasks[0].records]
+    assert responses == ["a0", "***"]
+    assert PLANTED not in repr(result)
