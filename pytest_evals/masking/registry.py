@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from itertools import takewhile
 from typing import ClassVar
 
 MASK = "***"
@@ -23,8 +22,10 @@ _PART = 6
 """Minimum length of the beginning or end of a secret next to an ellipsis."""
 _LONGEST_LINE = 40
 """Length from which the lines of a secret, such as a private key, are secret too."""
-_CUT = re.compile(r"""["'\\ )(]{0,4}(?:…|\.\.\.)""")
-"""An ellipsis, also after the quotes and brackets of a truncated string."""
+_ELLIPSES = ("…", "...")
+_CLOSING = "\"'\\ )("
+"""Signs between a truncated string and an ellipsis, at most ``_MOST_CLOSING``."""
+_MOST_CLOSING = 4
 _USUAL = frozenset(
     {
         "dummy-key",
@@ -51,6 +52,8 @@ class _Known:
     scopes: ClassVar[list[set[str]]] = [set()]
     forms: tuple[str, ...] = ()
     """All encodings of the secrets, the longest first."""
+    joined = ""
+    """All of these in one string."""
     looks: ClassVar[dict[int, Callable[[], None]]] = {}
     """Functions that register new secrets of the environment, by their scopes."""
     look: Callable[[], None] | None = None
@@ -116,31 +119,55 @@ def hidden(text: str) -> str:
         if form in text:
             text = text.replace(form, MASK)
     if _Known.forms and ("…" in text or "..." in text):
-        text = _without_parts(text, _Known.forms)
+        text = _without_parts(text)
     return text
 
 
-def _without_parts(text: str, forms: Iterable[str]) -> str:
+def _without_parts(text: str) -> str:
     """Mask secrets that an ellipsis truncates."""
-    for form in forms:
-        if form[:_PART] in text:
-            text = _without_part(text, form)
-        if form[-_PART:] in text:
-            text = _without_part(text[::-1], form[::-1])[::-1]
+    spans = set()
+    for ellipsis_ in _ELLIPSES:
+        place = text.find(ellipsis_)
+        while place >= 0:
+            before = text[max(0, place - _MOST_CLOSING) : place]
+            end = place - len(before) + len(before.rstrip(_CLOSING))
+            spans.add((end - _length_before(text, end), end))
+            place += len(ellipsis_)
+            spans.add((place, place + _length_after(text, place)))
+            place = text.find(ellipsis_, place)
+    for start, end in sorted(spans, reverse=True):
+        if start < end:
+            text = f"{text[:start]}{MASK}{text[end:]}"
     return text
 
 
-def _without_part(text: str, form: str) -> str:
-    """Mask the beginnings of a secret in front of an ellipsis."""
-    place = text.find(form[:_PART])
-    while place >= 0:
-        pairs = zip(text[place : place + len(form)], form, strict=False)
-        end = place + sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-        if _CUT.match(text, end):
-            text = text[:place] + MASK + text[end:]
-            end = place + len(MASK)
-        place = text.find(form[:_PART], end)
-    return text
+def _length_before(text: str, end: int) -> int:
+    """Return the length of the beginning of a secret that ends at a position; else
+    0."""
+    part = text[max(0, end - _PART) : end]
+    if len(part) < _PART or part not in _Known.joined:
+        return 0
+    lengths = [
+        found.start() + _PART
+        for form in _Known.forms
+        for found in re.finditer(re.escape(part), form)
+        if text.endswith(form[: found.start() + _PART], 0, end)
+    ]
+    return max(lengths, default=0)
+
+
+def _length_after(text: str, start: int) -> int:
+    """Return the length of the end of a secret that starts at a position; else 0."""
+    part = text[start : start + _PART]
+    if len(part) < _PART or part not in _Known.joined:
+        return 0
+    lengths = [
+        len(form) - found.start()
+        for form in _Known.forms
+        for found in re.finditer(re.escape(part), form)
+        if text.startswith(form[found.start() :], start)
+    ]
+    return max(lengths, default=0)
 
 
 def has_secrets(texts: Iterable[str]) -> bool:
@@ -186,6 +213,7 @@ def _renew() -> None:
     forms = {form for one in learned() for form in _forms(one)}
     _Known.look = next(reversed([*_Known.looks.values()]), None)
     _Known.forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
+    _Known.joined = "\n".join(_Known.forms)
 
 
 @lru_cache(maxsize=1024)
