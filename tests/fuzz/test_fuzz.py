@@ -15,13 +15,25 @@ PARTS = 2
 ROOT = Path(__file__).parent.parent.parent
 
 
+PLANTED = 30
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_changed_suites_end_in_order_and_lose_no_gate(part):
     first, last = CASES * part // PARTS, CASES * (part + 1) // PARTS - 1
+    _attack(f"{first}-{last}")
+
+
+@pytest.mark.slow
+def test_no_output_contains_a_planted_secret():
+    _attack(f"{PLANTED}", "--suite", "secrets")
+
+
+def _attack(cases: str, *options: str) -> None:
     command = [sys.executable, "-m", "tests.fuzz", "--seed", f"{SEED}", "--jobs", "1"]
     done = subprocess.run(
-        [*command, "--cases", f"{first}-{last}"],
+        [*command, "--cases", cases, *options],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
