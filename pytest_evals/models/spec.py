@@ -89,8 +89,9 @@ def _arguments(parts: list[str]) -> dict[str, str]:
         name, equals, value = part.partition("=")
         name = name.strip()
         if not equals or not name:
+            shown = re.sub(r".*@", "***@", part)  # the end of a password with a comma
             raise OptionError(
-                f"{part!r} is not name=value in the model's arguments; "
+                f"{shown!r} is not name=value in the model's arguments; "
                 "put quotes around a value with a comma"
             )
         if name in arguments:

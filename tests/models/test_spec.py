@@ -238,3 +238,10 @@ def test_checking_a_spec_imports_only_the_standard_library():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert json.loads(ran.stdout) == []
+
+
+def test_the_end_of_a_password_with_a_comma_is_not_shown():
+    with pytest.raises(OptionError) as info:
+        parse_spec("openai:m,base_url=http://me:first,second@host/v1")
+    assert "second" not in str(info.value)
+    assert "'***@host/v1' is not name=value" in str(info.value)
