@@ -101,7 +101,22 @@ def _answers(rows: Iterable[Row], key: str) -> Iterator[Answer]:
             is_wrong=not value,
             is_cut="length" in _finishes(row),
             choice=choice,
+            emptied_by=_emptied_by(row),
         )
+
+
+def _emptied_by(row: Row) -> str:
+    """Return the stop string of line breaks that may have ended an empty answer."""
+    responses = row.get("resps") or [[""]]
+    texts = [text for each in responses for text in each if isinstance(text, str)]
+    if not texts or any(text.strip() for text in texts):
+        return ""
+    if "length" in _finishes(row):
+        return ""
+    settings = ((row.get("arguments") or {}).get("gen_args_0") or {}).get("arg_1")
+    stops = settings.get("until") if isinstance(settings, dict) else None
+    found = (one for one in stops or () if one and not str(one).strip())
+    return str(next(found, ""))
 
 
 def _text(row: Row) -> str:

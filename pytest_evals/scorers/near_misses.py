@@ -36,6 +36,7 @@ class Answer(NamedTuple):
         text: The answer as the metric compares it; ``None`` for a choice.
         is_wrong: Whether the metric counts it as wrong.
         is_cut: Whether it ended at its limit of tokens.
+        emptied_by: The stop string that may have ended an empty answer.
         choice: Position of the choice with the highest log-probability.
     """
 
@@ -44,6 +45,7 @@ class Answer(NamedTuple):
     is_wrong: bool
     is_cut: bool = False
     choice: int | None = None
+    emptied_by: str = ""
 
 
 class _Cause(NamedTuple):
@@ -145,7 +147,14 @@ def near_misses(
     wrong = [one for one in answers if one.is_wrong]
     if not wrong:
         return []
+    emptied = [one.emptied_by for one in wrong if one.emptied_by]
     constant = next(_constant(answers), "")
+    if emptied:
+        return [
+            f"{len(emptied):,} of {len(wrong):,} wrong answers are empty, probably "
+            f"because they begin with the stop string {emptied[0]!r}; remove it from "
+            "the stop strings, or end the prompt so that answers do not begin with it"
+        ]
     if constant:
         return [constant]
     return [

@@ -283,3 +283,16 @@ def test_a_document_without_an_answer_may_be_sent_again(pytester):
         ("a", "scored"),
         ("b", "scored"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("keys", "warns"),
+    [
+        ({}, True),
+        ({"gates": [{"metric": "exact_match", "min": 0, "reducer": "mean"}]}, False),
+    ],
+)
+def test_repeats_without_a_filter_are_reported(suite, keys, warns):
+    suite.task("quiz", repeats=2, generation_kwargs={"temperature": 1}, **keys)
+    result = suite.run("evals")
+    assert ("score the first answer only" in result.stdout.str()) is warns

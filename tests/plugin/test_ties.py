@@ -103,3 +103,12 @@ def test_ties_of_other_dialects_count(pytester):
     result = pytester.runpytest("own.yaml")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*in all 2 documents several choices*"])
+
+
+def test_a_target_that_is_a_choice_and_a_position_is_reported(pytester):
+    """lm-eval takes the position."""
+    digits = [{"q": "0 of", "c": ["1", "00"], "gold": 1}]
+    plain = [{"q": "1 of", "c": ["b", "aaa"], "gold": 1}]
+    _, _, warnings = run(pytester, "-1.0 - len(word)", digits + plain)
+    (warning,) = [one for one in warnings if "position" in one]
+    assert warning.endswith("the position counts, as in lm-eval (document 0)")

@@ -122,3 +122,10 @@ def test_several_causes_come_with_their_remedies_the_most_frequent_first():
         "2 of 3 wrong answers differ from the target by case only",
         "1 of 3 wrong answers differ from the target by whitespace only; strip it",
     ]
+
+
+def test_a_stop_string_that_empties_answers_is_named():
+    empty = Answer(text="", targets=("x",), is_wrong=True, emptied_by="\n")
+    (line,) = near_misses([empty] * 4)
+    assert line.startswith("4 of 4 wrong answers are empty, probably because")
+    assert "stop string '\\n'" in line

@@ -6,12 +6,13 @@ together. Rows are read on first use.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pytest_evals.core.gate import Gate
 from pytest_evals.core.group import Group
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.node_names import is_node_name
@@ -38,6 +39,7 @@ from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile, read_with_incl
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.masking.values import masked
 from pytest_evals.prompts.generation import GREEDY
+from pytest_evals.scorers.filters import TAKE_FIRST
 from pytest_evals.scorers.near_misses import LETTER, MARKDOWN, NUMBER
 
 _REMEDIES = {
@@ -140,6 +142,7 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
         *warnings,
         *scoring.warnings,
         *metadata_warnings(top),
+        *_repeats_warning(top, scorer, gates),
     )
     version = metadata.get("version")
     return Task(
@@ -168,6 +171,20 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
         remedies=remedies(scoring.metrics, str(top.values.get("dataset_path"))),
         warnings=lambda: (*early_warnings, *documents.warnings, *scorer.warnings),
     )
+
+
+def _repeats_warning(
+    top: Section, scorer: Scorer, gates: Sequence[Gate]
+) -> Iterator[str]:
+    """Warn if only the first of several answers is scored."""
+    uses_all = any(one.task_metric is not None for one in scorer.metrics)
+    uses_all = uses_all or any(one.reducer or one.every for one in gates)
+    if scorer.repeats > 1 and scorer.pipelines == (TAKE_FIRST,) and not uses_all:
+        yield (
+            f"{top.place('repeats')}: repeats: {scorer.repeats} without a filter_list: "
+            "metrics score the first answer only, as in lm-eval; add a filter such as "
+            "majority_vote, or a reducer to a gate"
+        )
 
 
 def _with_scoring(recipe: Recipe, scorer: Scorer) -> Recipe:

@@ -307,12 +307,30 @@ def target_warnings(
         )
     if not recipe.own_scoring:
         yield from _scoring_warnings(recipe, question.target, shape, gold)
+        if recipe.output_type == "multiple_choice" and _is_ambiguous(question):
+            yield (
+                f"{recipe.fields.target.place}: {key} is the position of one choice, "
+                "from 0, and the text of another; the position counts, as in lm-eval"
+            )
     for value in (question.text, question.target):
         if recipe.fields.choices is not None and _has_unparsed_digits(value):
             yield (
                 f"{value!r} consists of digits but is not a number; it is used as "
                 "a string"
             )
+
+
+def _is_ambiguous(question: Question) -> bool:
+    """Whether a target is the position of a choice and the text of another one."""
+    target, texts = question.target, [str(one) for one in question.choices]
+    golds = target if isinstance(target, list | tuple) else [target]
+    return any(
+        type(gold) is int
+        and 0 <= gold < len(texts)
+        and str(gold) in texts
+        and texts[gold] != str(gold)
+        for gold in golds
+    )
 
 
 def _scoring_warnings(
