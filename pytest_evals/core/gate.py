@@ -136,6 +136,7 @@ class Gate:
             gates of its task or group, ``none`` for no correction.
         reducer: How several answers to one document become one value; empty for the
             task's filters.
+        allows_missing: Whether scored documents may lack the metric.
         when: Conditions on model and machine: a key and its patterns, one of which must
             match. If a condition does not hold, the gate is not judged.
         text: The gate as written, for headings.
@@ -164,6 +165,7 @@ class Gate:
     range: tuple[float, float] | None = None
     family: str = ""
     reducer: str = ""
+    allows_missing: bool = False
     when: tuple[tuple[str, tuple[str, ...]], ...] = ()
     text: str = ""
     source: Place

@@ -174,6 +174,7 @@ class MetricResult:
         n_errored: Documents that could not be prompted, answered or scored.
         n_unscored: Documents whose score has no value.
         n_missing: Documents that were not run.
+        n_absent: Scored documents without a score of this metric.
         total: Exact sum of the values if each is 0 or 1, else ``None``.
         error: Why there is no estimate.
         how: The metric it was computed with; ``None`` if a user's hook computed it.
@@ -187,6 +188,7 @@ class MetricResult:
     n_errored: int = 0
     n_unscored: int = 0
     n_missing: int = 0
+    n_absent: int = 0
     total: int | None = None
     error: str = ""
     how: Metric | None = field(default=None, repr=False, compare=False)

@@ -150,6 +150,7 @@ def _of_number(
     _check_number(metric)
     if why := all_tied(metric, result):
         raise InvalidGateError(why)
+    _check_coverage(gate, metric)
     if gate.margin is not None:
         _check_direction(gate, metric)
     if isinstance(result, GroupResult):
@@ -199,6 +200,17 @@ def _check_number(metric: MetricResult) -> None:
     if ends is not None and not ends[0] <= value <= ends[1]:
         what = f"the value {figure(value)} is outside of its range [{ends[0]:g}, "
         raise InvalidGateError(f"{what}{ends[1]:g}]")
+
+
+def _check_coverage(gate: Gate, metric: MetricResult) -> None:
+    if not metric.n_absent or gate.allows_missing:
+        return
+    n = metric.n_scored + metric.n_unscored + metric.n_errored + metric.n_absent
+    have = "has" if metric.n_absent == 1 else "have"
+    raise InvalidGateError(
+        f"{metric.n_absent} of {n} documents {have} no {metric.name}, although they "
+        "were scored: return it for every document, or set missing: allowed"
+    )
 
 
 def _check_direction(gate: Gate, metric: MetricResult) -> None:

@@ -248,7 +248,7 @@ def with_run_metric(gate: Gate, result: TaskResult | GroupResult) -> TaskResult 
     tasks = result.members if isinstance(result, GroupResult) else (result,)
     if one is None or not tasks or any(m.name == gate.metric for m in result.metrics):
         return None
-    counted, error = _counted(one, tasks)
+    counted, n_absent, error = _counted(one, tasks)
     metric = one.metric
     values = [score.value for record in counted for score in record.scores]
     error = one.fault(gate) or error
@@ -264,6 +264,7 @@ def with_run_metric(gate: Gate, result: TaskResult | GroupResult) -> TaskResult 
         n_scored=max(1, _n_answered(tasks)) if error else len(values),
         n_errored=len(counted) - len(values),
         n_missing=n_missing,
+        n_absent=n_absent,
         total=int(sum(values)) if values and metric.span == SHARE else None,
         error=error,
         how=metric,
@@ -282,18 +283,21 @@ def _n_answered(tasks: Sequence[TaskResult]) -> int:
     return sum(not record.error for task in tasks for record in task.records)
 
 
-def _counted(one: RunMetric, tasks: Sequence[TaskResult]) -> tuple[list[Record], str]:
-    """The documents with their values; and an error message if there is no number."""
+def _counted(
+    one: RunMetric, tasks: Sequence[TaskResult]
+) -> tuple[list[Record], int, str]:
+    """The documents with their values; how many have none; and an error message if
+    there is no number."""
     name = one.metric.name
     counted: list[Record] = []
-    n_all = n_unknown = 0
+    n_all = n_unknown = n_absent = 0
     for task in tasks:
         for record in task.records:
             if record.excluded:
                 continue
             n_all += 1
             if one.status is None and name not in record.facts and not record.error:
-                return [], f"{name} was not kept when its documents were scored"
+                return [], 0, f"{name} was not kept when its documents were scored"
             values = one.of(record)
             if values is None:
                 n_unknown += name in record.facts
@@ -303,8 +307,10 @@ def _counted(one: RunMetric, tasks: Sequence[TaskResult]) -> tuple[list[Record],
                 value = values if one.takes_all else values[0]
                 score = Score(metric=name, value=value)
                 counted.append(replace(bare, error="", scores=(score,)))
+            else:
+                n_absent += not record.error
     unknown = f"{n_unknown} of {n_all} documents" if n_unknown else ""
-    return counted, one.unknown.format(unknown) if unknown else ""
+    return counted, n_absent, one.unknown.format(unknown) if unknown else ""
 
 
 def with_documents(verdict: Verdict, result: TaskResult) -> Verdict:

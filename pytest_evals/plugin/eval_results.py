@@ -116,7 +116,7 @@ class Numbers(Mapping[str, MetricNumber]):
         if metric.estimate is None or not metric.n_scored:
             why = metric.error or "no document has a score"
             raise EvalsError(f"{where} has no value: {why}")
-        lost = metric.n_errored + metric.n_unscored
+        lost = metric.n_errored + metric.n_unscored + metric.n_absent
         if lost:
             raise EvalsError(
                 f"{where}: {lost} of {lost + metric.n_scored} documents have no score, "

@@ -127,6 +127,8 @@ def _combine(
         n_unscored=sum(metric.n_unscored for metric in metrics),
         n_missing=sum(m.n_missing for m in metrics)
         + sum(t.n_missing for t in without_scores),
+        n_absent=sum(m.n_absent for m in metrics)
+        + sum(t.sample_len for t in _without_metric(rule.metric, name, parts, tasks)),
         total=_total(rule, parts),
         error=error,
     )
@@ -141,6 +143,20 @@ def _without_scores(
         task
         for task in tasks
         if task.task.name not in with_metric and not task.sample_len and task.n_selected
+    ]
+
+
+def _without_metric(
+    name: str, filter_: str, parts: Sequence[_Part], tasks: Sequence[TaskResult]
+) -> list[TaskResult]:
+    """Tasks that declare the metric and have no score of it. A task that does not
+    declare it is not part of the average, as in lm-eval."""
+    with_metric = {part.task.task.name for part in parts}
+    return [
+        task
+        for task in tasks
+        if task.task.name not in with_metric
+        and any((m.name, m.filter) == (name, filter_) for m in task.task.metrics)
     ]
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from pytest_evals.core.record import Score
+from pytest_evals.errors import DocumentError
 
 
 class MetricValue(NamedTuple):
@@ -23,6 +24,41 @@ class MetricValue(NamedTuple):
     unscored: str = ""
     lender: str = ""
     is_tied: bool = False
+
+
+def unscored_value(name: str, why: str) -> MetricValue:
+    """A metric without a value."""
+    return MetricValue(name, None, unscored=why)
+
+
+T = TypeVar("T")
+
+
+def all_or_unscored(
+    parts: Collection[tuple[Sequence[str], Callable[[], list[T]]]],
+    unscored: Callable[[str, str], T],
+) -> list[T]:
+    """The values of several metrics; one that fails is unscored, and the others keep
+    their values.
+
+    Args:
+        parts: Names of a metric's values, and the function that returns the values.
+        unscored: Name and error → an entry without a value.
+
+    Raises:
+        DocumentError: All of them fail, with the first error.
+    """
+    values: list[T] = []
+    errors: list[DocumentError] = []
+    for names, measure in parts:
+        try:
+            values += measure()
+        except DocumentError as error:
+            errors.append(error)
+            values += [unscored(name, str(error)) for name in names]
+    if errors and len(errors) == len(parts):
+        raise errors[0]
+    return values
 
 
 def score_of(

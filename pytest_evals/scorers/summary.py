@@ -101,15 +101,18 @@ def _metric_results(
 def _measure(
     metric: Metric, records: Sequence[Record], n_missing: int
 ) -> list[MetricResult]:
-    values, n_unscored = [], 0
+    values, n_unscored, n_absent = [], 0, 0
     for record in records:
+        is_absent = not record.error
         for one in record.scores:
             if one.metric != metric.name or one.filter != metric.filter:
                 continue
+            is_absent = False
             if one.unscored:
                 n_unscored += 1
             else:
                 values.append(one.value)
+        n_absent += is_absent
     result: Estimate | Mapping[str, Estimate] | None = None
     error = "" if values or n_unscored else metric.lacking
     if values:
@@ -135,6 +138,7 @@ def _measure(
             n_errored=sum(1 for record in records if record.error),
             n_unscored=n_unscored,
             n_missing=n_missing,
+            n_absent=n_absent,
             total=int(sum(values)) if values and exact and metric.is_mean else None,
             error=error,
             how=None if several else metric,

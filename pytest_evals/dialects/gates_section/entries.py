@@ -4,6 +4,7 @@ read too, under ``metadata.gates``."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pytest_evals.core.gate import Gate
@@ -12,6 +13,7 @@ from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import Step
 from pytest_evals.errors import Problem, TaskFileError
 from pytest_evals.gates.read.entry import read_gate
+from pytest_evals.gates.read.keys import ALLOWED
 from pytest_evals.gates.read.text import with_unique_ids
 
 
@@ -65,6 +67,8 @@ def own_gates(
                 gates.append(read_gate(entry, task=name or noun, source=place))
             except TaskFileError as error:
                 top.problems.extend(error.problems)
+    if metadata.get("missing") == ALLOWED:
+        gates = [replace(gate, allows_missing=True) for gate in gates]
     try:
         return with_unique_ids(gates)
     except TaskFileError as error:

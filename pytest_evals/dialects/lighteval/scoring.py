@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from pytest_evals.core.dialogue import Ask, Dialogue, ModelSource, replayed
@@ -27,7 +28,7 @@ from pytest_evals.scorers.lighteval.judge_adapter import (
 from pytest_evals.scorers.lighteval.metric import SamplingMethod
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.task_metric import TaskMetric
-from pytest_evals.scorers.metric_value import score_of
+from pytest_evals.scorers.metric_value import all_or_unscored, score_of
 from pytest_evals.scorers.user_aggregation import Decides
 
 FILTER = "none"
@@ -58,18 +59,24 @@ class MetricScorer:
 
     def __call__(self, record: Record) -> tuple[Score, ...]:
         """Score a document with responses."""
-        scores: list[Score] = []
         if record.exchanges:
             dialogue = self.follow_up(record)
             parts = replayed(dialogue, record.exchanges, by_order=True)
         else:
             parts = self._parts(record)
-        for metric, doc, response in parts:
-            filtered = _filtered(response)
-            for measured in metric.measure(doc, response):
-                decides = self._accuracies.get(measured.metric, True)
-                scores.append(score_of(measured, FILTER, filtered, decides))
+        scores = all_or_unscored(
+            [(part.metric.names, partial(self._scores, part)) for part in parts],
+            lambda name, why: Score(metric=name, filter=FILTER, unscored=why),
+        )
         return tuple(scores)
+
+    def _scores(self, part: JudgedMetric) -> list[Score]:
+        metric, doc, response = part
+        filtered = _filtered(response)
+        return [
+            score_of(one, FILTER, filtered, self._accuracies.get(one.metric, True))
+            for one in metric.measure(doc, response)
+        ]
 
     def follow_up(self, record: Record) -> Dialogue[list[JudgedMetric]]:
         """Send the later turns of a chat to the tested model, then query the judges;

@@ -13,8 +13,8 @@ from pytest_evals.core.task import MOST_REPEATS, Task, TaskOptions
 from pytest_evals.data.calls import FieldError
 from pytest_evals.data.rows import EncodingError, RowsError, Table
 from pytest_evals.data.sources import Source, load, not_utf8
-from pytest_evals.dialects.gates_section.entries import own_gates
-from pytest_evals.dialects.metadata_keys import CHOICES
+from pytest_evals.dialects.gates_section.entries import metadata_warnings, own_gates
+from pytest_evals.dialects.metadata_keys import CHOICES, without_own
 from pytest_evals.dialects.native.cases import RowCases, checked_first
 from pytest_evals.dialects.native.choices import UNUSED, bind_choices, check_way
 from pytest_evals.dialects.native.labels import with_labels
@@ -119,7 +119,7 @@ class _Reader:
         repeats = top.whole("repeats", 1, 1, MOST_REPEATS)
         model = self._model()
         system = top.text("system")
-        gates = own_gates(top, name, {}, "eval")
+        gates = own_gates(top, name, metadata, "eval")
         if top.problems:
             return None
         place = top.place("prompt")
@@ -154,10 +154,10 @@ class _Reader:
                     for key, value in top.values.items()
                     if key != "rows"
                 },
-                "metadata": {**_plain(metadata), "version": version},
+                "metadata": {**_plain(without_own(metadata)), "version": version},
             },
             remedies=yaml_remedies(scorers),
-            warnings=(*top.file.warnings, *warnings),
+            warnings=(*top.file.warnings, *warnings, *metadata_warnings(top)),
         )
 
     def _model(self) -> ModelSource | None:

@@ -26,6 +26,7 @@ from pytest_evals.prompts.generation import Sampling, SamplingResult, read_sampl
 from pytest_evals.scorers.aggregations import AGGREGATIONS, estimate
 from pytest_evals.scorers.answers import AnswerScorer
 from pytest_evals.scorers.functions import FunctionScorer, Started
+from pytest_evals.scorers.metric_value import all_or_unscored
 from pytest_evals.scorers.rubric import JUDGE_NAME, RubricScorer
 
 FILTER = "none"
@@ -290,19 +291,24 @@ class _Runner:
         begun = self._begun.pop(record.index, None)
         if begun is None or begun.responses != found.responses:
             begun = _Begun(found.responses, {})
-        scores = self._scores(found, begun.started)
+        scores = all_or_unscored(
+            [*self._scorers(found, begun.started)],
+            lambda name, why: Score(metric=name, filter=FILTER, unscored=why),
+        )
         if keeps_repeats:
             return tuple(scores)
         return tuple(replace(one, repeats=(), repeat_answers=()) for one in scores)
 
-    def _scores(
+    def _scorers(
         self, found: _Answered, started: Mapping[tuple[str, int], Started | None]
-    ) -> Iterator[Score]:
+    ) -> Iterator[tuple[tuple[str], Callable[[], list[Score]]]]:
+        """Yield the name of each scorer, and a function that returns its score."""
         answers = [one.text for one in found.responses]
         is_sampled = self._parts.sampling.temperature > 0 and len(answers) > 1
         is_copied = is_sampled and len(set(answers)) == 1
         by_judge = iter(found.judged)
-        for scorer in self._parts.scorers:
+
+        def score(scorer: Scorer) -> list[Score]:
             if isinstance(scorer, RubricScorer):
                 values = [next(by_judge) for _ in answers]
             elif isinstance(scorer, FunctionScorer):
@@ -312,14 +318,17 @@ class _Runner:
                 ]
             else:
                 values = [scorer(text, found.case) for text in answers]
-            score = replace(
+            combined = replace(
                 _combined(values, answers),
                 is_copied=is_copied,
                 is_deterministic=are_copies(found.responses),
             )
             if isinstance(scorer, RubricScorer):
-                score = scorer.labelled(score, found.case.id, answers[0])
-            yield score
+                combined = scorer.labelled(combined, found.case.id, answers[0])
+            return [combined]
+
+        for scorer in self._parts.scorers:
+            yield (scorer.name,), partial(score, scorer)
 
     def _asked(self, case: Case, index: int) -> Asked:
         doc = _doc(case, self._rows.id(index), self._parts.name)

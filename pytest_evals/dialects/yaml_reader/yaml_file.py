@@ -122,7 +122,8 @@ def read_with_includes(path: Path) -> YamlFile:
     """Return the mapping of a file with its includes.
 
     The file's own keys override included ones, and later includes override earlier
-    ones. Values are never merged: the last one is used as a whole, including ``null``.
+    ones. Values are never merged: the last one is used as a whole, including ``null``;
+    but other metadata does not remove ``metadata.gates``.
     ``task_list`` of an included file is ignored.
 
     Raises:
@@ -150,12 +151,12 @@ def subsection(file: YamlFile, *steps: Step) -> YamlFile:
 def override(base: YamlFile, upper: YamlFile) -> YamlFile:
     """Return a file with another one's keys over those of ``base``, not merged."""
     values, lines = dict(base.values), dict(base.lines)
-    _override(values, lines, upper)
+    replaced = _override(values, lines, upper)
     return YamlFile(
         path=base.path,
         values=values,
         lines=lines,
-        warnings=tuple(dict.fromkeys([*base.warnings, *upper.warnings])),
+        warnings=tuple(dict.fromkeys([*base.warnings, *upper.warnings, *replaced])),
     )
 
 
@@ -189,9 +190,8 @@ def _resolve(
             done[real] = _resolve(read_yaml(target), here, done)
             done[real].values.pop("task_list", None)
         part = done[real]
-        _override(values, lines, part)
-        warnings += part.warnings
-    _override(values, lines, own)
+        warnings += [*part.warnings, *_override(values, lines, part)]
+    warnings += _override(values, lines, own)
     values.pop("include", None)
     return YamlFile(
         path=own.path,
@@ -217,13 +217,56 @@ def _includes(file: YamlFile) -> list[Path]:
 
 def _override(
     values: dict[Any, Any], lines: dict[tuple[Step, ...], Place], upper: YamlFile
-) -> None:
-    """Replace keys by those of another file, in place."""
+) -> list[str]:
+    """Replace keys by those of another file, in place; return warnings about gates that
+    are replaced by others."""
+    lower = YamlFile(path=upper.path, values=dict(values), lines=dict(lines))
     hidden = upper.values.keys() & values.keys()
     for steps in [steps for steps in lines if steps[0] in hidden]:
         del lines[steps]
     values.update(upper.values)
     lines.update(upper.lines)
+    if METADATA in hidden:
+        values[METADATA] = with_gates_of(lower.values[METADATA], values[METADATA])
+        if values[METADATA] is not upper.values[METADATA]:
+            kept = (METADATA, GATES)
+            lines.update({k: at for k, at in lower.lines.items() if k[:2] == kept})
+    return [
+        f"{upper.place(*steps)}: {'.'.join(steps)} replaces the gates of "
+        f"{lower.place(*steps)}"
+        for steps in ((GATES,), (METADATA, GATES))
+        if _has_other_gates(lower.values, upper.values, steps)
+    ]
+
+
+GATES = "gates"
+METADATA = "metadata"
+
+
+def with_gates_of(lower: Any, upper: Any) -> Any:
+    """Return metadata with the gates of the metadata that it replaces, unless it has
+    gates of its own."""
+    if not isinstance(lower, Mapping) or GATES not in lower:
+        return upper
+    if isinstance(upper, Mapping) and GATES in upper:
+        return upper
+    if not isinstance(upper, Mapping):
+        upper = {} if upper is None else {"_metadata": upper}
+    return {**upper, GATES: lower[GATES]}
+
+
+def _has_other_gates(lower: Any, upper: Any, steps: tuple[str, ...]) -> bool:
+    """Whether both mappings have a value there, and the upper one lacks gates of the
+    lower one."""
+    for step in steps:
+        if not (isinstance(lower, Mapping) and step in lower):
+            return False
+        if not (isinstance(upper, Mapping) and step in upper):
+            return False
+        lower, upper = lower[step], upper[step]
+    if not isinstance(lower, list) or not isinstance(upper, list):
+        return bool(lower) and lower != upper
+    return any(gate not in upper for gate in lower)
 
 
 MOST_VALUES = 1_000_000
@@ -345,8 +388,17 @@ class YamlParser:
                 self._duplicate_key(key, Place(self._path, _line(key_node)))
             if id(key_node) in written:
                 seen.add(key)
-            self._lines[*steps, key] = Place(self._path, _line(key_node))
-            values[key] = self._value(value_node, (*steps, key))
+            place = Place(self._path, _line(key_node))
+            value = self._value(value_node, (*steps, key))
+            if key in values and not steps:  # the merge key has brought another value
+                if key == METADATA:
+                    value = with_gates_of(values[key], value)
+                if _has_other_gates({key: values[key]}, {key: value}, (GATES,)):
+                    before = self._lines[key,]
+                    what = f"{place}: {key} replaces the gates of {before}"
+                    self._warnings.append(what)
+            self._lines[*steps, key] = place
+            values[key] = value
             nodes[key] = value_node
         self._keep_unquoted(values, nodes)
         return values

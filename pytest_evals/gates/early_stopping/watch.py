@@ -118,6 +118,9 @@ class Watch:
         Raises:
             ValueError: They are unknown.
         """
+        is_scored = not (record.error or record.excluded)
+        if is_scored and all(score.key != key for score in record.scores):
+            raise ValueError("a scored document lacks the metric")
         value = value_of(record, key)
         if value is not None:
             share = self._steps.share(value)

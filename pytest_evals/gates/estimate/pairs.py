@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.record import Record
 from pytest_evals.core.reference import Reference
 from pytest_evals.core.result import TaskResult
 from pytest_evals.errors import suggestion
@@ -49,11 +50,18 @@ def pairs_of(
         hint = suggestion(metric.key, reference.values)
         raise InvalidGateError(f"baseline {name!r} has no {metric.key}{hint}")
     new = values_of(result, metric.key)
+    included = [record for record in result.records if not record.excluded]
+    if gate.allows_missing:
+        new = {index: value for index, value in new.items() if index in old}
+        included = [
+            one
+            for one in included
+            if one.index in old and (one.index in new or _is_lost(one, metric.key))
+        ]
     if not new or metric.how is None:
         raise InvalidGateError(
             f"{metric.key} has no value per document, so nothing can be paired"
         )
-    included = [record for record in result.records if not record.excluded]
     absent = [record.doc.id for record in included if record.index not in old]
     if absent:
         raise InvalidGateError(
@@ -66,6 +74,11 @@ def pairs_of(
         raise InvalidGateError(why)
     lost = {r.index: old[r.index] for r in included if r.index not in new}
     return Pairs([*new], [old[i] for i in new], [*new.values()], lost)
+
+
+def _is_lost(record: Record, key: str) -> bool:
+    """Whether a document would have the metric, but could not be scored."""
+    return bool(record.error) or any(score.key == key for score in record.scores)
 
 
 def _named(ids: Sequence[str]) -> str:

@@ -32,6 +32,8 @@ PROTOCOL_KEYS = (
 )
 """Keys of ``reference``: how a published number was measured."""
 _REFERENCE = "reference: {value: 0.742, num_fewshot: 5}"
+ALLOWED = "allowed"
+"""The value of ``missing``: scored documents may lack the metric."""
 _IDS = "must_pass: [Mercury_7175875, 417]"
 _EVERY = "every: 8 of 10"
 _WHEN = "when: {dtype: bfloat16, device: cuda}"
@@ -207,6 +209,13 @@ def _name(key: str, value: object, example: str) -> str:
     return str(value)
 
 
+def _missing(key: str, value: object) -> bool:
+    if value != ALLOWED:
+        hint = suggestion(value, (ALLOWED,))
+        raise ConditionError(f"{key} cannot be {value!r}{hint}", f"{key}: {ALLOWED}")
+    return True
+
+
 def _when(key: str, value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The patterns of each condition, one of which must match."""
     if not isinstance(value, Mapping) or not value:
@@ -346,6 +355,12 @@ KEYS: Mapping[str, GateKey] = {
     ),
     "reducer": GateKey(
         _reducer, _STRING, "Several answers to one number: pass@k, …", "reducer"
+    ),
+    "missing": GateKey(
+        _missing,
+        {"const": ALLOWED},
+        "allowed: scored documents may lack the metric.",
+        "allows_missing",
     ),
     "when": GateKey(
         _when,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.dialogue import Dialogue, ModelSource, replayed
@@ -26,7 +27,13 @@ from pytest_evals.dialects.lm_eval.scoring.filter_scope import (
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.choices import measure_choices
 from pytest_evals.scorers.filters import TAKE_FIRST, Pipeline
-from pytest_evals.scorers.metric_value import MetricValue, plain, score_of
+from pytest_evals.scorers.metric_value import (
+    MetricValue,
+    all_or_unscored,
+    plain,
+    score_of,
+    unscored_value,
+)
 from pytest_evals.scorers.metrics import (
     MetricSpec,
     is_accuracy,
@@ -315,14 +322,18 @@ def _measure_of(specs: Sequence[MetricSpec], output_type: str) -> Measure:
     if all(spec.task_metric is None for spec in specs):
         return _measure_builtin(output_type, specs)
     parts = [
-        _measure_lighteval(spec.task_metric, output_type)
-        if spec.task_metric is not None
-        else _measure_builtin(output_type, [spec])
+        (
+            spec.names,
+            _measure_lighteval(spec.task_metric, output_type)
+            if spec.task_metric is not None
+            else _measure_builtin(output_type, [spec]),
+        )
         for spec in specs
     ]
-    return lambda doc, filtered, response: [
-        value for part in parts for value in part(doc, filtered, response)
-    ]
+    return lambda doc, filtered, response: all_or_unscored(
+        [(names, partial(part, doc, filtered, response)) for names, part in parts],
+        unscored_value,
+    )
 
 
 def _measure_lighteval(metric: TaskMetric, output_type: str) -> Measure:
@@ -336,10 +347,11 @@ def _measure_lighteval(metric: TaskMetric, output_type: str) -> Measure:
 def _measure_builtin(output_type: str, specs: Sequence[MetricSpec]) -> Measure:
     """lm-eval's metrics, which share intermediate results of a document."""
     if output_type == "generate_until":
-        metrics = [text_metric(spec) for spec in specs]
-        return lambda doc, filtered, response: [
-            value for metric in metrics for value in metric(doc, filtered[0])
-        ]
+        metrics = [(spec.names, text_metric(spec)) for spec in specs]
+        return lambda doc, filtered, response: all_or_unscored(
+            [(names, partial(metric, doc, filtered[0])) for names, metric in metrics],
+            unscored_value,
+        )
     requested = [spec.name for spec in specs]
     names = tuple(name for name in requested if is_measured(name, output_type))
     measure = _MEASURES[output_type]
