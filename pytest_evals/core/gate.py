@@ -278,6 +278,7 @@ class Verdict:
         early: Whether it was decided before all documents were run.
         fails_alone: Whether it is inconclusive only because of the correction for the
             other gates of its family.
+        mark: ``xfail`` if it was expected to fail and did, ``xpass`` if it did not.
         left_out: Whether it was not judged because its conditions on model and machine
             do not hold.
     """
@@ -301,6 +302,7 @@ class Verdict:
     early: bool = False
     fails_alone: bool = False
     left_out: bool = False
+    mark: Literal["", "xfail", "xpass"] = ""
 
     @property
     def value(self) -> float | None:

@@ -209,6 +209,17 @@ def lacking(tasks: Iterable[TaskResult]) -> str:
     return f"{n_selected - n_missing} of {n_selected} documents were run"
 
 
+def broken_metrics(tasks: Iterable[TaskResult]) -> list[str]:
+    """Return task and name of each metric that has scores and no value, of tasks whose
+    documents were all run."""
+    return [
+        f"{task.task.name}: {metric.key}"
+        for task in tasks
+        for metric in task.metrics
+        if metric.error and not task.n_missing
+    ]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RunResult:
     """A complete session.

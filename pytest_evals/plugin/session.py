@@ -66,6 +66,8 @@ class EvalSession:
     """The document that ran last; plugins rerun a failed one at once."""
     _sent: frozenset[str] = frozenset()
     """Secrets that the controller knows from this worker."""
+    collected_gates: frozenset[str] = frozenset()
+    """Node ids of gates, before any deselection; empty if unknown."""
 
     def __init__(
         self,
@@ -234,6 +236,7 @@ class EvalSession:
         """Add the groups that a worker has collected, its order of tasks, and the marks
         of its gates."""
         self.gate_marks |= report.gate_marks
+        self.collected_gates |= {*report.gates}
         for name in report.files:
             if name not in self._reported:
                 self._reported.add(name)

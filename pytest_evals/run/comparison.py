@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.core.comparison import Comparison, DocumentChange, MetricChange
-from pytest_evals.core.gate import Outcome, Verdict
+from pytest_evals.core.gate import Outcome
 from pytest_evals.core.metric import Metric
-from pytest_evals.core.result import RunResult
+from pytest_evals.core.result import RunResult, broken_metrics
 from pytest_evals.core.task import Task
 from pytest_evals.errors import StoreError
 from pytest_evals.gates.documents import field_in
@@ -118,28 +118,26 @@ def saved(
     return save_baseline(base, name, read_run(path))
 
 
-def failure_of(
-    result: RunResult,
-    is_missing: Callable[[str], bool],
-    is_excused: Callable[[Verdict], bool] = lambda verdict: False,
-) -> str:
-    """Why a run failed: its unscored documents or failed gates; empty if it did not.
+def failure_of(result: RunResult, is_missing: Callable[[str], bool]) -> str:
+    """Why a run failed: its unscored documents, metrics without a value, or failed
+    gates; empty if it did not.
 
     Gates on a baseline that does not exist yet are ignored, so that two baselines that
     refer to each other can be created.
 
     Args:
         is_missing: Whether there is no baseline of a name.
-        is_excused: Whether a gate was expected to fail (xfail).
     """
     lacking = sum(task.n_errored + task.n_unscored for task in result.tasks)
     if lacking:
         return f"{lacking} document{'s' * (lacking != 1)} could not be scored"
+    if broken := broken_metrics(result.tasks):
+        return f"{broken[0]} has no value"
     failed = [
         one
         for one in result.verdicts
         if one.is_red
-        and not is_excused(one)
+        and one.mark != "xfail"
         and not (one.gate.baseline and is_missing(one.gate.baseline))
     ]
     if not failed:

@@ -293,13 +293,8 @@ class Run:
             self.result = replace(result, comparison=found)
             self.writer.add_comparison(summary_of(found))
 
-    def save(
-        self, is_excused: Callable[[Verdict], bool] = lambda verdict: False
-    ) -> tuple[Path, list[str]]:
+    def save(self) -> tuple[Path, list[str]]:
         """Save the finished run, which is written, as a baseline.
-
-        Args:
-            is_excused: Whether a gate was expected to fail (xfail).
 
         Returns:
             The folder of the baseline, and messages about it.
@@ -308,7 +303,7 @@ class Run:
             StoreError: The run is partial or failed, or the baseline cannot be written.
         """
         config, (path, result) = self.config, self._written()
-        failure = failure_of(result, self.baselines.is_missing, is_excused)
+        failure = failure_of(result, self.baselines.is_missing)
         place = saved(
             config.dir,
             config.save,

@@ -15,6 +15,7 @@ from pytest_evals.masking.registry import hidden
 from pytest_evals.plugin.checks.reference_models import run_reference_models
 from pytest_evals.plugin.checks.session import check_session
 from pytest_evals.plugin.execution.document_reports import Status, mark, status_of
+from pytest_evals.plugin.execution.gate_coverage import GateCoverage
 from pytest_evals.plugin.execution.last_failed import keep_failed
 from pytest_evals.plugin.execution.model_readiness import ModelReadiness
 from pytest_evals.plugin.gate_documents import (
@@ -63,6 +64,7 @@ class SessionHooks:
         """Whether documents may be sent to a model."""
         self._looked = 0.0
         self.readiness = ModelReadiness(session)
+        self.coverage = GateCoverage(session)
         self._made: tuple[Path, ...] = ()
         """Folders that were created for results."""
         self._is_verbose = session.config.get_verbosity() > 0
@@ -83,6 +85,8 @@ class SessionHooks:
         # order in which items run; --ff changes that order.
         self._sort(items)
         collected = list(items)
+        gates = frozenset(i.nodeid for i in items if isinstance(i, GateItem))
+        self._session.collected_gates = gates
         yield
         if not waits:
             items[:0] = documents_of_gates(config, collected, items)
@@ -95,7 +99,7 @@ class SessionHooks:
             self._session.stoppable.arrange(items)
         if self._session.assignment is not None:
             marks = gate_marks_of(items)
-            self._session.news = report_collection(self._session.suite, marks)
+            self._session.news = report_collection(self._session.suite, marks, gates)
         if waits:
             make_lazy(items)
 
@@ -217,6 +221,7 @@ class SessionHooks:
         """Store the record that a worker sent, or that a spend cap held its document
         back: gates are judged before the workers end. Clear the progress line before
         the terminal writes."""
+        self.coverage.add(report)
         packed = getattr(report, "evals_record", None)
         if packed is not None and self._session.assignment is None:
             self._session.receive(packed)
@@ -242,7 +247,7 @@ class SessionHooks:
             self._session.run.inference.close()
             remove_made(self._made)
         elif self._session.progress is not None:
-            finish(self._session, session)
+            finish(self._session, session, self.coverage)
 
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
@@ -257,7 +262,7 @@ class SessionHooks:
         JUnitReport.end(config)
 
 
-def finish(evals: EvalSession, session: pytest.Session) -> None:
+def finish(evals: EvalSession, session: pytest.Session, coverage: GateCoverage) -> None:
     """Compute and write the results; a worker sends its models, warnings and repeated
     runs to the controller."""
     run = evals.run
@@ -275,7 +280,9 @@ def finish(evals: EvalSession, session: pytest.Session) -> None:
     run.partial = run.partial or run.spend_cap or str(stopped or "")
     if run.spend_cap and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    coverage.mark_verdicts()
     result = run.finish(evals.warnings.all())
+    coverage.check(session, result)
     run.writer.flush()
     if is_distributed(evals.config) or run.writer.has_replaced:
         run.writer.sort()

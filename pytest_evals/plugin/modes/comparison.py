@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_evals.core.gate import Verdict
 from pytest_evals.errors import StoreError
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.session import EvalSession
@@ -19,7 +18,6 @@ class ComparisonMode:
     def __init__(self, session: EvalSession) -> None:
         self._session = session
         self._lines: list[tuple[str, bool]] = []
-        self._xfailed: list[str] = []
 
     @pytest.hookimpl
     def pytest_collection_finish(self) -> None:
@@ -60,20 +58,10 @@ class ComparisonMode:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _save(self) -> None:
-        place, (failure, *lines) = self._session.run.save(self._is_with_mark)
+        place, (failure, *lines) = self._session.run.save()
         shown = near(place, self._session.config.invocation_params.dir)
         self._lines += [(f"baseline: {shown}{failure}", False)]
         self._lines += [(line, False) for line in lines]
-
-    @pytest.hookimpl
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note the gates that were expected to fail."""
-        if report.skipped and hasattr(report, "wasxfail"):
-            self._xfailed.append(report.nodeid)
-
-    def _is_with_mark(self, verdict: Verdict) -> bool:
-        end = f"::{verdict.gate.task}::{verdict.gate.id}"
-        return any(nodeid.endswith(end) for nodeid in self._xfailed)
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(

@@ -7,7 +7,7 @@ with its first document, so that it also reaches a controller on another machine
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from pytest_evals.run.suite import Suite
@@ -36,20 +36,21 @@ class GateMark(NamedTuple):
 
 class CollectionReport(NamedTuple):
     """Ids of files with groups, names of tasks in the order of results, and the fields
-    of the marks of gates by node id; and the model and machine that conditions of gates
-    are compared with."""
+    of the marks of gates by node id; the node ids of all gates; and the model and
+    machine that conditions of gates are compared with."""
 
     files: list[str]
     tasks: list[str]
     gate_marks: dict[str, tuple[Any, ...]]
+    gates: list[str]
     machine: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - never changed
 
 
 def report_collection(
-    known: Suite, gate_marks: Mapping[str, GateMark]
+    known: Suite, gate_marks: Mapping[str, GateMark], gates: Iterable[str]
 ) -> CollectionReport:
-    """Return the report of this worker."""
+    """Return the report of this worker. ``gates``: node ids of all gates."""
     groups = (run for run in known.groups.values() if not run.changed)
     files = dict.fromkeys(run.nodeid.partition("::")[0] for run in groups)
     marks = {nodeid: tuple(mark) for nodeid, mark in gate_marks.items()}
-    return CollectionReport(list(files), list(known.tasks), marks)
+    return CollectionReport(list(files), list(known.tasks), marks, sorted(gates))

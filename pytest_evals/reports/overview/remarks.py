@@ -119,8 +119,8 @@ def _about(
 ) -> Iterator[tuple[str, Mapping[str, bool]]]:
     for metric in metrics:
         if metric.error:
-            what = f"{name}: {metric.key} has no value: {metric.error}"
-            yield what, {"red": True}
+            what = f"error: {name}: {metric.key} has no value: {metric.error}"
+            yield what, {"red": True, "bold": True}
         if metric.estimate is not None and metric.estimate.note:
             yield f"{name}: {metric.key}: {metric.estimate.note}", {}
 

@@ -178,7 +178,8 @@ def verdict_word(verdict: Verdict | None) -> str:
     """Return the outcome of a gate, in capitals if it failed; empty without one."""
     if verdict is None:
         return ""
-    return _WORDS[verdict.outcome] + " (early)" * verdict.early
+    mark = f" ({verdict.mark})" if verdict.mark else ""
+    return _WORDS[verdict.outcome] + " (early)" * verdict.early + mark
 
 
 class TableEntry(NamedTuple):
