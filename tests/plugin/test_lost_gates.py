@@ -1,0 +1,212 @@
+"""Gates must not be lost by documents without the metric, by metadata of other files, or
+because nothing judges them."""
+
+from __future__ import annotations
+
+import pytest
+
+ROWS = '{"q": "a", "a": "a"}\n{"q": "b", "a": "b"}\n'
+TASK = """\
+dataset_path: json
+dataset_kwargs: {data_files: {test: d.jsonl}}
+test_split: test
+output_type: generate_until
+doc_to_text: "{{q}}"
+doc_to_target: "{{a}}"
+"""
+EVAL = """\
+prompt: "{{q}}"
+rows: [{id: a, q: one, target: one}, {id: b, q: two, target: zwei}]
+"""
+ECHO = "--model=scripted:echo"
+
+
+def run(pytester, *arguments):
+    return pytester.runpytest_inprocess("-p", "no:cacheprovider", ECHO, *arguments)
+
+
+@pytest.fixture
+def half(pytester):
+    """A task whose ``process_results`` returns nothing for one of two documents."""
+    (pytester.path / "d.jsonl").write_text(ROWS)
+    (pytester.path / "u.py").write_text(
+        "def p(doc, results):\n    return {'em': 1.0} if doc['q'] == 'a' else {}\n"
+    )
+
+    def write(gate, metadata=""):
+        (pytester.path / "t.yaml").write_text(
+            f"task: t\n{TASK}process_results: !function u.p\n"
+            "metric_list: [{metric: em, aggregation: mean, higher_is_better: true}]\n"
+            f"metadata: {{version: 1, gates: [{gate}]{metadata}}}\n"
+        )
+
+    return write
+
+
+def test_a_gate_over_a_metric_that_a_scored_document_lacks_is_invalid(pytester, half):
+    half("em >= 0.5")
+    result = run(pytester, "t.yaml")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*invalid: 1 of 2 documents has no em, although*"])
+    result.stdout.fnmatch_lines(["t *1/2*em *1.000 *>= 0.5 *INVALID"])
+
+
+@pytest.mark.parametrize(
+    ("gate", "metadata"),
+    [
+        ("{metric: em, min: 0.5, missing: allowed}", ""),
+        ("em >= 0.5", ", missing: allowed"),
+    ],
+)
+def test_missing_allowed_judges_the_documents_that_have_the_metric(
+    pytester, half, gate, metadata
+):
+    half(gate, metadata)
+    run(pytester, "t.yaml").stdout.fnmatch_lines(["gates: 1 passed"])
+
+
+def test_a_score_hook_that_returns_no_scores_makes_its_gate_invalid(pytester):
+    (pytester.path / "t.yaml").write_text(f"{EVAL}gates: [exact >= 0.1]\n")
+    pytester.makeconftest(
+        "def pytest_evals_score(record, task):\n"
+        "    return () if record.doc.id == 'b' else None\n"
+    )
+    result = run(pytester, "t.yaml")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["gates: 1 invalid"])
+
+
+def test_an_exception_in_one_scorer_leaves_gates_on_the_others_alone(pytester):
+    pytester.makepyfile(
+        test_it="""
+        import pytest_evals as ev
+        @ev.eval(score=[ev.contains()], gates=["contains >= 0.9", "b >= 0.9"])
+        def iso():
+            yield ev.case("x", target="x", id="r")
+            yield ev.case("y", target="y", id="s")
+        @iso.score
+        def b(answer):
+            if answer == "y":
+                raise KeyError("score")
+            return True
+        """
+    )
+    result = run(pytester, "test_it.py")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        ["iso *contains *1.000 *passed", "*b *INVALID", "gates: 1 passed, 1 invalid"]
+    )
+
+
+def test_an_exception_in_one_metric_of_a_task_leaves_the_others_alone(pytester):
+    (pytester.path / "d.jsonl").write_text(ROWS)
+    (pytester.path / "u.py").write_text("def broken(items):\n    return 1 / 0\n")
+    (pytester.path / "t.yaml").write_text(
+        f"task: t\n{TASK}metric_list:\n"
+        "  - {metric: exact_match, aggregation: mean, higher_is_better: true}\n"
+        "  - {metric: !function u.broken, aggregation: mean, higher_is_better: true}\n"
+        "gates: [exact_match >= 0.9]\n"
+    )
+    result = run(pytester, "t.yaml")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["gates: 1 passed"])
+
+
+def test_a_metric_that_cannot_be_computed_fails_the_session_and_is_no_baseline(
+    pytester,
+):
+    (pytester.path / "d.jsonl").write_text(ROWS)
+    (pytester.path / "u.py").write_text("def total(items):\n    return 1 / 0\n")
+    (pytester.path / "t.yaml").write_text(
+        f"task: t\n{TASK}metric_list: [{{metric: exact_match, "
+        "aggregation: !function u.total, higher_is_better: true}]\n"
+    )
+    result = run(pytester, "t.yaml", "--evals-save-baseline=main")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["error: t: exact_match,none has no value: *"])
+    assert not (pytester.path / ".evals" / "baselines" / "main").exists()
+
+
+def test_other_metadata_does_not_remove_the_gates_of_an_included_file(pytester):
+    (pytester.path / "d.jsonl").write_text(ROWS)
+    (pytester.path / "base.yaml").write_text(
+        f"{TASK}metadata: {{version: 1, gates: [exact_match >= 0.5]}}\n"
+    )
+    for text in ("{version: 2}", "3.0", "null"):
+        (pytester.path / "t.yaml").write_text(
+            f"include: base.yaml\ntask: t\nmetadata: {text}\n"
+        )
+        result = run(pytester, "t.yaml")
+        result.stdout.fnmatch_lines(["gates: 1 passed"])
+
+
+def test_other_metadata_of_a_group_member_does_not_remove_its_gates(pytester):
+    (pytester.path / "d.jsonl").write_text(ROWS)
+    (pytester.path / "u.yaml").write_text(
+        f"task: u\n{TASK}metadata: {{version: 1, gates: [exact_match >= 0.5]}}\n"
+    )
+    (pytester.path / "g.yaml").write_text(
+        "group: g\ntask: [{task: u, metadata: {version: 2}}]\n"
+    )
+    run(pytester, "g.yaml").stdout.fnmatch_lines(["gates: 1 passed"])
+
+
+def test_gates_that_replace_those_of_an_included_file_are_reported(pytester):
+    (pytester.path / "d.jsonl").write_text(ROWS)
+    (pytester.path / "base.yaml").write_text(f"{TASK}gates: [exact_match >= 0.9]\n")
+    (pytester.path / "t.yaml").write_text(
+        "include: base.yaml\ntask: t\ngates: [exact_match >= 0.1]\n"
+    )
+    run(pytester, "t.yaml").stdout.fnmatch_lines(
+        ["*t.yaml:3: gates replaces the gates of *base.yaml:7*"]
+    )
+
+
+def test_gates_in_the_metadata_of_an_eval_are_judged(pytester):
+    (pytester.path / "t.yaml").write_text(
+        f"{EVAL}metadata: {{gates: [exact >= 0.9]}}\n"
+    )
+    assert run(pytester, "t.yaml").ret == 1
+
+
+@pytest.mark.parametrize("selection", ["--deselect=t.yaml::t[b]", "-knot b"])
+def test_the_release_profile_fails_if_a_gate_is_skipped(pytester, selection):
+    (pytester.path / "t.yaml").write_text(f"{EVAL}gates: [exact >= 0.1]\n")
+    assert run(pytester, "t.yaml", selection).ret == 0
+    result = run(pytester, "t.yaml", selection, "--evals-profile=release")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["evals: 1 of 1 gate was not judged; --evals-pro*"])
+
+
+@pytest.mark.parametrize(
+    "conftest",
+    [
+        "def pytest_collection_modifyitems(items):\n"
+        "    items[:] = [one for one in items if '::exact' not in one.nodeid]\n",
+        "import pytest\n@pytest.fixture(scope='session')\n"
+        "def eval_model():\n    pytest.skip('no model here')\n",
+        "import pytest\ndef pytest_runtest_logreport(report):\n"
+        "    pytest.exit('bye', returncode=0)\n",
+    ],
+)
+def test_a_session_whose_gates_are_not_judged_at_all_fails(pytester, conftest):
+    (pytester.path / "t.yaml").write_text(f"{EVAL}gates: [exact >= 0.1]\n")
+    pytester.makeconftest(conftest)
+    result = run(pytester, "t.yaml")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["evals: no gate was judged, of 1"])
+
+
+def test_the_table_shows_that_a_gate_was_expected_to_fail(pytester):
+    pytester.makepyfile(
+        test_it="""
+        import pytest, pytest_evals as ev
+        @pytest.mark.xfail(reason="known")
+        @ev.eval(score=[ev.exact()], gates=["exact >= 0.9"])
+        def bot():
+            yield ev.case("x", target="y")
+        """
+    )
+    result = run(pytester, "test_it.py")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["bot *FAILED (xfail)"])
