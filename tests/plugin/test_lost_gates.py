@@ -1,5 +1,5 @@
-"""Gates must not be lost by documents without the metric, by metadata of other files, or
-because nothing judges them."""
+"""Gates must not be lost by documents without the metric, by metadata of other files,
+or because nothing judges them."""
 
 from __future__ import annotations
 
