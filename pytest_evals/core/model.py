@@ -70,7 +70,7 @@ class Model(ABC):
 
     on_response: OnResponse | None = None
     """Set by the response store before it calls ``answer``. A model that receives
-    responses in a thread of its own calls it there with each request and its response,
+    responses in another thread calls it there with each request and its response,
     before ``answer`` yields them: they are then stored while earlier documents are
     scored."""
 
