@@ -72,7 +72,8 @@ def _judge(arguments: Sequence[str]) -> int:
     except EvalsError as error:
         sys.stderr.write(f"error: {error}\n")
         return _WRONG_USE
-    sys.stdout.write(f"{verdict.outcome}: {verdict.reason}\n")
+    why = ": ".join(filter(None, (verdict.conclusion, verdict.reason)))
+    sys.stdout.write(f"{verdict.outcome}: {why}\n")
     return 0 if verdict.outcome == "passed" else 1
 
 

@@ -110,8 +110,8 @@ def weakness(gate: Gate, n: int, limits: tuple[float, float] | None = None) -> s
 
 
 def range_of(gate: Gate, metrics: Iterable[Metric]) -> tuple[float, float] | None:
-    """The range of a document's value of a gate's metric; ``None`` if it is not a mean. An
-    unknown range is at least 0 to 1.
+    """The range of a document's value of a gate's metric; ``None`` if it is not a mean.
+    An unknown range is at least 0 to 1.
 
     Args:
         metrics: Those of its tasks.

@@ -28,7 +28,10 @@ _OPENING = _set(
 """Words before ``key`` that make it secret: ``api_key``, but not ``model_key``."""
 _NAMING = _set("answer cache dataset doc foreign group label model primary public sort")
 """Words before ``key`` in model arguments that do not make it secret."""
-_NO_PASSWORD = _set("by first forward last multi n num one second single two")
+_NO_PASSWORD = _set(
+    "all by can does first forward last multi must n num one second should single two "
+    "will"
+)
 """Words before ``pass`` that make it a pass over data."""
 _NO_PERSON = _set("filter match regex search split stop")
 """Words before ``pat`` that make it a pattern."""

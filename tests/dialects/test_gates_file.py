@@ -69,7 +69,7 @@ def test_defaults_are_for_all_gates_that_count_noise(gates):
         "gates:\n"
         "  - t/acc >= 0.5\n"
         "  - {task: t, metric: acc, min: 0.5, over: population}\n"
-        "  - {group: g, metric: acc, baseline: main, max_drop: 0, confidence: 0.99}\n"
+        "  - {task: g, metric: acc, baseline: main, max_drop: 0, confidence: 0.99}\n"
     )
     assert (exact.confidence, exact.family) == (0.95, "")
     assert (noisy.confidence, noisy.family) == (0.9, "none")

@@ -104,7 +104,9 @@ def run_of(
     (task,) = load_tasks(changed(ROOT / recorded["file"]), options)
     task.rows.ids()
     asked = [ask(task, index) for index in task.rows.indices()]
-    found = sorted(answered(asked, places_of(asked), model), key=lambda pair: pair[0])
+    found = sorted(
+        answered(asked, places_of(asked, model), model), key=lambda pair: pair[0]
+    )
     records = [score(record, task) for _, record in found]
     result = summarise(task, records, len(records))
     return Run(recorded, task, records, result, tokenizer)

@@ -185,8 +185,8 @@ def test_the_release_profile_fails_if_a_gate_is_skipped(pytester, selection):
         "    items[:] = [one for one in items if '::exact' not in one.nodeid]\n",
         "import pytest\n@pytest.fixture(scope='session')\n"
         "def eval_model():\n    pytest.skip('no model here')\n",
-        "import pytest\ndef pytest_runtest_logreport(report):\n"
-        "    pytest.exit('bye', returncode=0)\n",
+        "import pytest\n@pytest.fixture(scope='session')\n"
+        "def eval_model():\n    pytest.exit('bye', returncode=0)\n",
     ],
 )
 def test_a_session_whose_gates_are_not_judged_at_all_fails(pytester, conftest):

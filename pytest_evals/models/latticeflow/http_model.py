@@ -97,7 +97,7 @@ class _Sender:
                 headers={"Content-Type": "application/json"},
             )
         except RequestFailedError as fault:
-            raise self._safe(fault) from None
+            raise self.safe(fault) from None
         return self._read(reply)
 
     def source(self, path: None) -> str:
@@ -113,11 +113,11 @@ class _Sender:
         status = reply.status_code
         own = self._adapter.takes_faults and 400 <= status < 500 and status not in BUSY
         if not (reply.is_success or own):
-            raise self._safe(status_error(status, reply.text, wait_of(reply)))
+            raise self.safe(status_error(status, reply.text, wait_of(reply)))
         try:
             output = self._adapter.to_output(reply.text, status, self._info)
         except DocumentError as error:
-            raise RequestFailedError(str(error)) from None
+            raise self.safe(RequestFailedError(str(error))) from None
         n_in, n_out = tokens_of(output)
         usage = {"prompt_tokens": n_in, "completion_tokens": n_out}
         return {"output": output, "usage": usage}
@@ -131,7 +131,7 @@ class _Sender:
         self._next = begin + 60 / self._connection.per_minute
         await pause(begin - now)
 
-    def _safe(self, fault: RequestFailedError) -> RequestFailedError:
+    def safe(self, fault: RequestFailedError) -> RequestFailedError:
         """Mask the key, which a server may repeat."""
         for secret in self._secrets:
             bare = secret.removeprefix("Bearer ")

@@ -88,7 +88,7 @@ class OpenAIClient:
                 return _parsed(text)
             except RequestFailedError as error:
                 fault = error
-        raise self._safe(fault)
+        raise self.safe(fault)
 
     def source(self, path: Path) -> str:
         """The model and the URL of a path, without secrets."""
@@ -145,7 +145,7 @@ class OpenAIClient:
             text = text.replace(secret, MASK)
         return hidden(text)
 
-    def _safe(self, fault: RequestFailedError) -> RequestFailedError:
+    def safe(self, fault: RequestFailedError) -> RequestFailedError:
         """Mask the key, however short, which a server may repeat."""
         fault.what = self._hidden(fault.what)
         if self._key:

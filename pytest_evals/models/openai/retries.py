@@ -49,6 +49,10 @@ class Transport(Protocol):
         """
         ...
 
+    def safe(self, fault: RequestFailedError, /) -> RequestFailedError:
+        """The error with secrets masked, which a server may repeat."""
+        ...
+
     def source(self, path: Any, /) -> str:
         """The model and the URL of a path, without secrets."""
         ...
@@ -220,7 +224,10 @@ class RetryingClient:
                 reply = await self._transport.post(path, body)
                 took_s = time.perf_counter() - sent
                 payment.cost = self._usage.count(reply)
-                found = read(reply)
+                try:
+                    found = read(reply)
+                except RequestFailedError as fault:
+                    raise self._transport.safe(fault) from None
             except RequestFailedError as fault:
                 if fault.is_rejected:
                     payment.cost = 0.0

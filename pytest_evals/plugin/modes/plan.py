@@ -206,7 +206,7 @@ class PlanMode:
     ) -> list[Request]:
         """Return the distinct requests that a model receives."""
         answers = self._session.run.inference.answers
-        is_deterministic = source is not None and answers.is_deterministic(source)
+        is_deterministic = answers.is_deterministic(source) if source else False
         return [*dict.fromkeys(as_sent(one, is_deterministic) for one in requests)]
 
     def _unstored(

@@ -155,7 +155,7 @@ class RerunModel(Model):
     def __init__(self, model: Model, run: int) -> None:
         """Create the model of run ``number``; the first run is 0."""
         self.name = model.name
-        self.is_deterministic: bool = model.is_deterministic
+        self.is_deterministic: bool = bool(getattr(model, "is_deterministic", False))
         self._model, self._run = model, run
 
     def answer(self, requests: Sequence[Request], /) -> Iterator[tuple[int, Response]]:

@@ -119,9 +119,8 @@ def test_of_two_tasks_with_one_name_the_later_counts_as_in_lighteval(module):
             "import lighteval.tasks.default_prompts as prompt\n"
             "assert prompt.LETTER_INDICES[1] == 'B'\n"
             "TASKS_TABLE = [task(prompt_function=prompt.arc)]",
-            "lighteval.tasks.default_prompts.arc was removed in lighteval "
-            "0.13; run: pip "
-            "install 'lighteval<0.13'",
+            "lighteval.tasks.default_prompts.arc is part of lighteval before 0.13, "
+            "which is not installed; run: pip install 'lighteval<0.13'",
         ),
         ("TASKS_TABLE = 3", "TASKS_TABLE must be a list of tasks, not 3"),
         ("TASKS_TABLE = [3]", "which is not a LightevalTaskConfig"),

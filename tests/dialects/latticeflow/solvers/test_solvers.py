@@ -114,7 +114,7 @@ def test_a_model_of_latticeflow_takes_and_gives_any_json(solve):
     ]
 
 
-def test_trials_of_a_sampling_model_are_separate_requests(read):
+def test_trials_are_separate_requests(read):
     hot = ModelClient(temperature=1.0)
     parts, _ = read(CHAT, lambda _key: hot)
     cold, _ = read(CHAT)
@@ -122,7 +122,7 @@ def test_trials_of_a_sampling_model_are_separate_requests(read):
     assert [one.request.repeat for one in asks] == [0, 1]
     assert [
         next(cold.solver.dialogue({"word": "a"}, n))[0].request.repeat for n in range(2)
-    ] == [0, 0]
+    ] == [0, 1]
 
 
 def test_all_parts_of_a_group_are_sent_in_one_round(solve):
