@@ -11,7 +11,7 @@ documented_command() { # the code block below the comment <!-- $1 -->
         $0 == mark { wanted = 1 }
         wanted && /^```/ { if (inside) exit; inside = 1; next }
         inside { print }
-    ' README.md CONTRIBUTING.md)
+    ' README.md)
     test -n "$found"
     printf '%s\n' "$found"
 }

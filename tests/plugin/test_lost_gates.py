@@ -192,7 +192,8 @@ def test_the_release_profile_fails_if_a_gate_is_skipped(pytester, selection):
 def test_a_session_whose_gates_are_not_judged_at_all_fails(pytester, conftest):
     (pytester.path / "t.yaml").write_text(f"{EVAL}gates: [exact >= 0.1]\n")
     pytester.makeconftest(conftest)
-    result = run(pytester, "t.yaml")
+    # pytest.exit() needs a process whose start pytest has recorded.
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", ECHO, "t.yaml")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["evals: no gate was judged, of 1"])
 

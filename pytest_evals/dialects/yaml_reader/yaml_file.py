@@ -245,7 +245,7 @@ METADATA = "metadata"
 
 def with_gates_of(lower: Any, upper: Any) -> Any:
     """Return metadata with the gates of the metadata that it replaces, unless it has
-    gates of its own."""
+    gates itself."""
     if not isinstance(lower, Mapping) or GATES not in lower:
         return upper
     if isinstance(upper, Mapping) and GATES in upper:
