@@ -132,6 +132,8 @@ class Gate:
             (such as questions on one passage); empty if documents are independent.
         range: Smallest and largest possible value of a document, as declared; ``None``
             if the metric's own range counts.
+        control: Name of a complete baseline; the number of a sampled run over the whole
+            benchmark is estimated from it.
         family: Gates that are corrected together for multiple testing; empty for the
             gates of its task or group, ``none`` for no correction.
         reducer: How several answers to one document become one value; empty for the
@@ -163,6 +165,7 @@ class Gate:
     published: Published | None = None
     cluster: str = ""
     range: tuple[float, float] | None = None
+    control: str = ""
     family: str = ""
     reducer: str = ""
     allows_missing: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -45,6 +45,9 @@ class Reference:
         repeats: Key of a metric → position of a document → its answers in the baseline,
             if it had several and they were stored.
         compared: Position of a document → its answers and log-probabilities.
+        rest: Key of a metric → its values of documents that are not in this run, if
+            this run is a random sample of the baseline's documents.
+        n: Number of the baseline's documents.
         fault: Why the two runs cannot be compared, and the fix; empty if they can.
         is_replaced: Whether this run replaces the baseline, so that it need not be
             comparable.
@@ -55,6 +58,8 @@ class Reference:
     values: Mapping[str, Mapping[int, Any]] = field(default_factory=dict)
     repeats: Mapping[str, Mapping[int, Answers]] = field(default_factory=dict)
     compared: Mapping[int, ComparedValues] = field(default_factory=dict)
+    rest: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    n: int = 0
     fault: str = ""
     is_replaced: bool = False
     notes: tuple[str, ...] = ()

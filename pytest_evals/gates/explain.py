@@ -183,6 +183,8 @@ def limits_reason(
     }[decision.outcome]
     if estimate.n_labels:
         counted = f"{estimate.n_labels} human labels, {counted}"
+    if estimate.n_whole:
+        counted = _asked(estimate, gate.control)
     text += f" ({counted}){_unscored(estimate)}"
     if decision.outcome is not Outcome.INCONCLUSIVE:
         return text
@@ -191,6 +193,12 @@ def limits_reason(
     if estimate.n_labels or gate.over == "population":
         text += _to_decide(gate, estimate, conditions)
     return text
+
+
+def _asked(estimate: GateEstimate, baseline: str) -> str:
+    n = estimate.n + estimate.n_missing
+    known = f"{estimate.n_whole - n:,} from the knowledge of {baseline}"
+    return f"{n:,} documents asked, {known}"
 
 
 def _judge_error(estimate: GateEstimate, condition: Condition) -> str:
@@ -294,6 +302,8 @@ def change_reason(
     text, interval = change_text(change), decision.interval
     limits = "" if interval is None else _limits(gate, interval, change.unit)
     counted = f"{change.n} documents"
+    if estimate.n_whole:
+        counted = _asked(estimate, gate.baseline)
     if change.gained is not None:
         counted += f", {change.gained} gained / {change.lost} lost"
     comma = f", {limits}" if limits else ""

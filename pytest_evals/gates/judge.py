@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pytest_evals.core.gate import Gate, Margin, Outcome, Policy, Verdict
-from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.reference import Find, Reference, no_reference
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import suggestion, unknown_name
@@ -47,6 +47,7 @@ from pytest_evals.gates.estimate.group import (
 )
 from pytest_evals.gates.estimate.human_labels import corrected_metric
 from pytest_evals.gates.estimate.pairs import Pairs
+from pytest_evals.gates.estimate.sampled_run import estimate_whole, sampled_run
 from pytest_evals.gates.estimate.two_run_metrics import estimate_two_runs
 from pytest_evals.gates.estimate.value import estimate_point, estimate_value, has_limits
 from pytest_evals.gates.explain import (
@@ -159,6 +160,9 @@ def _of_number(
         result = reduced_result(gate, metric, result)
         metric = next(one for one in result.metrics if one.key == metric.key)
     if not gate.baseline:
+        whole = _of_whole(gate, metric, result, find)
+        if whole is not None:
+            return whole
         estimate = estimate_value(gate, metric, result)
         if gate.published is None:
             return _verdict(gate, corrected_metric(metric, estimate), estimate)
@@ -170,6 +174,25 @@ def _of_number(
     change, pairs = estimate_change(gate, metric, result, reference)
     verdict = _change_verdict(gate, metric, change)
     return _with_reference(verdict, result, pairs, reference)
+
+
+def _of_whole(
+    gate: Gate, metric: MetricResult, result: TaskResult, find: Find
+) -> Verdict | None:
+    """The verdict of a sampled run on the whole benchmark, if a complete baseline is
+    known."""
+    if not gate.control or gate.over != "run" or gate.published is not None:
+        return None
+    if metric.how is not None and metric.how.labels is not None:
+        return None
+    reference = find(gate.control, gate.task)
+    sampled = sampled_run(gate, metric, result, reference)
+    if sampled is None:
+        return None
+    estimate = estimate_whole(sampled)
+    assert estimate.spread is not None
+    number = Estimate(float(estimate.value), estimate.spread.stderr)
+    return _verdict(gate, replace(metric, estimate=number, total=None), estimate)
 
 
 def _of_two_runs(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verdict:
@@ -260,6 +283,8 @@ def _can_be_bounded(gate: Gate, metric: MetricResult, result: GroupResult) -> bo
 
 def _confidence(gate: Gate, estimate: GateEstimate) -> float | None:
     """``None`` if the gate compares the number."""
+    if estimate.n_whole:
+        return gate.confidence
     if estimate.spread is None or (gate.over == "run" and not estimate.n_labels):
         return None
     if isinstance(estimate, ChangeEstimate) and not has_limits(gate):
@@ -347,7 +372,9 @@ def _change_verdict(
     (condition,), decision, _ = _decided(gate, estimate)
     change = shown(gate, estimate, condition, name or gate.baseline)
     reversal = None
-    if gate.over == "run" and estimate.spread is not None and estimate.scale == "plain":
+    compared = decision.interval is None and estimate.spread is not None
+    if gate.over == "run" and compared and estimate.scale == "plain":
+        assert estimate.spread is not None
         reversal = reversal_of_value(
             [condition],
             float(estimate.value),

@@ -4,7 +4,7 @@ gates on a baseline."""
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -115,15 +115,7 @@ def reference(
         return Reference(baseline=name, fault=str(error), is_replaced=is_replaced)
     others: dict[str, list[Any]] = {one: [] for one in run.tasks}
     paired = refer(name, task, Side(results=run.results, rows={**others, **rows}), now)
-    return Reference(
-        baseline=name,
-        values=paired.values,
-        repeats=paired.repeats,
-        compared=paired.compared,
-        fault=paired.fault,
-        is_replaced=is_replaced,
-        notes=paired.notes,
-    )
+    return replace(paired, is_replaced=is_replaced)
 
 
 def _reference_of_model(run: ReferenceRun, task: str, now: Side) -> Reference:
@@ -157,6 +149,7 @@ def settings_of(tasks: Iterable[tuple[Task, int]], judge: str) -> dict[str, Any]
     return {
         "n-shot": {task.name: task.n_shots for task, _ in every},
         "counts": {task.name: {"selected": n} for task, n in every},
+        "n-samples": {task.name: {"original": task.rows.total()} for task, _ in every},
         "versions": {task.name: version_of(task) for task, _ in every},
         "configs": {task.name: strict({**task.config}, []) for task, _ in every},
         "judged": {task.name: judged_by(task, judge) for task, _ in every},
@@ -208,6 +201,7 @@ class Baselines:
         tested model's description."""
         self._base, self._here = config.dir, config.here
         self._judge, self._replaced = config.judge, config.save
+        self._options = config.options
         self._suite, self._hashes, self._model_info = suite, hashes, model_info
         self._runs: dict[str, EarlierRun | str] = {}
         self._references: dict[tuple[str, str, int], Reference] = {}
@@ -254,6 +248,7 @@ class Baselines:
         records = [record for _, record in sorted(run.records.items())]
         settings = settings_of([(run.task, len(run.ids))], self._judge)
         settings["model_info"] = dict(self._model_info())
+        settings["options"] = self._options
         return side_of(run.task, records, self._hashes, settings)
 
 

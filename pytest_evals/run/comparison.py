@@ -46,13 +46,17 @@ Methods = Mapping[tuple[str, str], Metric]
 
 
 def setting_faults(
-    run: EarlierRun, tasks: Iterable[tuple[Task, int]], judge: str
+    run: EarlierRun,
+    tasks: Iterable[tuple[Task, int]],
+    judge: str,
+    options: Mapping[str, Any],
 ) -> list[str]:
     """Why tasks cannot be compared, determined before any request is sent: another
     number of few-shot examples, another limit, version, judge or model interface."""
     sizes = [*tasks]
     before = Side(results=run.results, rows={})
-    now = Side(results=settings_of(sizes, judge), rows={})
+    settings = {**settings_of(sizes, judge), "options": options}
+    now = Side(results=settings, rows={})
     return [
         f"{task.name}: {text}"
         for task, _ in sizes

@@ -65,6 +65,14 @@ class GateJudge:
         self.reported[gate.task, gate.id] = verdict
         return verdict, result
 
+    def _with_control(self, gate: Gate) -> Gate:
+        """Return the gate; in a sampled run that is compared with a complete one, with
+        the name of that run."""
+        is_sampled = self._config.options.get("sample") and self._config.compare
+        if gate.baseline or not is_sampled:
+            return gate
+        return replace(gate, control=self._config.compare)
+
     def _near_misses(
         self, verdict: Verdict, result: TaskResult | GroupResult
     ) -> tuple[str, ...]:
@@ -144,7 +152,9 @@ class GateJudge:
         if early is not None and early.metric and all_tied(early.metric, result):
             early = None
         policy = self._config.inconclusive
-        verdict = early or judge(gate, result, policy, self._baselines.find)
+        verdict = early or judge(
+            self._with_control(gate), result, policy, self._baselines.find
+        )
         unsent = self._inference.unsent.intersection(self._suite.tasks_of(gate.task))
         if unsent and verdict.outcome is Outcome.SKIPPED:
             reason = f"{verdict.reason}; {self._inference.spend_cap}"

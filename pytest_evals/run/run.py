@@ -127,7 +127,8 @@ class Run:
         if self.compared is None:
             return []
         sizes = [(run.task, len(run.ids)) for run in self.suite.tasks.values()]
-        return setting_faults(self.compared.run, sizes, self.config.judge)
+        config = self.config
+        return setting_faults(self.compared.run, sizes, config.judge, config.options)
 
     def score(self, record: Record, task: Task, hook: Any = None) -> Record:
         """Return the record with its scores: those of a user's ``pytest_evals_score``

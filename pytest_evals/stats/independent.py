@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_evals.stats.interval_methods import (
     ExactValue,
@@ -14,6 +16,10 @@ from pytest_evals.stats.interval_methods import (
     NormalEstimate,
 )
 from pytest_evals.stats.intervals import ConfidenceInterval
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _HALVINGS = 60
 _USUAL = 0.95
@@ -58,8 +64,103 @@ class IndependentDifference:
         return _p_value(lambda level: self.interval(level).low > bound)
 
     def scaled(self, factor: float) -> IndependentDifference:
-        """Return the difference with the new sample larger by this factor."""
-        return IndependentDifference(self.new.scaled(factor), self.old)
+        """Return the difference with the new sample larger by this factor; both, if
+        both are samples of one set."""
+        old = self.old
+        both = isinstance(old, SampledShare)
+        return IndependentDifference(
+            self.new.scaled(factor), old.scaled(factor) if both else old
+        )
+
+
+@lru_cache(maxsize=256)
+def _tails(k: int, n: int, size: int) -> tuple[Sequence[float], Sequence[float]]:
+    """Return P(X >= k) and -P(X <= k) for each number of documents with the property
+    from k on, if n of ``size`` documents are drawn.
+
+    One more document with the property makes X larger if it is drawn, so P(X <= k)
+    falls by the probability that it is drawn and that k of the others are.
+    """
+    import numpy as np
+    from scipy.special import gammaln
+
+    def falls(k: int) -> NDArray[np.float64]:
+        others = np.arange(k, size - n + k + 1)
+        logs = _log_choose(others, k) + _log_choose(size - 1 - others, n - 1 - k)
+        found: NDArray[np.float64] = np.exp(logs - _log_choose(np.array(size), n))
+        return found
+
+    def _log_choose(n: NDArray[Any], k: int) -> NDArray[np.float64]:
+        found: NDArray[np.float64] = gammaln(n + 1) - gammaln(k + 1)
+        found -= gammaln(n - k + 1)
+        return found
+
+    m = size - n + 1  # numbers of documents that are possible
+    at_most = falls(k)[::-1].cumsum()[::-1] if k < n else np.ones(m)
+    at_least = falls(k - 1).cumsum() if k else np.ones(m)
+    return at_least.tolist(), (-at_most).tolist()
+
+
+@dataclass(frozen=True, slots=True)
+class SampledShare:
+    """A share of a finite set, known from a sample without replacement, with exact
+    hypergeometric limits.
+
+    Args:
+        total: Documents of the sample with the property.
+        n: Size of the sample.
+        size: Size of the set.
+        whole: Number that shares are relative to, at least ``size``.
+        known: Share that is added.
+    """
+
+    total: float
+    n: float
+    size: int
+    whole: int
+    known: float = 0.0
+
+    @property
+    def value(self) -> float:
+        """Return the estimate."""
+        return self._share(self.size * self.total / self.n if self.n else 0.0)
+
+    @property
+    def stderr(self) -> float:
+        """Return its standard error."""
+        if not self.n or self.size < 2:
+            return 0.0
+        share = self.total / self.n
+        variance = share * (1 - share) / self.n * (self.size - self.n)
+        return self.size * math.sqrt(variance / (self.size - 1)) / self.whole
+
+    def interval(self, confidence: float) -> ConfidenceInterval:
+        """Return the smallest and the largest share that the sample does not
+        exclude."""
+        k, alpha = round(self.total), 1 - confidence
+        at_least, at_most = _tails(k, round(self.n), self.size)
+        lowest = k + bisect_right(at_least, alpha)
+        # Negated, so that both lists ascend.
+        highest = k + bisect_left(at_most, -alpha) - 1
+        return ConfidenceInterval(
+            self._share(lowest), self._share(max(lowest, highest))
+        )
+
+    def p_less(self, bound: float) -> float:
+        """Return the p-value of "the true share is less than the bound"."""
+        return _p_value(lambda level: self.interval(level).high < bound)
+
+    def p_greater(self, bound: float) -> float:
+        """Return the p-value of "the true share is greater than the bound"."""
+        return _p_value(lambda level: self.interval(level).low > bound)
+
+    def scaled(self, factor: float) -> SampledShare:
+        """Return the same share of a larger sample, up to the whole set."""
+        factor = min(factor, self.size / self.n) if self.n else 1.0
+        return replace(self, total=self.total * factor, n=self.n * factor)
+
+    def _share(self, count: float) -> float:
+        return self.known + count / self.whole
 
 
 def _p_value(is_excluded: Callable[[float], bool]) -> float:

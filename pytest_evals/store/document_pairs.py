@@ -123,9 +123,18 @@ def refer(name: str, task: str, before: Side, now: Side) -> Reference:
             filters = {**both.answers, str(row.get("filter")): str(row.get("answer"))}
             compared[at] = both._replace(answers=filters)
     notes = environment_notes(before, now)
+    rest = {}
+    if is_sample(task, before, now):
+        others = {row["doc_id"]: row["doc_id"] for row in old}
+        for one in position:
+            del others[one]
+        found = values_by_key(rows, others)
+        rest = {key: [*values.values()] for key, values in found.items()}
     return Reference(
         baseline=name,
         values=values_by_key(rows, position),
+        rest=rest,
+        n=len(old),
         repeats=repeats,
         compared=compared,
         notes=notes,
@@ -230,7 +239,7 @@ def setting_changes(task: str, before: Side, now: Side) -> Iterator[str]:
     if shots[0] != shots[1]:
         yield f"{shots[1]} shots instead of {shots[0]}"
     sizes = _selected(before, task), _selected(now, task)
-    if sizes[0] != sizes[1]:
+    if sizes[0] != sizes[1] and not is_sample(task, before, now):
         yield f"{sizes[1]} documents instead of {sizes[0]} (limit or sample)"
     versions = before.of("versions", task), now.of("versions", task)
     if None not in versions and versions[0] != versions[1]:
@@ -246,6 +255,16 @@ def setting_changes(task: str, before: Side, now: Side) -> Iterator[str]:
             old, new = (config.get(key) for config in configs)
             if old != new:
                 yield f"{key} is {new!r} instead of {old!r}"
+
+
+def is_sample(task: str, before: Side, now: Side) -> bool:
+    """Whether a run is a random sample of all documents, and the baseline has all."""
+    options = now.results.get("options")
+    if not isinstance(options, Mapping) or not options.get("sample"):
+        return False
+    samples = now.of("n-samples", task)
+    total = samples.get("original") if isinstance(samples, Mapping) else None
+    return not options.get("limit") and _selected(before, task) == total is not None
 
 
 def _selected(side: Side, task: str) -> Any:

@@ -20,7 +20,13 @@ from tests.simulations.labels import clustered_judges, judges, label_rows
 from tests.simulations.means import means, paired, repeats, unbounded
 from tests.simulations.power import power_rows
 from tests.simulations.reruns import point_rows, repeatability_rows
-from tests.simulations.whole_gates import divergences, groups, labels, outliers
+from tests.simulations.whole_gates import (
+    divergences,
+    groups,
+    labels,
+    outliers,
+    sampled_runs,
+)
 from tests.simulations.widths import width_rows
 
 CELLS: dict[str, Callable[..., Iterator[Cell]]] = {
@@ -40,6 +46,7 @@ CELLS: dict[str, Callable[..., Iterator[Cell]]] = {
     "outliers": outliers,
     "f1": labels,
     "groups": groups,
+    "sampled_runs": sampled_runs,
 }
 """Tables of error rates."""
 ROWS: dict[str, Callable[[int], Iterator[str]]] = {

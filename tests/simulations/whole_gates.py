@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +27,7 @@ from pytest_evals.scorers.summary import summarise
 from tests.simulations.cells import Cell, sampled
 from tests.simulations.populations import Draw, Numbers
 
-__all__ = ["divergences", "groups", "labels", "outliers"]
+__all__ = ["divergences", "groups", "labels", "outliers", "sampled_runs"]
 
 HERE = Place(Path("simulated.yaml"), 1)
 CAP = math.log(2)
@@ -76,6 +77,53 @@ def divergences(sizes: Sequence[int] = (40, 100, 300)) -> Iterator[Cell]:
                 return str(found.outcome)
 
             yield sampled("kl", name, n, sample)
+
+
+def sampled_runs(sizes: Sequence[int] = (100, 300, 500, 1000, 2000)) -> Iterator[Cell]:
+    """A random sample of a benchmark of 14,042 documents with a complete baseline: the
+    number of all documents, and its change. Two thirds of the changes are losses."""
+    whole = 14042
+    for changed in (0.005, 0.026, 0.05, 0.1):
+        for key, text in (("min", "number"), ("max_drop", "change")):
+            for n in sizes:
+
+                def sample(
+                    rng: np.random.Generator, changed=changed, key=key, n=n
+                ) -> str:
+                    old = rng.random(whole) < 0.7
+                    n_lost = round(whole * changed * 2 / 3)
+                    n_gained = round(whole * changed) - n_lost
+                    new = old.copy()
+                    new[rng.choice(np.flatnonzero(old), n_lost, replace=False)] = False
+                    new[rng.choice(np.flatnonzero(~old), n_gained, replace=False)] = (
+                        True
+                    )
+                    drawn = rng.permutation(whole)
+                    values = old[drawn].astype(int).tolist()
+                    name = "acc,none"
+                    reference = Reference(
+                        baseline="main",
+                        values={name: dict(enumerate(values[:n]))},
+                        rest={name: values[n:]},
+                        n=whole,
+                    )
+                    now = new[drawn[:n]].astype(int).tolist()
+                    result = _result("t", "acc", now)
+                    if key == "min":
+                        bar = {"min": repr(float(new.mean()))}
+                    else:
+                        bar = {
+                            "max_drop": repr((n_lost - n_gained) / whole),
+                            "baseline": "main",
+                        }
+                    gate = read_gate(
+                        {"metric": "acc", "over": "run", **bar}, task="t", source=HERE
+                    )
+                    gate = replace(gate, control="" if gate.baseline else "main")
+                    found = judge(gate, result, find=lambda *_: reference)
+                    return str(found.outcome)
+
+                yield sampled(f"sample, {text}", f"{changed:.1%} change", n, sample)
 
 
 def outliers(sizes: Sequence[int] = (20, 40, 60, 100, 300)) -> Iterator[Cell]:

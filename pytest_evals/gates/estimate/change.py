@@ -26,6 +26,10 @@ from pytest_evals.gates.estimate.estimate import (
     without_variance,
 )
 from pytest_evals.gates.estimate.pairs import Pairs, pairs_of
+from pytest_evals.gates.estimate.sampled_run import (
+    estimate_whole_change,
+    sampled_run,
+)
 from pytest_evals.gates.estimate.sums import (
     Labels,
     estimate_bounded,
@@ -61,6 +65,8 @@ def estimate_change(
     if reference.fault:
         raise InvalidGateError(reference.fault)
     pairs = pairs_of(gate, metric, result, reference)
+    if gate.over == "run" and (sampled := sampled_run(gate, metric, result, reference)):
+        return estimate_whole_change(sampled), pairs
     old = dict(zip(pairs.positions, pairs.old, strict=True))
     check_range(gate, result, {**old, **pairs.lost}, f" in {reference.baseline!r}")
     labels = labels_of(result, gate.cluster, pairs.positions)

@@ -43,6 +43,8 @@ class GateEstimate:
         lists_all: Whether ``missing`` is complete; else it has only the extremes.
         n_labels: Number of human labels that correct a judge; confidence limits are
             then compared for every inference target.
+        n_whole: Documents of the benchmark, if only a sample was run and the others
+            are known from a baseline; 0 otherwise.
         judge_limits: Confidence limits over this run's documents, which cover the
             judge's error only.
     """
@@ -60,6 +62,7 @@ class GateEstimate:
     missing: tuple[GateEstimate, ...] | None = None
     lists_all: bool = False
     n_labels: int = 0
+    n_whole: int = 0
     judge_limits: tuple[float, float] = (-math.inf, math.inf)
 
     @property

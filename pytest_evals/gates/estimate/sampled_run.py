@@ -1,0 +1,169 @@
+"""The estimate of a whole benchmark from a random sample of its documents and a
+complete baseline: the baseline's known number, and the change on the sample.
+
+Answers change in few documents, so the change varies much less than the number itself.
+Correct and wrong answers are two finite sets: of the documents that were wrong in the
+baseline some are gained, of the others some are lost. Both counts have exact
+hypergeometric limits, which are combined (MOVER).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from pytest_evals.core.gate import Gate
+from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.reference import Reference
+from pytest_evals.core.result import TaskResult
+from pytest_evals.gates.estimate.estimate import ChangeEstimate, GateEstimate
+from pytest_evals.gates.estimate.pairs import Pairs, pairs_of
+from pytest_evals.gates.estimate.sums import estimate_bounded, limits_of
+from pytest_evals.stats.averages import mean
+from pytest_evals.stats.independent import IndependentDifference, SampledShare
+from pytest_evals.stats.interval_methods import IntervalEstimate
+from pytest_evals.stats.paired_proportions import PairedProportions
+
+
+class SampledRun(NamedTuple):
+    """A sampled run and the baseline of the whole benchmark.
+
+    Args:
+        pairs: The sample.
+        rest: Values of the other documents in the baseline.
+        ends: Range of the values.
+    """
+
+    pairs: Pairs
+    rest: Sequence[Any]
+    ends: tuple[float, float]
+
+    @property
+    def n_whole(self) -> int:
+        """Documents of the benchmark."""
+        return len(self.pairs.old) + len(self.pairs.lost) + len(self.rest)
+
+    @property
+    def before(self) -> Fraction | float:
+        """The number of the baseline."""
+        every = [*self.pairs.old, *self.pairs.lost.values(), *self.rest]
+        if {*every} <= {0, 1}:
+            return Fraction(int(sum(every)), len(every))
+        return mean(every)
+
+
+def sampled_run(
+    gate: Gate, metric: MetricResult, result: TaskResult, reference: Reference
+) -> SampledRun | None:
+    """A run that is a random sample of a complete baseline's documents; ``None`` if it
+    is none, or the metric is no mean of values in a known range.
+
+    Raises:
+        InvalidGateError: The runs cannot be compared.
+    """
+    rest = reference.rest.get(metric.key)
+    how = metric.how
+    if reference.fault or not rest or how is None or not how.is_mean or gate.reducer:
+        return None
+    pairs = pairs_of(gate, metric, result, reference)
+    every = [*pairs.old, *pairs.lost.values(), *pairs.new, *rest]
+    ends = limits_of(every, how.known_limits)
+    if ends is None or len(pairs.old) + len(pairs.lost) + len(rest) != reference.n:
+        return None
+    return SampledRun(pairs, rest, ends)
+
+
+def estimate_whole_change(found: SampledRun) -> ChangeEstimate:
+    """The change of the number over the whole benchmark."""
+    pairs = found.pairs
+    change = _change(found, pairs.old, pairs.new, 0.0)
+    if not pairs.lost:
+        return change
+    n, old = len(pairs.lost), [*pairs.old, *pairs.lost.values()]
+    missing = [_change(found, old, [*pairs.new, *[end] * n], 0.0) for end in found.ends]
+    return replace(change, n_errored=n, missing=tuple(missing))
+
+
+def estimate_whole(found: SampledRun) -> GateEstimate:
+    """The number over the whole benchmark."""
+    pairs, before = found.pairs, found.before
+    old = [*pairs.old, *pairs.lost.values()]
+    cases = [[*pairs.new, *[end] * len(pairs.lost)] for end in found.ends]
+    if pairs.lost:
+        now = (_whole(found, old, new, before) for new in cases)
+        here = _whole(found, pairs.old, pairs.new, before)
+        return replace(here, n_errored=len(pairs.lost), missing=tuple(now))
+    return _whole(found, pairs.old, pairs.new, before)
+
+
+def _whole(
+    found: SampledRun, old: Sequence[Any], new: Sequence[Any], before: Fraction | float
+) -> GateEstimate:
+    change = _change(found, old, new, float(before))
+    return GateEstimate(
+        value=before + change.value if _is_exact(change) else change.now,
+        n=len(old),
+        spread=change.spread,
+        method=change.method,
+        n_whole=found.n_whole,
+        range=found.ends,
+    )
+
+
+def _is_exact(change: ChangeEstimate) -> bool:
+    return isinstance(change.before, Fraction) and isinstance(change.value, Fraction)
+
+
+def _change(
+    found: SampledRun, old: Sequence[Any], new: Sequence[Any], known: float
+) -> ChangeEstimate:
+    """The change, of which ``known`` is added to the limits."""
+    before, whole = found.before, found.n_whole
+    shares = None
+    value: Fraction | float
+    if isinstance(before, Fraction) and {*new} <= {0, 1}:
+        shares, spread = _of_shares(found, old, new, known)
+        value = _scaled_up(spread.new) - _scaled_up(spread.old)
+        limits: IntervalEstimate = spread
+    else:
+        differences = [float(b) - float(a) for a, b in zip(old, new, strict=True)]
+        low, high = found.ends[0] - found.ends[1], found.ends[1] - found.ends[0]
+        moved = [known + one for one in differences]
+        spread_ = estimate_bounded(moved, None, (known + low, known + high)).spread
+        assert spread_ is not None
+        unseen = whole - len(old)
+        limits = spread_.scaled(whole / unseen) if unseen else spread_
+        value = mean(differences)
+    return ChangeEstimate(
+        value=value,
+        n=len(old),
+        before=before,
+        now=before + value if isinstance(value, Fraction) else float(before) + value,
+        spread=limits,
+        shares=shares,
+        method="difference to the baseline, finite benchmark",
+        unit="points" if found.ends == (0, 1) else "plain",
+        range=(found.ends[0] - found.ends[1], found.ends[1] - found.ends[0]),
+        n_whole=whole,
+    )
+
+
+def _of_shares(
+    found: SampledRun, old: Sequence[Any], new: Sequence[Any], known: float
+) -> tuple[PairedProportions, IndependentDifference]:
+    pairs = list(zip(old, new, strict=True))
+    gained, lost = pairs.count((0, 1)), pairs.count((1, 0))
+    n_right, whole = int(sum(old)), found.n_whole
+    size_right = round(float(found.before) * whole)
+    better = SampledShare(gained, len(old) - n_right, whole - size_right, whole, known)
+    worse = SampledShare(lost, n_right, size_right, whole)
+    shares = PairedProportions(gained, lost, len(old))
+    return shares, IndependentDifference(better, worse)
+
+
+def _scaled_up(share: Any) -> Fraction:
+    if not share.n:
+        return Fraction(0)
+    return Fraction(int(share.total) * share.size, int(share.n) * share.whole)
