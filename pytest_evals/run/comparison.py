@@ -34,6 +34,7 @@ from pytest_evals.store.document_pairs import (
     document_change,
     environment_notes,
     firsts,
+    is_sample,
     pair_documents,
     setting_changes,
     values_by_key,
@@ -208,7 +209,8 @@ def compare(
             continue
         paired = [*complete(pairs)]
         estimates[task] = _estimates(task, before, now, paired, methods or {})
-        metrics += _metrics(task, before, now, estimates[task])
+        side = _same_documents(task, before, now, estimates[task])
+        metrics += _metrics(task, side, now, estimates[task])
         for old, row in paired:
             was, right = old.get("correct"), row.get("correct")
             n_paired += old.get("status") == row.get("status") == "scored"
@@ -233,6 +235,19 @@ def compare(
         refused=tuple(refused),
         warnings=environment_notes(before, now),
     )
+
+
+def _same_documents(task: str, before: Side, now: Side, estimates: Estimates) -> Side:
+    """Return the baseline; if this run is a sample, with its numbers over the same
+    documents."""
+    if not is_sample(task, before, now):
+        return before
+    known = {
+        key: float(one.before)
+        for key, one in estimates.items()
+        if not isinstance(one, str)
+    }
+    return Side(results={"results": {task: known}}, rows={})
 
 
 def _numbers(
@@ -272,6 +287,7 @@ def _estimates(
         ),
         candidates,
         lambda at: _clusters(task, now, at),
+        is_sample=is_sample(task, before, now),
     )
 
 

@@ -68,10 +68,13 @@ class GateJudge:
     def _with_control(self, gate: Gate) -> Gate:
         """Return the gate; in a sampled run that is compared with a complete one, with
         the name of that run."""
-        is_sampled = self._config.options.get("sample") and self._config.compare
-        if gate.baseline or not is_sampled:
+        if gate.baseline or not self._config.options.get("sample"):
             return gate
-        return replace(gate, control=self._config.compare)
+        named = [one.baseline for run in self._suite.all() for one in run.gates]
+        names = (
+            [self._config.compare] if self._config.compare else [*filter(None, named)]
+        )
+        return replace(gate, control=names[0]) if len({*names}) == 1 else gate
 
     def _near_misses(
         self, verdict: Verdict, result: TaskResult | GroupResult

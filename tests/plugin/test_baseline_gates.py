@@ -211,3 +211,30 @@ def test_a_missing_baseline_is_a_warning_before_the_first_request(suite):
         "evals", "--collect-only", "--evals-save-baseline=main", model=None
     )
     result.stdout.no_fnmatch_line("*it will be invalid*")
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["plain", "n2"])
+def test_a_sample_with_a_complete_baseline_is_judged_for_the_whole_benchmark(
+    suite, workers
+):
+    """Nothing changes, so the number of all documents is the baseline's, 7 of 10,
+    whichever 5 are drawn. Of 5 documents known to be unchanged, the other 5 may change
+    as the hypergeometric distribution allows."""
+    floor = {"metric": "exact_match", "min": 0.65, "id": "floor"}
+    drop = {"metric": "exact_match", "baseline": "main", "max_drop": 0.9, "over": "run"}
+    suite.task("quiz", gates=[floor, drop])
+    suite.knows(wrong=[1, 2, 3])
+    assert suite.run("evals", "--evals-save-baseline=main").ret == 0
+    sampled = suite.run("evals", "--evals-sample=5", *workers)
+    sampled.stdout.fnmatch_lines(
+        ["*5 documents asked, 5 from the knowledge of main*"], consecutive=False
+    )
+    found = {gate["id"]: gate for gate in newest(suite)["gates"]}
+    assert found["floor"]["value"] == pytest.approx(0.7)
+    assert found["floor"]["outcome"] == "inconclusive"
+    assert found["exact_match-vs-main"]["outcome"] == "passed"
+
+
+def test_another_limit_than_the_baselines_is_refused(saved):
+    result = saved.run("evals", "--evals-limit=5")
+    result.stdout.fnmatch_lines(["*5 documents instead of 10 (limit or sample)*"])

@@ -93,11 +93,9 @@ def sampled_runs(sizes: Sequence[int] = (100, 300, 500, 1000, 2000)) -> Iterator
                     old = rng.random(whole) < 0.7
                     n_lost = round(whole * changed * 2 / 3)
                     n_gained = round(whole * changed) - n_lost
-                    new = old.copy()
+                    new, wrong = old.copy(), np.flatnonzero(~old)
                     new[rng.choice(np.flatnonzero(old), n_lost, replace=False)] = False
-                    new[rng.choice(np.flatnonzero(~old), n_gained, replace=False)] = (
-                        True
-                    )
+                    new[rng.choice(wrong, n_gained, replace=False)] = True
                     drawn = rng.permutation(whole)
                     values = old[drawn].astype(int).tolist()
                     name = "acc,none"

@@ -50,6 +50,8 @@ def paired_estimates(
     values: tuple[Values, Values],
     methods: Callable[[str], Iterable[Metric]],
     labels: Callable[[Sequence[int]], Labels],
+    *,
+    is_sample: bool = False,
 ) -> Estimates:
     """Return the changes of a task's metrics.
 
@@ -59,10 +61,12 @@ def paired_estimates(
         methods: Returns the possible definitions of a metric. The first that gives both
             numbers is used.
         labels: Returns the clusters of documents.
+        is_sample: Whether the baseline's numbers are those of more documents, so that
+            only this run's numbers select the definition.
     """
     found: dict[str, ChangeEstimate | str] = {}
     for key in _keys(*numbers):
-        both = [side.get(key) for side in numbers]
+        both = [None if is_sample else numbers[0].get(key), numbers[1].get(key)]
         paired = [side.get(key, {}) for side in values]
         try:
             found[key] = _estimated(both, paired, methods(key), labels)
@@ -96,7 +100,8 @@ def _estimated(
         except (Exception, SystemExit) as error:  # noqa: BLE001 - user's code
             fault = error
             continue
-        if _equal(change.before, numbers[0]) and _equal(change.now, numbers[1]):
+        known = numbers[0] is None or _equal(change.before, numbers[0])
+        if known and _equal(change.now, numbers[1]):
             return change
         fault = _NoIntervalError("unknown aggregation")
     raise fault

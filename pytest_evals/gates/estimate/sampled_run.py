@@ -57,8 +57,8 @@ class SampledRun(NamedTuple):
 def sampled_run(
     gate: Gate, metric: MetricResult, result: TaskResult, reference: Reference
 ) -> SampledRun | None:
-    """A run that is a random sample of a complete baseline's documents; ``None`` if it
-    is none, or the metric is no mean of values in a known range.
+    """A run that is a random sample of a complete baseline's documents; ``None`` for
+    other runs, and for metrics that are not means of values in a known range.
 
     Raises:
         InvalidGateError: The runs cannot be compared.
