@@ -87,7 +87,7 @@ def read_scoring(
     n_problems = len(top.problems)
     specs: list[MetricSpec] = []
     metrics: list[Metric] = []
-    known = MetricNames(options.metrics, output_type)
+    known = MetricNames(options.metrics, output_type, options.allow_unsafe_code)
     for listed in _listed(top, known, declared):
         spec, place, aggregation_place, entry_warnings, _ = listed
         warnings += entry_warnings
@@ -233,7 +233,7 @@ def _spec(entry: Section, names: MetricNames, declared: bool) -> MetricSpec | No
         if task_metric is None:
             plugin = _plugin(entry, given, names.output_type, declared)
             if plugin is None and not declared:
-                function = _function(entry, given, names.output_type)
+                function = _function(entry, given, names)
     except EvalsError as error:
         entry.problem("metric", str(error))
         return None
@@ -332,9 +332,10 @@ def direction_of(given: object) -> bool | None:
 
 
 def _function(
-    entry: Section, given: Any, output_type: str
+    entry: Section, given: Any, names: MetricNames
 ) -> Callable[..., Any] | None:
     """The function of a metric that is not built in."""
+    output_type = names.output_type
     if callable(given):
         return cast("Callable[..., Any]", given)
     if output_type != "generate_until":
@@ -347,7 +348,7 @@ def _function(
 
     folders = (entry.place("metric").path.parent, Path.cwd())
     try:
-        return find_metric(given, folders)
+        return find_metric(given, folders, may_execute=names.may_execute)
     except EvalsError as error:
         if is_required:
             raise

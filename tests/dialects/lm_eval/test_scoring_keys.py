@@ -228,8 +228,8 @@ def test_hf_evaluate_does_nothing_where_metrics_are_not_called(load):
 def test_a_script_next_to_the_task_file_is_a_metric(load, tmp_path):
     (tmp_path / "wer").mkdir()
     (tmp_path / "wer" / "wer.py").write_text("# run when the first document is scored")
-    task = load(TEXT + metrics("{metric: wer, aggregation: mean}"))
-    assert [metric.key for metric in task.metrics] == ["wer,none"]
+    task = load(TEXT + metrics("{metric: ./wer, aggregation: mean}"))
+    assert [metric.key for metric in task.metrics] == ["./wer,none"]
 
 
 def test_an_argument_that_a_filter_ignores_is_a_warning(load):

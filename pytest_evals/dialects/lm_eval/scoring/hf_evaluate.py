@@ -1,14 +1,17 @@
 """Metrics of Hugging Face's library ``evaluate``, by script name.
 
-A script is third-party Python code. It runs only if it is on this disk (next to the
-task or in the library's cache) and is never downloaded; call ``evaluate.load`` once to
-download it. lm-eval 0.4.13 (``registry.get_metric``) downloads it.
+A script is Python code. Scripts of the library's authors run by name if they are in its
+cache; a file next to the task runs if the entry is its path; all others need
+``--evals-allow-unsafe-code``. Nothing is downloaded: call ``evaluate.load`` once.
+lm-eval 0.4.13 (``registry.get_metric``) downloads scripts, and runs a folder of that
+name in the working directory instead.
 """
 
 from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
@@ -18,26 +21,62 @@ from typing import Any
 from pytest_evals.errors import EvalsError, MissingExtraError
 from pytest_evals.scorers.user_code import UserCode
 
+OFFICIAL = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        accuracy bertscore bleu bleurt brier_score cer character charcut_mt chrf
+        code_eval comet competition_math confusion_matrix coval cuad exact_match f1
+        frugalscore glue google_bleu indic_glue mae mahalanobis mape mase
+        matthews_correlation mauve mean_iou meteor mse nist_mt pearsonr perplexity
+        poseval precision r_squared recall rl_reliability roc_auc rouge sacrebleu sari seqeval
+        smape spearmanr squad squad_v2 super_glue ter trec_eval wer wiki_split xnli
+        xtreme_s
+        """,
+    )
+)
+"""Metrics in the repository of ``evaluate`` 0.4.6."""
 _KINDS = ("metric", "comparison", "measurement")
 """Kinds of scripts on the Hub, in the search order of ``evaluate``."""
 
 
-def find_metric(name: str, folders: Sequence[Path]) -> Callable[..., Any]:
+def find_metric(
+    name: str, folders: Sequence[Path], *, may_execute: bool = False
+) -> Callable[..., Any]:
     """A function of ``references`` and ``predictions`` that runs a script.
 
     The library, which imports torch if installed, is imported on the first call.
 
     Args:
         name: ``wer``, ``user/metric``, or the path of a script or of a folder with a
-            script of the same name.
+            script of the same name: absolute, with ``./`` or ``../``, or to a ``.py``.
+        folders: Folders that paths are relative to.
+        may_execute: Whether other scripts than those of the library's authors run by
+            name, and folders of that name.
 
     Raises:
-        EvalsError: The script is not on this disk.
+        EvalsError: The script is not on this disk, or may not run.
         MissingExtraError: The library is not installed.
     """
     if find_spec("evaluate") is None:
         raise MissingExtraError(f"metric {name!r}", "evaluate", "metrics")
-    script = next(filter(os.path.isfile, _candidates(name, folders)), None)
+    is_path = name.startswith(("./", "../", "/")) or name.endswith(".py")
+    near = [*filter(os.path.isfile, _in_folders(name, folders))]
+    cached = [] if is_path else [*filter(os.path.isfile, _in_cache(name))]
+    if not is_path and not may_execute:
+        if near and not (cached and name in OFFICIAL):
+            raise EvalsError(
+                f"metric {name!r} would run {near[0]}, which the entry does not name\n"
+                f"  fix: metric: ./{name}"
+            )
+        if cached and name not in OFFICIAL:
+            raise EvalsError(
+                f"metric {name!r} runs code of the Hub\n"
+                "  fix: pass --evals-allow-unsafe-code to run it on this machine, with "
+                "your permissions"
+            )
+        near = []
+    script = next(iter([*near, *cached]), None)
     if script is None:
         raise EvalsError(
             f"the evaluate library has no script {name!r} on this disk\n"
@@ -69,11 +108,14 @@ def _load(script: Path) -> Callable[..., Any] | EvalsError:
     return compute
 
 
-def _candidates(name: str, folders: Sequence[Path]) -> Iterator[Path]:
-    """Possible paths of the script: as a path, then in the cache, newest first."""
+def _in_folders(name: str, folders: Sequence[Path]) -> Iterator[Path]:
     for folder in folders:
         path = folder / name
         yield path if path.suffix == ".py" else path / f"{path.name}.py"
+
+
+def _in_cache(name: str) -> Iterator[Path]:
+    """Scripts in the library's cache, newest first."""
     script = glob.escape(name.rpartition("/")[2]) + ".py"
     cached = [
         path

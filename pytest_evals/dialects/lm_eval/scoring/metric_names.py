@@ -54,10 +54,11 @@ def origin_of(entry_point: EntryPoint) -> str:
 @dataclass(frozen=True, slots=True)
 class MetricNames:
     """Metrics that a task may use in addition to lm-eval's. ``registered``: metrics
-    of user hooks, by name."""
+    of user hooks, by name. ``may_execute``: whether scripts of others may run."""
 
     registered: Mapping[str, Any]
     output_type: str
+    may_execute: bool = False
 
     def find(self, given: Any, arguments: Mapping[str, Any]) -> TaskMetric | None:
         """The metric of an entry; ``None`` if it is lm-eval's.

@@ -39,7 +39,7 @@ from pytest_evals.errors import EvalsError
 from pytest_evals.dialects.lm_eval.scoring.hf_evaluate import find_metric
 
 def value(name):
-    compute = find_metric(name, [Path(sys.argv[1])])
+    compute = find_metric(name, [Path(sys.argv[1])], may_execute=True)
     return compute(references=["abc"], predictions=["cab d"], scale=2)
 
 for name in ("overlap", "./overlap", "overlap/overlap.py", "known", "me/known"):
@@ -95,6 +95,39 @@ def test_a_script_that_is_not_on_this_disk_is_never_downloaded(tmp_path, monkeyp
         '  fix: download it (code of the Hub that runs here): python -c "import '
         "evaluate; evaluate.load('no_such_metric')\"; or metric: !function module.name"
     )
+
+
+def script(path):
+    path.parent.mkdir(parents=True)
+    path.write_text(SCRIPT)
+
+
+def test_a_folder_of_that_name_runs_only_if_the_entry_is_its_path(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+    script(tmp_path / "mine/mine.py")
+    script(tmp_path / "wer/wer.py")
+    for name in ("mine", "wer"):
+        with pytest.raises(EvalsError) as caught:
+            find_metric(name, [tmp_path])
+        assert str(caught.value).endswith(
+            f"which the entry does not name\n  fix: metric: ./{name}"
+        )
+    for name in ("./mine", "mine/mine.py", str(tmp_path / "mine")):
+        assert callable(find_metric(name, [tmp_path]))
+    assert callable(find_metric("mine", [tmp_path], may_execute=True))
+
+
+def test_only_scripts_of_the_librarys_authors_run_by_name(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    cache = tmp_path / "modules/evaluate_modules/metrics"
+    script(cache / "evaluate-metric--wer/0f/wer.py")
+    script(cache / "me--known/0f/known.py")
+    assert callable(find_metric("wer", [tmp_path]))
+    with pytest.raises(EvalsError, match="runs code of the Hub\n  fix: pass "):
+        find_metric("me/known", [tmp_path])
+    assert callable(find_metric("me/known", [tmp_path], may_execute=True))
 
 
 def test_a_missing_library_is_reported(monkeypatch, tmp_path):
