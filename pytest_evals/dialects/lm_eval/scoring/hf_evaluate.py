@@ -29,7 +29,8 @@ OFFICIAL = frozenset(
         code_eval comet competition_math confusion_matrix coval cuad exact_match f1
         frugalscore glue google_bleu indic_glue mae mahalanobis mape mase
         matthews_correlation mauve mean_iou meteor mse nist_mt pearsonr perplexity
-        poseval precision r_squared recall rl_reliability roc_auc rouge sacrebleu sari seqeval
+        poseval precision r_squared recall rl_reliability roc_auc rouge sacrebleu sari
+        seqeval
         smape spearmanr squad squad_v2 super_glue ter trec_eval wer wiki_split xnli
         xtreme_s
         """,
