@@ -100,6 +100,7 @@ class PolicyRule:
             text=self.text,
             source=self.place,
             foreign=True,
+            allows_missing=True,  # its means are over the samples that have a score
         )
 
 

@@ -240,7 +240,7 @@ def test_a_partial_run_and_failed_metrics_are_reported(make):
     )
     lines = shown(run, 80)
     assert lines[0] == "partial run: interrupted"
-    assert "gsm8k: acc,none has no value: ValueError: no" in lines
+    assert "error: gsm8k: acc,none has no value: ValueError: no" in lines
     assert "documents: 2 scored" in lines
 
 
