@@ -83,6 +83,7 @@ RULES = {
     "f1": "F1 and MCC",
     "kl": "divergence (`kl`)",
     "groups": "groups of tasks",
+    "sampled_runs": "sampled runs with a complete baseline",
     "corpus": "F1, perplexities and medians, against a baseline",
     "families": "any gate of a family",
     "labels": "a judge with human labels",
