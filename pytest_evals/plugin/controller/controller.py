@@ -179,7 +179,8 @@ class Controller:
         end = time.monotonic() + limit_s + _REPORTS_S
         with suppress(KeyboardInterrupt):
             for node in self._slots:
-                with suppress(TimeoutError, OSError):
+                # EOFError: the worker has ended already.
+                with suppress(TimeoutError, OSError, EOFError):
                     node.channel.waitclose(max(0.0, end - time.monotonic()))
 
     @pytest.hookimpl(trylast=True)
