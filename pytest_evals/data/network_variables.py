@@ -26,7 +26,7 @@ def network_fault(url: str = "", *, reads_certificates: bool = True) -> str:
 
     values = getproxies_environment()
     schemes = () if values.get("no", "").strip() == "*" else ("http", "https", "all")
-    # Clients use the proxies of all schemes, whatever the server's.
+    # Clients read the proxies of all schemes, also those that the server does not use.
     for scheme in schemes:
         if values.get(scheme):
             fault = _proxy_fault(values[scheme])

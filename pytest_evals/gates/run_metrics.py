@@ -286,8 +286,8 @@ def _n_answered(tasks: Sequence[TaskResult]) -> int:
 def _counted(
     one: RunMetric, tasks: Sequence[TaskResult]
 ) -> tuple[list[Record], int, str]:
-    """The documents with their values; how many have none; and an error message if
-    there is no number."""
+    """The documents with their values; how many have none; and an error message if the
+    metric has no value."""
     name = one.metric.name
     counted: list[Record] = []
     n_all = n_unknown = n_absent = 0

@@ -70,7 +70,7 @@ def _scored(record: Record, task: Task) -> Record:
 
 def _is_tied(record: Record, repeats: int) -> bool:
     """Whether the best choice of a document is not unique by its log-probabilities,
-    whatever its metrics compute from them."""
+    before a metric normalizes them."""
     if record.requests:
         if not isinstance(record.requests[0], Loglikelihood):
             return False

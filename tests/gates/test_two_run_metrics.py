@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.special import rel_entr, softmax
+from scipy.stats import binomtest
 from statsmodels.stats.proportion import proportion_confint
 
 from pytest_evals.core.doc import Doc
@@ -79,7 +80,10 @@ def test_flips_count_both_ways():
     new = run(["a"] * 100, correct=[False] * 2 + [True] * 98)
     found = verdict(old, new, metric="flips", max="10%")
     assert found.value == 0.05
-    assert found.outcome == "passed" if found.high <= 0.1 else "inconclusive"
+    exact = binomtest(5, 100).proportion_ci(0.9, "exact").high
+    assert found.high == pytest.approx(exact)
+    assert exact > 0.1
+    assert found.outcome == "inconclusive"
     assert verdict(old, new, metric="flips", max="4%", over="run").outcome == "failed"
 
 

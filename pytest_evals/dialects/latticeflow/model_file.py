@@ -154,7 +154,7 @@ def _limits(top: Section) -> dict[str, Any]:
     models."""
     given = {name: top.raw(name) for name in _LIMITS}
     texts = {name: str(one) for name, one in given.items() if one is not None}
-    arguments = {**texts, "base_url": OPENAI_URL}  # whatever the environment contains
+    arguments = {**texts, "base_url": OPENAI_URL}  # not OPENAI_BASE_URL
     try:
         settings = read_settings(
             ModelSpec(kind="openai", target="model", arguments=arguments)

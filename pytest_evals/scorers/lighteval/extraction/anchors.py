@@ -1,4 +1,4 @@
-"""Patterns of values in answers: where a value stands, and how explicit that is.
+"""Patterns of values in answers: the position of a value, and how explicit it is.
 
 Patterns and their priorities are lighteval's (0.13.0,
 ``metrics/utils/extractive_match_utils.py``): a lower number is tried first.
