@@ -16,8 +16,8 @@ from typing import Any
 import yaml
 
 from pytest_evals.data.user_files import read_text
+from pytest_evals.dialects.yaml_reader.includes import MOST_INCLUDED
 from pytest_evals.dialects.yaml_reader.yaml_file import (
-    MOST_INCLUDED,
     Step,
     YamlFile,
     YamlParser,

@@ -28,12 +28,9 @@ from pytest_evals.dialects.lm_eval.members import (
     select_keys,
 )
 from pytest_evals.dialects.task_index.lookup import TaskLookup
+from pytest_evals.dialects.yaml_reader.includes import override, read_with_includes
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.dialects.yaml_reader.yaml_file import (
-    YamlFile,
-    override,
-    read_with_includes,
-)
+from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import Problem, TaskFileError, did_you_mean
 
 

@@ -15,12 +15,12 @@ from pytest_evals.core.group import Group
 from pytest_evals.core.name_index import IndexEntry, NameIndex
 from pytest_evals.core.node_names import is_node_name
 from pytest_evals.core.task import Task
-from pytest_evals.dialects.yaml_reader.yaml_file import (
-    YamlFile,
+from pytest_evals.dialects.yaml_reader.includes import (
     override,
     read_with_includes,
     subsection,
 )
+from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 
 GROUP_KEYS = (

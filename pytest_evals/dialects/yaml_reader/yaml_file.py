@@ -8,7 +8,6 @@ Values are those of ``yaml.safe_load`` (YAML 1.1), with one additional tag,
 from __future__ import annotations
 
 import codecs
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -20,11 +19,16 @@ import yaml
 from pytest_evals.data.user_files import check_encoding
 from pytest_evals.data.yaml_loader import DEEPEST, BoundedLoader
 from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
+from pytest_evals.dialects.yaml_reader.kept_gates import (
+    GATES,
+    METADATA,
+    has_other_gates,
+    with_gates_of,
+)
 from pytest_evals.errors import (
     Place,
     Problem,
     TaskFileError,
-    similar_file,
     unknown_name,
 )
 from pytest_evals.masking.values import learn
@@ -118,167 +122,11 @@ def _read(path: Path, raw: bytes) -> YamlFile:
     return YamlParser(path).read(raw)
 
 
-def read_with_includes(path: Path) -> YamlFile:
-    """Return the mapping of a file with its includes.
-
-    The file's own keys override included ones, and later includes override earlier
-    ones. Values are never merged: the last one is used as a whole, including ``null``;
-    but other metadata does not remove ``metadata.gates``.
-    ``task_list`` of an included file is ignored.
-
-    Raises:
-        TaskFileError: As for :func:`read_yaml`, for any of the files; or the includes
-            are circular.
-    """
-    return _resolve(read_yaml(path), (), {})
-
-
-def subsection(file: YamlFile, *steps: Step) -> YamlFile:
-    """Return a mapping inside a file, with its includes, as a separate file."""
-    values: Any = file.values
-    for step in steps:
-        values = values[step]
-    n = len(steps)
-    lines = {
-        path_keys[n:]: at
-        for path_keys, at in file.lines.items()
-        if path_keys[:n] == steps
-    }
-    lines.pop((), None)
-    return _resolve(YamlFile(path=file.path, values=values, lines=lines), (), {})
-
-
-def override(base: YamlFile, upper: YamlFile) -> YamlFile:
-    """Return a file with another one's keys over those of ``base``, not merged."""
-    values, lines = dict(base.values), dict(base.lines)
-    replaced = _override(values, lines, upper)
-    return YamlFile(
-        path=base.path,
-        values=values,
-        lines=lines,
-        warnings=tuple(dict.fromkeys([*base.warnings, *upper.warnings, *replaced])),
-    )
-
-
-def _resolve(
-    own: YamlFile, chain: tuple[Path, ...], done: dict[Path, YamlFile]
-) -> YamlFile:
-    """Return the file with its includes; each included file is resolved once
-    (``done``)."""
-    targets = _includes(own)
-    here = (*chain, own.path.resolve()) if targets else chain
-    values: dict[Any, Any] = {}
-    lines: dict[tuple[Step, ...], Place] = {}
-    warnings: list[str] = []
-    for number, target in enumerate(targets):
-        place = own.place("include", number)
-        if not os.path.isfile(target):
-            hint = similar_file(target)
-            what = f"include: file not found: {str(Place(target))!r}{hint}"
-            fix = "give a path relative to this file"
-            raise TaskFileError([Problem(what, place, fix)])
-        if target.resolve() in here:
-            names = " includes ".join(p.name for p in (*here, target))
-            fix = "remove one of these includes"
-            raise TaskFileError([Problem(f"circular includes: {names}", place, fix)])
-        if len(here) > MOST_INCLUDED:
-            what = f"more than {MOST_INCLUDED} files include one another in a chain"
-            fix = "include the files that are needed directly"
-            raise TaskFileError([Problem(what, place, fix)])
-        real = target.resolve()
-        if real not in done:
-            done[real] = _resolve(read_yaml(target), here, done)
-            done[real].values.pop("task_list", None)
-        part = done[real]
-        warnings += [*part.warnings, *_override(values, lines, part)]
-    warnings += _override(values, lines, own)
-    values.pop("include", None)
-    return YamlFile(
-        path=own.path,
-        values=values,
-        lines=lines,
-        warnings=tuple(dict.fromkeys([*warnings, *own.warnings])),
-    )
-
-
-def _includes(file: YamlFile) -> list[Path]:
-    given = file.values.get("include")
-    if given is None:
-        return []
-    paths = []
-    for entry in given if isinstance(given, list) else [given]:
-        if not isinstance(entry, str) or not entry:
-            what = f"include: expected a path, not {entry!r}"
-            raise TaskFileError([Problem(what, file.place("include"))])
-        folder = file.place("include").path.parent
-        paths.append(folder / os.path.expanduser(entry))
-    return paths
-
-
-def _override(
-    values: dict[Any, Any], lines: dict[tuple[Step, ...], Place], upper: YamlFile
-) -> list[str]:
-    """Replace keys by those of another file, in place; return warnings about gates that
-    are replaced by others."""
-    lower = YamlFile(path=upper.path, values=dict(values), lines=dict(lines))
-    hidden = upper.values.keys() & values.keys()
-    for steps in [steps for steps in lines if steps[0] in hidden]:
-        del lines[steps]
-    values.update(upper.values)
-    lines.update(upper.lines)
-    if METADATA in hidden:
-        values[METADATA] = with_gates_of(lower.values[METADATA], values[METADATA])
-        if values[METADATA] is not upper.values[METADATA]:
-            kept = (METADATA, GATES)
-            lines.update({k: at for k, at in lower.lines.items() if k[:2] == kept})
-    return [
-        f"{upper.place(*steps)}: {'.'.join(steps)} replaces the gates of "
-        f"{lower.place(*steps)}"
-        for steps in ((GATES,), (METADATA, GATES))
-        if _has_other_gates(lower.values, upper.values, steps)
-    ]
-
-
-GATES = "gates"
-METADATA = "metadata"
-
-
-def with_gates_of(lower: Any, upper: Any) -> Any:
-    """Return metadata with the gates of the metadata that it replaces, unless it has
-    gates itself."""
-    if not isinstance(lower, Mapping) or GATES not in lower:
-        return upper
-    if isinstance(upper, Mapping) and GATES in upper:
-        return upper
-    if not isinstance(upper, Mapping):
-        upper = {} if upper is None else {"_metadata": upper}
-    return {**upper, GATES: lower[GATES]}
-
-
-def _has_other_gates(lower: Any, upper: Any, steps: tuple[str, ...]) -> bool:
-    """Whether both mappings have a value there, and the upper one lacks gates of the
-    lower one."""
-    for step in steps:
-        if not (isinstance(lower, Mapping) and step in lower):
-            return False
-        if not (isinstance(upper, Mapping) and step in upper):
-            return False
-        lower, upper = lower[step], upper[step]
-    if not isinstance(lower, list) or not isinstance(upper, list):
-        return bool(lower) and lower != upper
-    return any(gate not in upper for gate in lower)
-
-
 MOST_VALUES = 1_000_000
 """Maximum number of values of a file; an alias counts with all values that it refers
 to."""
-
-
-MOST_INCLUDED = 50
 _MOST_BITS = 10_000
 """Maximum bits of an integer; Python does not convert much larger ones to text."""
-
-
 _FIXES = {
     "mapping values": 'quote templates and values that contain ": ", such as '
     'doc_to_text: "Question: {{question}}"',
@@ -393,7 +241,7 @@ class YamlParser:
             if key in values and not steps:  # the merge key has brought another value
                 if key == METADATA:
                     value = with_gates_of(values[key], value)
-                if _has_other_gates({key: values[key]}, {key: value}, (GATES,)):
+                if has_other_gates({key: values[key]}, {key: value}, (GATES,)):
                     before = self._lines[key,]
                     what = f"{place}: {key} replaces the gates of {before}"
                     self._warnings.append(what)
