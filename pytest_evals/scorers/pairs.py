@@ -21,7 +21,6 @@ from pytest_evals.scorers.judge_replies import read_json
 from pytest_evals.scorers.rubric import (
     RubricScorer,
     check_labels,
-    checked_templates,
     closed_object,
 )
 from pytest_evals.scorers.templates import ScorerTemplate
@@ -147,18 +146,16 @@ def pairwise(  # noqa: PLR0913 - the keys of the scorer in YAML
         "threshold": threshold,
         "model": model if isinstance(model, str) else None,
     }
-    return checked_templates(
-        PairScorer(
-            name=name,
-            rubric=rubric,
-            versus=versus,
-            threshold=threshold,
-            source=model,
-            structured=structured,
-            settings={"pairwise": settings},
-            labels_file=labels,
-            sampled=sampled,
-        )
+    return PairScorer(
+        name=name,
+        rubric=rubric,
+        versus=versus,
+        threshold=threshold,
+        source=model,
+        structured=structured,
+        settings={"pairwise": settings},
+        labels_file=labels,
+        sampled=sampled,
     )
 
 

@@ -88,6 +88,14 @@ class RubricScorer:
     sampled: str = ""
     labels: HumanLabels | None = None
 
+    def __post_init__(self) -> None:
+        """Check the syntax of the templates.
+
+        Raises:
+            EvalsError: One is invalid.
+        """
+        _ = self.templates
+
     @property
     def limits(self) -> tuple[float, float]:
         """Smallest and largest value."""
@@ -307,30 +315,18 @@ def judge(  # noqa: PLR0913 - the keys of a judge in YAML
         "threshold": threshold,
         "model": model if isinstance(model, str) else None,
     }
-    return checked_templates(
-        RubricScorer(
-            name=name,
-            rubric=rubric,
-            criteria=listed,
-            scale=bounds,
-            threshold=0.5 if threshold is None else threshold,
-            source=model,
-            structured=structured,
-            settings={"judge": settings},
-            labels_file=labels,
-            sampled=sampled,
-        )
+    return RubricScorer(
+        name=name,
+        rubric=rubric,
+        criteria=listed,
+        scale=bounds,
+        threshold=0.5 if threshold is None else threshold,
+        source=model,
+        structured=structured,
+        settings={"judge": settings},
+        labels_file=labels,
+        sampled=sampled,
     )
-
-
-def checked_templates(scorer: RubricScorer) -> RubricScorer:
-    """Return the scorer if its templates are valid.
-
-    Raises:
-        EvalsError: One is not.
-    """
-    assert scorer.templates
-    return scorer
 
 
 def _checked_scale(given: Sequence[int]) -> tuple[int, int]:
