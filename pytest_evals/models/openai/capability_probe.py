@@ -3,7 +3,7 @@ log-probabilities, and whether they belong to the right tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,7 +16,6 @@ from pytest_evals.models.openai.prompt_logprobs import (
     TOLERANCE,
     LogprobFormat,
     PromptLogprobs,
-    PromptToken,
     Sent,
     response_of,
 )
@@ -33,14 +32,6 @@ N_WRITTEN = 8
 """Generated tokens of the probe: too many for all to be near ties."""
 
 
-CandidateTrial = Callable[
-    [Sequence[int], Sequence[int], int | None], Awaitable[Mapping[int, Candidate]]
-]
-"""A function from a context, tokens and retries to the values of these tokens."""
-SpanTrial = Callable[[Sequence[int], int, int | None], Awaitable[Sequence[PromptToken]]]
-"""A function from a prompt, a position and retries to the tokens after it."""
-
-
 class ScoringUnsupportedError(ModelError):
     """The server replies but returns no usable log-probabilities."""
 
@@ -55,6 +46,12 @@ class ProbedServer(Protocol):
 
     async def read(self, sent: Sent, form: LogprobFormat, /) -> PromptLogprobs:
         """The tokens of a prompt."""
+        ...
+
+    async def ask_candidates(
+        self, ids: Sequence[int], tokens: Sequence[int], retries: int | None, /
+    ) -> Mapping[int, Candidate]:
+        """The values of selected tokens after a context."""
         ...
 
     async def write(self, text: str, n_tokens: int, /) -> Sequence[str]:
@@ -162,13 +159,13 @@ async def _check_ids(
 
 
 async def gives_candidates(
-    server: ProbedServer, ids: Sequence[int], form: LogprobFormat, ask: CandidateTrial
+    server: ProbedServer, ids: Sequence[int], form: LogprobFormat
 ) -> bool:
     """Whether a server returns the log-probabilities of selected tokens, and they are
     those of its prompts. Servers that do not know the parameter reject or ignore it."""
     context, tokens = ids[:-1], sorted({ids[-1], ids[0]})
     try:
-        found = await ask(context, tokens, TRIAL_RETRIES)
+        found = await server.ask_candidates(context, tokens, TRIAL_RETRIES)
         for token in tokens:
             reading = await server.read([*context, token], form)
             if not _is_near(found[token].logprob, reading.tokens[-1].logprob):
@@ -176,23 +173,6 @@ async def gives_candidates(
     except RequestFailedError:
         return False
     return True
-
-
-async def gives_spans(
-    server: ProbedServer, ids: Sequence[int], form: LogprobFormat, ask: SpanTrial
-) -> bool:
-    """Whether a server returns the log-probabilities of the end of a prompt alone, and
-    they are those of the whole prompt."""
-    start = len(ids) // 2
-    try:
-        found = await ask(ids, start, TRIAL_RETRIES)
-        expected = (await server.read(ids, form)).tokens[start + 1 :]
-    except RequestFailedError:
-        return False
-    return len(found) == len(expected) and all(
-        _is_near(one.logprob, other.logprob) and one.greedy == other.greedy
-        for one, other in zip(found, expected, strict=True)
-    )
 
 
 def _is_near(one: float | None, other: float | None) -> bool:

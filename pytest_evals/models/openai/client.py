@@ -22,7 +22,6 @@ from pytest_evals.models.openai.errors import (
     status_error,
 )
 from pytest_evals.models.openai.http_client import (
-    RESPONSE,
     HttpClient,
     lost,
     wait_of,
@@ -30,7 +29,7 @@ from pytest_evals.models.openai.http_client import (
 from pytest_evals.models.openai.settings import OpenAISettings
 from pytest_evals.models.openai.streaming import ARRIVALS, is_stream, merged
 
-Path = Literal["chat", "completions", "generate", "models"]
+Path = Literal["chat", "completions", "models"]
 Reply = Mapping[str, Any]
 """A reply's JSON."""
 
@@ -40,7 +39,6 @@ one such as ``none`` or ``EMPTY``."""
 _PATHS: Mapping[Path, str] = {
     "chat": "chat/completions",
     "completions": "completions",
-    "generate": "generate",
     "models": "models",
 }
 
@@ -120,12 +118,6 @@ class OpenAIClient:
         if path == "models":
             return (await self._client.models.with_raw_response.list()).text
         model = self._settings.target
-        if path == "generate":
-            # SGLang ignores the model's name; gateways in front of it select by it.
-            native = {"model": model, **native_body(body)}
-            address = _address(self._base_url, path)
-            raw = await self._client.post(address, cast_to=RESPONSE, body=native)
-            return str(raw.text)
         extra = {**body, **self._settings.extra_body}
         if path == "chat":
             chat = self._client.chat.completions.with_raw_response
@@ -153,24 +145,9 @@ class OpenAIClient:
         return fault
 
 
-def native_body(body: Mapping[str, Any]) -> dict[str, Any]:
-    """A completions request for log-probabilities as one of SGLang's ``/generate``."""
-    names = ("prompt", "temperature", "max_tokens")
-    ids, temperature, n_tokens = (body[name] for name in names)
-    return {
-        "input_ids": ids,
-        "sampling_params": {"temperature": temperature, "max_new_tokens": n_tokens},
-        "return_logprob": True,
-        **{name: value for name, value in body.items() if name not in names},
-    }
-
-
 def _address(base_url: str, path: Path) -> str:
     base, mark, query = base_url.partition("?")
-    base = base.rstrip("/")
-    if path == "generate":  # not part of OpenAI's API
-        base = base.removesuffix("/v1")
-    return f"{base}/{_PATHS[path]}{mark}{query}"
+    return f"{base.rstrip('/')}/{_PATHS[path]}{mark}{query}"
 
 
 def _whole_text(reply: Any) -> str:

@@ -38,7 +38,6 @@ from pytest_evals.models.openai.streaming import ARRIVALS, Arrival
 _LIBRARY: Any = sys.modules[
     openai.DefaultAsyncHttpxClient.__mro__[1].__module__.partition(".")[0]
 ]
-RESPONSE: Any = _LIBRARY.Response
 BASE_BYTES = 8 * 2**20
 TOKEN_BYTES = 256
 """Maximum reply size per token and alternative; far more than servers need."""

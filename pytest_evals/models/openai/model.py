@@ -131,9 +131,7 @@ class OpenAIModel(BackgroundModel):
         if self._settings.api == "chat":
             raise ModelError(NO_CHAT)
         self._background.run(self._scorer.probe())
-        form = self._scorer.form
-        ways = (form.name, *self._scorer.ways) if form else ()
-        self.info["loglikelihoods"] = " + ".join(ways)
+        self.info["loglikelihoods"] = self._scorer.description
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -18,7 +18,6 @@ from pytest_evals.models.openai.capability_probe import (
     PROBE,
     TRIAL_RETRIES,
     gives_candidates,
-    gives_spans,
     probe_format,
 )
 from pytest_evals.models.openai.errors import RequestFailedError
@@ -35,12 +34,6 @@ from pytest_evals.models.openai.prompt_logprobs import (
 from pytest_evals.models.openai.request_bodies import choice_of
 from pytest_evals.models.openai.retries import RetryingClient
 from pytest_evals.models.openai.settings import OpenAISettings
-from pytest_evals.models.openai.sglang import (
-    read_selection,
-    read_span,
-    selection_body,
-    span_body,
-)
 from pytest_evals.models.openai.token_boundaries import (
     begins_with,
     move_whitespace,
@@ -51,14 +44,8 @@ if TYPE_CHECKING:
     from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan
     from pytest_evals.models.openai.tokenizer import ServerTokenizer, Spans
 
-_TEMPLATE = "chat_template_kwargs"
-"""A parameter that does not change the scores of token ids."""
-_CANDIDATES, _ENDS, _SELECTION = (
-    "logprob_token_ids",
-    "logprob_start_len",
-    "token_ids_logprob",
-)
-"""Parameters of vLLM's completions, and of SGLang's ``/generate``."""
+_CANDIDATES = "logprob_token_ids"
+"""A parameter of vLLM's completions."""
 _PATH = "completions"
 _NO_SUM = "the tokens that the server gives do not make up the text"
 
@@ -73,8 +60,6 @@ class ServerScorer:
         form: The server's log-probability format, once determined.
         encoding: Makes token ids of texts; ``None`` to send texts.
         candidates: Scores choices of one token; ``None`` if the server cannot.
-        reads_ends: Whether the server scores the ends of prompts alone.
-        ways: Names of the parameters that do both, for reports.
         contexts: Contexts whose tokens were requested separately.
         encoded: Requests of the current batch as token ids.
     """
@@ -84,15 +69,21 @@ class ServerScorer:
     encoding: ServerTokenizer | None = None
     form: LogprobFormat | None = None
     candidates: CandidateScorer | None = None
-    reads_ends: bool = False
-    ways: tuple[str, ...] = ()
     contexts: dict[str, asyncio.Task[PromptLogprobs]] = field(default_factory=dict)
     encoded: dict[Request, Spans | str] = field(default_factory=dict)
 
     def adopt(self, probed: ServerScorer) -> None:
         """Take over what another scorer of the same server has found out."""
-        self.form, self.ways = probed.form, probed.ways
-        self._use_ways()
+        self.form = probed.form
+        if probed.candidates is not None:
+            self.candidates = CandidateScorer(self.ask_candidates)
+
+    @property
+    def description(self) -> str:
+        """How requests are scored, for reports; empty before the probe."""
+        if self.form is None:
+            return ""
+        return self.form.name + f" + {_CANDIDATES}" * (self.candidates is not None)
 
     async def probe(self) -> None:
         """Determine once the format in which the server returns log-probabilities.
@@ -104,33 +95,8 @@ class ServerScorer:
             self.form = await probe_format(self, self.encoding)
             if self.encoding is not None and not self.settings.is_openai:
                 ids = self.encoding.plain(PROBE)
-                self.ways = await self._shortcuts(self.form, ids)
-                self._use_ways()
-
-    async def _shortcuts(
-        self, form: LogprobFormat, ids: Sequence[int]
-    ) -> tuple[str, ...]:
-        """Try the requests of vLLM and of SGLang that need less work."""
-        if await gives_candidates(self, ids, form, self.ask_candidates):
-            return (_CANDIDATES,)
-        # SGLang's requests have none of the spec's parameters, and the model's name
-        # with a colon does not select a LoRA adapter there.
-        if self.settings.extra_body.keys() - {_TEMPLATE} or ":" in self.settings.target:
-            return ()
-        if not await gives_spans(self, ids, form, self.read_end):
-            return ()
-        if await gives_candidates(self, ids, form, self.ask_selection):
-            return _ENDS, _SELECTION
-        return (_ENDS,)
-
-    def _use_ways(self) -> None:
-        self.reads_ends = _ENDS in self.ways
-        for way, ask in (
-            (_CANDIDATES, self.ask_candidates),
-            (_SELECTION, self.ask_selection),
-        ):
-            if way in self.ways:
-                self.candidates = CandidateScorer(ask)
+                if await gives_candidates(self, ids, self.form):
+                    self.candidates = CandidateScorer(self.ask_candidates)
 
     def prepare(self, requests: Sequence[Request], window: int) -> None:
         """Tokenize all requests that will be scored, if ids are sent.
@@ -184,10 +150,7 @@ class ServerScorer:
         scored = []
         for line in lines:
             ids, n = line.tokens.tolist(), len(line.tokens) - line.n_scored
-            if self.reads_ends and n:
-                tokens = await self.read_end(ids, n - 1)
-            else:
-                tokens = (await self.read(ids)).tokens[n:]
+            tokens = (await self.read(ids)).tokens[n:]
             scored.append(self._response(tokens, n_context=n))
         if isinstance(request, Rolling):
             return Response(
@@ -281,38 +244,6 @@ class ServerScorer:
             _PATH,
             body,
             lambda reply: read_candidates(of_whole(reply, ids), tokens),
-            retries,
-        )
-
-    async def ask_selection(
-        self, ids: Sequence[int], tokens: Sequence[int], retries: int | None = None
-    ) -> Mapping[int, Candidate]:
-        """As :meth:`ask_candidates`, by SGLang's ``/generate``.
-
-        Raises:
-            RequestFailedError: One is missing.
-        """
-        body = {**_greedy(ids, n_tokens=1), **selection_body(tokens)}
-        return await self.client.ask(
-            "generate",
-            body,
-            lambda reply: read_selection(of_whole(reply, ids), tokens),
-            retries,
-        )
-
-    async def read_end(
-        self, ids: Sequence[int], start: int, retries: int | None = None
-    ) -> Sequence[PromptToken]:
-        """The tokens after ``start``, by SGLang's ``/generate``.
-
-        Raises:
-            RequestFailedError: The reply is for other tokens or incomplete.
-        """
-        body = {**_greedy(ids, n_tokens=1), **span_body(start)}
-        return await self.client.ask(
-            "generate",
-            body,
-            lambda reply: read_span(of_whole(reply, ids), ids, start),
             retries,
         )
 

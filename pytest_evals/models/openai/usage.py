@@ -163,8 +163,8 @@ def _has_counts(reply: Mapping[str, Any]) -> bool:
 
 
 def _usage_of(reply: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The counts in a reply; ``meta_info`` is that of SGLang's ``/generate``."""
-    usage = reply.get("usage", reply.get("meta_info"))
+    """The counts in a reply."""
+    usage = reply.get("usage")
     return usage if isinstance(usage, dict) else {}
 
 
