@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_evals.stats.interval_methods import (
     ExactValue,
@@ -18,8 +18,7 @@ from pytest_evals.stats.interval_methods import (
 from pytest_evals.stats.intervals import ConfidenceInterval
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 
 _HALVINGS = 60
 _USUAL = 0.95
@@ -73,32 +72,13 @@ class IndependentDifference:
         )
 
 
-@lru_cache(maxsize=256)
-def _tails(k: int, n: int, size: int) -> tuple[Sequence[float], Sequence[float]]:
-    """Return P(X >= k) and -P(X <= k) for each number of documents with the property
-    from k on, if n of ``size`` documents are drawn.
+@lru_cache(maxsize=100_000)
+def _at_least(k: int, n: int, count: int, size: int) -> float:
+    """P(X >= k) if n of ``size`` documents are drawn, ``count`` of them with the
+    property."""
+    from scipy.stats import hypergeom
 
-    One more document with the property makes X larger if it is drawn, so P(X <= k)
-    falls by the probability that it is drawn and that k of the others are.
-    """
-    import numpy as np
-    from scipy.special import gammaln
-
-    def falls(k: int) -> NDArray[np.float64]:
-        others = np.arange(k, size - n + k + 1)
-        logs = _log_choose(others, k) + _log_choose(size - 1 - others, n - 1 - k)
-        found: NDArray[np.float64] = np.exp(logs - _log_choose(np.array(size), n))
-        return found
-
-    def _log_choose(n: NDArray[Any], k: int) -> NDArray[np.float64]:
-        found: NDArray[np.float64] = gammaln(n + 1) - gammaln(k + 1)
-        found -= gammaln(n - k + 1)
-        return found
-
-    m = size - n + 1  # numbers of documents that are possible
-    at_most = falls(k)[::-1].cumsum()[::-1] if k < n else np.ones(m)
-    at_least = falls(k - 1).cumsum() if k else np.ones(m)
-    return at_least.tolist(), (-at_most).tolist()
+    return float(hypergeom.sf(k - 1, size, count, n))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +117,20 @@ class SampledShare:
     def interval(self, confidence: float) -> ConfidenceInterval:
         """Return the smallest and the largest share that the sample does not
         exclude."""
-        k, alpha = round(self.total), 1 - confidence
-        at_least, at_most = _tails(k, round(self.n), self.size)
-        lowest = k + bisect_right(at_least, alpha)
-        # Negated, so that both lists ascend.
-        highest = k + bisect_left(at_most, -alpha) - 1
+        k, n, alpha = round(self.total), round(self.n), 1 - confidence
+        counts = range(k, self.size - n + k + 1)  # those that are possible
+        lowest = k + bisect_right(
+            counts, alpha, key=lambda count: _at_least(k, n, count, self.size)
+        )
+        highest = (
+            k
+            - 1
+            + bisect_left(
+                counts,
+                1 - alpha,
+                key=lambda count: _at_least(k + 1, n, count, self.size),
+            )
+        )
         return ConfidenceInterval(
             self._share(lowest), self._share(max(lowest, highest))
         )
