@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pytest_evals.stats.interval_methods import (
     ExactValue,
@@ -16,9 +16,6 @@ from pytest_evals.stats.interval_methods import (
     NormalEstimate,
 )
 from pytest_evals.stats.intervals import ConfidenceInterval
-
-if TYPE_CHECKING:
-    pass
 
 _HALVINGS = 60
 _USUAL = 0.95
