@@ -1,7 +1,9 @@
 """Metrics of the evaluate library: local scripts only."""
 
+import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -137,3 +139,29 @@ def test_a_missing_library_is_reported(monkeypatch, tmp_path):
     assert str(caught.value) == (
         "metric 'wer' needs evaluate: pip install 'pytest-model-evals[metrics]'"
     )
+
+
+@pytest.mark.slow
+def test_the_tasks_of_lm_eval_name_only_scripts_of_the_librarys_authors():
+    """Those that run without consent: entries with ``hf_evaluate``, and ``wer``."""
+    spec = find_spec("lm_eval")
+    if spec is None:
+        pytest.skip("needs lm-eval's task files")
+    tree = Path(spec.origin).parent / "tasks"
+    named = {}
+    for path in tree.rglob("*.yaml"):
+        text = path.read_text(encoding="utf-8", errors="replace")
+        for entry in re.split(r"^ *- metric: ", text, flags=re.MULTILINE)[1:]:
+            name = entry.split()[0]
+            if "hf_evaluate: true" in entry or name == "wer":
+                named[path.relative_to(tree).as_posix()] = name
+    assert named == {
+        "kobest/kobest_boolq.yaml": "f1",
+        "kobest/kobest_copa.yaml": "f1",
+        "kobest/kobest_hellaswag.yaml": "f1",
+        "kobest/kobest_sentineg.yaml": "f1",
+        "kobest/kobest_wic.yaml": "f1",
+        "polemo2/polemo2_in.yaml": "accuracy",
+        "wmt2016/ro_en-t5_prompt.yaml": "wer",
+    }
+    assert {*named.values()} <= hf_evaluate.OFFICIAL
