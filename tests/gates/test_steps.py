@@ -38,10 +38,10 @@ RATIOS = {
     "f1": (f1_score, F1, lambda pair: pair),
     "precision": (
         precision_score,
-        BINARY["precision"].how("precision"),
+        BINARY["precision"].how,
         value_in("precision"),
     ),
-    "recall": (recall_score, BINARY["recall"].how("recall"), value_in("recall")),
+    "recall": (recall_score, BINARY["recall"].how, value_in("recall")),
 }
 """sklearn's score, our metric, and its value for a pair of labels."""
 

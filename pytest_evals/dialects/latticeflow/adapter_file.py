@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pytest_evals.dialects.latticeflow.entities import Entity
-from pytest_evals.dialects.latticeflow.header import read_header
-from pytest_evals.dialects.latticeflow.prompts.message_types import wrap
+from pytest_evals.dialects.latticeflow.fields import read_header, template
+from pytest_evals.dialects.latticeflow.prompts.items import wrap
 from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
-from pytest_evals.dialects.latticeflow.solvers.template_fields import template
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Problem, TaskFileError
 from pytest_evals.models.latticeflow.adapters import Adapter, ModelInfo, parsed

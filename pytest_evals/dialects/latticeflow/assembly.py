@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_evals.core.metric import Estimate, Metric
 from pytest_evals.core.task import Asked, Task
 from pytest_evals.dialects.generative_choices import GENERATE
-from pytest_evals.dialects.latticeflow.actions import read_actions
-from pytest_evals.dialects.latticeflow.all_samples import with_all_samples
 from pytest_evals.dialects.latticeflow.evaluation import JUDGE_KEY
-from pytest_evals.dialects.latticeflow.identical_requests import refuse_identical
-from pytest_evals.dialects.latticeflow.metric_values import (
+from pytest_evals.dialects.latticeflow.filters import read_actions
+from pytest_evals.dialects.latticeflow.metrics.trials import Trials, read_trials
+from pytest_evals.dialects.latticeflow.metrics.value import (
     FinalName,
     ScorerValue,
     final_names,
 )
 from pytest_evals.dialects.latticeflow.parameters import Parameter, resolve_values
 from pytest_evals.dialects.latticeflow.policies import PolicySubject
-from pytest_evals.dialects.latticeflow.recipe import NamedValue, SampleRecipe
-from pytest_evals.dialects.latticeflow.sample_rows import SampleRows, Samples
+from pytest_evals.dialects.latticeflow.recipe import (
+    RESULT_COLUMNS,
+    EarlierTask,
+    SampleRecipe,
+)
 from pytest_evals.dialects.latticeflow.scoring.reader import MCQA, read_scorers
-from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer, Trials
+from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer
 from pytest_evals.dialects.latticeflow.solvers.reader import read_solver
 from pytest_evals.dialects.latticeflow.substitution import Values, substitute
 from pytest_evals.dialects.latticeflow.suite import EntitySuite
@@ -43,27 +44,18 @@ from pytest_evals.dialects.latticeflow.task_file import DATASET_KEY, TaskEntity
 from pytest_evals.dialects.latticeflow.task_parts import (
     AssembledTask,
     TaskModels,
-    TaskParts,
     TaskUse,
-    read_trials,
+    refuse_identical,
 )
-from pytest_evals.dialects.latticeflow.task_result_rows import COLUMNS, EarlierTask
+from pytest_evals.dialects.latticeflow.task_rows import (
+    SampleRows,
+    Samples,
+    with_all_samples,
+)
 from pytest_evals.dialects.metadata_keys import CHOICES
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Problem, TaskFileError, suggestion
 from pytest_evals.prompts.identical_prompts import ALLOWED, are_allowed
-
-
-def assemble(task: TaskEntity, use: TaskUse, suite: EntitySuite) -> AssembledTask:
-    """Build the task."""
-    builder = _TaskBuilder(task, use, suite)
-    if builder.problems:  # missing values would cause follow-up errors everywhere
-        raise TaskFileError(builder.problems)
-    result = builder.system() if task.is_system else builder.benchmark()
-    if builder.problems or result is None:
-        raise TaskFileError(builder.problems)
-    return result
-
 
 _VALUE = 'value: "{{ solver_output.output | string'
 _REMEDIES = {
@@ -74,6 +66,17 @@ _REMEDIES = {
     "limit": "raise max_tokens in the template of input_builder",
 }
 """Cause of wrong answers → the change of a task with string_equals."""
+
+
+def assemble(task: TaskEntity, use: TaskUse, suite: EntitySuite) -> AssembledTask:
+    """Build the task. Raises ``TaskFileError`` with all problems of its definition."""
+    builder = _TaskBuilder(task, use, suite)
+    if builder.problems:  # missing values would cause follow-up errors everywhere
+        raise TaskFileError(builder.problems)
+    result = builder.system() if task.is_system else builder.benchmark()
+    if builder.problems or result is None:
+        raise TaskFileError(builder.problems)
+    return result
 
 
 class _TaskBuilder:
@@ -118,63 +121,6 @@ class _TaskBuilder:
 
     def benchmark(self) -> AssembledTask | None:
         """Build a task with samples."""
-        parts = self._parts()
-        self._definition.close("the definition of a task")
-        if self.problems:
-            return None
-        if parts.earlier is not None:
-            rows, source = self._later_rows(parts.earlier, parts.scorers)
-        else:
-            rows, source = self._rows(parts.datasets, parts.scorers), None
-        metric_values = [
-            number for one in parts.scorers for number in one.metric_values
-        ]
-        names = final_names(metric_values)
-        recipe = SampleRecipe(
-            task=self._use.name,
-            sample=rows.sample,
-            id=rows.id,
-            solver=parts.solver,
-            scorers=with_all_samples(parts.scorers, rows),
-            metric_values=[
-                NamedValue(one.name, n)
-                for one, n in zip(names, metric_values, strict=True)
-            ],
-            actions=parts.actions,
-            trials=parts.trials,
-            earlier=source,
-        )
-        task = Task(
-            **self._common(),
-            rows=rows,
-            ask=self._ask(recipe, rows),
-            follow_up=None
-            if recipe.is_single_round(parts.models.client)
-            else recipe.follow_up,
-            score=recipe.score,
-            exclude=recipe.exclude if parts.actions else None,
-            models=parts.sources,
-            asks_model=parts.asks_tested,
-            remedies=_REMEDIES,
-            metrics=_metrics(names, metric_values, has_rows=recipe.makes_rows),
-            metric_for=lambda _name, _filter: (
-                None
-            ),  # scorer output is stored, not aggregated
-            warnings=lambda: (*self._warnings, *rows.warnings),
-        )
-        subjects = self._subjects(names, metric_values) or (self._subject(),)
-        return AssembledTask(task=task, subjects=subjects, recipe=recipe, rows=rows)
-
-    def _ask(self, recipe: SampleRecipe, rows: SampleRows) -> Callable[[int], Asked]:
-        allowed = are_allowed(self._suite.options.metadata)
-        if allowed or ALLOWED in self._task.tags:
-            return recipe.ask
-        return refuse_identical(
-            recipe, lambda: len(rows.loaded.samples), self._use.place
-        )
-
-    def _parts(self) -> TaskParts:
-        """Read all sections of the definition; errors are added to ``problems``."""
         definition = self._definition
         keys = read_task_dataset(definition, self._names, self._warnings)
         if self._task.lacks_dataset:
@@ -190,26 +136,84 @@ class _TaskBuilder:
         )
         section = definition.section("solver")
         solver = read_solver(section, models.client) if section is not None else None
-        scorers, scorer_warnings = read_scorers(
+        scorers, warnings = read_scorers(
             definition.entries("scorers"),
             models.client,
             has_solver=section is not None,
             parses_choices=self._parses_choices,
         )
-        self._warnings += scorer_warnings
+        self._warnings += warnings
         self._check_aggregators(trials, scorers)
-        return TaskParts(
-            datasets=keys.datasets,
-            earlier=earlier,
-            trials=trials,
-            models=models,
+        actions = read_actions(definition)
+        definition.close("the definition of a task")
+        if self.problems:
+            return None
+        rows, source = self._rows(keys, scorers), None
+        if earlier is not None:
+            rows, source = self._later_rows(earlier, scorers)
+        values = [value for one in scorers for value in one.metric_values]
+        names = final_names(values)
+        recipe = SampleRecipe(
+            task=self._use.name,
+            sample=rows.sample,
+            id=rows.id,
             solver=solver,
-            scorers=scorers,
-            actions=read_actions(definition),
+            scorers=with_all_samples(scorers, rows),
+            metric_values=[(a.name, b) for a, b in zip(names, values, strict=True)],
+            actions=actions,
+            trials=trials,
+            earlier=source,
+        )
+        return self._assembled(recipe, rows, names, models, earlier)
+
+    def _assembled(
+        self,
+        recipe: SampleRecipe,
+        rows: SampleRows,
+        names: Sequence[FinalName],
+        models: TaskModels,
+        earlier: AssembledTask | None,
+    ) -> AssembledTask:
+        values = [value for _, value in recipe.metric_values]
+        metrics = [one.named(name) for one, name in zip(values, names, strict=True)]
+        if recipe.makes_rows:  # none of them is a plain mean over samples
+            metrics = [replace(one, is_mean=False) for one in metrics]
+        called = [one.models for one in recipe.scorers]
+        called += [recipe.solver.models] if recipe.solver is not None else []
+        asks_tested = any(not models.client(k).name for keys in called for k in keys)
+        sources = models.sources
+        if earlier is not None:
+            sources = {**earlier.task.models, **sources}
+            asks_tested = asks_tested or earlier.task.asks_model
+        is_single = recipe.is_single_round(models.client)
+        task = Task(
+            **self._common(),
+            rows=rows,
+            ask=self._ask(recipe, rows),
+            follow_up=None if is_single else recipe.follow_up,
+            score=recipe.score,
+            exclude=recipe.exclude if recipe.actions else None,
+            models=dict(sources),
+            asks_model=asks_tested,
+            remedies=_REMEDIES,
+            metrics=tuple(metrics),
+            # Scorer output is stored, not aggregated.
+            metric_for=lambda _name, _filter: None,
+            warnings=lambda: (*self._warnings, *rows.warnings),
+        )
+        subjects = self._subjects(names, values) or (self._subject(),)
+        return AssembledTask(task=task, subjects=subjects, recipe=recipe, rows=rows)
+
+    def _ask(self, recipe: SampleRecipe, rows: SampleRows) -> Callable[[int], Asked]:
+        allowed = are_allowed(self._suite.options.metadata)
+        if allowed or ALLOWED in self._task.tags:
+            return recipe.ask
+        return refuse_identical(
+            recipe, lambda: len(rows.loaded.samples), self._use.place
         )
 
     def _subjects(
-        self, names: Sequence[FinalName], metric_values: Sequence[ScorerValue]
+        self, names: Sequence[FinalName], values: Sequence[ScorerValue]
     ) -> tuple[PolicySubject, ...]:
         """Return the metric values that policies can refer to."""
         return tuple(
@@ -220,8 +224,12 @@ class _TaskBuilder:
                 own="" if one.later else one.name,
                 prefix=final.prefix,
             )
-            for one, final in zip(metric_values, names, strict=True)
+            for one, final in zip(values, names, strict=True)
         )
+
+    def _subject(self, **more: str) -> PolicySubject:
+        use = self._use
+        return PolicySubject(evaluation=use.evaluation, specification=use.name, **more)
 
     def _trials(self) -> Trials | None:
         """Return the trials; the specification's number overrides the task's."""
@@ -245,15 +253,13 @@ class _TaskBuilder:
                 what = f"score_name: unknown score {one.score!r}{hint}"
                 self._definition.problem("trials", what)
 
-    def _rows(
-        self, keys: Mapping[str, str], scorers: Sequence[SampleScorer]
-    ) -> SampleRows:
+    def _rows(self, keys: DatasetKeys, scorers: Sequence[SampleScorer]) -> SampleRows:
         has_place = "dataset" in self._definition.values
         dataset = TaskDataset(
-            keys=keys,
+            keys=keys.datasets,
             place=self._definition.place("dataset") if has_place else self._use.place,
             needs_equal=any(one.score_samples is None for one in scorers),
-            columns=tuple(self._columns()),
+            columns=self._columns(),
         )
         suite = self._suite
         return SampleRows(
@@ -285,8 +291,8 @@ class _TaskBuilder:
         if any(one.score_samples is not None for one in scorers):
             what = "python_all_samples needs all results before they exist"
             raise TaskFileError([Problem(what, place, "type: python")])
-        columns = TaskDataset(keys={}, place=place, columns=tuple(self._columns()))
-        columns.check_columns(COLUMNS)
+        columns = TaskDataset(keys={}, place=place, columns=self._columns())
+        columns.check_columns(RESULT_COLUMNS)
 
         def load() -> Samples:
             ids = [recipe.id(i) for i in own.own]
@@ -295,34 +301,32 @@ class _TaskBuilder:
             rows = [{"sample": one, "sample_id": id_} for one, id_ in pairs]
             return Samples(rows, None, ids)
 
-        taken, options = self._use.subsample, self._suite.options
         source = EarlierTask(
-            sample=lambda i: recipe.as_sample(own.own[i]), asks=recipe.calls_models
+            lambda i: recipe.as_sample(own.own[i]), recipe.calls_models
         )
-        return SampleRows(load, options, taken), source
+        rows = SampleRows(load, self._suite.options, self._use.subsample)
+        return rows, source
 
     def _common(self) -> dict[str, Any]:
-        """Return the arguments of ``Task`` that all kinds of tasks share."""
-        return {
-            "name": self._use.name,
-            "source": self._use.place,
-            "tags": self._task.tags,
-            "output_type": "generate_until",
-            "config": self._config(),
-        }
-
-    def _config(self) -> Mapping[str, Any]:
-        """Return the configuration for results: the task and its parameter values."""
-        taken = self._use.subsample
-        return {
-            "task": self._use.name,
+        """Return the arguments of ``Task`` that all kinds of tasks share; ``config`` is
+        the configuration for results."""
+        use = self._use
+        config = {
+            "task": use.name,
             "key": self._task.key,
-            "evaluation": self._use.evaluation,
+            "evaluation": use.evaluation,
             "parameters": dict(self._values),
-            "model": self._use.model,
-            "num_samples": taken.n if taken is not None else None,
+            "model": use.model,
+            "num_samples": use.subsample.n if use.subsample is not None else None,
             "definition": self._definition.values,
             **({CHOICES: GENERATE} if self._parses_choices else {}),
+        }
+        return {
+            "name": use.name,
+            "source": use.place,
+            "tags": self._task.tags,
+            "output_type": "generate_until",
+            "config": config,
         }
 
     @property
@@ -334,15 +338,9 @@ class _TaskBuilder:
             isinstance(one, dict) and one.get("type") == MCQA for one in scorers
         )
 
-    def _subject(self, **more: str) -> PolicySubject:
-        use = self._use
-        return PolicySubject(evaluation=use.evaluation, specification=use.name, **more)
-
     def _columns(self) -> Sequence[DatasetColumn]:
         return [
-            DatasetColumn(
-                parameter=one.key, name=str(self._values[one.key]), place=one.place
-            )
+            DatasetColumn(one.key, str(self._values[one.key]), one.place)
             for one in self._task.parameters
             if one.type == "dataset_column" and self._values.get(one.key) is not None
         ]
@@ -356,27 +354,3 @@ class _TaskBuilder:
         if parameter.type == "dataset":
             return self._suite.only_dataset(self._task.place.path)
         return None
-
-
-def _metrics(
-    names: Sequence[FinalName], metric_values: Sequence[ScorerValue], *, has_rows: bool
-) -> tuple[Metric, ...]:
-    """Return the task's metrics. With several rows per sample, none of them is a plain
-    mean over samples."""
-    result = (
-        _prefixed(one.how(name), prefix)
-        for (name, prefix), one in zip(names, metric_values, strict=True)
-    )
-    return tuple(replace(one, is_mean=False) if has_rows else one for one in result)
-
-
-def _prefixed(metric: Metric, prefix: str) -> Metric:
-    """Return the metric with a prefix in front of the names of its values."""
-    several = metric.several
-    if several is None or not prefix:
-        return metric
-
-    def named(values: Sequence[Any]) -> Mapping[str, Estimate]:
-        return {prefix + name: one for name, one in several(values).items()}
-
-    return replace(metric, several=named)

@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_evals.dialects.latticeflow.entities import Entity
+from pytest_evals.dialects.latticeflow.fields import read_header
 from pytest_evals.dialects.latticeflow.filters import SampleFilter, read_filter
-from pytest_evals.dialects.latticeflow.header import read_header
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, TaskFileError
 

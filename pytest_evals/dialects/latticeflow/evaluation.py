@@ -11,15 +11,15 @@ from typing import Any, Literal, NamedTuple
 
 from pytest_evals.core.task import MOST_REPEATS
 from pytest_evals.dialects.latticeflow.entities import LISTS, Entity, subfile
-from pytest_evals.dialects.latticeflow.header import check_key, read_header
+from pytest_evals.dialects.latticeflow.fields import check_key, read_header
 from pytest_evals.dialects.latticeflow.parameters import (
     Parameter,
     ParameterValue,
     read_parameters,
     resolve_values,
 )
-from pytest_evals.dialects.latticeflow.sample_rows import Subsample
 from pytest_evals.dialects.latticeflow.substitution import Values, substitute
+from pytest_evals.dialects.latticeflow.task_rows import Subsample
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import Place, Problem, TaskFileError

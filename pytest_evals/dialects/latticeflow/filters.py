@@ -1,4 +1,5 @@
-"""Filters of datasets and of actions: compare a value of a document with a constant.
+"""Filters of datasets and of ``actions``: compare a value of a document with a
+constant. Actions exclude documents from a task's metrics.
 
 Comparisons give LatticeFlow's results. Where LatticeFlow raises or silently never
 matches (it does not treat a digit string as a number), both values are compared as
@@ -7,11 +8,12 @@ numbers if they look like numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.data.calls import FieldError
+from pytest_evals.dialects.latticeflow.fields import check_key, required_section
 from pytest_evals.dialects.latticeflow.prompts.templates import (
     Expression,
     compile_expression,
@@ -34,24 +36,14 @@ _OPS = (*_COMPARISONS, *_MEMBERSHIPS, *_UNARY)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleFilter:
-    """One filter.
-
-    Args:
-        expression: The expression that selects the document's value.
-        expected: The expected value, a list for membership tests, ``None`` for unary
-            tests.
-    """
+    """One filter."""
 
     op: str
-    expression: Expression
-    expected: Any = None
+    expression: Expression  # selects the document's value
+    expected: Any = None  # a list for membership tests, None for unary tests
 
     def matches(self, variables: Mapping[str, Any]) -> bool:
-        """Return whether a document matches the filter.
-
-        Raises:
-            DocumentError: The expression fails, or its value cannot be compared.
-        """
+        """Return whether a document matches the filter."""
         if self.op == "exists":
             return self.expression.exists(variables)
         if self.op == "not_exists":
@@ -78,8 +70,7 @@ def read_filter(section: Section) -> SampleFilter | None:
     if not op or not text:
         return None
     try:
-        place = section.place("expression")
-        expression = compile_expression(text, place)
+        expression = compile_expression(text, section.place("expression"))
     except TaskFileError as error:
         section.problems.extend(error.problems)
         return None
@@ -166,11 +157,7 @@ _TESTS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 def matching_rows(rows: list[Any], filters: tuple[SampleFilter, ...]) -> list[Any]:
-    """Return the rows that match all filters.
-
-    Raises:
-        DocumentError: A filter fails on a row; the message has the row's number.
-    """
+    """Return the rows that match all filters; an error has the row's number."""
     matches = []
     for number, row in enumerate(rows):
         try:
@@ -179,3 +166,44 @@ def matching_rows(rows: list[Any], filters: tuple[SampleFilter, ...]) -> list[An
         except DocumentError as error:
             raise DocumentError(f"row {number}: {error}") from error
     return matches
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A rule of a task: samples that match its filter are excluded from all metrics."""
+
+    key: str
+    filter: SampleFilter
+
+
+def read_actions(definition: Section) -> tuple[Action, ...]:
+    """Return the exclusion rules of a task; errors go to the section's problems."""
+    found: dict[str, Action] = {}
+    for entry in definition.entries("actions"):
+        key = entry.text("key")
+        if not key:
+            entry.problem("key", "an action needs a key", "key: skip-empty")
+        else:
+            check_key(entry, "an action")
+        entry.one_of("action", "action", ("exclude_from_metrics",), "")
+        fix = '{op: equals, expression: "{{ sample.split }}", value: train}'
+        inner = required_section(entry, "filter", fix, "an action needs a filter")
+        one = read_filter(inner) if inner is not None else None
+        entry.close("an action")
+        if key in found:
+            entry.problem("key", f"duplicate action {key!r}")
+        if one is not None:
+            found[key] = Action(key, one)
+    return tuple(found.values())
+
+
+def excluding_action(actions: Sequence[Action], variables: Mapping[str, Any]) -> str:
+    """Return the key of the first action that matches a sample, or an empty string.
+    ``variables``: ``sample``, ``solver_output`` and ``scores``."""
+    for action in actions:
+        try:
+            if action.filter.matches(variables):
+                return action.key
+        except DocumentError as error:
+            raise DocumentError(f"action {action.key!r}: {error}") from error
+    return ""

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from pytest_evals.dialects.latticeflow.dataset_file import GeneratedSource
-from pytest_evals.dialects.latticeflow.header import read_header
+from pytest_evals.dialects.latticeflow.fields import read_header
 from pytest_evals.dialects.latticeflow.parameters import (
     ParameterValue,
     read_parameters,

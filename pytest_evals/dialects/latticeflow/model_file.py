@@ -24,9 +24,8 @@ from pytest_evals.core.request import Request
 from pytest_evals.core.run_plan import SpendPlan
 from pytest_evals.data.network_variables import network_fault
 from pytest_evals.dialects.latticeflow.entities import Entity
-from pytest_evals.dialects.latticeflow.header import read_header
+from pytest_evals.dialects.latticeflow.fields import read_header, required_text
 from pytest_evals.dialects.latticeflow.snippets.snippet import snippet_of
-from pytest_evals.dialects.latticeflow.solvers.template_fields import required_text
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import (
     EvalsError,

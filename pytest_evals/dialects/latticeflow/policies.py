@@ -16,7 +16,7 @@ from typing import Any, Literal, cast
 
 from pytest_evals.core.gate import Bound, Gate
 from pytest_evals.dialects.latticeflow.entities import Entity
-from pytest_evals.dialects.latticeflow.header import check_key, read_header
+from pytest_evals.dialects.latticeflow.fields import check_key, read_header
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.gates.read.text import ConditionError, fit_for_id, read_number

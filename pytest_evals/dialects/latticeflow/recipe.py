@@ -23,62 +23,57 @@ from pytest_evals.core.dialogue import (
 from pytest_evals.core.doc import Doc, like, read_all
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.task import Asked
-from pytest_evals.dialects.latticeflow.actions import Action, excluding_action
-from pytest_evals.dialects.latticeflow.metric_values import NOTHING, ScorerValue
-from pytest_evals.dialects.latticeflow.prompts.message_types import unwrap
+from pytest_evals.dialects.latticeflow.filters import Action, excluding_action
+from pytest_evals.dialects.latticeflow.metrics.trials import Trials
+from pytest_evals.dialects.latticeflow.metrics.value import ScorerValue
+from pytest_evals.dialects.latticeflow.prompts.items import unwrap, wrap
+from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.templates import NullFieldError
-from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer, Trials
+from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer
 from pytest_evals.dialects.latticeflow.solvers.coroutines import resume_from_start
+from pytest_evals.dialects.latticeflow.solvers.model_client import Models
 from pytest_evals.dialects.latticeflow.solvers.python import Row
 from pytest_evals.dialects.latticeflow.solvers.reader import SolverParts
-from pytest_evals.dialects.latticeflow.solvers.template_fields import Models
-from pytest_evals.dialects.latticeflow.task_result_rows import EarlierTask, result_row
 from pytest_evals.errors import DocumentError
 
 SCORES_PREFIX = "scores."
 """Prefix of a scorer's key: the name of the score with all of its values."""
 ScorerResult = SampleScore | DocumentError
 """The score of a row, or the scorer's error."""
-
-
-class NamedValue(NamedTuple):
-    """A metric value with its final name."""
-
-    name: str
-    number: ScorerValue
+RESULT_COLUMNS = ("sample", "sample_id", "solver_output", "scores", "errors")
+"""Columns of rows that are results of an earlier task."""
 
 
 class _SampleResult(NamedTuple):
-    """The result of solving and scoring a sample.
+    """The result of solving and scoring a sample."""
 
-    Args:
-        rows: The scored rows: one, or those of a postprocessor.
-        scores: Key of a scorer → its result for each row.
+    rows: tuple[Row, ...]  # one, or those of a postprocessor
+    scores: Mapping[str, tuple[ScorerResult, ...]]  # key of a scorer → each row's
+
+
+class EarlierTask(NamedTuple):
+    """A task whose results are samples of another one (``source: task_result``).
+
+    No state is passed between the two. Documents of the later task repeat the earlier
+    one's work first; its requests are already cached or part of the same batch.
     """
 
-    rows: tuple[Row, ...]
-    scores: Mapping[str, tuple[ScorerResult, ...]]
+    sample: Callable[[int], Dialogue[Mapping[str, Any]]]
+    """Position among its samples → the later task's sample."""
+    calls_models: bool
 
 
 @dataclass(slots=True, kw_only=True)
 class SampleRecipe:
-    """A task without its samples.
-
-    Args:
-        id: Returns the id of the sample at a position.
-        solver: The solver; ``None`` if only a dataset is evaluated.
-        scorers: The scorers, in the order of the file.
-        trials: Number of trials; ``None`` for one.
-        earlier: The task whose results are the samples; ``None`` for dataset samples.
-    """
+    """A task without its samples."""
 
     task: str
-    sample: Callable[[int], Mapping[str, Any]]
+    sample: Callable[[int], Mapping[str, Any]]  # by position
     id: Callable[[int], str]
-    solver: SolverParts | None
+    solver: SolverParts | None  # None if only a dataset is evaluated
     scorers: Sequence[SampleScorer]
-    metric_values: Sequence[NamedValue]
+    metric_values: Sequence[tuple[str, ScorerValue]]  # with their final names
     actions: Sequence[Action] = ()
     trials: Trials | None = None
     earlier: EarlierTask | None = None
@@ -89,7 +84,7 @@ class SampleRecipe:
     @property
     def calls_models(self) -> bool:
         """Whether any model is called."""
-        if self.earlier is not None and self.earlier.asks:
+        if self.earlier is not None and self.earlier.calls_models:
             return True
         return self._solver_calls_models or any(one.models for one in self.scorers)
 
@@ -103,13 +98,13 @@ class SampleRecipe:
         runs_code = self.solver is not None and not self.solver.is_declared
         return runs_code or self.earlier is not None
 
-    def is_single_round(self, models_: Models) -> bool:
+    def is_single_round(self, models: Models) -> bool:
         """Return whether only the tested model is called, in a single round."""
         if self.earlier is not None or any(one.models for one in self.scorers):
             return False
         if self.solver is None or not self.solver.models:
             return True
-        return self.solver.is_single_round and not models_("").name
+        return self.solver.is_single_round and not models("").name
 
     def ask(self, index: int) -> Asked:
         """Return the document at a position, with its first requests to the model."""
@@ -154,19 +149,13 @@ class SampleRecipe:
             self._last_solved = (record, work.rows)
 
     def score(self, record: Record) -> tuple[Score, ...]:
-        """Return a score for each metric value that the sample has.
-
-        Raises:
-            DocumentError: The sample could not be solved.
-        """
+        """Return a score for each metric value that the sample has. Raises
+        ``DocumentError`` if it could not be solved."""
         work = self._work(record)
         counted = self._counted_rows(record, work)
-        found = []
-        for name, number in self.metric_values:
-            score = self._score(name, number, work, counted)
-            if score is not None:
-                found.append(score)
-        return (*found, *self._stored_scores(work))
+        found = [self._score(*one, work, counted) for one in self.metric_values]
+        scores = (one for one in found if one is not None)
+        return (*scores, *self._stored_scores(work))
 
     def _stored_scores(self, work: _SampleResult) -> Iterator[Score]:
         """Yield all values of each scorer, for reports; they are not aggregated."""
@@ -184,11 +173,7 @@ class SampleRecipe:
             )
 
     def exclude(self, record: Record) -> str:
-        """Return the key of the action that excludes the sample, or an empty string.
-
-        Raises:
-            DocumentError: An action cannot be evaluated.
-        """
+        """Return the key of the action that excludes the sample, or an empty string."""
         work = self._work(record)
         keys = [self._excluding_key(work, n) for n in range(len(work.rows))]
         return keys[0] if keys and all(keys) else ""
@@ -220,10 +205,10 @@ class SampleRecipe:
         try:
             work = yield from self._dialogue(index, self.scorers)
         except DocumentError as error:
-            return result_row(row, None, {}, [f"{error}"])
+            return _result_row(row, None, {}, error)
         first = work.rows[0].output if work.rows else None
         scores = {key: found[0] for key, found in work.scores.items() if found}
-        return result_row(row, first, scores)
+        return _result_row(row, first, scores)
 
     def _dialogue(
         self, index: int, scorers: Sequence[SampleScorer], record: Record | None = None
@@ -244,7 +229,7 @@ class SampleRecipe:
         if self.solver is not None and not rows:
             return _SampleResult((), {})
         works = [
-            _stored_scores(one.dialogue(row.sample, row.output))
+            _or_error(one.dialogue(row.sample, row.output))
             for one in scorers
             for row in rows
         ]
@@ -286,24 +271,24 @@ class SampleRecipe:
     def _counted_rows(self, record: Record, work: _SampleResult) -> Sequence[int]:
         """Return the rows that no action excludes; all rows if an action excludes the
         whole sample or fails."""
-        everything = range(len(work.rows))
+        every = range(len(work.rows))
         if len(work.rows) < 2 or not self.actions:
-            return everything
+            return every
         try:
-            return [
-                n for n in everything if not self._excluding_key(work, n)
-            ] or everything
+            return [n for n in every if not self._excluding_key(work, n)] or every
         except DocumentError:
-            return everything
+            return every
 
     def _excluding_key(self, work: _SampleResult, row: int) -> str:
         if not self.actions:
             return ""
-        scores = {}
-        for key, found in work.scores.items():
-            one = found[row] if row < len(found) else None
-            if isinstance(one, SampleScore):
-                scores[key] = one.values
+        results = {key: found[row : row + 1] for key, found in work.scores.items()}
+        scores = {
+            key: one.values
+            for key, found in results.items()
+            for one in found
+            if isinstance(one, SampleScore)
+        }
         sample, output = work.rows[row]
         variables: dict[str, Any] = {"sample": sample, "scores": scores}
         if output is not None:
@@ -327,7 +312,7 @@ class SampleRecipe:
             read = [number.read(one) for one in scores]
         except DocumentError as error:
             return Score(metric=name, unscored=f"{number.scorer}: {error}")
-        values = tuple(value for value in read if value is not NOTHING)
+        values = tuple(value for value in read if value is not None)
         if not values:
             return None
         return Score(
@@ -343,7 +328,7 @@ class SampleRecipe:
         return self.solver is not None and self.solver.postprocessor is not None
 
 
-def _stored_scores(dialogue: Dialogue[SampleScore]) -> Dialogue[ScorerResult]:
+def _or_error(dialogue: Dialogue[SampleScore]) -> Dialogue[ScorerResult]:
     """Run the dialogue of a scorer; its error is its result."""
     try:
         return (yield from dialogue)
@@ -381,3 +366,32 @@ def _explanation(scores: Sequence[SampleScore]) -> str:
         return ""
     metadata = kept[0] if len(kept) == 1 else kept
     return json.dumps(metadata, ensure_ascii=False, default=str)
+
+
+def _result_row(
+    row: Mapping[str, Any],
+    output: SolverOutput | None,
+    scores: Mapping[str, ScorerResult],
+    error: DocumentError | None = None,
+) -> Mapping[str, Any]:
+    """Return a row with all of ``RESULT_COLUMNS``, from sample and id; errors of the
+    earlier task are part of the row."""
+    errors = [] if error is None else [{"stage": "solver", "message": str(error)}]
+    errors += [
+        {"stage": "score", "scorer_key": key, "message": str(one)}
+        for key, one in scores.items()
+        if isinstance(one, DocumentError)
+    ]
+    solver_output = None
+    if output is not None:  # by the names that both versions of the format use
+        views = {"output": output.output, "messages": output.messages}
+        solver_output = {**output.to_dict(), **views}
+    values = {
+        key: one.to_dict()
+        for key, one in scores.items()
+        if isinstance(one, SampleScore)
+    }
+    result: Mapping[str, Any] = wrap(
+        {**row, "solver_output": solver_output, "scores": values, "errors": errors}
+    )
+    return result

@@ -38,7 +38,7 @@ class OneRow:
         return 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SystemRecipe:
     """Calls ``compute_evidence`` when its document is scored."""
 
@@ -47,15 +47,10 @@ class SystemRecipe:
 
     def ask(self, index: int) -> Asked:
         """Return the document, without requests."""
-        doc = Doc("", [], 0, id=DOCUMENT, task_name=self.task)
-        return Asked(doc, ())
+        return Asked(Doc("", [], 0, id=DOCUMENT, task_name=self.task), ())
 
     def score(self, record: Record) -> tuple[Score, ...]:
-        """Return all metric values as one score.
-
-        Raises:
-            DocumentError: The function fails, or returns an invalid value.
-        """
+        """Return all metric values as one score."""
         context: tuple[Any, ...] = ({},) if self.function.parameters() else ()
         return (self.function.read(self._read, *context),)
 
@@ -63,24 +58,20 @@ class SystemRecipe:
         given = to_json(given, str)
         metrics = given.get("metrics") if isinstance(given, Mapping) else None
         if not isinstance(metrics, Mapping):
+            what = f"must return metrics, not {given!r:.80}"
             fix = 'return {"metrics": {"size": {"value": 3}}}'
-            raise self.function.invalid_return(
-                f"must return metrics, not {given!r:.80}", fix
-            )
-        values = {str(name): self._value(name, one) for name, one in metrics.items()}
-        reasons = [
-            f"{name}: {one['reason']}"
-            for name, one in metrics.items()
-            if isinstance(one, Mapping) and one.get("reason")
-        ]
+            raise self.function.invalid_return(what, fix)
+        values, reasons = {}, []
+        for name, one in metrics.items():
+            value = one.get("value") if isinstance(one, Mapping) else None
+            if not isinstance(value, int | float):
+                what = f"must return a number as value of {name!r}, not {one!r:.80}"
+                fix = f'{{"{name}": {{"value": 3}}}}'
+                raise self.function.invalid_return(what, fix)
+            values[str(name)] = float(value)
+            if one.get("reason"):
+                reasons.append(f"{name}: {one['reason']}")
         return Score(metric=DOCUMENT, value=values, explanation="; ".join(reasons))
-
-    def _value(self, name: object, one: Any) -> float:
-        value = one.get("value") if isinstance(one, Mapping) else None
-        if not isinstance(value, int | float):
-            what = f"must return a number as value of {name!r}, not {one!r:.80}"
-            raise self.function.invalid_return(what, f'{{"{name}": {{"value": 3}}}}')
-        return float(value)
 
 
 def evidence_metric() -> Metric:
@@ -98,4 +89,4 @@ def read_system_task(definition: Section, task: str) -> SystemRecipe | None:
     """Return the recipe; errors are added to the problems of the section."""
     key = "compute_evidence_snippet"
     function = snippet_of(definition, key, "compute_evidence")
-    return None if function is None else SystemRecipe(task=task, function=function)
+    return None if function is None else SystemRecipe(task, function)

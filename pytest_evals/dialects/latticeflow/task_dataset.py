@@ -1,4 +1,5 @@
-"""Reads ``definition.dataset``: one dataset, or several aligned ones."""
+"""Reads ``definition.dataset``: one dataset, several aligned ones, or the results of
+another task."""
 
 from __future__ import annotations
 
@@ -6,10 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pytest_evals.dialects.latticeflow.sample_rows import Samples
+from pytest_evals.dialects.latticeflow.fields import entry_problem
 from pytest_evals.dialects.latticeflow.samples import ID, Rows
 from pytest_evals.dialects.latticeflow.substitution import parameter_of
 from pytest_evals.dialects.latticeflow.suite import EntitySuite
+from pytest_evals.dialects.latticeflow.task_rows import Samples
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, TaskFileError, suggestion
 
@@ -17,19 +19,14 @@ _SOURCES = ("dataset", "task_result")
 
 
 class DatasetKeys(NamedTuple):
-    """The data that a definition refers to.
-
-    Args:
-        datasets: Name → key of each dataset.
-        result: Key of an earlier task whose results are the samples; empty for none.
-    """
+    """The data that a definition refers to: name in samples → key of each dataset (a
+    single one has an empty name), or the key of an earlier task."""
 
     datasets: Mapping[str, str]
     result: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetColumn:
+class DatasetColumn(NamedTuple):
     """A parameter whose value is the name of a column."""
 
     parameter: str
@@ -39,25 +36,15 @@ class DatasetColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskDataset:
-    """The data of a task.
+    """The data of a task."""
 
-    Args:
-        keys: Name in samples → key of each dataset; a single dataset has an empty name.
-        needs_equal: Whether aligned datasets must have the same number of rows.
-    """
-
-    keys: Mapping[str, str]
+    keys: Mapping[str, str]  # as in DatasetKeys
     place: Place
-    needs_equal: bool = True
+    needs_equal: bool = True  # whether aligned datasets must have equally many rows
     columns: Sequence[DatasetColumn] = ()
 
     def load(self, suite: EntitySuite) -> Samples:
-        """Return all samples.
-
-        Raises:
-            TaskFileError: A dataset cannot be read, or aligned datasets differ in
-                length.
-        """
+        """Return all samples. Raises ``TaskFileError``."""
         tables = {name: suite.rows(key, self.place) for name, key in self.keys.items()}
         first = next(iter(tables.values()))
         every = (row for rows in tables.values() for row in rows)
@@ -77,11 +64,7 @@ class TaskDataset:
         return Samples(samples, tables, ids)
 
     def check_columns(self, known: Collection[str]) -> None:
-        """Check that all columns exist that parameters name.
-
-        Raises:
-            TaskFileError: A column is missing.
-        """
+        """Raise ``TaskFileError`` if a column is missing that a parameter names."""
         problems = [
             Problem(
                 f"{one.parameter}: the dataset has no column {one.name!r}"
@@ -108,12 +91,8 @@ def aligned_names(definition: Any) -> tuple[str, ...]:
 def read_task_dataset(
     definition: Section, names: Sequence[str], warnings: list[str]
 ) -> DatasetKeys:
-    """Return the data of a task; errors are added to the problems of the section.
-
-    Args:
-        definition: The definition after substitution.
-        names: The result of :func:`aligned_names`.
-    """
+    """Return the data of a definition after substitution; errors are added to the
+    problems of the section. ``names``: the result of :func:`aligned_names`."""
     section = definition.section("dataset")
     if section is None:
         return DatasetKeys({})
@@ -130,25 +109,23 @@ def read_task_dataset(
         if source == "task_result":
             what = "task_result takes the results of one task"
             section.problem("keys", what, "key: << config.my_result >>")
-        return DatasetKeys(_aligned(section, names))
+        return DatasetKeys(_aligned(section, keys, names))
     if not isinstance(key, str) or not key:
         section.problem("key", f"key must be the key of a dataset, not {key!r}")
         return DatasetKeys({})
     return DatasetKeys({}, key) if source == "task_result" else DatasetKeys({"": key})
 
 
-def _aligned(section: Section, names: Sequence[str]) -> Mapping[str, str]:
-    keys = section.raw("keys")
+def _aligned(section: Section, keys: Any, names: Sequence[str]) -> Mapping[str, str]:
     if not isinstance(keys, list) or not keys:
         section.problem("keys", "keys must be a list of dataset keys")
         return {}
     found: dict[str, str] = {}
     for number, (name, one) in enumerate(zip(names, keys, strict=True)):
-        place = section.file.place(*section.steps, "keys", number)
         if not isinstance(one, str):
-            section.problems.append(Problem(f"{one!r} is not a valid key", place))
+            entry_problem(section, "keys", number, f"{one!r} is not a valid key")
         elif name in found:
-            section.problems.append(Problem(f"duplicate dataset {name!r}", place))
+            entry_problem(section, "keys", number, f"duplicate dataset {name!r}")
         else:
             found[name] = one
     return found

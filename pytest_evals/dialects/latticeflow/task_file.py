@@ -8,7 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pytest_evals.dialects.latticeflow.entities import Entity
-from pytest_evals.dialects.latticeflow.header import read_header
+from pytest_evals.dialects.latticeflow.fields import (
+    entry_problem,
+    read_header,
+    required_section,
+)
 from pytest_evals.dialects.latticeflow.parameters import (
     Parameter,
     dataset_parameter,
@@ -27,19 +31,12 @@ _TYPES = ("benchmark_task", "system_task")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskEntity:
-    """A task.
-
-    Args:
-        tags: Tags as names of pytest markers.
-        parameters: Parameters that ``<< config.x >>`` can refer to.
-        file: The file before substitution.
-    """
+    """A task."""
 
     key: str
-    display_name: str
-    tags: tuple[str, ...]
+    tags: tuple[str, ...]  # as names of pytest markers
     parameters: tuple[Parameter, ...]
-    file: YamlFile
+    file: YamlFile  # before substitution
     place: Place
     is_system: bool
     lacks_dataset: bool
@@ -47,26 +44,19 @@ class TaskEntity:
 
 
 def read_task(entity: Entity) -> TaskEntity:
-    """Return the task of a file.
-
-    Raises:
-        TaskFileError: With all problems outside its definition; those of the definition
-            are reported when its parameters have values.
-    """
+    """Return the task of a file. Raises ``TaskFileError`` with all problems outside its
+    definition; those of the definition are reported when its parameters have values."""
     problems: list[Problem] = []
     warnings: list[str] = list(entity.file.warnings)
     top = Section(entity.file, problems)
     header = read_header(top, "a task", ("key", "display_name", "description"))
     for number, word in enumerate(top.take("tasks", list, [])):
         if word not in _ML_TASKS:
-            place = top.file.place("tasks", number)
             fix = f"tasks may contain {', '.join(_ML_TASKS)}"
-            problems.append(Problem(f"unknown kind of model {word!r}", place, fix))
+            entry_problem(top, "tasks", number, f"unknown kind of model {word!r}", fix)
     parameters = read_parameters(top)
     evaluated = _deprecated_type(top, warnings)
-    definition = top.section("definition")
-    if definition is None:
-        top.problem("definition", "definition is missing", "definition: {scorers: []}")
+    definition = required_section(top, "definition", "{scorers: []}")
     top.close("a task")
     kind, lacks_dataset = "", False
     if definition is not None:
@@ -76,11 +66,12 @@ def read_task(entity: Entity) -> TaskEntity:
             _check_shape(definition, evaluated or _own_type(definition))
     if problems:
         raise TaskFileError(problems)
+    if lacks_dataset and all(one.key != DATASET_KEY for one in parameters):
+        parameters = (*parameters, dataset_parameter(DATASET_KEY, entity.place))
     return TaskEntity(
         key=header.key,
-        display_name=header.display_name,
         tags=tuple(marker(tag) for tag in header.tags),
-        parameters=_with_dataset(parameters, entity, lacks_dataset=lacks_dataset),
+        parameters=parameters,
         file=entity.file,
         place=entity.place,
         is_system=kind == "system_task",
@@ -138,11 +129,3 @@ def _check_shape(definition: Section, evaluated: str) -> None:
         what = "a task that evaluates a model needs a solver"
         fix = "evaluated_entity_type: dataset, or a solver"
         definition.problem("evaluated_entity_type", what, fix)
-
-
-def _with_dataset(
-    parameters: tuple[Parameter, ...], entity: Entity, *, lacks_dataset: bool
-) -> tuple[Parameter, ...]:
-    if not lacks_dataset or any(one.key == DATASET_KEY for one in parameters):
-        return parameters
-    return (*parameters, dataset_parameter(DATASET_KEY, entity.place))

@@ -36,8 +36,8 @@ from pytest_evals.core.record import Status
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.latticeflow import filters, generator, parameters
 from pytest_evals.dialects.latticeflow.loader import entities_of, load_tasks
-from pytest_evals.dialects.latticeflow.metrics.trial_aggregation import FUNCTIONS
-from pytest_evals.dialects.latticeflow.scoring import metrics
+from pytest_evals.dialects.latticeflow.metrics import reader as metrics
+from pytest_evals.dialects.latticeflow.metrics.trials import FUNCTIONS
 from pytest_evals.dialects.latticeflow.scoring import reader as reading
 from pytest_evals.dialects.latticeflow.solvers import multi_turn as multi
 from pytest_evals.dialects.latticeflow.solvers import reader as solvers

@@ -8,13 +8,13 @@ computed from labels.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pytest_evals.core.metric import SHARE, Estimate, Ratio
 from pytest_evals.dialects.latticeflow.metrics.measures import (
-    Measure,
-    Values,
+    Read,
     flatten,
     mean_measure,
     missing_message,
@@ -22,6 +22,8 @@ from pytest_evals.dialects.latticeflow.metrics.measures import (
     ratio_measure,
     sum_measure,
 )
+from pytest_evals.dialects.latticeflow.metrics.value import ScorerValue
+from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 
 Pair = tuple[str, str]
 """Expected and predicted label."""
@@ -29,126 +31,122 @@ Pair = tuple[str, str]
 
 def count_ratio(
     name: str, hits: str, misses: Sequence[str], weight: int = 1
-) -> Measure:
-    """Return a ratio of hits to hits and misses, from the scorer's counts.
-
-    Args:
-        hits: Field with the true positives.
-        misses: Fields with the other counts of the denominator.
-        weight: Weight of the hits; 2 in F1.
-    """
+) -> ScorerValue:
+    """Return a ratio of hits to hits and misses, from the scorer's counts. ``weight``:
+    weight of the hits; 2 in F1."""
     fields = (hits, *misses)
 
-    def read(values: Values) -> list[Any] | None:
-        counts_or_scores = [values.get(field) for field in fields]
-        return None if None in counts_or_scores else counts_or_scores
+    def read(score: SampleScore) -> list[Any] | None:
+        counts = [score.get(field) for field in fields]
+        return None if None in counts else counts
 
-    def score(sums: Sequence[float]) -> float:
+    def value(sums: Sequence[float]) -> float:
         below = weight * sums[0] + math.fsum(sums[1:])
         return weight * sums[0] / below if below else math.nan
 
-    return ratio_measure(name, read, score, missing_message(*fields))
+    return ratio_measure(name, read, value, missing_message(*fields))
 
 
-def binary(gold: str, predicted: str, positive: str, negative: str) -> list[Measure]:
+def binary(
+    gold: str, predicted: str, positive: str, negative: str
+) -> list[ScorerValue]:
     """Return all metrics of a binary classification. Samples in which a label is
     neither of the two are left out."""
-    known = (positive, negative)
-    message = (
+    missing = (
         f"no sample has {positive!r} or {negative!r} as {gold!r} and as {predicted!r}"
     )
+    outcomes = {
+        "true_positives": (positive, positive),
+        "false_positives": (negative, positive),
+        "false_negatives": (positive, negative),
+        "true_negatives": (negative, negative),
+    }
 
-    def pair_of(values: Values) -> Pair | None:
-        pair = _pair(values, gold, predicted)
-        return pair if pair and pair[0] in known and pair[1] in known else None
+    def cells(score: SampleScore) -> dict[str, int] | None:
+        """Return 1 for the sample's outcome and 0 for the others."""
+        pair = _pair(score, gold, predicted)
+        if pair not in outcomes.values():
+            return None
+        return {name: int(pair == outcome) for name, outcome in outcomes.items()}
 
-    def cell(expected: str, answer: str) -> Callable[[Values], Any]:
-        def read(values: Values) -> int | None:
-            pair = pair_of(values)
-            return None if pair is None else int(pair == (expected, answer))
+    def cell(name: str, score: SampleScore) -> int | None:
+        found = cells(score)
+        return None if found is None else found[name]
 
-        return read
+    def counts(score: SampleScore) -> list[int] | None:
+        found = cells(score)
+        return None if found is None else [*found.values()][:3]
 
-    def ratio(name: str, weights: tuple[int, ...]) -> Measure:
-        def read(values: Values) -> list[Any] | None:
-            return None if pair_of(values) is None else [one(values) for one in cells]
-
-        def score(sums: Sequence[float]) -> float:
+    def ratio(name: str, weights: tuple[int, ...]) -> ScorerValue:
+        def value(sums: Sequence[float]) -> float:
             below = math.fsum(w * s for w, s in zip(weights, sums, strict=True))
             return weights[0] * sums[0] / below if below else 0.0
 
-        hits = (weights[0], 0, 0)
-        return ratio_measure(
-            name, read, score, message, Ratio(above=hits, below=weights)
-        )
+        above = Ratio(above=(weights[0], 0, 0), below=weights)
+        return ratio_measure(name, counts, value, missing, above)
 
-    cells = (
-        cell(positive, positive),
-        cell(negative, positive),
-        cell(positive, negative),
-    )
-    names = ("true_positives", "false_positives", "false_negatives")
+    def is_hit(score: SampleScore) -> int | None:
+        pair = _pair(score, gold, predicted)
+        if pair is None or pair not in outcomes.values():
+            return None
+        return int(pair[0] == pair[1])
+
     return [
-        _accuracy(lambda values: _hit(pair_of(values)), message),
+        _accuracy(is_hit, missing),
         ratio("precision", (1, 1, 0)),
         ratio("recall", (1, 0, 1)),
         ratio("f1_score", (2, 1, 1)),
-        *(
-            sum_measure(name, one, message)
-            for name, one in zip(names, cells, strict=True)
-        ),
-        sum_measure("true_negatives", cell(negative, negative), message),
+        *(sum_measure(name, partial(cell, name), missing) for name in outcomes),
     ]
 
 
-def multiclass(gold: str, predicted: str, name: str) -> list[Measure]:
+def multiclass(gold: str, predicted: str, name: str) -> list[ScorerValue]:
     """Return accuracy, and precision, recall and F1 of each class and as unweighted
     means. A class that is never predicted, or never correct, has 0."""
-    message = missing_message(gold, predicted)
+    missing = missing_message(gold, predicted)
 
-    def read(values: Values) -> list[str] | None:
-        pair = _pair(values, gold, predicted)
+    def read(score: SampleScore) -> list[str] | None:
+        pair = _pair(score, gold, predicted)
         return None if pair is None else list(pair)
+
+    def is_hit(score: SampleScore) -> int | None:
+        pair = _pair(score, gold, predicted)
+        return None if pair is None else int(pair[0] == pair[1])
 
     def several(values: Sequence[Any]) -> Mapping[str, Estimate]:
         pairs = [(one[0], one[1]) for one in flatten(values)]
         return {key: Estimate(number) for key, number in _by_class(pairs).items()}
 
     return [
-        _accuracy(lambda values: _hit(_pair(values, gold, predicted)), message),
-        named_values_measure(name, read, several, message),
+        _accuracy(is_hit, missing),
+        named_values_measure(name, read, several, missing),
     ]
 
 
-def _accuracy(hit: Callable[[Values], int | None], message: str) -> Measure:
-    return mean_measure("accuracy", hit, message, True, span=SHARE)
+def _accuracy(is_hit: Read, missing: str) -> ScorerValue:
+    return mean_measure("accuracy", is_hit, missing, True, span=SHARE)
 
 
 def _by_class(pairs: Sequence[Pair]) -> dict[str, float]:
     classes = sorted({label for pair in pairs for label in pair})
-    counts_or_scores: dict[str, float] = {}
+    by_class: dict[str, float] = {}
     sums = {"precision": 0.0, "recall": 0.0, "f1": 0.0}
     for label in classes:
         hits = pairs.count((label, label))
-        golds = sum(pair[0] == label for pair in pairs)
-        answers = sum(pair[1] == label for pair in pairs)
+        golds, answers = (sum(pair[n] == label for pair in pairs) for n in (0, 1))
         of_class = {
             "precision": hits / answers if answers else 0.0,
             "recall": hits / golds if golds else 0.0,
             "f1": 2 * hits / (golds + answers),
         }
         for key, number in of_class.items():
-            counts_or_scores[f"{label}_{key}"] = number
+            by_class[f"{label}_{key}"] = number
             sums[key] += number
     macro = {f"macro_{key}": total / len(classes) for key, total in sums.items()}
-    return {**counts_or_scores, **macro}
+    return {**by_class, **macro}
 
 
-def _pair(values: Values, gold: str, predicted: str) -> Pair | None:
+def _pair(score: SampleScore, gold: str, predicted: str) -> Pair | None:
     """Return both labels as text; ``None`` if one is missing."""
-    expected, answer = values.get(gold), values.get(predicted)
+    expected, answer = score.get(gold), score.get(predicted)
     return None if expected is None or answer is None else (str(expected), str(answer))
-
-
-def _hit(pair: Pair | None) -> int | None:
-    return None if pair is None else int(pair[0] == pair[1])

@@ -3,14 +3,15 @@
 Source: LatticeFlow's documentation; choices of our own are in the docstrings. Counts
 are summed over samples before a ratio is computed (micro average), so that each ratio
 has a delta-method standard error. Values of one row per sample are plain means.
+
+Functions take ``name``, the metric's own name, and ``missing``, the message if no
+sample has a value.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from pytest_evals.core.metric import (
@@ -22,6 +23,8 @@ from pytest_evals.core.metric import (
     Span,
     Totals,
 )
+from pytest_evals.dialects.latticeflow.metrics.value import ScorerValue
+from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.errors import EvalsError, suggestion
 from pytest_evals.scorers.metrics import MetricSpec, metric
 
@@ -51,29 +54,12 @@ _MORE_IS_BETTER = frozenset(
     }
 )
 """Scores of the built-in scorers; the direction of others is unknown."""
-
-
+_ROUNDING = 1e-9
+"""Standard errors of shares below this are rounding errors."""
+Read = Callable[[SampleScore], Any]
+"""Scores of a sample → the value to aggregate; ``None`` for none."""
 InvalidMessage = Callable[[Any], str]
 """Returns the error message for a value that is not a number."""
-Values = Mapping[str, Any]
-"""Name → value of one row."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
-    """One value of a metric, or several whose names are known only after scoring.
-
-    Args:
-        name: Its name, if unique.
-        read: Values of a row → the value to aggregate; ``None`` for none.
-        how: Final name → the metric that aggregates it.
-        later: Whether it has several values, whose names are known only after scoring.
-    """
-
-    name: str
-    read: Callable[[Values], Any]
-    how: Callable[[str], Metric]
-    later: bool = False
 
 
 def missing_message(*fields: str) -> str:
@@ -82,96 +68,98 @@ def missing_message(*fields: str) -> str:
     return f"no sample has {'a score' if len(fields) == 1 else 'the scores'} {named}"
 
 
+def _invalid(what: str) -> InvalidMessage:
+    return lambda value: f"{what} has the value {value!r:.80}, which is not a number"
+
+
+_invalid_count = _invalid("a count")
+
+
 def mean_measure(
     name: str,
-    read: Callable[[Values], Any],
+    read: Read,
     missing: str,
     higher_is_better: bool | None = None,
-    invalid_message: InvalidMessage | None = None,
+    invalid: InvalidMessage = _invalid_count,
     span: Span = ANYTHING,
-) -> Measure:
-    """Return the mean over all rows.
+) -> ScorerValue:
+    """Return the mean over all rows: a plain mean if each sample is one row, else a
+    ratio of sums."""
+    spec = MetricSpec(name=name, aggregation="mean", higher_is_better=higher_is_better)
+    plain = metric(spec, "none", "generate_until", declared=True)
 
-    Args:
-        read: Values of a row → number.
-        missing: Message if no row has one.
-    """
+    def totals(values: Sequence[Any]) -> Totals:
+        rows = [_numbers([value], invalid) for value in values]
+        columns = (list(map(math.fsum, rows)), [float(len(row)) for row in rows])
+        return Totals(columns=columns, score=_quotient, is_ratio=True)
 
-    def how(name: str) -> Metric:
-        message = invalid_message or _invalid_count
-        spec = MetricSpec(
-            name=name, aggregation="mean", higher_is_better=higher_is_better
-        )
-        plain = metric(spec, "none", "generate_until", declared=True)
-        return Metric(
-            name=name,
-            aggregate=partial(_mean, plain.aggregate, message),
-            higher_is_better=higher_is_better,
-            is_mean=True,
-            totals=partial(_mean_totals, message),
-            number=lambda values: _mean(plain.aggregate, message, values).value,
-            lacking=missing,
-            span=span,
-            closed=True,
-        )
+    def mean(values: Sequence[Any]) -> Estimate:
+        numbers = _numbers(values, invalid)
+        if len(numbers) != len(values):
+            return _estimate(totals(values))
+        found = plain.aggregate(numbers)
+        assert isinstance(found, Estimate), "a mean is one number"
+        return found
 
-    return Measure(name=name, read=read, how=how)
-
-
-def mean_field(field: str, name: str, span: Span = ANYTHING) -> Measure:
-    """Return the mean of a field; ``true`` counts as 1."""
-    better, invalid_message = _direction(field), _invalid_score(field)
-    return mean_measure(
-        name, _reader(field), missing_message(field), better, invalid_message, span
+    how = Metric(
+        name=name,
+        aggregate=mean,
+        higher_is_better=higher_is_better,
+        is_mean=True,
+        totals=totals,
+        number=lambda values: mean(values).value,
+        lacking=missing,
+        span=span,
+        closed=True,
     )
+    return ScorerValue(name=name, read=read, how=how)
 
 
-def weighted_label(field: str, name: str, weights: Mapping[str, float]) -> Measure:
+def mean_field(field: str, name: str, span: Span = ANYTHING) -> ScorerValue:
+    """Return the mean of a field; ``true`` counts as 1."""
+    better, invalid = _direction(field), _invalid(f"the score {field!r}")
+    missing = missing_message(field)
+    return mean_measure(name, _reader(field), missing, better, invalid, span)
+
+
+def weighted_label(field: str, name: str, weights: Mapping[str, float]) -> ScorerValue:
     """Return the mean weight of a label; a label without a weight is an error."""
 
-    def read(values: Values) -> Any:
-        label = values.get(field)
-        if label is None:
-            return None
-        return weights.get(str(label), str(label))
+    def read(score: SampleScore) -> Any:
+        label = score.get(field)
+        return None if label is None else weights.get(str(label), str(label))
 
-    def invalid_message(label: Any) -> str:
+    def invalid(label: Any) -> str:
         known = suggestion(label, list(weights))
         return f"the label {label!r} of {field!r} has no weight{known}"
 
-    return mean_measure(
-        name, read, missing_message(field), invalid_message=invalid_message
-    )
+    return mean_measure(name, read, missing_message(field), invalid=invalid)
 
 
-def extreme(field: str, name: str, which: Callable[..., float]) -> Measure:
+def extreme(field: str, name: str, which: Callable[..., float]) -> ScorerValue:
     """Return the smallest or the largest value of a field."""
 
-    def value(values: Sequence[Any]) -> float:
-        numbers = _numbers(values, _invalid_score(field))
+    def value(numbers: Sequence[float]) -> float:
         return math.nan if any(map(math.isnan, numbers)) else float(which(numbers))
 
-    return _without_stderr(
-        name, _reader(field), value, missing_message(field), _direction(field)
-    )
+    return _of_field(field, name, value, _direction(field))
 
 
-def standard_deviation(field: str, name: str) -> Measure:
+def standard_deviation(field: str, name: str) -> ScorerValue:
     """Return the sample standard deviation of a field (n - 1, as in the documentation's
     example); 0 for a single value."""
 
-    def value(values: Sequence[Any]) -> float:
-        numbers = _numbers(values, _invalid_score(field))
+    def value(numbers: Sequence[float]) -> float:
         n = len(numbers)
         if n < 2:
             return 0.0
         centre = math.fsum(numbers) / n
         return math.sqrt(math.fsum((x - centre) ** 2 for x in numbers) / (n - 1))
 
-    return _without_stderr(name, _reader(field), value, missing_message(field))
+    return _of_field(field, name, value)
 
 
-def sum_measure(name: str, read: Callable[[Values], Any], missing: str) -> Measure:
+def sum_measure(name: str, read: Read, missing: str) -> ScorerValue:
     """Return a sum over all samples."""
     return _without_stderr(
         name, read, lambda values: float(sum(_numbers(values))), missing
@@ -180,115 +168,116 @@ def sum_measure(name: str, read: Callable[[Values], Any], missing: str) -> Measu
 
 def ratio_measure(
     name: str,
-    read: Callable[[Values], list[Any] | None],
+    read: Callable[[SampleScore], list[Any] | None],
     score: Callable[[Sequence[float]], float],
     missing: str,
     ratio: Ratio | None = None,
-) -> Measure:
+) -> ScorerValue:
     """Return a value computed from counts that are summed over samples.
 
     Args:
-        read: Values of a row → counts.
+        read: Scores of a sample → counts.
         score: Sums of the counts → value.
-        missing: Message if no sample has counts.
         ratio: Numerator and denominator, if it is a ratio to which a row adds at most
             1.
     """
 
     def totals(values: Sequence[Any]) -> Totals:
         counts = [
-            [
-                math.fsum(_numbers(column))
-                for column in zip(*rows_of(value), strict=True)
-            ]
+            [math.fsum(_numbers(column)) for column in zip(*_rows(value), strict=True)]
             for value in values
         ]
         columns = [list(column) for column in zip(*counts, strict=True)]
         return Totals(columns=columns, score=score, is_ratio=True)
 
-    def how(name: str) -> Metric:
-        return Metric(
-            name=name,
-            aggregate=lambda values: _estimate(totals(values)),
-            higher_is_better=True,
-            totals=totals,
-            ratio=ratio,
-            number=lambda values: _estimate(totals(values)).value,
-            lacking=missing,
-            span=ANYTHING if ratio is None else SHARE,
-            closed=True,
-        )
-
-    return Measure(name=name, read=read, how=how)
+    how = Metric(
+        name=name,
+        aggregate=lambda values: _estimate(totals(values)),
+        higher_is_better=True,
+        totals=totals,
+        ratio=ratio,
+        number=lambda values: _estimate(totals(values)).value,
+        lacking=missing,
+        span=ANYTHING if ratio is None else SHARE,
+        closed=True,
+    )
+    return ScorerValue(name=name, read=read, how=how)
 
 
-def frequencies(field: str, name: str) -> Measure:
+def frequencies(field: str, name: str) -> ScorerValue:
     """Return the share of each value of a field: ``label_POLITE``."""
 
-    def read(values: Values) -> str | None:
-        value = values.get(field)
+    def read(score: SampleScore) -> str | None:
+        value = score.get(field)
         return None if value is None else str(value)
 
     def several(values: Sequence[Any]) -> dict[str, Estimate]:
-        results = {}
-        rows = [rows_of(value) for value in values]
+        rows = [_rows(value) for value in values]
         sizes = [float(len(labels)) for labels in rows]
+        shares = {}
         for label in sorted(set(flatten(values))):
             hits = [float(labels.count(label)) for labels in rows]
             totals = Totals(columns=(hits, sizes), score=_quotient, is_ratio=True)
-            results[f"{field}_{label}"] = _estimate(totals)
-        return results
+            shares[f"{field}_{label}"] = _estimate(totals)
+        return shares
 
     return named_values_measure(name, read, several, missing_message(field))
 
 
 def named_values_measure(
     name: str,
-    read: Callable[[Values], Any],
+    read: Read,
     several: Callable[[Sequence[Any]], Mapping[str, Estimate]],
     missing: str,
-) -> Measure:
+) -> ScorerValue:
     """Return values whose names are known only after scoring."""
+    how = Metric(
+        name=name,
+        aggregate=lambda values: Estimate(math.nan),
+        several=several,
+        lacking=missing,
+    )
+    return ScorerValue(name=name, read=read, how=how)
 
-    def how(name: str) -> Metric:
-        return Metric(
-            name=name,
-            aggregate=lambda values: Estimate(math.nan),
-            several=several,
-            lacking=missing,
-        )
 
-    return Measure(name=name, read=read, how=how, later=True)
+def _of_field(
+    field: str,
+    name: str,
+    value: Callable[[Sequence[float]], float],
+    higher_is_better: bool | None = None,
+) -> ScorerValue:
+    invalid, missing = _invalid(f"the score {field!r}"), missing_message(field)
+
+    def of_numbers(values: Sequence[Any]) -> float:
+        return value(_numbers(values, invalid))
+
+    return _without_stderr(name, _reader(field), of_numbers, missing, higher_is_better)
 
 
 def _without_stderr(
     name: str,
-    read: Callable[[Values], Any],
+    read: Read,
     value: Callable[[Sequence[Any]], float],
     missing: str,
     higher_is_better: bool | None = None,
-) -> Measure:
-    """Return a value without a standard error."""
-
-    def how(name: str) -> Metric:
-        return Metric(
-            name=name,
-            aggregate=lambda values: Estimate(value(values)),
-            higher_is_better=higher_is_better,
-            number=value,
-            lacking=missing,
-            closed=True,
-        )
-
-    return Measure(name=name, read=read, how=how)
+) -> ScorerValue:
+    how = Metric(
+        name=name,
+        aggregate=lambda values: Estimate(value(values)),
+        higher_is_better=higher_is_better,
+        number=value,
+        lacking=missing,
+        closed=True,
+    )
+    return ScorerValue(name=name, read=read, how=how)
 
 
-def _reader(field: str) -> Callable[[Values], Any]:
+def _reader(field: str) -> Read:
     """Return a function that reads a field as a number. Other values are kept and
     reported by the aggregation."""
 
-    def read(values: Values) -> Any:
-        value = values.get(field)
+    def read(score: SampleScore) -> Any:
+        value = score.get(field)
         number = number_of(value)
         return value if number is None else number
 
@@ -297,54 +286,22 @@ def _reader(field: str) -> Callable[[Values], Any]:
 
 def _direction(field: str) -> bool | None:
     """Return whether higher is better for a score; ``None`` if unknown."""
-    bare = field.partition(".")[0].removeprefix("required_")
-    if {field, bare} & _MORE_IS_BETTER:
+    names = {field, field.partition(".")[0].removeprefix("required_")}
+    if names & _MORE_IS_BETTER:
         return True
-    return False if {field, bare} & _LESS_IS_BETTER else None
-
-
-def _invalid_score(field: str) -> InvalidMessage:
-    return lambda value: _invalid(f"the score {field!r}", value)
-
-
-def _invalid(what: str, value: Any) -> str:
-    return f"{what} has the value {value!r:.80}, which is not a number"
-
-
-def _invalid_count(value: Any) -> str:
-    return _invalid("a count", value)
+    return False if names & _LESS_IS_BETTER else None
 
 
 def _numbers(
-    values: Sequence[Any], invalid_message: InvalidMessage = _invalid_count
+    values: Sequence[Any],
+    invalid: InvalidMessage = _invalid_count,
 ) -> list[float]:
     """Return all rows as numbers."""
-    results = flatten(values)
-    for value in results:
+    numbers = flatten(values)
+    for value in numbers:
         if number_of(value) is None:
-            raise EvalsError(invalid_message(value))
-    return results
-
-
-def _mean(
-    plain: Callable[[Sequence[Any]], Estimate | Mapping[str, Estimate]],
-    invalid_message: InvalidMessage,
-    values: Sequence[Any],
-) -> Estimate:
-    """Return a plain mean if each sample is one row, else a ratio of sums."""
-    numbers = _numbers(values, invalid_message)
-    if len(numbers) != len(values):
-        return _estimate(_mean_totals(invalid_message, values))
-    results = plain(numbers)
-    assert isinstance(results, Estimate), "a mean is one number"
-    return results
-
-
-def _mean_totals(invalid_message: InvalidMessage, values: Sequence[Any]) -> Totals:
-    rows = [_numbers([value], invalid_message) for value in values]
-    sums = [math.fsum(row) for row in rows]
-    sizes = [float(len(row)) for row in rows]
-    return Totals(columns=(sums, sizes), score=_quotient, is_ratio=True)
+            raise EvalsError(invalid(value))
+    return numbers
 
 
 def _quotient(sums: Sequence[float]) -> float:
@@ -367,18 +324,14 @@ def _estimate(totals: Totals) -> Estimate:
     return Estimate(value, 0.0 if stderr < _ROUNDING else stderr, "analytic")
 
 
-_ROUNDING = 1e-9
-"""Standard errors of shares below this are rounding errors."""
-
-
-def rows_of(value: Any) -> tuple[Any, ...]:
+def _rows(value: Any) -> tuple[Any, ...]:
     """Return the values of a sample's rows."""
     return value if isinstance(value, tuple) else (value,)
 
 
 def flatten(values: Iterable[Any]) -> list[Any]:
     """Return the values of all rows of all samples."""
-    return [one for value in values for one in rows_of(value)]
+    return [one for value in values for one in _rows(value)]
 
 
 def number_of(value: Any) -> float | None:

@@ -1,58 +1,192 @@
-"""Output of a solver: its trace and the model's raw outputs.
+"""Output of a solver: its trace and the model's raw outputs. One class covers both
+versions of LatticeFlow's format. Source: ``latticeflow-core`` 3.17.0.
 
-One class covers both versions of LatticeFlow's format. Source: ``latticeflow-core``
-3.17.0.
+LatticeFlow's documentation uses ``solver_output.output`` as "the last model output":
+as text in prompts and comparisons, and as an object with ``choices`` elsewhere. In
+LatticeFlow it is an object whose string lists its fields and which equals no text, so
+correct answers score 0. Here it is a string that also has the fields.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from abc import ABCMeta
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy, deepcopy
-from typing import Any
+from typing import Any, ClassVar
 
-from pytest_evals.dialects.latticeflow.prompts.chat_output import (
-    chat_output,
-    chat_view,
-    raw_output_of,
-)
 from pytest_evals.dialects.latticeflow.prompts.items import (
-    items_of,
-    reply_items,
-    text_of,
-)
-from pytest_evals.dialects.latticeflow.prompts.message_types import (
     CustomTaskInputMessage,
     CustomTaskOutputMessage,
     Message,
     Part,
     Structured,
+    items_of,
+    part_kind,
+    reply_items,
+    text_of,
     unwrap,
+    wrap,
 )
 from pytest_evals.dialects.latticeflow.prompts.trace import Trace, trace_of
 from pytest_evals.errors import DocumentError
 
+ChatCompletionOutputMessage = part_kind(
+    "ChatCompletionOutputMessage",
+    __name__,
+    role="assistant",
+    content=None,
+    refusal=None,
+)
+ChatCompletionModelOutputChoice = part_kind("ChatCompletionModelOutputChoice", __name__)
+
+
+# ABCMeta, so that OutputText counts as one in isinstance() of snippets.
+class ChatCompletionModelOutput(Part, metaclass=ABCMeta):
+    """Output of a chat model with its fields; ``str()`` is the first answer."""
+
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {"choices": [], "usage": None}
+
+    def __str__(self) -> str:
+        text = self.answer()
+        if text is None:
+            raise _no_answer()
+        return text
+
+    def answer(self) -> str | None:
+        """Return the text or the refusal of the first answer, or ``None``."""
+        for choice in self["choices"][:1]:
+            message = choice.get("message") or {}
+            content = text_of({"content": message.get("content")})
+            refusal = message.get("refusal")
+            return refusal if not content and isinstance(refusal, str) else content
+        return None
+
+
+class _NoAnswer(ChatCompletionModelOutput):
+    """An output without text, for example with function calls only. Its fields are
+    available; using it as text is an error, not an empty answer."""
+
+    def __bool__(self) -> bool:
+        return False  # as for an empty string
+
+    def __len__(self) -> int:
+        raise _no_answer()
+
+    def __iter__(self) -> Iterator[str]:
+        raise _no_answer()
+
+    def __contains__(self, key: object) -> bool:
+        if key in self.keys():  # "in self" would recurse
+            return True
+        raise _no_answer()
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            raise _no_answer()
+        return super().__getitem__(key)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str):
+            raise _no_answer()
+        return super().__eq__(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = None  # type: ignore[assignment]  # as of every dict
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(str, name):
+            raise _no_answer()
+        return super().__getattr__(name)
+
+
+class OutputText(str):
+    """Text of a chat model's first answer, with the output's fields as attributes and
+    items: ``output.choices``, ``output["usage"]``; also the methods of a mapping."""
+
+    __slots__ = ("_output",)
+    _output: ChatCompletionModelOutput
+
+    def __new__(cls, text: str, output: ChatCompletionModelOutput) -> OutputText:
+        """Create the text of an output."""
+        self = super().__new__(cls, text)
+        self._output = output
+        return self
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._output[key] if isinstance(key, str) else super().__getitem__(key)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._output, name)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> OutputText:
+        return OutputText(str(self), deepcopy(self._output, memo))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OutputText, (str(self), self._output)
+
+
+ChatCompletionModelOutput.register(OutputText)
+
+
+def chat_view(raw: Any) -> Any:
+    """Return a model's output as chat output; that of a custom task unchanged."""
+    if isinstance(raw, OutputText):
+        return raw
+    if isinstance(raw, Mapping) and "choices" in raw:
+        return _text_with_fields(ChatCompletionModelOutput(raw))
+    if isinstance(raw, Mapping) and isinstance(raw.get("items"), list):
+        return chat_output(
+            Trace(raw["items"]).get_last_assistant_text(), raw.get("usage")
+        )
+    return wrap(raw)
+
+
+def chat_output(text: str | None, usage: Any = None) -> Any:
+    """Return the output of a chat model with this answer, or with none."""
+    message = ChatCompletionOutputMessage(content=text)
+    choices = [] if text is None else [ChatCompletionModelOutputChoice(message=message)]
+    return _text_with_fields(ChatCompletionModelOutput(choices=choices, usage=usage))
+
+
+def _text_with_fields(output: ChatCompletionModelOutput) -> Any:
+    text = output.answer()
+    return _NoAnswer(output) if text is None else OutputText(text, output)
+
+
+def raw_output_of(output: Any) -> Any:
+    """Return the raw output to store; for a chat, its fields."""
+    return output._output if isinstance(output, OutputText) else wrap(output)
+
+
+def _no_answer() -> DocumentError:
+    return DocumentError("no answer: the model's output has no text")
+
 
 class ModelResponse(Structured):
-    """Response of a model to one call."""
+    """Response to one call, from the raw output of a chat, an agent or a custom task;
+    ``str()`` is its text."""
 
     def __init__(self, raw_output: Any) -> None:
-        """Parse the output of a chat, an agent or a custom task."""
         self.raw_output = raw_output_of(raw_output)
         self.items = _items(self.raw_output)
 
     @property
     def text(self) -> str:
         """The model's last text."""
-        text_ = Trace(self.items).get_last_assistant_text()
-        if text_ is None and self.items and "content" in self.items[-1]:
+        text = Trace(self.items).get_last_assistant_text()
+        if text is None and self.items and "content" in self.items[-1]:
             content = self.items[-1]["content"]
-            text_ = content if isinstance(content, str) else None
-        if text_ is None:
+            text = content if isinstance(content, str) else None
+        if text is None:
             raise DocumentError(
                 f"the model's output has no text: {self.raw_output!r:.80}"
             )
-        return text_
+        return text
 
     def __str__(self) -> str:
         return self.text
@@ -61,18 +195,18 @@ class ModelResponse(Structured):
 def _items(raw: Any) -> list[Part]:
     """Return the items of an output; of several choices only the first is used."""
     if isinstance(raw, Mapping) and "choices" in raw:
-        text_ = []
+        items = []
         for choice in raw["choices"][:1]:
             references = choice.get("references") or ()
-            text_ += reply_items(choice.get("message") or {}, references)
-        return text_
+            items += reply_items(choice.get("message") or {}, references)
+        return items
     if isinstance(raw, Mapping) and isinstance(raw.get("items"), list):
         return items_of(raw["items"])
     return [CustomTaskOutputMessage(content=raw)]
 
 
 class SolverTrace(Structured):
-    """A trace that a snippet builds."""
+    """A trace that a snippet builds; ``str()`` is its messages."""
 
     def __init__(self, trace: Trace | None = None) -> None:
         self.trace = trace or Trace()
@@ -80,7 +214,6 @@ class SolverTrace(Structured):
         self.direct_ios: list[Any] = []
 
     def __str__(self) -> str:
-        """Return the messages so far."""
         return str(self.trace)
 
     @property
@@ -90,7 +223,7 @@ class SolverTrace(Structured):
 
     def append(self, item: Any) -> None:
         """Add an item, or an OpenAI chat message."""
-        self.trace.items += items_of([item])
+        self.extend([item])
 
     def extend(self, items: Iterable[Any]) -> None:
         """Add several items."""
@@ -98,23 +231,23 @@ class SolverTrace(Structured):
 
     def append_user_message(self, text: str) -> None:
         """Add a user message."""
-        self.append(Message(role="user", content=_not_null(text)))
+        self._append_text("user", text)
 
     def append_system_message(self, text: str) -> None:
         """Add a system message."""
-        self.append(Message(role="system", content=_not_null(text)))
+        self._append_text("system", text)
+
+    def _append_text(self, role: str, text: Any) -> None:
+        if text is None:
+            raise DocumentError("the text of a message is null")
+        self.append(Message(role=role, content=text))
 
     def append_custom_task_input_message(self, content: Any) -> None:
         """Add an input of a custom task's model."""
         self.append(CustomTaskInputMessage(content=content))
 
     def add_model_response(self, response: ModelResponse) -> None:
-        """Add a model's response.
-
-        Raises:
-            DocumentError: It is not a response, for example because ``predict`` was not
-                awaited.
-        """
+        """Add a model's response; ``predict`` must have been awaited."""
         if not isinstance(response, ModelResponse):
             is_open = inspect.isawaitable(response)
             kind = "coroutine" if is_open else type(response).__name__
@@ -126,14 +259,9 @@ class SolverTrace(Structured):
         self.raw_outputs.append(response.raw_output)
 
 
-def _not_null(text: Any) -> Any:
-    if text is None:
-        raise DocumentError("the text of a message is null")
-    return text
-
-
 class SolverOutput(Structured):
-    """Output of a solver, as scorers see it.
+    """Output of a solver, as scorers see it; snippets create outputs too. ``str()`` is
+    the answer.
 
     Args:
         trace: The conversation, in any supported form.
@@ -151,11 +279,6 @@ class SolverOutput(Structured):
         solver_outputs: Any = None,
         output: Any = None,
     ) -> None:
-        """Create an output; snippets create outputs too.
-
-        Raises:
-            DocumentError: The trace is invalid.
-        """
         self.raw_outputs = [raw_output_of(one) for one in raw_outputs]
         if output is not None and not self.raw_outputs:
             self.raw_outputs = [raw_output_of(output)]
@@ -166,11 +289,10 @@ class SolverOutput(Structured):
         self.solver_outputs = solver_outputs
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SolverOutput:
-        """Return a copy; recorded calls can be any object and are shared."""
         copied = copy(self)
         copied.trace = deepcopy(self.trace, memo)
         copied.raw_outputs = deepcopy(self.raw_outputs, memo)
-        copied.direct_ios = list(self.direct_ios)
+        copied.direct_ios = list(self.direct_ios)  # can be any objects: shared
         return copied
 
     @property
@@ -189,38 +311,36 @@ class SolverOutput(Structured):
     @property
     def messages(self) -> list[Any]:
         """The conversation as messages with role and content, without calls."""
-        text_: list[Any] = []
+        messages: list[Any] = []
         for item in self.trace.items:
             if item.get("type") == "message":
-                text_.append(Part(role=item["role"], content=text_of(item) or ""))
+                messages.append(Part(role=item["role"], content=text_of(item) or ""))
             elif str(item.get("type")).startswith("custom_task_"):
-                text_.append(item.get("content"))
-        return text_
+                messages.append(item.get("content"))
+        return messages
 
     @property
     def answer(self) -> str:
         """The assistant's last text, or a custom task model's output if a string."""
-        text_ = self.trace.get_last_assistant_text()
-        if text_ is None and isinstance(self.output, str):
-            text_ = self.output
-        if text_ is None:
+        text = self.trace.get_last_assistant_text()
+        if text is None and isinstance(self.output, str):
+            text = self.output
+        if text is None:
             raise DocumentError("no answer: the trace has no assistant message")
-        return text_
+        return text
 
     @property
     def references(self) -> list[str]:
         """The passages that the last answer cites."""
         messages = [i for i in self.trace.items if i.get("role") == "assistant"]
-        parts = messages[-1]["content"] if messages else ()
         return [
             str(note["content"])
-            for part in parts
+            for part in (messages[-1]["content"] if messages else ())
             for note in part.get("annotations") or ()
             if note.get("type") == "text_citation"
         ]
 
     def __str__(self) -> str:
-        """Return the answer."""
         return self.answer
 
     def to_dict(self) -> dict[str, Any]:

@@ -7,12 +7,9 @@ from typing import Any
 
 
 class SampleScore:
-    """Named values; ``score["x"]`` is ``score.values["x"]``.
-
-    Args:
-        values: Name → JSON value.
-        metadata: Additional data that is not aggregated.
-    """
+    """JSON values by name, and metadata, which is not aggregated. ``score["x"]`` is
+    ``score.values["x"]``. Comparing a score with a string, number or boolean, which it
+    never equals, raises ``TypeError``."""
 
     __slots__ = ("metadata", "values")
 
@@ -25,11 +22,9 @@ class SampleScore:
         self.metadata = dict(metadata or {})
 
     def __getitem__(self, name: str) -> Any:
-        """Return the value with that name."""
         return self.values[name]
 
     def __contains__(self, name: object) -> bool:
-        """Return whether there is a value with that name."""
         return name in self.values
 
     def get(self, name: str, default: Any = None) -> Any:
@@ -37,12 +32,6 @@ class SampleScore:
         return self.values.get(name, default)
 
     def __eq__(self, other: object) -> bool:
-        """Compare values and metadata.
-
-        Raises:
-            TypeError: The other object is a string, a number or a boolean, which a
-                score never equals.
-        """
         if isinstance(other, str | int | float):
             known = ", ".join(map(repr, self.values))
             raise TypeError(
@@ -58,7 +47,6 @@ class SampleScore:
     __hash__ = None  # type: ignore[assignment]  # its values may change
 
     def __repr__(self) -> str:
-        """Return the constructor call."""
         return f"SampleScore({self.values!r}, {self.metadata!r})"
 
     def to_dict(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from jinja2 import (
@@ -67,6 +67,12 @@ class NullFieldError(FieldError):
     """A value to render as text is null in one document's data."""
 
 
+class _Parsed(NamedTuple):
+    compiled: Compiled
+    single: TemplateExpression | None  # evaluates the text, if a single expression
+    pieces: Pieces | None  # of the text, if it only inserts columns
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleTemplate:
     """Text with ``{{ }}`` expressions. ``what``: name of the field, for messages:
@@ -75,25 +81,21 @@ class SampleTemplate:
     text: str
     place: Place
     what: str
-    _compiled: Compiled
-    _pieces: Pieces | None = None
+    _parsed: _Parsed
 
     def render(self, variables: Mapping[str, Any]) -> str:
-        """Return the text for one document.
-
-        Raises:
-            FieldError: A name is undefined, or an expression fails.
-        """
-        text = None if self._pieces is None else render_pieces(self._pieces, variables)
+        """Return the text for one document."""
+        pieces = self._parsed.pieces
+        text = None if pieces is None else render_pieces(pieces, variables)
         if text is not None:
             return text
-        return str(self._run(self._compiled.render, variables))
+        return str(self._run(self._parsed.compiled.render, variables))
 
     def _run(self, function: Callable[..., Any], variables: Mapping[str, Any]) -> Any:
-        variables_ = deepcopy(dict(variables)) if _may_change(self.text) else variables
+        own = deepcopy(dict(variables)) if _may_change(self.text) else variables
         begin()
         try:
-            return function(variables_)
+            return function(own)
         except Exception as error:
             message = _error_message(error, self.text, sorted(variables))
             what = f"{self.what}: {message}"
@@ -108,27 +110,18 @@ class SampleTemplate:
 class Expression(SampleTemplate):
     """Expression of a filter: evaluates to a value, not to text."""
 
-    _single: TemplateExpression | None
-
     def value(self, variables: Mapping[str, Any]) -> Any:
         """Return the value of a single ``{{ expression }}``, otherwise the rendered
-        text.
-
-        Raises:
-            FieldError: A name is undefined, or an expression fails.
-        """
-        value_ = self._value(variables)
-        if isinstance(value_, Undefined):
-            what = f"{self.what}: {value_._undefined_message}"
+        text."""
+        value = self._value(variables)
+        if isinstance(value, Undefined):
+            what = f"{self.what}: {value._undefined_message}"
             raise FieldError(what, self.place)
-        return value_
+        return value
 
     def exists(self, variables: Mapping[str, Any]) -> bool:
-        """Return whether the value exists; ``null`` does.
-
-        Raises:
-            FieldError: An expression fails for another reason.
-        """
+        """Return whether the value exists; ``null`` does. Errors other than an unknown
+        name are raised."""
         try:
             return not isinstance(self._value(variables), Undefined)
         except FieldError as error:
@@ -137,57 +130,27 @@ class Expression(SampleTemplate):
             raise
 
     def _value(self, variables: Mapping[str, Any]) -> Any:
-        if self._single is None:
+        if self._parsed.single is None:
             return self.render(variables)
-        return self._run(self._single, variables)
+        return self._run(self._parsed.single, variables)
 
 
 def compile_template(text: str, place: Place, what: str) -> SampleTemplate:
-    """Return the compiled template of a text.
-
-    Args:
-        text: Its source, after substitution of ``<< config.x >>``.
-        what: Name of the field, for messages.
-
-    Raises:
-        TaskFileError: It is not a valid template.
-    """
+    """Return the template of a text, in which ``<< config.x >>`` is substituted. Raises
+    ``TaskFileError``."""
     parsed = _parse(text, place, what)
-    return SampleTemplate(
-        text=text,
-        place=place,
-        what=what,
-        _compiled=parsed.compiled,
-        _pieces=parsed.pieces,
-    )
+    return SampleTemplate(text=text, place=place, what=what, _parsed=parsed)
 
 
 def compile_expression(text: str, place: Place) -> Expression:
-    """Return the compiled expression of a text. Braces are added if it has none;
-    without them LatticeFlow never matches.
-
-    Raises:
-        TaskFileError: It is not a valid expression.
-    """
+    """Return the expression of a text. Braces are added if it has none; without them
+    LatticeFlow never matches. Raises ``TaskFileError``."""
     bare = text.strip()
     if "{{" not in bare and "{%" not in bare:
         bare = f"{{{{ {bare} }}}}"
-    parsed = _parse(bare, place, "expression")
-    return Expression(
-        text=bare,
-        place=place,
-        what="expression",
-        _compiled=parsed.compiled,
-        _single=parsed.single,
-    )
-
-
-class _Parsed(NamedTuple):
-    compiled: Compiled
-    single: TemplateExpression | None
-    """Evaluates the text, if it is a single expression."""
-    pieces: Pieces | None
-    """Pieces of the text, if it only inserts columns."""
+    what = "expression"
+    parsed = _parse(bare, place, what)
+    return Expression(text=bare, place=place, what=what, _parsed=parsed)
 
 
 def _parse(text: str, place: Place, what: str) -> _Parsed:
@@ -196,16 +159,11 @@ def _parse(text: str, place: Place, what: str) -> _Parsed:
     except TemplateSyntaxError as error:
         line = f" (line {error.lineno} of the template)" if "\n" in text else ""
         reason = f"{syntax_error(error)}{line}"
-        problem = Problem(f"{what} is not a valid template: {reason}", place)
-        raise TaskFileError([problem]) from None
     except NOT_COMPILED as error:
-        problem = Problem(
-            f"{what} is not a valid template: {compile_error(error)}", place
-        )
-        raise TaskFileError([problem]) from None
+        reason = compile_error(error)
     except ValueError as error:
-        problem = Problem(f"{what} is not a valid template: {error}", place)
-        raise TaskFileError([problem]) from None
+        reason = str(error)
+    raise TaskFileError([Problem(f"{what} is not a valid template: {reason}", place)])
 
 
 @lru_cache(maxsize=4096)
@@ -213,20 +171,19 @@ def _parsed(text: str) -> _Parsed:
     environment = _environment(_Limited)
     begin()
     parsed = environment.parse(text)
-    body = parsed.body
     if is_simple(parsed):
         environment = _environment(_Environment)
     compiled = environment.from_string(instrumented(environment, text))
-    pieces = pieces_of(body)
-    match body:
+    single = None
+    match parsed.body:
         case [nodes.Output(nodes=[nodes.Expr() as expression])] if not isinstance(
             expression, nodes.TemplateData
         ):
             result = nodes.Name("result", "store", lineno=1)
-            single = [nodes.Assign(result, expression, lineno=1)]
-            single_template = environment.from_string(nodes.Template(single, lineno=1))
-            return _Parsed(compiled, TemplateExpression(single_template, False), pieces)
-    return _Parsed(compiled, None, pieces)
+            body = [nodes.Assign(result, expression, lineno=1)]
+            tree = environment.from_string(nodes.Template(body, lineno=1))
+            single = TemplateExpression(tree, False)
+    return _Parsed(compiled, single, pieces_of(parsed.body))
 
 
 @lru_cache(maxsize=4096)
@@ -267,7 +224,7 @@ def _environment(kind: type[_Environment]) -> _Environment:
         extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"],
     )
     environment.filters.update(FILTERS)
-    environment.filters[SPOT] = _spot
+    environment.filters[SPOT] = partial(report_null, note=_refuse_null)
     environment.policies["json.dumps_function"] = dumps
     return environment
 
@@ -276,10 +233,6 @@ class _NullError(Exception):
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} is null and would be rendered as 'None'")
         self.name = name
-
-
-def _spot(value: Any, name: str) -> Any:
-    return report_null(value, name, _refuse_null)
 
 
 def _refuse_null(name: str) -> None:

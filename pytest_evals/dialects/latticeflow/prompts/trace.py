@@ -11,11 +11,12 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from pytest_evals.dialects.latticeflow.prompts.items import items_of, text_of
-from pytest_evals.dialects.latticeflow.prompts.message_types import (
+from pytest_evals.dialects.latticeflow.prompts.items import (
     Part,
     Structured,
+    items_of,
     refuse_text,
+    text_of,
     unwrap,
     wrap,
 )
@@ -62,13 +63,9 @@ class TraceTurn(_ItemAccessors):
 
 
 class Trace(_ItemAccessors):
-    """A conversation.
-
-    Args:
-        events: Recorded events; if they have an ``item``, they replace ``items``.
-        metadata: Recorded metadata.
-        span_id, span_name, span_type: The recorder's span.
-    """
+    """A conversation, from items in any supported form. Recorded events that have an
+    ``item`` replace the items; ``span_id``, ``span_name`` and ``span_type`` are the
+    recorder's."""
 
     FORMAT: ClassVar[str] = "open_responses"
 
@@ -79,11 +76,6 @@ class Trace(_ItemAccessors):
         metadata: Mapping[str, Any] | None = None,
         **span: Any,
     ) -> None:
-        """Create a trace from items in any supported form.
-
-        Raises:
-            DocumentError: An entry is not an item.
-        """
         self.events = [wrap(event) for event in events or ()]
         recorded = [e["item"] for e in self.events if "item" in e]
         self.items = items_of(recorded or items or ())
@@ -98,22 +90,14 @@ class Trace(_ItemAccessors):
         return cls(items)
 
     def __eq__(self, other: object) -> bool:
-        """Compare items.
-
-        Raises:
-            TypeError: The other object is a string.
-        """
         refuse_text(self, other)
         return isinstance(other, Trace) and self.items == other.items
 
     __hash__ = None  # type: ignore[assignment]  # its items may change
 
     def __str__(self) -> str:
-        """Return the messages, one paragraph each."""
-        paragraphs = [
-            f"{i.get('role')}: {text_of(i) or ''}" for i in self._all_messages()
-        ]
-        return "\n\n".join(paragraphs)
+        messages = _of_type(self.items, "message")
+        return "\n\n".join(f"{i.get('role')}: {text_of(i) or ''}" for i in messages)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the trace as JSON values."""
@@ -124,9 +108,6 @@ class Trace(_ItemAccessors):
 
     def _own_items(self) -> Sequence[Part]:
         return self.conversation_items
-
-    def _all_messages(self) -> list[Part]:
-        return _of_type(self.items, "message")
 
     @property
     def _preamble_length(self) -> int:
@@ -172,18 +153,15 @@ class Trace(_ItemAccessors):
 
     def get_last_assistant_text(self) -> str | None:
         """Return the last assistant message, or ``None``."""
-        messages = _messages(self.items, "assistant")
-        return text_of(messages[-1]) if messages else None
+        return _text_at(_messages(self.items, "assistant"), -1)
 
     def get_last_user_text(self) -> str | None:
         """Return the last user message, or ``None``."""
-        messages = _messages(self.items, "user")
-        return text_of(messages[-1]) if messages else None
+        return _text_at(_messages(self.items, "user"), -1)
 
     def get_first_system_prompt(self) -> str | None:
         """Return the first system message, or ``None``."""
-        messages = _messages(self.items, "system")
-        return text_of(messages[0]) if messages else None
+        return _text_at(_messages(self.items, "system"), 0)
 
     def get_function_calls_by_name(self, name: str) -> list[Part]:
         """Return the calls of one function."""
@@ -240,6 +218,10 @@ def _of_type(items: Iterable[Part], kind: str) -> list[Part]:
 
 def _messages(items: Iterable[Part], role: str) -> list[Part]:
     return [item for item in items if _is_message(item, role)]
+
+
+def _text_at(messages: Sequence[Part], position: int) -> str | None:
+    return text_of(messages[position]) if messages else None
 
 
 def _is_message(item: Mapping[str, Any], *roles: str) -> bool:

@@ -1,29 +1,36 @@
-"""Reads ``function_call_coverage`` scorers, which check that required functions were
-called."""
+"""``function_call_coverage`` scorers, which check that required functions were called.
+
+The algorithm is that of ``latticeflow-core`` 3.17.0: greedy one-to-one matching,
+starting with required calls that specify arguments.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.data.calls import FieldError
-from pytest_evals.dialects.latticeflow.prompts.message_types import unwrap
+from pytest_evals.dialects.latticeflow.fields import template
+from pytest_evals.dialects.latticeflow.metrics.reader import means_of
+from pytest_evals.dialects.latticeflow.prompts.items import unwrap
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
-from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts
-from pytest_evals.dialects.latticeflow.scoring.strings import parse_literal, target_from
-from pytest_evals.dialects.latticeflow.solvers.solver import Sample
-from pytest_evals.dialects.latticeflow.solvers.template_fields import Models, template
+from pytest_evals.dialects.latticeflow.scoring.scorer import (
+    SampleScorer,
+    needs_solver,
+    scoring,
+    target_of,
+)
+from pytest_evals.dialects.latticeflow.scoring.strings import parse_literal
+from pytest_evals.dialects.latticeflow.solvers.model_client import Models, Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 
 _MODES = ("any_order", "in_order")
+_SHARES = ("all_required_calls_made", "required_calls_coverage")
 SCORES = (
-    "all_required_calls_made",
-    "required_calls_coverage",
+    *_SHARES,
     "num_required_calls_made",
     "num_required_calls_not_made",
     "num_unrequired_calls",
@@ -31,26 +38,44 @@ SCORES = (
 )
 
 
-def read_coverage(section: Section, _models: Models, has_solver: bool) -> ScorerParts:
-    """Return the scorer; errors are added to the problems of the section."""
-    required = template(
-        section, "function_calls", "{{ sample.function_calls | tojson }}"
-    )
-    in_order = section.one_of("mode", "mode", _MODES, _MODES[0]) == "in_order"
-    if not has_solver:
-        section.problem("type", "function_call_coverage needs a task with a solver")
-    if required is None:
-        return ScorerParts()
+class Call(NamedTuple):
+    """A function call. ``arguments``: by name. ``None`` matches any arguments in a
+    required call, and marks invalid JSON in an actual call."""
 
-    def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
-        yield from ()
+    name: str
+    arguments: Any = None
+
+    def matches(self, made: Call) -> bool:
+        """Return whether an actual call is this required one."""
+        if self.name != made.name:
+            return False
+        return self.arguments is None or self.arguments == made.arguments
+
+
+def read_coverage(
+    section: Section, _models: Models, has_solver: bool
+) -> SampleScorer | None:
+    """Return the scorer; errors are added to the problems of the section."""
+    fix = "{{ sample.function_calls | tojson }}"
+    required = template(section, "function_calls", fix)
+    in_order = section.one_of("mode", "mode", _MODES, _MODES[0]) == "in_order"
+    needs_solver(section, has_solver)
+    if required is None:
+        return None
+
+    def score(sample: Sample, output: SolverOutput | None) -> SampleScore:
         assert output is not None, "there is a solver"
         required_calls = _required(required, sample)
-        calls = [_actual_call(call) for call in output.trace.function_calls]
-        coverage = cover(required_calls, calls, in_order=in_order)
-        return SampleScore(coverage.values, coverage.metadata)
+        made = [_actual_call(call) for call in output.trace.function_calls]
+        return cover(required_calls, made, in_order=in_order)
 
-    return ScorerParts(dialogue=dialogue, scores=SCORES, target=target_from(required))
+    return SampleScorer(
+        dialogue=scoring(score),
+        scores=SCORES,
+        shares=_SHARES,
+        target=target_of(required),
+        metric_values=means_of(_SHARES),
+    )
 
 
 def _required(template: SampleTemplate, sample: Sample) -> list[Call]:
@@ -58,19 +83,16 @@ def _required(template: SampleTemplate, sample: Sample) -> list[Call]:
     if not isinstance(value, list | tuple):
         what = f"function_calls must be a list, not {value!r:.80}"
         raise FieldError(what, template.place, '["lookup", {"name": "book"}]')
-    return [_call(one, template) for one in value]
+    return [_required_call(one, template) for one in value]
 
 
-def _call(value: Any, template: SampleTemplate) -> Call:
+def _required_call(value: Any, template: SampleTemplate) -> Call:
     if isinstance(value, str):
         return Call(value)
     known = isinstance(value, Mapping) and set(value) <= {"name", "arguments"}
     if not known or not isinstance(value.get("name"), str):
-        what = (
-            "function_calls: a call must be a name, or name and arguments, "
-            f"not {value!r:.80}"
-        )
-        raise FieldError(what, template.place)
+        what = f"a call must be a name, or name and arguments, not {value!r:.80}"
+        raise FieldError(f"function_calls: {what}", template.place)
     return Call(value["name"], value.get("arguments"))
 
 
@@ -83,34 +105,9 @@ def _actual_call(call: Mapping[str, Any]) -> Call:
     return Call(str(call.get("name")), unwrap(arguments))
 
 
-# The algorithm is that of ``latticeflow-core`` 3.17.0: greedy one-to-one matching,
-# starting with required calls that specify arguments.
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A function call. ``arguments``: arguments by name. ``None`` matches any
-    arguments in a required call, and marks invalid JSON in an actual call."""
-
-    name: str
-    arguments: Any = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the call as JSON values."""
-        if self.arguments is None:
-            return {"name": self.name}
-        return {"name": self.name, "arguments": self.arguments}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage:
-    """Scores and metadata of the matched calls."""
-
-    values: Mapping[str, Any]
-    metadata: Mapping[str, Any]
-
-
 def cover(
     required: Sequence[Call], made: Sequence[Call], *, in_order: bool
-) -> Coverage:
+) -> SampleScore:
     """Match actual calls with required ones.
 
     Args:
@@ -119,47 +116,41 @@ def cover(
             affects ``all_required_calls_made`` only.
     """
     free = list(range(len(made)))
-    matched: dict[int, int] = {}
-    by_arguments = sorted(
-        range(len(required)), key=lambda n: required[n].arguments is None
-    )
-    for n in by_arguments:
-        position = next((at for at in free if _matches(required[n], made[at])), None)
+    matched: set[int] = set()
+    for n in sorted(range(len(required)), key=lambda n: required[n].arguments is None):
+        position = next((at for at in free if required[n].matches(made[at])), None)
         if position is not None:
-            matched[n] = position
+            matched.add(n)
             free.remove(position)
     total, hits = len(required), len(matched)
     complete = hits == total and (not in_order or _is_subsequence(required, made))
-    return Coverage(
-        values={
-            "all_required_calls_made": complete,
-            "required_calls_coverage": hits / total if total else 1.0,
-            "num_required_calls_made": hits,
-            "num_required_calls_not_made": total - hits,
-            "num_unrequired_calls": len(made) - hits,
-            "num_required_calls_total": total,
-        },
-        metadata={
-            "required_function_calls": _to_dicts(required),
-            "called_function_calls": _to_dicts(made),
-            "matched_required": _to_dicts(required[n] for n in sorted(matched)),
-            "unmatched_required": _to_dicts(
-                call for n, call in enumerate(required) if n not in matched
-            ),
-        },
-    )
+    values = {
+        "all_required_calls_made": complete,
+        "required_calls_coverage": hits / total if total else 1.0,
+        "num_required_calls_made": hits,
+        "num_required_calls_not_made": total - hits,
+        "num_unrequired_calls": len(made) - hits,
+        "num_required_calls_total": total,
+    }
+    lists = {
+        "required_function_calls": required,
+        "called_function_calls": made,
+        "matched_required": [call for n, call in enumerate(required) if n in matched],
+        "unmatched_required": [
+            call for n, call in enumerate(required) if n not in matched
+        ],
+    }
+    return SampleScore(values, {key: _to_dicts(calls) for key, calls in lists.items()})
 
 
 def _to_dicts(calls: Iterable[Call]) -> list[dict[str, Any]]:
-    return [call.to_dict() for call in calls]
-
-
-def _matches(required: Call, made: Call) -> bool:
-    if required.name != made.name:
-        return False
-    return required.arguments is None or required.arguments == made.arguments
+    """Return calls as JSON values."""
+    return [
+        {key: one for key, one in call._asdict().items() if one is not None}
+        for call in calls
+    ]
 
 
 def _is_subsequence(required: Sequence[Call], made: Sequence[Call]) -> bool:
     left = iter(made)
-    return all(any(_matches(expected, one) for one in left) for expected in required)
+    return all(any(expected.matches(one) for one in left) for expected in required)

@@ -15,69 +15,41 @@ from typing import Any
 
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.core.metric import Span
+from pytest_evals.dialects.latticeflow.fields import need, template, text_template
+from pytest_evals.dialects.latticeflow.metrics.reader import (
+    ACCURACY,
+    FREQUENCY,
+    means_of,
+)
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
-from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts, variables_of
-from pytest_evals.dialects.latticeflow.solvers.model_client import ModelClient
-from pytest_evals.dialects.latticeflow.solvers.solver import Sample
-from pytest_evals.dialects.latticeflow.solvers.template_fields import (
+from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer, variables_of
+from pytest_evals.dialects.latticeflow.solvers.model_client import (
+    ModelClient,
     Models,
+    Sample,
     model_client,
-    template,
-    text_template,
 )
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.scorers.judge_replies import JudgeLabel, read_grade, read_label
+from pytest_evals.scorers.judge_replies import read_grade, read_label
 
 _JUDGE = "You judge the work of another model, carefully and fairly."
 _LABELER = "You label texts and data, carefully and consistently."
+Read = Callable[[str], SampleScore]
+"""Reply of the judge → score."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Judge:
-    """A judge model, its prompts and the format of its reply. ``is_structured``:
-    whether the model must use structured output."""
-
-    client: ModelClient
-    system: SampleTemplate
-    user: SampleTemplate
-    form: _Form
-    is_structured: bool
-
-    def ask(
-        self,
-        sample: Sample,
-        output: SolverOutput | None,
-        read: Callable[[str], SampleScore],
-    ) -> Dialogue[SampleScore]:
-        """Return the score in the judge's reply."""
-        variables = variables_of(sample, output)
-        user = f"{self.user.render(variables)}\n\n{self.form.instructions}"
-        model_input: dict[str, Any] = {
-            "messages": [
-                {"role": "system", "content": self.system.render(variables)},
-                {"role": "user", "content": user},
-            ]
-        }
-        if self.is_structured:
-            model_input["response_format"] = self.form.response_format
-        ask = self.client.readable(self.client.ask(model_input, sample), read)
-        (response,) = yield (ask,)
-        return read(self.client.read(response).text)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Form:
     """Format of a reply: a value, the reasoning and the confidence."""
 
     key: str
-    value: dict[str, Any]
+    value: dict[str, Any]  # its JSON schema
     words: str
 
     @property
     def instructions(self) -> str:
-        """Instructions for the judge."""
         return (
             "Reply with a JSON object and nothing else. It has the keys "
             f'"{self.key}" ({self.words}), "reasoning" (a short text) and "confidence" '
@@ -104,7 +76,53 @@ class _Form:
         }
 
 
-def read_classifier(section: Section, models: Models, _has_solver: bool) -> ScorerParts:
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """A judge model, its prompts and the format of its reply."""
+
+    client: ModelClient
+    system: SampleTemplate
+    user: SampleTemplate
+    form: _Form
+    is_structured: bool  # whether the model must use structured output
+    read: Read
+
+    def dialogue(
+        self, sample: Sample, output: SolverOutput | None
+    ) -> Dialogue[SampleScore]:
+        """Return the score in the judge's reply."""
+        variables = variables_of(sample, output)
+        user = f"{self.user.render(variables)}\n\n{self.form.instructions}"
+        model_input: dict[str, Any] = {
+            "messages": [
+                {"role": "system", "content": self.system.render(variables)},
+                {"role": "user", "content": user},
+            ]
+        }
+        if self.is_structured:
+            model_input["response_format"] = self.form.response_format
+        ask = self.client.readable(self.client.ask(model_input, sample), self.read)
+        (response,) = yield (ask,)
+        return self.read(self.client.read(response).text)
+
+
+def _read_judge(
+    section: Section, models: Models, system: str, form: _Form, read: Read
+) -> SampleScorer | None:
+    client = model_client(section, "model_key", models)
+    system = section.text("system_prompt", system)
+    system_prompt = text_template(section, "system_prompt", system)
+    user = template(section, "user_prompt", "Is {{ sample.answer }} right?")
+    is_structured = section.flag("use_structured_outputs")
+    if system_prompt is None or user is None:
+        return None
+    judge = _Judge(client, system_prompt, user, form, is_structured, read)
+    return SampleScorer(dialogue=judge.dialogue)
+
+
+def read_classifier(
+    section: Section, models: Models, _has_solver: bool
+) -> SampleScorer | None:
     """Return a ``model_as_a_judge_classifier`` scorer."""
     correct = _labels(section, "correct_labels", required=True)
     incorrect = _labels(section, "incorrect_labels", required=True)
@@ -114,102 +132,80 @@ def read_classifier(section: Section, models: Models, _has_solver: bool) -> Scor
     if not (section.values.get("correct_labels") or incorrect):
         section.problem("correct_labels", "labels are missing", "correct_labels: [A]")
     labels = [*correct, *incorrect]
-    judge = _read_judge(section, models, _JUDGE, _label_form("prediction", labels))
 
     def read(reply: str) -> SampleScore:
         judgement = read_label(reply, ("prediction", "label"), labels)
         values = {"is_correct": judgement.value in correct}
-        metadata = {"prediction": judgement.value, **judgement.metadata}
-        return SampleScore(values, metadata)
+        return SampleScore(
+            values, {"prediction": judgement.value, **judgement.metadata}
+        )
 
-    return _judge_parts(judge, read, "is_correct")
+    form = _label_form("prediction", labels)
+    scorer = _read_judge(section, models, _JUDGE, form, read)
+    names = ("is_correct",)
+    return scorer and replace(
+        scorer, scores=names, shares=names, metric_values=(ACCURACY,)
+    )
 
 
-def read_labeler(section: Section, models: Models, _has_solver: bool) -> ScorerParts:
+def read_labeler(
+    section: Section, models: Models, _has_solver: bool
+) -> SampleScorer | None:
     """Return a ``labeler_via_model``: a label, from the valid ones."""
-    labels = _labels(section, "valid_labels", required=False)
-    judge = _read_judge(section, models, _LABELER, _label_form("label", labels))
+    labels = _labels(section, "valid_labels")
 
     def read(reply: str) -> SampleScore:
         judgement = read_label(reply, ("label", "prediction"), labels)
         return SampleScore({"label": judgement.value}, judgement.metadata)
 
-    return _judge_parts(judge, read, "label")
+    form = _label_form("label", labels)
+    scorer = _read_judge(section, models, _LABELER, form, read)
+    return scorer and replace(scorer, scores=("label",), metric_values=(FREQUENCY,))
 
 
-def read_grader(section: Section, models: Models, _has_solver: bool) -> ScorerParts:
+def read_grader(
+    section: Section, models: Models, _has_solver: bool
+) -> SampleScorer | None:
     """Return a ``model_as_a_judge_scorer``: a score, scaled to 0 to 1."""
     minimum = float(section.take("score_min", (int, float), 0.0))
     maximum = float(section.take("score_max", (int, float), 1.0))
     if not (math.isfinite(minimum) and math.isfinite(maximum) and minimum < maximum):
         what = f"score_max ({maximum:g}) must be greater than score_min ({minimum:g})"
         section.problem("score_max", what)
-    form = _Form(
-        key="score",
-        value={"type": "number", "minimum": minimum, "maximum": maximum},
-        words=f"a number from {minimum:g} to {maximum:g}",
-    )
-    judge = _read_judge(section, models, _JUDGE, form)
 
     def read(reply: str) -> SampleScore:
-        judgement: JudgeLabel = read_grade(reply, minimum, maximum)
+        judgement = read_grade(reply, minimum, maximum)
         share = (judgement.value - minimum) / (maximum - minimum)
         metadata = {"raw_score": judgement.value, **judgement.metadata}
         return SampleScore({"score": share}, metadata)
 
-    return replace(_judge_parts(judge, read, "score"), scale=Span(minimum, maximum))
-
-
-def _judge_parts(
-    judge: _Judge | None, read: Callable[[str], SampleScore], score: str
-) -> ScorerParts:
-    if judge is None:
-        return ScorerParts()
-
-    def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
-        return judge.ask(sample, output, read)
-
-    return ScorerParts(dialogue=dialogue, scores=(score,))
-
-
-def _read_judge(
-    section: Section, models: Models, system: str, form: _Form
-) -> _Judge | None:
-    client = model_client(section, "model_key", models)
-    system_prompt = text_template(
-        section, "system_prompt", section.text("system_prompt", system)
-    )
-    user = template(section, "user_prompt", "Is {{ sample.answer }} right?")
-    is_structured = section.flag("use_structured_outputs")
-    if system_prompt is None or user is None:
-        return None
-    return _Judge(
-        client=client,
-        system=system_prompt,
-        user=user,
-        form=form,
-        is_structured=is_structured,
+    value = {"type": "number", "minimum": minimum, "maximum": maximum}
+    form = _Form("score", value, f"a number from {minimum:g} to {maximum:g}")
+    scorer = _read_judge(section, models, _JUDGE, form, read)
+    names = ("score",)
+    return scorer and replace(
+        scorer,
+        scores=names,
+        shares=names,
+        scale=Span(minimum, maximum),
+        metric_values=means_of(names),
     )
 
 
 def _label_form(key: str, labels: Sequence[str]) -> _Form:
-    value: dict[str, Any] = {"type": "string"}
-    words = "a short label"
-    if labels:
-        value["enum"] = list(labels)
-        words = f"one of {', '.join(json.dumps(x, ensure_ascii=False) for x in labels)}"
-    return _Form(key=key, value=value, words=words)
+    if not labels:
+        return _Form(key, {"type": "string"}, "a short label")
+    words = ", ".join(json.dumps(x, ensure_ascii=False) for x in labels)
+    value = {"type": "string", "enum": list(labels)}
+    return _Form(key, value, f"one of {words}")
 
 
-def _labels(section: Section, key: str, *, required: bool) -> list[str]:
-    if required and section.values.get(key) is None:
-        section.raw(key)
-        section.problem(key, f"{key} is missing", f'{key}: ["…"]')
+def _labels(section: Section, key: str, *, required: bool = False) -> list[str]:
+    if required and not need(section, key, '["…"]'):
         return []
-    labels = []
-    for label in section.take(key, list, []):
+    labels = section.take(key, list, [])
+    for label in labels:
         if isinstance(label, str) and label.strip():
-            labels.append(label)
             continue
         fix = ""
         if isinstance(label, bool):
@@ -217,4 +213,4 @@ def _labels(section: Section, key: str, *, required: bool) -> list[str]:
         elif isinstance(label, int | float):
             fix = f'"{label}"'
         section.problem(key, f"a label must be a string, not {label!r}", fix)
-    return labels
+    return [one for one in labels if isinstance(one, str) and one.strip()]

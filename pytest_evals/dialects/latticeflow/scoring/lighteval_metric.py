@@ -6,7 +6,7 @@ This type is an extension; other LatticeFlow tools reject it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -15,28 +15,27 @@ from pytest_evals.core.dialogue import Ask, Dialogue
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.request import Response
-from pytest_evals.dialects.latticeflow.metric_values import NOTHING, ScorerValue
+from pytest_evals.dialects.latticeflow.fields import required_text, template
 from pytest_evals.dialects.latticeflow.metrics.measures import (
     flatten,
     mean_measure,
     missing_message,
 )
+from pytest_evals.dialects.latticeflow.metrics.value import ScorerValue
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
-from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts
-from pytest_evals.dialects.latticeflow.scoring.strings import (
+from pytest_evals.dialects.latticeflow.scoring.scorer import (
+    SampleScorer,
     answer_text,
     needs_answer,
-    target_from,
+    target_of,
 )
-from pytest_evals.dialects.latticeflow.solvers.model_client import ModelClient
-from pytest_evals.dialects.latticeflow.solvers.solver import Sample
-from pytest_evals.dialects.latticeflow.solvers.template_fields import (
+from pytest_evals.dialects.latticeflow.solvers.model_client import (
+    ModelClient,
     Models,
+    Sample,
     model_client,
-    required_text,
-    template,
 )
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, EvalsError
@@ -49,21 +48,26 @@ from pytest_evals.scorers.lighteval.task_metric import TaskMetric
 from pytest_evals.scorers.metric_value import plain
 
 
-def read_lighteval(section: Section, models: Models, has_solver: bool) -> ScorerParts:
+def read_lighteval(
+    section: Section, models: Models, has_solver: bool
+) -> SampleScorer | None:
     """Return the scorer; errors are added to the problems of the section."""
     metric = _metric(section)
     reference = template(section, "ground_truth", "…", required=False)
     value = template(section, "value", "{{ sample.answer }}", required=False)
     needs_answer(section, has_solver or value is not None)
-    judge = _judge(section, metric, models)
+    judge = None
+    if metric is not None and metric.judges:
+        judge = model_client(section, "model_key", models)
+    elif section.raw("model_key") is not None and metric is not None:
+        section.problem("model_key", f"metric {metric.names[0]!r} does not use a judge")
     if metric is None:
-        return ScorerParts()
-    scorer = _LightevalScorer(metric, reference, value, judge)
-    return ScorerParts(
-        dialogue=scorer.dialogue,
+        return None
+    return SampleScorer(
+        dialogue=_LightevalScorer(metric, reference, value, judge).dialogue,
         scores=metric.names,
-        metric_values=tuple(_numbers(metric)),
-        target=target_from(reference) if reference else None,
+        metric_values=tuple(map(_value, metric.metrics("none"))),
+        target=target_of(reference) if reference else None,
     )
 
 
@@ -98,39 +102,24 @@ def _check(metric: TaskMetric, name: str) -> None:
         )
 
 
-def _judge(
-    section: Section, metric: TaskMetric | None, models: Models
-) -> ModelClient | None:
-    if metric is not None and metric.judges:
-        return model_client(section, "model_key", models)
-    if section.raw("model_key") is not None and metric is not None:
-        section.problem("model_key", f"metric {metric.names[0]!r} does not use a judge")
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class _LightevalScorer:
-    """A lighteval metric and its inputs.
-
-    Args:
-        reference: Template of the reference, if any.
-        value: Template of the answer; without it, the solver's answer.
-        judge: Client of the judge that the metric calls, if any.
-    """
+    """A lighteval metric and its inputs."""
 
     metric: TaskMetric
     reference: SampleTemplate | None
-    value: SampleTemplate | None
-    judge: ModelClient | None
+    value: SampleTemplate | None  # of the answer; without it, the solver's answer
+    judge: ModelClient | None  # that the metric calls
 
     def dialogue(
         self, sample: Sample, output: SolverOutput | None
     ) -> Dialogue[SampleScore]:
         """Return the score of a sample."""
         golds = [self.reference.render({"sample": sample})] if self.reference else []
-        doc = Doc(
-            _question(output), golds, list(range(len(golds))), specific=dict(sample)
-        )
+        # The last user message, for metrics that use the question.
+        question = (output.trace.get_last_user_text() or "") if output else ""
+        positions = list(range(len(golds)))
+        doc = Doc(question, golds, positions, specific=dict(sample))
         response = ModelResponse(text=[answer_text(self.value, sample, output)])
         part = JudgedMetric(self.metric, doc, response)
         response = yield from judge_dialogue(
@@ -140,7 +129,9 @@ class _LightevalScorer:
         for one in measured:
             if one.unscored:
                 raise DocumentError(one.unscored)
-        values = {one.metric: _as_list(plain(one.value)) for one in measured}
+        values = {one.metric: plain(one.value) for one in measured}
+        # A tuple would be the values of several rows.
+        values = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
         metadata = {"answer_gt": golds[0]} if golds else {}
         return SampleScore(values, {**metadata, "answer_pred": response.text[0]})
 
@@ -160,56 +151,28 @@ class _LightevalScorer:
         return self.judge.readable(self.judge.ask(given, sample), question.read)
 
 
-def _as_list(value: Any) -> Any:
-    """Return tuples as lists, because a tuple contains the values of several rows."""
-    return list(value) if isinstance(value, tuple) else value
+def _value(metric: Metric) -> ScorerValue:
+    """Return a value of a metric under its own name, aggregated as elsewhere."""
+    name, missing = metric.name, missing_message(metric.name)
 
+    def read(score: SampleScore) -> Any:
+        return score.get(name)
 
-def _question(output: SolverOutput | None) -> str:
-    """Return the last user message, for metrics that use the question."""
-    return (output.trace.get_last_user_text() or "") if output else ""
-
-
-def _numbers(metric: TaskMetric) -> list[ScorerValue]:
-    """Return the metric's values, aggregated as elsewhere, by their own names."""
-    found = []
-    for one in metric.metrics("none"):
-        if one.is_mean:
-            read = partial(_value, one.name)
-            missing, better = missing_message(one.name), one.higher_is_better
-            how = mean_measure(one.name, read, missing, better, span=one.span).how
-        else:
-            how = partial(_over_rows, one)
-        found.append(
-            ScorerValue(
-                scorer="",
-                metric="lighteval",
-                name=one.name,
-                read=partial(_read, one.name),
-                how=how,
-                is_correctness=one.is_mean and one.higher_is_better is True,
-            )
-        )
-    return found
-
-
-def _over_rows(metric: Metric, name: str) -> Metric:
-    """Return a metric over all rows; several rows of one sample are a tuple."""
+    if metric.is_mean:
+        better = metric.higher_is_better
+        mean = mean_measure(name, read, missing, better, span=metric.span)
+        return replace(mean, metric="lighteval", is_correctness=better is True)
     number = metric.number
-    return replace(
+
+    def aggregate(values: Sequence[Any]) -> Any:
+        return metric.aggregate(flatten(values))
+
+    how = replace(
         metric,
-        name=name,
-        aggregate=lambda values: metric.aggregate(flatten(values)),
+        aggregate=aggregate,
         number=None if number is None else lambda values: number(flatten(values)),
         totals=None,  # sums are per document, not per row
         statistic=None,
-        lacking=missing_message(name),
+        lacking=missing,
     )
-
-
-def _value(name: str, values: Mapping[str, Any]) -> Any:
-    return values.get(name)
-
-
-def _read(name: str, score: SampleScore) -> Any:
-    return score.values.get(name, NOTHING)
+    return ScorerValue(name=name, metric="lighteval", read=read, how=how)

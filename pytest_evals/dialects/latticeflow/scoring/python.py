@@ -1,4 +1,4 @@
-"""Reads Python scorers: ``compute_scores`` for each sample, or for all at once."""
+"""Python scorers: ``compute_scores`` for each sample, or for all at once."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import Any
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
-from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts
+from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer, scoring
 from pytest_evals.dialects.latticeflow.snippets.snippet import (
     SnippetFunction,
     snippet_of,
     to_json,
 )
-from pytest_evals.dialects.latticeflow.solvers.solver import Sample
-from pytest_evals.dialects.latticeflow.solvers.template_fields import Models
+from pytest_evals.dialects.latticeflow.solvers.model_client import Models, Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 
 _SNIPPET, _FUNCTION = "compute_scores_snippet", "compute_scores"
@@ -24,22 +23,20 @@ _SNIPPET, _FUNCTION = "compute_scores_snippet", "compute_scores"
 
 def read_python_scorer(
     section: Section, _models: Models, _has_solver: bool
-) -> ScorerParts:
+) -> SampleScorer | None:
     """Return a ``python`` scorer: ``compute_scores(sample, solver_output)``, or of the
     sample only."""
     function = snippet_of(section, _SNIPPET, _FUNCTION)
     if function is None:
-        return ScorerParts()
+        return None
 
-    def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
-        yield from ()
+    def score(sample: Sample, output: SolverOutput | None) -> SampleScore:
         # The snippet may modify its arguments; other scorers need the originals.
-        value = sample if isinstance(sample, dict) else dict(sample)
-        own, solved = deepcopy(value), deepcopy(output)
-        arguments = _arguments(function, own, solved)
+        own = deepcopy(sample if isinstance(sample, dict) else dict(sample))
+        arguments = _arguments(function, own, deepcopy(output))
         return function.read(lambda returned: _score(returned, function), *arguments)
 
-    return ScorerParts(dialogue=dialogue)
+    return SampleScorer(dialogue=scoring(score))
 
 
 def _arguments(
@@ -59,23 +56,26 @@ def _arguments(
 
 def read_all_samples(
     section: Section, _models: Models, has_solver: bool
-) -> ScorerParts:
+) -> SampleScorer | None:
     """Return a ``python_all_samples`` scorer: one score for each sample."""
     if has_solver:
         what = "python_all_samples cannot be used in a task with a solver"
         section.problem("type", what, "type: python")
     function = snippet_of(section, _SNIPPET, _FUNCTION)
     if function is None:
-        return ScorerParts()
+        return None
 
     def scores(samples: Any) -> Sequence[SampleScore]:
-        n = _n_samples(samples)
+        # Of aligned datasets, the first one counts.
+        is_aligned = isinstance(samples, Mapping)
+        first = next(iter(samples.values()), ()) if is_aligned else samples
 
         def read(value: Any) -> Sequence[SampleScore]:
             if not isinstance(value, list | tuple):
                 what = f"must return a list, not {value!r:.80}"
                 raise function.invalid_return(what, "return […]")
-            if len(value) != n:
+            if len(value) != len(first):
+                n = len(first)
                 what = f"must return {n} scores, one per sample, not {len(value)}"
                 fix = "return an entry for each sample, in order"
                 raise function.invalid_return(what, fix)
@@ -83,18 +83,11 @@ def read_all_samples(
 
         return function.read(read, deepcopy(samples))
 
-    return ScorerParts(dialogue=_no_dialogue, score_samples=scores)
+    return SampleScorer(dialogue=_no_dialogue, score_samples=scores)
 
 
 def _no_dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
     raise AssertionError("a scorer of all samples has no dialogue per sample")
-
-
-def _n_samples(samples: Any) -> int:
-    """Return the number of samples; for aligned datasets, that of the first."""
-    if isinstance(samples, Mapping):
-        return len(next(iter(samples.values()), ()))
-    return len(samples)
 
 
 def _score(value: Any, function: SnippetFunction) -> SampleScore:
@@ -102,28 +95,22 @@ def _score(value: Any, function: SnippetFunction) -> SampleScore:
     if isinstance(value, SampleScore):
         value = {"scores": value.values, "metadata": value.metadata}
     if not isinstance(value, Mapping):
-        fix = 'return {"is_correct": True}'
-        raise function.invalid_return(
-            f"must return scores by name, not {value!r:.80}", fix
-        )
+        what = f"must return scores by name, not {value!r:.80}"
+        raise function.invalid_return(what, 'return {"is_correct": True}')
     metadata: Any = {}
     structured = "scores" in value and set(value) <= {"scores", "metadata"}
     if structured and isinstance(value["scores"], Mapping):
         value, metadata = value["scores"], value.get("metadata") or {}
     if not isinstance(metadata, Mapping):
-        raise function.invalid_return(
-            f"must return a mapping as metadata, not {metadata!r:.80}", "a mapping"
-        )
+        what = f"must return a mapping as metadata, not {metadata!r:.80}"
+        raise function.invalid_return(what, "a mapping")
     for name in value:
         if not isinstance(name, str):
             what = f"must return strings as names of scores, not {name!r:.80}"
             raise function.invalid_return(what)
     try:
-        return SampleScore(
-            {name: to_json(one) for name, one in value.items()}, to_json(metadata, str)
-        )
+        values = {name: to_json(one) for name, one in value.items()}
+        return SampleScore(values, to_json(metadata, str))
     except ValueError as error:
-        what = f"must return JSON values, not {error}"
-        raise function.invalid_return(
-            what, "return numbers, strings and booleans"
-        ) from None
+        what, fix = f"must return JSON values, not {error}", "return numbers, strings"
+        raise function.invalid_return(what, f"{fix} and booleans") from None

@@ -14,18 +14,19 @@ from functools import partial
 from typing import Any
 
 from pytest_evals.core.dialogue import Ask, Dialogue
-from pytest_evals.dialects.latticeflow.metrics.claims import (
+from pytest_evals.dialects.latticeflow.metrics.reader import means_of
+from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
+from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
+from pytest_evals.dialects.latticeflow.scoring.claims import (
     SCORES,
     Entailment,
     rag_scores,
 )
-from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
-from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
-from pytest_evals.dialects.latticeflow.scoring.scorer import ScorerParts
-from pytest_evals.dialects.latticeflow.solvers.model_client import ModelClient
-from pytest_evals.dialects.latticeflow.solvers.solver import Sample
-from pytest_evals.dialects.latticeflow.solvers.template_fields import (
+from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer, needs_solver
+from pytest_evals.dialects.latticeflow.solvers.model_client import (
+    ModelClient,
     Models,
+    Sample,
     model_client,
 )
 from pytest_evals.dialects.yaml_reader.section import Section
@@ -33,6 +34,15 @@ from pytest_evals.errors import DocumentError, suggestion, unknown_name
 from pytest_evals.scorers.judge_replies import read_json
 
 _MODES = ("all_claims", "required_only", "required_and_optional")
+_LABELS = ("target_labels_column", "response_labels_column")
+_COLUMNS = {
+    "query_column": "query",
+    "target_column": "target",
+    "target_claims_column": "",
+    "response_claims_column": "",
+    **dict.fromkeys(_LABELS, ""),
+}
+"""Key of the section → default column; empty for none."""
 _WITHOUT_TARGET = ("faithfulness",)
 _ASKS = {
     "target_by_answer": ("recall", "f1_score", "context_utilization"),
@@ -64,21 +74,14 @@ _ASKS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Checker:
-    """Scores samples with a judge.
-
-    Args:
-        columns: Key of the section → column name.
-        extraction: Additional instructions for extracting claims.
-        labeling: Additional instructions for checking entailment.
-        mode: Selects the claims that count.
-    """
+    """Scores samples with a judge."""
 
     client: ModelClient
-    columns: Mapping[str, str]
+    columns: Mapping[str, str]  # key of the section → column name
     scores: tuple[str, ...]
-    extraction: str
-    labeling: str
-    mode: str
+    extraction: str  # additional instructions for extracting claims
+    labeling: str  # additional instructions for checking entailment
+    mode: str  # selects the claims that count
 
     def dialogue(
         self, sample: Sample, output: SolverOutput | None
@@ -121,22 +124,25 @@ class _Checker:
         self, sample: Sample, query: str, target: str, answer: str
     ) -> Dialogue[tuple[list[str], list[str]]]:
         """Return the claims of target and answer, from a column or from the judge."""
-        claims_ = [
+        claims = [
             self._column(sample, "target_claims_column"),
             self._column(sample, "response_claims_column"),
         ]
-        requests, sides_ = [], []
-        for side, text in enumerate((target, answer)):
-            if claims_[side] is None and text.strip():
-                ask = self._ask(sample, _EXTRACT, self.extraction, query, text)
-                requests.append(
-                    self.client.readable(ask, lambda text: _reply_list(text, "claims"))
-                )
-                sides_.append(side)
-        responses = (yield requests) if requests else ()
-        for side, response in zip(sides_, responses, strict=True):
-            claims_[side] = _reply_list(self.client.read(response).text, "claims")
-        return _as_strings(claims_[0] or ()), _as_strings(claims_[1] or ())
+        sides = [
+            side
+            for side, text in enumerate((target, answer))
+            if claims[side] is None and text.strip()
+        ]
+        read = partial(_reply_list, key="claims")
+        asks = []
+        for side in sides:
+            text = (target, answer)[side]
+            ask = self._ask(sample, _EXTRACT, self.extraction, query, text)
+            asks.append(self.client.readable(ask, read))
+        responses = (yield asks) if asks else ()
+        for side, response in zip(sides, responses, strict=True):
+            claims[side] = read(self.client.read(response).text)
+        return _as_strings(claims[0] or ()), _as_strings(claims[1] or ())
 
     def _entailment(
         self,
@@ -157,23 +163,22 @@ class _Checker:
             if any(score in self.scores for score in _ASKS[name])
             for text in side_texts
         ]
-        requests = []
+        asks = []
         for _, own, text in checks:
             if own:
                 listed = json.dumps(own, indent=1)
                 ask = self._ask(sample, _ENTAIL, self.labeling, listed, text)
-                read = partial(_flags, n=len(own))
-                requests.append(self.client.readable(ask, read))
-        replies = iter((yield requests) if requests else ())
-        results: dict[str, list[list[bool]]] = {name: [] for name in sides}
+                asks.append(self.client.readable(ask, partial(_flags, n=len(own))))
+        replies = iter((yield asks) if asks else ())
+        found: dict[str, list[list[bool]]] = {name: [] for name in sides}
         for name, own, _ in checks:
-            reply_text = self.client.read(next(replies)).text if own else ""
-            results[name].append(_flags(reply_text, len(own)) if own else [])
+            reply = self.client.read(next(replies)).text if own else ""
+            found[name].append(_flags(reply, len(own)) if own else [])
         return Entailment(
-            target_by_answer=(results["target_by_answer"] or [[]])[0],
-            answer_by_target=(results["answer_by_target"] or [[]])[0],
-            target_by_chunk=results["target_by_chunk"],
-            answer_by_chunk=results["answer_by_chunk"],
+            target_by_answer=(found["target_by_answer"] or [[]])[0],
+            answer_by_target=(found["answer_by_target"] or [[]])[0],
+            target_by_chunk=found["target_by_chunk"],
+            answer_by_chunk=found["answer_by_chunk"],
         )
 
     def _ask(
@@ -186,14 +191,14 @@ class _Checker:
     def _values(self, sample: Sample, entailment: Entailment) -> dict[str, float]:
         if self.mode == _MODES[0]:
             return rag_scores(entailment, self.scores)
-        required = rag_scores(
-            _required_only(
-                entailment,
-                _required(self._column(sample, "target_labels_column")),
-                _required(self._column(sample, "response_labels_column")),
-            ),
-            self.scores,
+        target, answer = (_required(self._column(sample, key)) for key in _LABELS)
+        only_required = Entailment(
+            target_by_answer=_select(entailment.target_by_answer, target),
+            answer_by_target=_select(entailment.answer_by_target, answer),
+            target_by_chunk=[_select(x, target) for x in entailment.target_by_chunk],
+            answer_by_chunk=[_select(x, answer) for x in entailment.answer_by_chunk],
         )
+        required = rag_scores(only_required, self.scores)
         if self.mode == "required_only":
             return required
         named = {f"required_{name}": value for name, value in required.items()}
@@ -260,40 +265,26 @@ def _required(labels: Any) -> list[bool] | None:
     return [str(label).upper() == "REQUIRED" for label in labels]
 
 
-def _required_only(
-    entailment: Entailment, target: list[bool] | None, answer: list[bool] | None
-) -> Entailment:
-    """Return the entailment of the required claims."""
-
-    def select(flags: Sequence[bool], required: list[bool] | None) -> list[bool]:
-        if required is None or not flags:
-            return list(flags)
-        if len(required) != len(flags):
-            raise DocumentError(f"{len(flags)} claims have {len(required)} labels")
-        return [flag for flag, one in zip(flags, required, strict=True) if one]
-
-    return Entailment(
-        target_by_answer=select(entailment.target_by_answer, target),
-        answer_by_target=select(entailment.answer_by_target, answer),
-        target_by_chunk=[select(row, target) for row in entailment.target_by_chunk],
-        answer_by_chunk=[select(row, answer) for row in entailment.answer_by_chunk],
-    )
+def _select(flags: Sequence[bool], required: list[bool] | None) -> list[bool]:
+    """Return the flags of required claims."""
+    if required is None or not flags:
+        return list(flags)
+    if len(required) != len(flags):
+        raise DocumentError(f"{len(flags)} claims have {len(required)} labels")
+    return [flag for flag, one in zip(flags, required, strict=True) if one]
 
 
-def read_rag(section: Section, models: Models, has_solver: bool) -> ScorerParts:
+def read_rag(section: Section, models: Models, has_solver: bool) -> SampleScorer | None:
     """Return the scorer; errors are added to the problems of the section."""
-    if not has_solver:
-        section.problem("type", "rag_checker needs a task with a solver")
-    scores = _scores(section)
+    needs_solver(section, has_solver)
+    given = section.take("scores_to_compute", list, [])
+    for name in given:
+        if name not in SCORES:
+            section.problem("scores_to_compute", unknown_name("score", name, SCORES))
+    scores = tuple(name for name in SCORES if not given or name in given)
     mode = section.one_of("mode", "mode", _MODES, _MODES[0])
-    defaults = {"query_column": "query", "target_column": "target"}
-    others = ("target_claims_column", "response_claims_column")
-    labels = ("target_labels_column", "response_labels_column")
-    columns = {
-        key: section.text(key) or defaults.get(key, "")
-        for key in (*defaults, *others, *labels)
-    }
-    if mode != _MODES[0] and not any(columns[key] for key in labels):
+    columns = {key: section.text(key) or name for key, name in _COLUMNS.items()}
+    if mode != _MODES[0] and not any(columns[key] for key in _LABELS):
         what = f"mode {mode} needs labels of the claims"
         section.problem("mode", what, "target_labels_column: labels")
     checker = _Checker(
@@ -304,19 +295,12 @@ def read_rag(section: Section, models: Models, has_solver: bool) -> ScorerParts:
         labeling=section.text("claim_labeling_instructions"),
         mode=mode,
     )
-    return ScorerParts(
-        dialogue=checker.dialogue, scores=_names(scores, mode), target=checker.target
+    if mode == "required_and_optional":
+        scores = (*scores, *(f"required_{name}" for name in scores))
+    return SampleScorer(
+        dialogue=checker.dialogue,
+        scores=scores,
+        shares=scores,
+        target=checker.target,
+        metric_values=means_of(scores),
     )
-
-
-def _names(scores: Sequence[str], mode: str) -> tuple[str, ...]:
-    more = scores if mode == "required_and_optional" else ()
-    return (*scores, *(f"required_{name}" for name in more))
-
-
-def _scores(section: Section) -> tuple[str, ...]:
-    claims_ = section.take("scores_to_compute", list, [])
-    for name in claims_:
-        if name not in SCORES:
-            section.problem("scores_to_compute", unknown_name("score", name, SCORES))
-    return tuple(name for name in SCORES if not claims_ or name in claims_)

@@ -1,103 +1,82 @@
-"""Scorer interface, and trials."""
+"""Scorer of a task."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.core.metric import Span
-from pytest_evals.dialects.latticeflow.metric_values import ScorerValue
-from pytest_evals.dialects.latticeflow.metrics.trial_aggregation import (
-    Aggregator,
-    aggregate_trials,
-)
+from pytest_evals.dialects.latticeflow.metrics.value import ScorerValue
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
-from pytest_evals.dialects.latticeflow.solvers.solver import Sample
+from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
+from pytest_evals.dialects.latticeflow.solvers.model_client import Sample
+from pytest_evals.dialects.yaml_reader.section import Section
 
-Purpose = Literal["score", "qa"]
 Scoring = Callable[[Sample, SolverOutput | None], Dialogue[SampleScore]]
 """A sample, and its output if there is a solver → its score. Raises ``DocumentError``
 if it cannot be scored, which is different from a wrong answer."""
-AllSamples = Callable[[Any], Sequence[SampleScore]]
-"""All samples → the score of each."""
-Target = Callable[[Sample], str]
-"""A sample → its reference answer. Raises ``DocumentError``, as scoring does."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScorerParts:
-    """The parts in which types of scorers differ.
-
-    Args:
-        dialogue: Scores one sample; ``None`` if the section is invalid.
-        score_samples: Scores all samples at once, if that is the only way.
-        scores: Names of its scores; empty if a snippet returns them.
-        metric_values: Default metric values, with an empty key; empty if they depend on
-            the type.
-        target: Returns the reference answer, if it is known in advance.
-        scale: Range from which its scores are converted.
-    """
-
-    dialogue: Scoring | None = None
-    score_samples: AllSamples | None = None
-    scores: tuple[str, ...] = ()
-    metric_values: tuple[ScorerValue, ...] = ()
-    target: Target | None = None
-    scale: Span | None = None
+Score = Callable[[Sample, SolverOutput | None], SampleScore]
+"""The same, for scorers that call no model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleScorer:
-    """One scorer of a task.
+    """One scorer of a task."""
 
-    Args:
-        key: Its name in ``scores``.
-        purpose: ``qa`` scores are stored but not aggregated.
-        score_samples: Scores all samples at once, if that is the only way.
-        target: Returns the reference answer, if it is known in advance.
-        scores: Names of its scores; empty if a snippet returns them.
-        models: Keys of the models that it calls.
-        metric_values: Its metric values; empty if the purpose is ``qa``.
-    """
-
-    key: str
-    purpose: Purpose
     dialogue: Scoring
-    score_samples: AllSamples | None = None
-    target: Target | None = None
-    scores: tuple[str, ...] = ()
-    models: frozenset[str] = frozenset()
-    metric_values: tuple[ScorerValue, ...] = ()
-
-    def score_all(self, samples: Any) -> Sequence[SampleScore]:
-        """Return the score of each sample, from one call with all samples.
-
-        Raises:
-            DocumentError: The scorer fails.
-        """
-        assert self.score_samples is not None, "only called for scorers of all samples"
-        return self.score_samples(samples)
+    score_samples: Callable[[Any], Sequence[SampleScore]] | None = None
+    """All samples → the score of each, if that is the only way."""
+    target: Callable[[Sample], str] | None = None
+    """Returns the reference answer, if it is known in advance."""
+    scores: tuple[str, ...] = ()  # names of its scores; empty if a snippet returns them
+    shares: tuple[str, ...] = ()  # scores with a range of 0 to 1
+    scale: Span | None = None  # range from which they were converted
+    metric_values: tuple[ScorerValue, ...] = ()  # those without metrics: at first
+    key: str = ""  # its name in scores
+    models: frozenset[str] = frozenset()  # keys of the models that it calls
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trials:
-    """Repeated solving of each sample. ``n``: number of trials, at least 2."""
+def scoring(score: Score) -> Scoring:
+    """Return the dialogue of a scorer that calls no model."""
 
-    n: int
-    aggregators: tuple[Aggregator, ...] = ()
+    def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
+        yield from ()
+        return score(sample, output)
 
-    def aggregate(self, scores: Sequence[SampleScore]) -> SampleScore:
-        """Return the aggregate of all trials' scores.
+    return dialogue
 
-        Raises:
-            DocumentError: An aggregator cannot process the values.
-        """
-        values = aggregate_trials([one.values for one in scores], self.aggregators)
-        metadata = {"trials": [one.to_dict() for one in scores]}
-        return SampleScore(values, metadata)
+
+def target_of(template: SampleTemplate) -> Callable[[Sample], str]:
+    """Return a function that renders the reference of a sample."""
+    return lambda sample: template.render({"sample": sample})
+
+
+def answer_text(
+    value: SampleTemplate | None, sample: Sample, output: SolverOutput | None
+) -> str:
+    """Return the answer to compare: ``value``, or the assistant's last text."""
+    if value is not None:
+        more = {} if output is None else {"solver_output": output}
+        return value.render({"sample": sample, **more})
+    assert output is not None, "without a solver there is a value"
+    return output.answer
+
+
+def needs_answer(section: Section, has_answer: bool) -> None:
+    """Report a problem if there is no answer to score."""
+    if not has_answer:
+        what = "value is required in a task without a solver"
+        section.problem("value", what, 'value: "{{ sample.answer }}"')
+
+
+def needs_solver(section: Section, has_solver: bool) -> None:
+    """Report a problem if the task has no solver."""
+    if not has_solver:
+        what = f"{section.values['type']} needs a task with a solver"
+        section.problem("type", what)
 
 
 def variables_of(sample: Sample, output: SolverOutput | None) -> Mapping[str, Any]:

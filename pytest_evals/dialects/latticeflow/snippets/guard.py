@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from pathlib import Path
-from types import CodeType, FrameType, TracebackType
+from types import FrameType, TracebackType
 from typing import NoReturn, cast
 
 from pytest_evals.core.threads import raise_in
@@ -30,32 +29,23 @@ _AGAIN_S = 0.2
 
 @contextmanager
 def guarded(what: str, place: Place, seconds: float) -> Iterator[None]:
-    """Run user code in a block.
-
-    Args:
-        place: Start of the code. An error inside a library is reported at the line of
-            this file that called the library.
-
-    Raises:
-        DocumentError: In place of any exception, or because of the time limit.
-        KeyboardInterrupt: Ctrl-C was pressed.
-    """
+    """Run user code, which starts at a place, in a block. Any exception, and the time
+    limit, becomes a ``DocumentError`` with the line of this file that is to blame.
+    Ctrl-C is not converted."""
     try:
         with no_running_loop(), _no_exit(), time_limit(seconds):
             yield
     except FieldError:
         raise
     except OvertimeError as error:
-        timeout = TimeoutError(f"not finished after {seconds:g} s")
-        timeout.__traceback__ = error.__traceback__
-        raise FieldError(
-            f"{what}: {error_text(timeout, _code_in(place))}", place
-        ) from None
+        late = TimeoutError(f"not finished after {seconds:g} s")
+        text = error_text(late.with_traceback(error.__traceback__), _code_in(place))
+        raise FieldError(f"{what}: {text}", place) from None
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt) and not _is_raised(error, place):
             raise
-        message = error_text(error, _code_in(place))
-        raise FieldError(f"{what}: {message}", place) from error
+        text = error_text(error, _code_in(place))
+        raise FieldError(f"{what}: {text}", place) from error
 
 
 def _is_raised(error: BaseException, place: Place) -> bool:
@@ -69,14 +59,11 @@ def _is_raised(error: BaseException, place: Place) -> bool:
     return opcode.opname[instruction] == "RAISE_VARARGS"
 
 
+@lru_cache(maxsize=64)
 def _code_in(place: Place) -> Callable[[], object]:
     """Return a function whose code belongs to a file."""
-    return cast("Callable[[], object]", eval(_code_of(place.path), {}))
-
-
-@lru_cache(maxsize=64)
-def _code_of(path: Path) -> CodeType:
-    return compile("lambda: None", str(path), "eval")
+    code = compile("lambda: None", str(place.path), "eval")
+    return cast("Callable[[], object]", eval(code, {}))
 
 
 @contextmanager
@@ -107,22 +94,14 @@ class OvertimeError(BaseException):
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Limit the duration of a block in seconds; 0 for no limit.
-
-    Raises:
-        OvertimeError: Inside the block, when the time is over.
-    """
+    """Raise :class:`OvertimeError` inside the block after that time; 0 for no limit."""
     if seconds <= 0:
         yield
-    elif threading.current_thread() is threading.main_thread() and _HAS_TIMER:
-        with _by_timer(seconds):
-            yield
-    else:
-        with _by_watch(seconds):
-            yield
-
-
-_HAS_TIMER = hasattr(signal, "setitimer")
+        return
+    in_main = threading.current_thread() is threading.main_thread()
+    limit = _by_timer if in_main and hasattr(signal, "setitimer") else _by_watch
+    with limit(seconds):
+        yield
 
 
 @contextmanager

@@ -13,17 +13,10 @@ import sys
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
-from pytest_evals.dialects.latticeflow.prompts import chat_output, message_types
-from pytest_evals.dialects.latticeflow.prompts.message_types import Part
-from pytest_evals.dialects.latticeflow.prompts.output import (
-    ModelResponse,
-    SolverOutput,
-    SolverTrace,
-)
+from pytest_evals.dialects.latticeflow.prompts import items, output, trace
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
-from pytest_evals.dialects.latticeflow.prompts.trace import Trace, TraceTurn
 from pytest_evals.dialects.module_loader import Import, StandInImports
 from pytest_evals.errors import did_you_mean
 
@@ -49,34 +42,25 @@ class MessageStatus(StrEnum):
     INCOMPLETE = "incomplete"
 
 
-class SystemTaskMetricEntry(Part):
-    """A metric value of a system task, and its reason."""
-
-    DEFAULTS: ClassVar[Mapping[str, Any]] = {"reason": None}
-
-
-class SystemTaskOutput(Part):
-    """All metric values of a system task."""
-
-
+SystemTaskMetricEntry = items.part_kind("SystemTaskMetricEntry", __name__, reason=None)
+SystemTaskOutput = items.part_kind("SystemTaskOutput", __name__)
 _NAMES: Mapping[str, Any] = {
-    **{
-        name: getattr(module, name)
-        for module in (message_types, chat_output)
-        for name in module.__all__
-        if name[0].isupper()
-    },
+    **{name: getattr(items, name) for name in items.PART_KINDS},
+    "ChatCompletionModelOutput": output.ChatCompletionModelOutput,
+    "ChatCompletionModelOutputChoice": output.ChatCompletionModelOutputChoice,
+    "ChatCompletionOutputMessage": output.ChatCompletionOutputMessage,
     "MessageRole": MessageRole,
     "MessageStatus": MessageStatus,
-    "ModelResponse": ModelResponse,
+    "ModelResponse": output.ModelResponse,
+    "OutputText": output.OutputText,
     "RawSample": dict[str, Any],
     "SampleScore": SampleScore,
-    "SolverOutput": SolverOutput,
-    "SolverTrace": SolverTrace,
+    "SolverOutput": output.SolverOutput,
+    "SolverTrace": output.SolverTrace,
     "SystemTaskMetricEntry": SystemTaskMetricEntry,
     "SystemTaskOutput": SystemTaskOutput,
-    "Trace": Trace,
-    "TraceTurn": TraceTurn,
+    "Trace": trace.Trace,
+    "TraceTurn": trace.TraceTurn,
 }
 
 

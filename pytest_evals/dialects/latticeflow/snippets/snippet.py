@@ -26,23 +26,16 @@ from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 
 T = TypeVar("T")
-_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _numbers = itertools.count()
 _LARGEST = 1 << 1024
 """Larger than every float."""
 
 
 class Snippet:
-    """A module in a string; executed on first use."""
+    """A module in a string; executed on first use. ``seconds``: time limit of that and
+    of each call of its functions; 0 for none."""
 
     def __init__(self, source: str, place: Place, seconds: float = 0) -> None:
-        """Compile the snippet.
-
-        Args:
-            place: File and line of its first line.
-            seconds: Time limit of executing it and of each call of its functions; 0 for
-                none.
-        """
         self.place, self.seconds = place, seconds
         self._module: ModuleType | None = None
         self._fault = ""
@@ -57,11 +50,8 @@ class Snippet:
             raise TaskFileError([Problem(what, Place(place.path, line))]) from None
 
     def function(self, name: str) -> SnippetFunction:
-        """Return one of its functions, without executing the module.
-
-        Raises:
-            TaskFileError: It does not define the name.
-        """
+        """Return one of its functions, without executing the module. Raises
+        ``TaskFileError`` if it does not define the name."""
         known = dict(_names(self._tree.body))
         if name not in known:
             what = (
@@ -83,12 +73,8 @@ class Snippet:
         return ()
 
     def module(self) -> ModuleType:
-        """Return the module, executed once.
-
-        Raises:
-            DocumentError: It failed or exceeded the time limit; also on every later
-                call.
-        """
+        """Return the module, executed once. If that failed or took too long, every call
+        raises ``DocumentError``."""
         with self._lock:
             return self._run()
 
@@ -112,30 +98,20 @@ class Snippet:
 
 
 class SnippetFunction:
-    """A function of a snippet, sync or ``async``.
-
-    ``place`` is the line of its definition; invalid return values are reported there.
-    """
+    """A function of a snippet, sync or ``async``. ``place`` is the line of its
+    definition; invalid return values are reported there."""
 
     def __init__(self, snippet: Snippet, name: str, place: Place) -> None:
         self._snippet, self.name, self.place = snippet, name, place
 
     def raw(self) -> Callable[..., Any]:
-        """Return the function itself, for callers that run it inside :meth:`guarded`.
-
-        Raises:
-            DocumentError: The snippet fails, or the name is not a function.
-        """
+        """Return the function itself, to be called inside :meth:`guarded`."""
         value: Any = vars(self._snippet.module()).get(self.name)
         if not callable(value):
             what = f"{self.name} is not a function but {value!r:.60}"
             raise FieldError(what, self.place)
         function: Callable[..., Any] = value
         return function
-
-    def takes(self, name: str) -> bool:
-        """Return whether it has a parameter with that name."""
-        return name in self.parameters()
 
     def declares(self, name: str) -> bool:
         """Return whether its definition has such a parameter; nothing is executed."""
@@ -150,37 +126,24 @@ class SnippetFunction:
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
-        """Run the function in a block with its time limit; exceptions become its
-        errors.
-
-        Raises:
-            DocumentError: In place of any exception.
-        """
+        """Run the function in a block: with its time limit, and any exception becomes a
+        ``DocumentError``."""
         with guarded(self.name, self.place, self._snippet.seconds):
             yield
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call the function and return its result; a coroutine is awaited.
-
-        Raises:
-            DocumentError: It failed, or exceeded the time limit.
-        """
+        """Call the function and return its result; a coroutine is awaited."""
         return self.read(lambda result: result, *arguments)
 
     def read(self, reader: Callable[[Any], T], *arguments: Any) -> T:
         """Call the function and return the converted result. The conversion is guarded
-        too, because methods of the result may be user code.
-
-        Raises:
-            DocumentError: It failed, exceeded the time limit or returned an invalid
-                value.
-        """
+        too, because methods of the result may be user code."""
         function = self.raw()
         with self.guarded():
             result = function(*arguments)
-            return reader(
-                asyncio.run(result) if inspect.iscoroutine(result) else result
-            )
+            if inspect.iscoroutine(result):
+                result = asyncio.run(result)
+            return reader(result)
 
     def invalid_return(self, what: str, fix: str = "") -> FieldError:
         """Return the error for an invalid return value; ``what`` is without the
@@ -215,30 +178,22 @@ def _names(body: list[ast.stmt]) -> Iterator[tuple[str, int]]:
         match statement:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 yield statement.name, statement.lineno
-            case ast.Import(names=names) | ast.ImportFrom(names=names):
-                for alias in names:
-                    bound = alias.asname or alias.name.partition(".")[0]
+                continue  # names inside are not bound here
+        for node in ast.walk(statement):
+            match node:
+                case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                    yield node.name, node.lineno
+                case ast.Name(ctx=ast.Store()):
+                    yield node.id, node.lineno
+                case ast.alias():
+                    bound = node.asname or node.name.partition(".")[0]
                     yield bound, statement.lineno
-            case _:
-                for node in ast.walk(statement):
-                    if isinstance(node, _Definition):
-                        yield node.name, node.lineno
-                    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                        yield node.id, node.lineno
-                    elif isinstance(node, ast.alias):
-                        yield node.asname or node.name, statement.lineno
 
 
 def to_json(value: Any, other: Callable[[Any], Any] | None = None) -> Any:
     """Return the value with arrays and scalars of NumPy, torch and similar libraries as
-    Python values, and parts of traces as plain dicts.
-
-    Args:
-        other: Converts values that JSON cannot represent.
-
-    Raises:
-        ValueError: A value cannot be converted, or the value contains itself.
-    """
+    Python values, and parts of traces as plain dicts. ``other`` converts values that
+    JSON cannot represent; without it, they and circular values raise ``ValueError``."""
     try:
         return _to_json(value, other)
     except RecursionError:

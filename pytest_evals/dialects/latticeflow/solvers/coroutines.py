@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from pytest_evals.core.dialogue import Ask, Dialogue, Exchange, resumed
 from pytest_evals.core.request import Response
-from pytest_evals.dialects.latticeflow.prompts.message_types import Structured
+from pytest_evals.dialects.latticeflow.prompts.items import Structured
 from pytest_evals.dialects.latticeflow.snippets.guard import no_running_loop
 
 T = TypeVar("T")
@@ -50,15 +50,8 @@ def drive(
     start: Callable[[SendRequest], Coroutine[Any, Any, Any]],
     guarded: Callable[[], AbstractContextManager[None]],
 ) -> Dialogue[Any]:
-    """Run a coroutine and return its result.
-
-    Args:
-        start: Creates the coroutine, given a function that sends requests.
-        guarded: Block in which the coroutine runs.
-
-    Raises:
-        BaseException: The coroutine's exception, as converted by the block.
-    """
+    """Run the coroutine that ``start`` creates from a function which sends requests,
+    and return its result. ``guarded`` blocks around it may convert exceptions."""
     selector = _Selector()
     loop = _Loop(selector)
     waiting = selector.waiting
@@ -83,18 +76,6 @@ def drive(
         waiting.clear()
         with no_running_loop():
             _close_loop(loop)
-
-
-class _Loop(asyncio.SelectorEventLoop):
-    """An event loop with the clock of its selector."""
-
-    def __init__(self, selector: _Selector) -> None:
-        self._clock = selector
-        super().__init__(selector)
-
-    def time(self) -> float:
-        """Return the seconds that it has waited."""
-        return self._clock.waited_s
 
 
 class LazyCoroutine(Structured, Coroutine[Any, Any, Any]):
@@ -133,16 +114,12 @@ class _IdleError(BaseException):
 
 
 class _Selector(selectors.DefaultSelector):
-    """Detects when a loop would block while responses are missing.
-
-    ``waiting`` contains the pending requests; ``waited_s`` is the time that the loop
-    has waited, in seconds.
-    """
+    """Detects when a loop would block while responses are missing."""
 
     def __init__(self) -> None:
         super().__init__()
         self.waiting: list[tuple[Ask, asyncio.Future[Response]]] = []
-        self.waited_s = 0.0
+        self.waited_s = 0.0  # time that the loop has waited
 
     def select(self, timeout: float | None = None) -> Any:
         """Wait for timers, files and threads, unless responses are missing."""
@@ -155,6 +132,18 @@ class _Selector(selectors.DefaultSelector):
         else:
             self.waited_s += max(timeout, 0)
         return events
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """An event loop whose clock is the time that its selector has waited."""
+
+    def __init__(self, selector: _Selector) -> None:
+        self._clock = selector
+        super().__init__(selector)
+
+    def time(self) -> float:
+        """Return the seconds that it has waited."""
+        return self._clock.waited_s
 
 
 def _close_loop(loop: asyncio.AbstractEventLoop) -> None:

@@ -15,38 +15,39 @@ from typing import Any, cast
 
 from pytest_evals.core.dialogue import Ask, ReadAsk
 from pytest_evals.core.request import FITTING, Generate, Message, Response, Role
+from pytest_evals.dialects.latticeflow.fields import required_text
 from pytest_evals.dialects.latticeflow.prompts.items import (
     items_of,
     messages_of,
     text_of,
+    unwrap,
 )
-from pytest_evals.dialects.latticeflow.prompts.message_types import unwrap
 from pytest_evals.dialects.latticeflow.prompts.output import ModelResponse
-from pytest_evals.errors import DocumentError, EvalsError
+from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.errors import DocumentError, EvalsError, TaskFileError
 from pytest_evals.models.latticeflow.messages import INPUT, KWARGS, SAMPLE
 from pytest_evals.prompts.generation import Sampling, read_sampling
 
+Sample = Mapping[str, Any]
+"""A row of a dataset, in LatticeFlow's terms."""
 MAX_TOKENS = 1024
 """Default maximum length of an answer in tokens, reduced if the context is shorter."""
+_LENGTHS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 _LEFT_OUT = frozenset({"messages", "model", "n", "stream", "user"})
 """Fields of a chat that do not affect its answer here."""
+_ROLES = ("system", "user", "assistant")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelClient:
-    """Converts the requests to one model.
+    """Converts the requests to one model."""
 
-    Args:
-        name: As ``Ask.model``; empty for the tested model.
-        native: Whether it is a model of a LatticeFlow file.
-        gen_kwargs: Settings of the command line, for models that are not native.
-    """
-
-    name: str = ""
-    native: bool = False
+    name: str = ""  # as Ask.model; empty for the tested model
+    native: bool = False  # whether it is a model of a LatticeFlow file
     takes_sample: bool = False
     temperature: float = 0.0
     gen_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the command line, for models that are not native."""
     _overrides: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -57,7 +58,7 @@ class ModelClient:
     def ask(
         self,
         model_input: Any,
-        sample: Mapping[str, Any],
+        sample: Sample,
         repeat: int = 0,
         kwargs: Mapping[str, Any] | None = None,
     ) -> Ask:
@@ -70,12 +71,8 @@ class ModelClient:
         """
         if self.native:
             return Ask(self.name, self._native(model_input, sample, repeat, kwargs))
-        if kwargs:
-            model_input = (
-                {**model_input, **kwargs}
-                if isinstance(model_input, Mapping)
-                else model_input
-            )
+        if kwargs and isinstance(model_input, Mapping):
+            model_input = {**model_input, **kwargs}
         return Ask(self.name, self._plain(model_input, repeat))
 
     def readable(self, ask: Ask, read: Callable[[str], object]) -> Ask:
@@ -84,11 +81,7 @@ class ModelClient:
         return ReadAsk(*ask, lambda response: read(self.read(response).text))
 
     def read(self, response: Response) -> ModelResponse:
-        """Return the model's response.
-
-        Raises:
-            DocumentError: The request failed.
-        """
+        """Return the model's response; raises the error of a failed request."""
         response.raise_for_error()
         if self.native:
             return ModelResponse(json.loads(response.text))
@@ -102,21 +95,21 @@ class ModelClient:
     def _native(
         self,
         model_input: Any,
-        sample: Mapping[str, Any],
+        sample: Sample,
         repeat: int,
         kwargs: Mapping[str, Any] | None,
     ) -> Generate:
-        options: list[tuple[str, Any]] = []
         prompt = _simple_chat(model_input)
+        options: dict[str, Any] = {}
         if prompt is None:
-            options.append((INPUT, True))
+            options[INPUT] = True
         if kwargs:
-            options.append((KWARGS, _json(kwargs)))
+            options[KWARGS] = _json(kwargs)
         if self.takes_sample:
-            options.append((SAMPLE, _json(sample)))
+            options[SAMPLE] = _json(sample)
         return Generate(
             _json(model_input) if prompt is None else prompt,
-            options=tuple(sorted(options)),
+            options=tuple(sorted(options.items())),
             repeat=repeat,
         )
 
@@ -126,23 +119,45 @@ class ModelClient:
                 "a chat model needs an object with messages, but the input is "
                 f"{_json(model_input)[:200]}"
             )
-        extra = {
-            name: one for name, one in model_input.items() if name not in _LEFT_OUT
-        }
+        extra = {name: x for name, x in model_input.items() if name not in _LEFT_OUT}
         fields_json = json.dumps(extra, default=str, sort_keys=True) if extra else "{}"
         sampling = _sampling(self.temperature, fields_json, self._overrides)
         (first,) = sampling.requests(_chat(model_input["messages"]), 1)
         return replace(first, repeat=repeat)
 
 
+Models = Callable[[str], ModelClient]
+"""Key of a model → its client; an empty key is the tested model."""
+
+
+def model_client(section: Section, key: str, models: Models) -> ModelClient:
+    """Return the client of the model whose key is set; errors are added to the problems
+    of the section."""
+    model = required_text(section, key, "<< config.my_model >>")
+    try:
+        return models(model) if model else ModelClient()
+    except TaskFileError as error:
+        section.problems.extend(error.problems)
+        return ModelClient()
+
+
+def input_of(items: Any) -> Any:
+    """Return the model input for an argument of ``predict``: a whole input, or items of
+    a trace."""
+    if isinstance(items, Mapping) or not isinstance(items, Iterable):
+        return unwrap(items)
+    if isinstance(items, str):
+        return items
+    chat_items = items_of(items)
+    if chat_items and chat_items[-1].get("type") == "custom_task_input_message":
+        return unwrap(chat_items[-1].get("content"))
+    return {"messages": messages_of(chat_items)}
+
+
 @lru_cache(maxsize=256)
 def _sampling(temperature: float, fields_json: str, overrides_json: str) -> Sampling:
-    """Return the sampling settings; cached, because most inputs of a task share them.
-
-    Args:
-        fields_json: Fields of the input besides its messages, as JSON.
-        overrides_json: Settings of the command line, as JSON.
-    """
+    """Return the sampling settings, from the fields of the input besides its messages
+    and the settings of the command line; cached, because most inputs share them."""
     extra, overrides = json.loads(fields_json), json.loads(overrides_json)
     settings: dict[str, Any] = {"temperature": temperature, "until": None}
     if _has_length(overrides):  # under any of its names
@@ -159,33 +174,13 @@ def _sampling(temperature: float, fields_json: str, overrides_json: str) -> Samp
         raise DocumentError(f"the model input: {error}") from None
 
 
-def input_of(items: Any) -> Any:
-    """Return the model input for an argument of ``predict``: a whole input, or items of
-    a trace.
-
-    Raises:
-        DocumentError: An item cannot be part of a chat.
-    """
-    if isinstance(items, Mapping) or not isinstance(items, Iterable):
-        return unwrap(items)
-    if isinstance(items, str):
-        return items
-    chat_items = items_of(items)
-    if chat_items and chat_items[-1].get("type") == "custom_task_input_message":
-        return unwrap(chat_items[-1].get("content"))
-    return {"messages": messages_of(chat_items)}
+def _has_length(extra: Mapping[str, Any]) -> bool:
+    return any(extra.get(name) is not None for name in _LENGTHS)
 
 
 def _json(value: Any) -> str:
     """Return canonical JSON; dates and other non-JSON values become strings."""
     return json.dumps(unwrap(value), sort_keys=True, ensure_ascii=False, default=str)
-
-
-_LENGTHS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
-
-
-def _has_length(extra: Mapping[str, Any]) -> bool:
-    return any(extra.get(name) is not None for name in _LENGTHS)
 
 
 def _simple_chat(model_input: Any) -> tuple[Message, ...] | None:
@@ -196,10 +191,9 @@ def _simple_chat(model_input: Any) -> tuple[Message, ...] | None:
     for message in model_input["messages"]:
         if not isinstance(message, Mapping) or set(message) != {"role", "content"}:
             return None
-        role, content = message["role"], message["content"]
-        if role not in ("system", "user", "assistant") or not isinstance(content, str):
+        if message["role"] not in _ROLES or not isinstance(message["content"], str):
             return None
-        chat.append(Message(role, content))
+        chat.append(Message(message["role"], message["content"]))
     return tuple(chat)
 
 
@@ -207,13 +201,13 @@ def _chat(messages: Any) -> tuple[Message, ...]:
     """Return a chat of texts."""
     if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
         raise DocumentError(f"messages must be a list, not {messages!r:.80}")
-    return tuple(_message(message) for message in messages)
+    return tuple(map(_message, messages))
 
 
 def _message(message: Any) -> Message:
     role = message.get("role") if isinstance(message, Mapping) else None
     role = "system" if role == "developer" else role
-    if role not in ("system", "user", "assistant") or message.get("tool_calls"):
+    if role not in _ROLES or message.get("tool_calls"):
         raise DocumentError(
             "this model supports text messages of system, user and assistant, not "
             f"{message!r:.120}"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pytest_evals.core.dialogue import Ask, Dialogue
-from pytest_evals.dialects.latticeflow.prompts.message_types import unwrap
+from pytest_evals.dialects.latticeflow.prompts.items import unwrap
 from pytest_evals.dialects.latticeflow.prompts.output import (
     ModelResponse,
     SolverOutput,
@@ -33,9 +33,12 @@ from pytest_evals.dialects.latticeflow.solvers.coroutines import (
     SendRequest,
     drive,
 )
-from pytest_evals.dialects.latticeflow.solvers.model_client import ModelClient, input_of
-from pytest_evals.dialects.latticeflow.solvers.solver import Sample
-from pytest_evals.dialects.latticeflow.solvers.template_fields import Models
+from pytest_evals.dialects.latticeflow.solvers.model_client import (
+    ModelClient,
+    Models,
+    Sample,
+    input_of,
+)
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError
 
@@ -63,32 +66,21 @@ class _Model:
     def predict(
         self, items: Any, sample: Mapping[str, Any] | None = None, **kwargs: Any
     ) -> LazyCoroutine:
-        """Call the model with items, or with a whole model input.
-
-        Args:
-            items: Items of a trace, messages, or an input with ``messages``.
-            sample: Another sample than the current one.
-            kwargs: Further arguments, such as ``temperature``.
-
-        Returns:
-            An awaitable :class:`ModelResponse`.
-
-        Raises:
-            DocumentError: The model does not support the input; raised when awaited.
-        """
-        sample_ = self._sample if sample is None else sample
-        return LazyCoroutine(lambda: self._predict(items, sample_, kwargs))
+        """Return an awaitable :class:`ModelResponse` for items of a trace, messages, or
+        a whole input with ``messages``; ``kwargs`` such as ``temperature`` are passed
+        on. Awaiting it raises ``DocumentError`` for an input that is not supported."""
+        own = self._sample if sample is None else sample
+        return LazyCoroutine(lambda: self._predict(items, own, kwargs))
 
     async def _predict(
-        self, items: Any, sample_: Mapping[str, Any], kwargs: Mapping[str, Any]
+        self, items: Any, sample: Sample, kwargs: Mapping[str, Any]
     ) -> ModelResponse:
-        result = input_of(items)
-        one = self._client.ask(result, sample_, self._trial, kwargs)
-        times = self._counts[one]
+        given = input_of(items)
+        one = self._client.ask(given, sample, self._trial, kwargs)
+        repeat = self._trial + self._counts[one] * _MOST_TRIALS
         self._counts[one] += 1
-        if times:
-            repeat = self._trial + times * _MOST_TRIALS
-            one = self._client.ask(result, sample_, repeat, kwargs)
+        if repeat != self._trial:
+            one = self._client.ask(given, sample, repeat, kwargs)
         return self._client.read(await self._ask(one))
 
 
@@ -121,16 +113,20 @@ class PythonSolver:
         return output
 
     def _output(self, result: Any, trace: SolverTrace) -> SolverOutput:
-        if isinstance(result, SolverOutput):
-            return result
-        if isinstance(result, SolverTrace):
-            return SolverOutput(result.trace, result.raw_outputs, result.direct_ios)
         if isinstance(result, Trace):
             return SolverOutput(result, trace.raw_outputs, trace.direct_ios)
-        kind = type(result).__name__
-        raise self.function.invalid_return(
-            f"must return the trace, not {kind}", "return trace"
-        )
+        output = _as_output(result)
+        if output is None:
+            what = f"must return the trace, not {type(result).__name__}"
+            raise self.function.invalid_return(what, "return trace")
+        return output
+
+
+def _as_output(result: Any) -> SolverOutput | None:
+    """Return an output or a trace that a snippet built as output, else ``None``."""
+    if isinstance(result, SolverTrace):
+        return SolverOutput(result.trace, result.raw_outputs, result.direct_ios)
+    return result if isinstance(result, SolverOutput) else None
 
 
 class _SeededRandom:
@@ -163,34 +159,25 @@ class Postprocessor:
         return self.function.read(self._read, deepcopy(dict(sample)), output)
 
     def _read(self, result: Any) -> tuple[Row, ...]:
-        fix = "return [(sample, solver_output)]"
         if not isinstance(result, list | tuple):
-            raise self.function.invalid_return(
-                f"must return a list, not {result!r:.80}", fix
-            )
-        rows = []
-        for one in result:
-            if not isinstance(one, list | tuple) or len(one) != 2:
-                what = f"must return pairs of sample and output, not {one!r:.80}"
-                raise self.function.invalid_return(what, fix)
-            row, output = one
-            if not isinstance(row, Mapping):
-                raise self.function.invalid_return(
-                    f"must return a mapping as sample, not {row!r:.80}", fix
-                )
-            rows.append(Row(row, self._output(output)))
-        return tuple(rows)
+            raise self._invalid(f"must return a list, not {result!r:.80}")
+        return tuple(map(self._row, result))
 
-    def _output(self, output: Any) -> SolverOutput:
-        if isinstance(output, SolverOutput):
-            return output
-        if isinstance(output, SolverTrace):
-            return SolverOutput(output.trace, output.raw_outputs, output.direct_ios)
+    def _row(self, pair: Any) -> Row:
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            what = f"must return pairs of sample and output, not {pair!r:.80}"
+            raise self._invalid(what)
+        sample, output = pair
+        if not isinstance(sample, Mapping):
+            raise self._invalid(f"must return a mapping as sample, not {sample!r:.80}")
         try:
-            return SolverOutput(trace=output)
+            return Row(sample, _as_output(output) or SolverOutput(trace=output))
         except DocumentError as error:
             what = f"must return a valid output: {error}"
             raise self.function.invalid_return(what) from None
+
+    def _invalid(self, what: str) -> DocumentError:
+        return self.function.invalid_return(what, "return [(sample, solver_output)]")
 
 
 def read_python(section: Section, models: Models) -> PythonSolver | None:

@@ -1,117 +1,73 @@
-"""Reads ``single_turn_solver`` and ``grouped_single_turn_solver``: one response per
-input."""
+"""``single_turn_solver`` and ``grouped_single_turn_solver``: one response per input."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.data.calls import FieldError
-from pytest_evals.dialects.latticeflow.prompts.items import items_of
-from pytest_evals.dialects.latticeflow.prompts.message_types import (
-    CustomTaskInputMessage,
-    Part,
-)
-from pytest_evals.dialects.latticeflow.prompts.output import ModelResponse, SolverOutput
-from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
-from pytest_evals.dialects.latticeflow.solvers.model_client import ModelClient
-from pytest_evals.dialects.latticeflow.solvers.solver import Sample
-from pytest_evals.dialects.latticeflow.solvers.template_fields import (
-    Models,
-    chat_role,
+from pytest_evals.dialects.latticeflow.fields import (
+    read_typed,
+    required_entries,
+    required_section,
     required_text,
     template,
 )
+from pytest_evals.dialects.latticeflow.prompts.items import (
+    CustomTaskInputMessage,
+    Part,
+    items_of,
+)
+from pytest_evals.dialects.latticeflow.prompts.output import ModelResponse, SolverOutput
+from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
+from pytest_evals.dialects.latticeflow.solvers.model_client import (
+    ModelClient,
+    Models,
+    Sample,
+)
 from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.errors import Place
 
-_BUILDERS = ("chat_completion", "generic")
-
-
-class InputBuilder(Protocol):
-    """Creates the model input of a sample."""
-
-    def model_input(self, sample: Sample) -> Any:
-        """Return the model input."""
-        ...
+ROLES = ("system", "user", "assistant")
+"""Roles of messages in task files."""
+Build = Callable[[Sample], Any]
+"""Sample → model input: a chat, or any JSON value."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatInput:
-    """A chat: roles and templates."""
-
-    messages: tuple[tuple[str, SampleTemplate], ...]
-
-    def model_input(self, sample: Sample) -> Any:
-        """Return the chat of a sample."""
-        variables = {"sample": sample}
-        return {
-            "messages": [
-                {"role": role, "content": content.render(variables)}
-                for role, content in self.messages
-            ]
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GenericInput:
-    """Any JSON value, from a template."""
-
-    template: SampleTemplate
-
-    def model_input(self, sample: Sample) -> Any:
-        """Return the JSON value of a sample.
-
-        Raises:
-            DocumentError: The rendered text is not valid JSON.
-        """
-        text = self.template.render({"sample": sample})
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError) as error:
-            what = f"template must render JSON ({error}): {_shorten(text)}"
-            fix = "{{ sample.question | tojson }}, without quotes around it"
-            raise FieldError(what, self.template.place, fix) from None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SingleTurnSolver:
     """Calls the model once."""
 
     client: ModelClient
-    builder: InputBuilder
+    build: Build
 
     def dialogue(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:
         """Send one request."""
-        model_input = self.builder.model_input(sample)
+        model_input = self.build(sample)
         (response,) = yield (self.client.ask(model_input, sample, trial),)
         return _output([model_input], [self.client.read(response)])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class GroupedSolver:
     """Calls the model for each member of a group: a rendered list or object."""
 
     client: ModelClient
-    builder: GenericInput
+    build: Build
+    place: Place
 
     def dialogue(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:
-        """Send the requests of all members in one round.
-
-        Raises:
-            DocumentError: The template does not render a list or object, or an empty
-                one.
-        """
-        group = self.builder.model_input(sample)
+        """Send the requests of all members in one round."""
+        group = self.build(sample)
         if not isinstance(group, list | dict) or not group:
-            what = (
-                "template must render a group of model inputs, not "
-                f"{_shorten(json.dumps(group))}"
-            )
+            shown = _shorten(json.dumps(group))
+            what = f"template must render a group of model inputs, not {shown}"
             fix = "a JSON list, or an object, with a model input for each call"
-            raise FieldError(what, self.builder.template.place, fix)
+            raise FieldError(what, self.place, fix)
         parts = list(group.values()) if isinstance(group, dict) else group
         responses = yield [self.client.ask(one, sample, trial) for one in parts]
         read = [self.client.read(response) for response in responses]
@@ -122,74 +78,95 @@ class GroupedSolver:
 
 
 def _output(
-    model_input: Sequence[Any], responses: Sequence[ModelResponse], group: Any = None
+    inputs: Sequence[Any], responses: Sequence[ModelResponse], group: Any = None
 ) -> SolverOutput:
     items: list[Part] = []
-    for one, response in zip(model_input, responses, strict=True):
-        items += _input_items(one)
+    for one, response in zip(inputs, responses, strict=True):
+        if isinstance(one, Mapping) and isinstance(one.get("messages"), list):
+            items += items_of(one["messages"])
+        else:
+            items.append(CustomTaskInputMessage(content=one))
         items += response.items
     raw = [response.raw_output for response in responses]
     return SolverOutput(trace=items, raw_outputs=raw, solver_outputs=group)
 
 
-def _input_items(model_input: Any) -> list[Part]:
-    """Return a model input as items of a trace."""
-    if isinstance(model_input, Mapping) and isinstance(
-        model_input.get("messages"), list
-    ):
-        return items_of(model_input["messages"])
-    return [CustomTaskInputMessage(content=model_input)]
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= 300 else text[:299] + "…"
-
-
 def read_single_turn(section: Section, models: Models) -> SingleTurnSolver | None:
     """Return the solver; errors are added to the problems of the section."""
-    builder = _read_builder(section, _BUILDERS)
-    if builder is None:
-        return None
-    return SingleTurnSolver(client=models(""), builder=builder)
+    build = _read_builder(section, _BUILDERS)
+    return None if build is None else SingleTurnSolver(models(""), build)
 
 
 def read_grouped(section: Section, models: Models) -> GroupedSolver | None:
     """Return the solver; errors are added to the problems of the section."""
-    builder = _read_builder(section, ("generic",))
-    if not isinstance(builder, GenericInput):
+    build = _read_builder(section, {"generic": _BUILDERS["generic"]})
+    if build is None:
         return None
-    return GroupedSolver(client=models(""), builder=builder)
+    place = section.file.place(*section.steps, "input_builder", "template")
+    return GroupedSolver(models(""), build, place)
 
 
-def _read_builder(section: Section, known: Sequence[str]) -> InputBuilder | None:
-    inner = section.section("input_builder")
+def _read_builder(
+    section: Section, known: Mapping[str, Callable[[Section], Build | None]]
+) -> Build | None:
+    fix = "{type: chat_completion, input_messages: […]}"
+    inner = required_section(section, "input_builder", fix)
     if inner is None:
-        if section.values.get("input_builder") is None:
-            fix = "input_builder: {type: chat_completion, input_messages: […]}"
-            section.problem("input_builder", "input_builder is missing", fix)
         return None
-    kind = inner.one_of("type", "input builder", known, "")
-    builder: InputBuilder | None = None
-    if kind == "generic":
-        source = template(inner, "template", '{"messages": […]}')
-        builder = None if source is None else GenericInput(template=source)
-    elif kind == "chat_completion":
-        if inner.values.get("input_messages") is None:
-            fix = "input_messages: [{role: user, content: …}]"
-            inner.problem("input_messages", "input_messages is missing", fix)
-        messages = tuple(_read_message(one) for one in inner.entries("input_messages"))
-        complete = tuple((role, text) for role, text in messages if text is not None)
-        builder = ChatInput(messages=complete)
-    if kind:
-        inner.close(f"an input builder of type {kind}")
-    return builder
+    return read_typed(inner, "input builder", "an input builder", known)
+
+
+def _generic(section: Section) -> Build | None:
+    source = template(section, "template", '{"messages": […]}')
+    return None if source is None else partial(_json_value, source)
+
+
+def _json_value(template: SampleTemplate, sample: Sample) -> Any:
+    text = template.render({"sample": sample})
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        what = f"template must render JSON ({error}): {_shorten(text)}"
+        fix = "{{ sample.question | tojson }}, without quotes around it"
+        raise FieldError(what, template.place, fix) from None
+
+
+def _chat_completion(section: Section) -> Build:
+    fix = "[{role: user, content: …}]"
+    messages = [
+        _read_message(one) for one in required_entries(section, "input_messages", fix)
+    ]
+
+    def build(sample: Sample) -> Any:
+        chat = [
+            {"role": role, "content": content.render({"sample": sample})}
+            for role, content in messages
+            if content is not None
+        ]
+        return {"messages": chat}
+
+    return build
 
 
 def _read_message(entry: Section) -> tuple[str, SampleTemplate | None]:
-    if required_text(entry, "role", "user"):
-        role = chat_role(entry, "role", "user")
-    else:
-        role = "user"
+    role = read_role(entry)
     content = template(entry, "content", "{{ sample.question }}")
     entry.close("an input message")
     return role, content
+
+
+def read_role(entry: Section) -> str:
+    """Return the required role of a message."""
+    if not required_text(entry, "role", "user"):
+        return "user"
+    return entry.one_of("role", "role", ROLES, "user")
+
+
+_BUILDERS: Mapping[str, Callable[[Section], Build | None]] = {
+    "chat_completion": _chat_completion,
+    "generic": _generic,
+}
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 300 else text[:299] + "…"

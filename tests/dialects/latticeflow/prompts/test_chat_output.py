@@ -8,10 +8,8 @@ from operator import eq, ne
 
 import pytest
 
-from pytest_evals.dialects.latticeflow.prompts.chat_output import (
-    ChatCompletionModelOutput,
-)
 from pytest_evals.dialects.latticeflow.prompts.output import (
+    ChatCompletionModelOutput,
     ModelResponse,
     SolverOutput,
     SolverTrace,

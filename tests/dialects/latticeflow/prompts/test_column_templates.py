@@ -33,22 +33,22 @@ PIECES = st.sampled_from(
 def test_it_reads_as_with_jinja(pieces, row):
     template = compile_template("".join(pieces), PLACE, "content")
     variables = {"sample": row}
-    assert template.render(variables) == template._compiled.render(variables)
+    assert template.render(variables) == template._parsed.compiled.render(variables)
 
 
 @pytest.mark.parametrize("text", ["{{ sample.a }}", "Q: {{ sample['a'] }}\nA:", "x"])
 def test_most_prompts_need_no_jinja(text):
     template = compile_template(text, PLACE, "content")
-    assert render_pieces(template._pieces, {"sample": {"a": 1.5}}) == text.replace(
-        "{{ sample.a }}", "1.5"
-    ).replace("{{ sample['a'] }}", "1.5")
+    assert render_pieces(
+        template._parsed.pieces, {"sample": {"a": 1.5}}
+    ) == text.replace("{{ sample.a }}", "1.5").replace("{{ sample['a'] }}", "1.5")
 
 
 @pytest.mark.parametrize("row", [{}, {"a": None}, {"a": [1]}, {"a": {"b": 1}}])
 def test_values_that_are_not_plain_are_left_to_jinja(row):
     template = compile_template("{{ sample.a }}", PLACE, "content")
-    assert render_pieces(template._pieces, {"sample": row}) is None
-    assert render_pieces(template._pieces, {}) is None
+    assert render_pieces(template._parsed.pieces, {"sample": row}) is None
+    assert render_pieces(template._parsed.pieces, {}) is None
 
 
 def test_a_column_that_is_not_there_is_a_fault_with_its_place():

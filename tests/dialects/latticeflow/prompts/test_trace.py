@@ -6,11 +6,11 @@ from copy import deepcopy
 
 import pytest
 
-from pytest_evals.dialects.latticeflow.prompts.items import messages_of
-from pytest_evals.dialects.latticeflow.prompts.message_types import (
+from pytest_evals.dialects.latticeflow.prompts.items import (
     FunctionCall,
     Message,
     OutputTextContent,
+    messages_of,
     unwrap,
 )
 from pytest_evals.dialects.latticeflow.prompts.output import (

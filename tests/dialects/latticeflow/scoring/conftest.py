@@ -6,12 +6,11 @@ import pytest
 
 from pytest_evals.core.dialogue import Exchange, replayed
 from pytest_evals.core.request import Response
-from pytest_evals.dialects.latticeflow.metric_values import NOTHING
+from pytest_evals.dialects.latticeflow.metrics.trials import read_trials
 from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
 from pytest_evals.dialects.latticeflow.reader import read_entity_file
 from pytest_evals.dialects.latticeflow.scoring.reader import read_scorers
 from pytest_evals.dialects.latticeflow.solvers.model_client import ModelClient
-from pytest_evals.dialects.latticeflow.task_parts import read_trials
 from pytest_evals.dialects.yaml_reader.section import Section
 
 
@@ -91,12 +90,12 @@ def added_up(read):
             for sample in samples:
                 rows = sample if isinstance(sample, list) else [sample]
                 given = [number.read(row) for row in rows]
-                given = [one for one in given if one is not NOTHING]
+                given = [one for one in given if one is not None]
                 if given:
                     values.append(
                         tuple(given) if isinstance(sample, list) else given[0]
                     )
-            how = number.how(number.name)
+            how = number.how
             if not values:
                 found[number.name] = how.lacking
             elif how.several is not None:

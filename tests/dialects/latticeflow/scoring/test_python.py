@@ -95,7 +95,7 @@ def test_a_scorer_may_see_all_samples(read):
     (scorer,), _, problems = read(python(UNIQUE, "python_all_samples"), False)
     assert problems == []
     emails = [{"email": "a"}, {"email": "b"}, {"email": "a"}, {}]
-    found = [score["is_unique"] for score in scorer.score_all(emails)]
+    found = [score["is_unique"] for score in scorer.score_samples(emails)]
     assert found == [False, True, False, True]
 
 
@@ -110,7 +110,7 @@ def test_all_samples_must_be_scored(read, body, message):
     code = f"def compute_scores(samples):\n    return {body}"
     (scorer,), _, _ = read(python(code, "python_all_samples"), False)
     with pytest.raises(DocumentError, match=message):
-        scorer.score_all([{}, {}])
+        scorer.score_samples([{}, {}])
 
 
 def test_of_aligned_datasets_the_first_counts(read):
@@ -119,5 +119,5 @@ def test_of_aligned_datasets_the_first_counts(read):
         "    return [{'n': len(samples['b'])} for _ in samples['a']]"
     )
     (scorer,), _, _ = read(python(code, "python_all_samples"), False)
-    found = scorer.score_all({"a": [{}, {}], "b": [{}]})
+    found = scorer.score_samples({"a": [{}, {}], "b": [{}]})
     assert [score.values for score in found] == [{"n": 1}, {"n": 1}]

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pytest_evals.dialects.latticeflow.prompts.message_types import Message
+from pytest_evals.dialects.latticeflow.prompts.items import Message
 from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.snippets.snippet import to_json
 
