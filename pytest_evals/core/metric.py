@@ -114,8 +114,8 @@ class Metric:
         number: Computes only the number from the documents' values; ``None`` if only
             ``aggregate`` can.
         statistic: Maps the documents' values to a function that computes the numbers of
-            many resamples at once: (B, n) positions to (B,) numbers. Faster than
-            ``number``, which is used if it is ``None``.
+            many resamples at once: (B, n) counts of documents to (B,) numbers. Faster
+            than ``number``, which is used if it is ``None``.
         several: Computes several numbers by name, for names that are not known before;
             ``aggregate`` is not called, and no number has the metric's own name.
         lacking: Error message if no document has a value; empty if the metric is then

@@ -28,7 +28,7 @@ from pytest_evals.scorers import totals
 from pytest_evals.scorers.corpus import CORPUS_METRICS, SPANS, Corpus, check_library
 from pytest_evals.scorers.metric_value import plain
 from pytest_evals.scorers.user_code import UserCode
-from pytest_evals.stats import agreement, averages, bootstrap, resampling
+from pytest_evals.stats import agreement, averages, bootstrap
 
 
 def _unchanged(values: Sequence[Any]) -> Sequence[Any]:
@@ -286,14 +286,14 @@ _TABLE = (
         takes="numbers",
         read=_numbers,
         value=averages.median,
-        statistic=resampling.resampled_median,
+        statistic=bootstrap.resampled_median,
     ),
     Aggregation(
         name="nanmean",
         takes="numbers",
         read=_numbers,
         value=averages.nanmean,
-        statistic=resampling.resampled_nanmean,
+        statistic=bootstrap.resampled_nanmean,
         totals=totals.mean_totals,
     ),
     Aggregation(
@@ -301,7 +301,7 @@ _TABLE = (
         takes="numbers",
         read=_numbers,
         value=lambda numbers: _exp(-averages.mean(numbers)),
-        statistic=resampling.resampled_perplexity,
+        statistic=bootstrap.resampled_perplexity,
         totals=totals.perplexity_totals,
         span=POSITIVE,
     ),
@@ -325,7 +325,7 @@ _TABLE = (
         takes="pairs",
         read=_labels,
         value=lambda labels: agreement.f1_score(*labels),
-        statistic=lambda labels: resampling.resampled_f1(*labels),
+        statistic=lambda labels: bootstrap.resampled_f1(*labels),
         totals=totals.f1_totals,
         ratio=Ratio(above=(2, 0), below=(2, 1)),
         span=SHARE,
@@ -335,7 +335,7 @@ _TABLE = (
         takes="pairs",
         read=_labels,
         value=lambda labels: agreement.matthews_corrcoef(*labels),
-        statistic=lambda labels: resampling.resampled_matthews(*labels),
+        statistic=lambda labels: bootstrap.resampled_matthews(*labels),
         totals=totals.matthews_totals,
         span=Span(-1.0, 1.0),
     ),

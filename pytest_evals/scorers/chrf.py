@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_evals.stats.ngrams import Sequences, shared_ngrams
+from pytest_evals.scorers.ngrams import Sequences, shared_ngrams
 
 if TYPE_CHECKING:
     import numpy as np

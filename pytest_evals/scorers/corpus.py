@@ -17,7 +17,7 @@ from pytest_evals.core.metric import Span, Totals
 from pytest_evals.errors import EvalsError, MissingExtraError
 
 if TYPE_CHECKING:
-    from pytest_evals.stats.bootstrap import Draws, Replicates, Statistic
+    from pytest_evals.stats.bootstrap import Counts, Replicates, Statistic
 
 
 def _bleu(language: str) -> Any:
@@ -155,7 +155,7 @@ class Corpus:
         """The metric of resamples of the texts."""
         import numpy as np
 
-        from pytest_evals.stats.resampling import resampled_scores
+        from pytest_evals.stats.bootstrap import resampled_scores
 
         by_number = {
             n: resampled_scores(columns, self._score)
@@ -166,12 +166,12 @@ class Corpus:
             return same
         n_references = np.array(self._n_references)
 
-        def statistic(at: Draws) -> Replicates:
-            fewest = n_references[at].min(axis=1)
-            out = np.empty(len(at))
+        def statistic(counts: Counts) -> Replicates:
+            fewest = np.where(counts > 0, n_references, n_references.max()).min(axis=1)
+            out = np.empty(len(counts))
             for n, scores in by_number.items():
                 if (fewest == n).any():
-                    out[fewest == n] = scores(at[fewest == n])
+                    out[fewest == n] = scores(counts[fewest == n])
             return out
 
         return statistic

@@ -12,17 +12,14 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
+from functools import partial
 from io import StringIO
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_evals.core.metric import Estimate
 from pytest_evals.scorers.aggregations import AGGREGATIONS, Aggregation, estimate
 from pytest_evals.stats import averages, bootstrap
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 LONGEST_S = 30.0
 """Time limit for the bootstrap of one function."""
@@ -155,13 +152,8 @@ def _bootstrap_stderr(
         what = f"{iterations:,} resamples would take {takes_s:,.0f} s"
         return None, f"no standard error: {what}"
 
-    def statistic(at: NDArray[np.intp]) -> NDArray[np.float64]:
-        import numpy as np
-
-        rows: list[list[int]] = at.tolist()
-        results = (_value_or_nan(how.value, [values[i] for i in row]) for row in rows)
-        return np.array(list(results), dtype=np.float64)
-
+    number = partial(_value_or_nan, how.value)
+    statistic = bootstrap.resampled_one_by_one(values, number)
     stderr = bootstrap.bootstrap_stderr(len(values), statistic, iterations)
     if stderr is None or not math.isfinite(stderr):
         return None, f"no standard error: {how.name} fails on resamples of documents"

@@ -4,28 +4,32 @@ The draws are those of lm-eval 0.4.13 (``lm_eval.api.metrics.bootstrap_stderr``)
 replicates come in chunks of 1,000, and chunk *i* resamples with
 ``random.Random(i).choices``. NumPy's ``RandomState``, seeded with the array ``[i]``, is
 the same Mersenne Twister, so draws are generated and counted in blocks. 10,000 values
-and 100,000 replicates need 10**9 draws: if numba is installed, compiled loops generate
-and count them several times faster (:mod:`pytest_evals.stats.mersenne_twister`).
+and 100,000 replicates need 10**9 draws: if numba is installed, a compiled loop
+generates and counts them several times faster
+(:mod:`pytest_evals.stats.mersenne_twister`).
+
+A statistic is a function from (B, n) counts of each of n values in B resamples to (B,)
+replicates.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.metric import BOOTSTRAP_ITERS
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
-    Draws = NDArray[np.intp]
-    """(B, n) positions: each row is one resample of n values."""
+    Counts = NDArray[np.float64]
+    """(B, n) how often each of n values is in a resample."""
     Replicates = NDArray[np.float64]
     """(B,) the statistic of each resample."""
-    Statistic = Callable[[Draws], Replicates]
+    Statistic = Callable[[Counts], Replicates]
 
 CHUNK = 1000
 """Replicates that share a seed."""
@@ -35,19 +39,6 @@ SERIAL = 1 << 21
 """Below this total number of draws, threads cost more than they save."""
 COMPILED = 1 << 28
 """Below this total number of draws, compilation costs more than it saves."""
-
-
-@runtime_checkable
-class Compiled(Protocol):
-    """A statistic that also supports draws in compiled loops."""
-
-    def __call__(self, at: Draws, /) -> Replicates:
-        """Return the replicates for drawn positions."""
-        ...
-
-    def drawn(self, seed: int, size: int) -> Replicates:
-        """Return the replicates for the positions of :func:`draws`; needs numba."""
-        ...
 
 
 def bootstrap_stderr(
@@ -60,8 +51,7 @@ def bootstrap_stderr(
     result does not depend on the number of threads.
 
     Args:
-        statistic: Maps (B, n) positions to (B,) replicates, as returned by
-            :mod:`pytest_evals.stats.resampling`. Called from several threads.
+        statistic: Called from several threads.
 
     Returns:
         The standard error; ``None`` for fewer than two values or replicates. NaN if a
@@ -73,14 +63,13 @@ def bootstrap_stderr(
         return None
     size = min(CHUNK, iterations)
     n_draws = n * iterations
-    by_loops = n_draws >= COMPILED and find_spec("numba") is not None
+    compiled = n_draws >= COMPILED and find_spec("numba") is not None
 
     def chunk(seed: int) -> Replicates:
         # The error state is per thread, so it is set here.
         with np.errstate(all="ignore"):
-            if by_loops and isinstance(statistic, Compiled):
-                return statistic.drawn(seed, size)
-            return np.concatenate([statistic(at) for at in draws(seed, n, size)])
+            blocks = resamples(seed, n, size, compiled=compiled)
+            return np.concatenate([statistic(counts) for counts in blocks])
 
     replicates = np.concatenate(_each(chunk, iterations // size, n_draws))
     with np.errstate(all="ignore"):
@@ -99,27 +88,180 @@ def _each(
         return list(pool.map(chunk, range(n_chunks)))
 
 
-def draws(seed: int, n: int, size: int) -> Iterator[Draws]:
-    """Generate ``random.Random(seed).choices(range(n), k=n)``, ``size`` times.
+def resamples(
+    seed: int, n: int, size: int, *, compiled: bool = False
+) -> Iterator[Counts]:
+    """Count the draws of ``random.Random(seed).choices(range(n), k=n)``, ``size``
+    times.
+
+    Args:
+        compiled: Whether to draw in a compiled loop; needs numba.
 
     Yields:
-        (B, n) positions; the rows of all blocks are the resamples in order. All blocks
-        share one array, which is overwritten: threads that allocate block each other.
+        (B, n); the rows of all blocks are the resamples in order. All blocks share one
+        array, which is overwritten: threads that allocate block each other.
     """
     import numpy as np
 
-    rows = min(size, max(1, BLOCK // n))
-    twister = np.random.MT19937()
     # A list, not an integer nor an array of one: those are seeded by another rule.
     state: Any = np.random.RandomState([seed]).get_state(legacy=False)
+    rows = min(size, max(1, BLOCK // n))
+    kept = np.empty((rows, n))
+    count = _in_loops(state) if compiled else _by_numpy(state, rows, n)
+    for done in range(0, size, rows):
+        block = kept[: size - done]
+        count(block)
+        yield block
+
+
+def _in_loops(state: Any) -> Callable[[Counts], None]:
+    from pytest_evals.stats.mersenne_twister import Draws, count
+
+    draws = Draws(state["state"]["key"])
+    return lambda block: count(draws.key, draws.at, draws.used, block)
+
+
+def _by_numpy(state: Any, rows: int, n: int) -> Callable[[Counts], None]:
+    import numpy as np
+
+    twister = np.random.MT19937()
     twister.state = state
     generator = np.random.Generator(twister)
-    at = np.empty((rows, n), dtype=np.intp)
-    kept = np.empty((rows, n))
-    for done in range(0, size, rows):
-        several = min(rows, size - done)
-        uniform = kept[:several]
-        generator.random(out=uniform)
-        np.multiply(uniform, n, out=uniform)
-        np.copyto(at[:several], uniform, casting="unsafe")
-        yield at[:several]
+    starts = np.arange(rows)[:, None] * n
+    uniform, at = np.empty((rows, n)), np.empty((rows, n), dtype=np.intp)
+
+    def count(block: Counts) -> None:
+        b = len(block)
+        generator.random(out=uniform[:b])
+        np.multiply(uniform[:b], n, out=uniform[:b])
+        np.copyto(at[:b], uniform[:b], casting="unsafe")
+        at[:b] += starts[:b]
+        block[:] = np.bincount(at[:b].ravel(), minlength=b * n).reshape(b, n)
+
+    return count
+
+
+def resampled_one_by_one(
+    values: Sequence[Any], number: Callable[[list[Any]], float]
+) -> Statistic:
+    """Return any function of the values as a resampled statistic."""
+    import numpy as np
+
+    every = range(len(values))
+
+    def statistic(counts: Counts) -> Replicates:
+        rows = (np.repeat(every, row.astype(np.intp)).tolist() for row in counts)
+        return np.array([number([values[i] for i in row]) for row in rows], dtype=float)
+
+    return statistic
+
+
+def resampled_scores(
+    columns: Sequence[ArrayLike], score: Callable[[list[float]], float]
+) -> Statistic:
+    """Return a function of the columns' sums as a resampled statistic.
+
+    Args:
+        columns: (m, n): m numbers for each of n values.
+        score: Maps the m sums of a resample to its statistic.
+    """
+    import numpy as np
+
+    table = _table(columns)
+    return lambda counts: np.array([score(row) for row in (counts @ table).tolist()])
+
+
+def _table(columns: Sequence[ArrayLike]) -> NDArray[np.float64]:
+    """Return (n, m), of which counts are the weights."""
+    import numpy as np
+
+    return np.ascontiguousarray(np.asarray(columns, dtype=np.float64).T)
+
+
+def resampled_mean(values: Sequence[float]) -> Statistic:
+    """Return the mean as a resampled statistic."""
+    (column,) = _table([values]).T
+    return lambda counts: counts @ column / len(column)
+
+
+def resampled_perplexity(values: Sequence[float]) -> Statistic:
+    """Return ``exp(-mean)`` of log-probabilities in nats as a resampled statistic."""
+    import numpy as np
+
+    mean = resampled_mean(values)
+    return lambda counts: np.exp(-mean(counts))
+
+
+def resampled_median(values: Sequence[float]) -> Statistic:
+    """Return the upper median as a resampled statistic."""
+    import numpy as np
+
+    array = np.asarray(values, dtype=np.float64)
+    order = np.argsort(array, kind="stable")
+    in_order, middle = array[order], len(array) // 2
+
+    def median(counts: Counts) -> Replicates:
+        below = np.cumsum(counts.take(order, axis=1), axis=1)
+        found: Replicates = in_order[(below <= middle).sum(axis=1)]
+        return found
+
+    return median
+
+
+def resampled_nanmean(values: Sequence[float]) -> Statistic:
+    """Return the mean of the values that are not NaN; NaN if missing."""
+    import numpy as np
+
+    array = np.asarray(values, dtype=np.float64)
+    present = ~np.isnan(array)
+    table = _table([present, np.where(present, array, 0.0)])
+
+    def mean(counts: Counts) -> Replicates:
+        n, total = (counts @ table).T
+        return np.where(n > 0, total / np.maximum(n, 1), np.nan)
+
+    return mean
+
+
+def resampled_f1(
+    golds: Sequence[Hashable], predictions: Sequence[Hashable]
+) -> Statistic:
+    """Return the binary F1 of label 1 as a resampled statistic."""
+    import numpy as np
+
+    right = np.array([gold == 1 for gold in golds])
+    predicted = np.array([prediction == 1 for prediction in predictions])
+    table = _table([right & predicted, right ^ predicted])
+
+    def f1(counts: Counts) -> Replicates:
+        hits, misses = (counts @ table).T
+        either = 2 * hits + misses
+        return np.where(either > 0, 2 * hits / np.maximum(either, 1), 0.0)
+
+    return f1
+
+
+def resampled_matthews(
+    golds: Sequence[Hashable], predictions: Sequence[Hashable]
+) -> Statistic:
+    """Return the Matthews correlation coefficient as a resampled statistic."""
+    import numpy as np
+
+    n, labels = len(golds), [*dict.fromkeys((*golds, *predictions))]
+    table = _table(
+        [
+            [one == g == p for g, p in zip(golds, predictions, strict=True)]
+            for one in labels
+        ]
+        + [[one == g for g in golds] for one in labels]
+        + [[one == p for p in predictions] for one in labels]
+    )
+
+    def matthews(counts: Counts) -> Replicates:
+        same, right, predicted = np.split(counts @ table, 3, axis=1)  # (B, L) each
+        both = same.sum(axis=1) * n - (right * predicted).sum(axis=1)
+        spread = (n * n - (right**2).sum(axis=1)) * (n * n - (predicted**2).sum(axis=1))
+        safe = np.where(spread > 0, spread, 1.0)
+        return np.where(spread > 0, both / np.sqrt(safe), 0.0)
+
+    return matthews

@@ -1,4 +1,4 @@
-"""Resamples drawn and summed in one loop, compiled by numba.
+"""Resamples drawn and counted in one loop, compiled by numba.
 
 The same Mersenne Twister (MT19937, Matsumoto and Nishimura 1998) and the same mapping
 to positions as Python's ``random.choices``. Positions stay in the L1 cache, which is
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     Key = NDArray[np.uint32]
     """(624,) state of a fresh generator."""
+    Counts = NDArray[np.float64]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -40,12 +41,17 @@ _A, _B, _C = np.uint32(0x9908B0DF), np.uint32(0x9D2C5680), np.uint32(0xEFC60000)
 _0, _1, _5, _6, _7, _11, _15, _18 = (np.uint32(i) for i in (0, 1, 5, 6, 7, 11, 15, 18))
 
 
-def key_of(seed: int) -> Key:
-    """Return the state of ``random.Random(seed)``, for a seed below 2**32."""
-    # A list, not an integer nor an array of one: those are seeded by another rule.
-    state: Any = np.random.RandomState([seed]).get_state(legacy=False)
-    key: Key = state["state"]["key"].astype(np.uint32)
-    return key
+class Draws:
+    """The draws of a generator, which :func:`count` counts.
+
+    Args:
+        key: (624,) its state.
+    """
+
+    def __init__(self, key: NDArray[Any]) -> None:
+        self.key: Key = key.astype(np.uint32)
+        self.at = np.empty(DRAWS, dtype=np.int32)
+        self.used = np.full(1, DRAWS)
 
 
 @_compiled
@@ -82,107 +88,27 @@ def _draw(key: Key, at: NDArray[np.int32], n: int) -> None:
 
 
 @_compiled
-def sums(key: Key, table: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Return the column sums of each resample.
+def count(
+    key: Key, at: NDArray[np.int32], used: NDArray[np.int64], counts: Counts
+) -> None:
+    """Count the next draws.
 
     Args:
-        key: State of the generator; advanced in place.
-        table: (m, n): m numbers for each of n values.
-
-    Returns:
-        (size, m); exact for integers below 2**53.
+        key: State of the generator; advanced in place, as the next two are.
+        at: Its last positions.
+        used: How many of them were counted.
+        counts: (B, n) the counts of n values in each of B resamples; overwritten.
     """
-    m, n = table.shape
-    out = np.zeros((size, m))
-    at = np.empty(DRAWS, dtype=np.int32)
-    used = DRAWS
-    for row in range(size):
+    counts[:] = 0.0
+    n_rows, n = counts.shape
+    for row in range(n_rows):
         left = n
         while left:
-            if used == DRAWS:
+            if used[0] == DRAWS:
                 _draw(key, at, n)
-                used = 0
-            end = used + min(DRAWS - used, left)
-            fours = end - (end - used) % 4
-            for j in range(m):
-                # Four sums, since each addition waits for the one before.
-                a = b = c = d = 0.0
-                for i in range(used, fours, 4):
-                    a += table[j, np.uint32(at[i])]
-                    b += table[j, np.uint32(at[i + 1])]
-                    c += table[j, np.uint32(at[i + 2])]
-                    d += table[j, np.uint32(at[i + 3])]
-                for i in range(fours, end):
-                    a += table[j, np.uint32(at[i])]
-                out[row, j] += (a + b) + (c + d)
-            left -= end - used
-            used = end
-    return out
-
-
-@_compiled
-def counts(
-    key: Key, kinds: NDArray[np.int32], n_kinds: int, size: int
-) -> NDArray[np.int64]:
-    """Return the count of each kind in each resample.
-
-    Args:
-        key: As in :func:`sums`.
-        kinds: (n,) from 0.
-
-    Returns:
-        (size, n_kinds).
-    """
-    out = np.zeros((size, n_kinds), dtype=np.int64)
-    at = np.empty(DRAWS, dtype=np.int32)
-    used = DRAWS
-    for row in range(size):
-        left = kinds.size
-        while left:
-            if used == DRAWS:
-                _draw(key, at, kinds.size)
-                used = 0
-            end = used + min(DRAWS - used, left)
-            for i in range(used, end):
-                out[row, np.uint32(kinds[np.uint32(at[i])])] += 1
-            left -= end - used
-            used = end
-    return out
-
-
-@_compiled
-def middles(
-    key: Key, ranks: NDArray[np.int32], middle: int, size: int
-) -> NDArray[np.int64]:
-    """Return the order statistic of each resample, by counting ranks.
-
-    Args:
-        key: As in :func:`sums`.
-        ranks: (n,) a permutation of 0 to n - 1.
-        middle: Index of the order statistic, from 0.
-
-    Returns:
-        (size,).
-    """
-    out = np.empty(size, dtype=np.int64)
-    seen = np.empty(ranks.size, dtype=np.uint32)
-    at = np.empty(DRAWS, dtype=np.int32)
-    used = DRAWS
-    for row in range(size):
-        seen[:] = 0
-        left = ranks.size
-        while left:
-            if used == DRAWS:
-                _draw(key, at, ranks.size)
-                used = 0
-            end = used + min(DRAWS - used, left)
-            for i in range(used, end):
-                seen[np.uint32(ranks[np.uint32(at[i])])] += 1
-            left -= end - used
-            used = end
-        rank, below = 0, np.int64(seen[0])
-        while below <= middle:
-            rank += 1
-            below += seen[rank]
-        out[row] = rank
-    return out
+                used[0] = 0
+            end = used[0] + min(DRAWS - used[0], left)
+            for i in range(used[0], end):
+                counts[row, np.uint32(at[i])] += 1.0
+            left -= end - used[0]
+            used[0] = end

@@ -27,7 +27,7 @@ import numpy as np
 from pytest_evals.scorers.corpus import Corpus
 from pytest_evals.scorers.metrics import MetricSpec, metric
 from pytest_evals.scorers.totals import f1_totals
-from pytest_evals.stats.replicates import resample, resample_sums
+from pytest_evals.stats.bootstrap_limits import resample, resample_sums
 
 SEEN = {"bleu", "chrf", "chrf++", "ter"}
 

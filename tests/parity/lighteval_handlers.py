@@ -38,7 +38,7 @@ from pytest_evals.scorers.lighteval.similarity import distance, matches, rouge
 from pytest_evals.scorers.lighteval.text import languages, normalizers, reasoning_tags
 from pytest_evals.scorers.lighteval.text.math_text import math_normalizer
 from pytest_evals.stats.averages import mean_stderr
-from pytest_evals.stats.bootstrap import bootstrap_stderr
+from pytest_evals.stats.bootstrap import bootstrap_stderr, resampled_one_by_one
 
 Handler = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]
 
@@ -261,10 +261,7 @@ def bootstrap(params: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
     function = {"max": max, "median": statistics.median, "min": min}[params["metric"]]
     values = given["values"]
     n = params["number_experiments"]
-
-    def statistic(at: Any) -> Any:
-        return np.array([function([values[i] for i in row]) for row in at])
-
+    statistic = resampled_one_by_one(values, function)
     return bootstrap_stderr(len(values), statistic, n) / n**0.5
 
 

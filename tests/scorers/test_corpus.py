@@ -16,7 +16,7 @@ from pytest_evals.scorers import corpus
 from pytest_evals.scorers.chrf import chrf_counts
 from pytest_evals.scorers.corpus import CORPUS_METRICS, Corpus
 from pytest_evals.scorers.metrics import MetricSpec, metric
-from pytest_evals.stats.bootstrap import draws
+from pytest_evals.stats.bootstrap import resamples
 
 PLAIN = {
     "bleu": sacrebleu.corpus_bleu,
@@ -46,9 +46,11 @@ def plain(name, values):
 def check(name, values):
     made = Corpus(name, values)
     assert made.score() == pytest.approx(plain(name, values), rel=1e-12)
-    at = next(draws(3, len(values), 6))
-    for row, score in zip(at, made.resampled()(at), strict=True):
-        expected = plain(name, [values[i] for i in row])
+    counts = next(resamples(3, len(values), 6))
+    for row, score in zip(counts.tolist(), made.resampled()(counts), strict=True):
+        times = map(int, row)
+        drawn = [v for v, n in zip(values, times, strict=True) for _ in range(n)]
+        expected = plain(name, drawn)
         assert score == pytest.approx(expected, rel=1e-12)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pytest_evals.stats.bootstrap_t import Quotient, bootstrap_t
+from pytest_evals.stats.bootstrap_limits import Quotient, bootstrap_t
 from pytest_evals.stats.mean_limits import bounded_mean
 from pytest_evals.stats.repeatability import mean_over_reruns
 from tests.simulations.cells import Cell, outcome, sampled

@@ -4,39 +4,43 @@ import math
 import random
 import statistics
 import warnings
+from collections import Counter
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_evals.stats import bootstrap, resampling
+from pytest_evals.stats import bootstrap
 
 
-def drawn(seed, n, size):
-    return np.concatenate(
-        [block.copy() for block in bootstrap.draws(seed, n, size)]
-    ).tolist()
+def resamples(seed, n, size, **how):
+    blocks = bootstrap.resamples(seed, n, size, **how)
+    return np.concatenate([block.copy() for block in blocks]).tolist()
 
 
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 300), size=st.integers(1, 40))
-@settings(max_examples=60, deadline=None)
-def test_draws_are_those_of_pythons_choices(seed, n, size):
+def by_python(seed, n, size):
     generator = random.Random(seed)
-    expected = [generator.choices(range(n), k=n) for _ in range(size)]
-    assert drawn(seed, n, size) == expected
+    drawn = [Counter(generator.choices(range(n), k=n)) for _ in range(size)]
+    return [[one[i] for i in range(n)] for one in drawn]
 
 
-def test_draws_are_the_same_when_one_resample_is_larger_than_a_block():
+@pytest.mark.parametrize("compiled", [False, True])
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 700), size=st.integers(1, 40))
+@settings(max_examples=60, deadline=None)
+def test_resamples_are_those_of_pythons_choices(compiled, seed, n, size):
+    assert resamples(seed, n, size, compiled=compiled) == by_python(seed, n, size)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_resample_may_be_larger_than_a_block(compiled):
     n = bootstrap.BLOCK + 7
-    generator = random.Random(3)
-    expected = [generator.choices(range(n), k=n) for _ in range(2)]
-    assert drawn(3, n, 2) == expected
+    assert resamples(3, n, 2, compiled=compiled) == by_python(3, n, 2)
 
 
 @pytest.mark.parametrize(
     "statistic",
-    [resampling.resampled_mean, resampling.resampled_median],
+    [bootstrap.resampled_mean, bootstrap.resampled_median],
     ids=["mean", "median"],
 )
 def test_compiled_loops_count_where_there_are_many_draws_and_change_nothing(
@@ -54,7 +58,7 @@ def test_compiled_loops_count_where_there_are_many_draws_and_change_nothing(
 
 def test_the_error_is_the_same_with_threads_as_without(monkeypatch):
     values = [random.Random(5).random() for _ in range(400)]
-    statistic = resampling.resampled_mean(values)
+    statistic = bootstrap.resampled_mean(values)
     threaded = bootstrap.bootstrap_stderr(400, statistic, 8000)
     monkeypatch.setattr(bootstrap.os, "cpu_count", lambda: 1)
     assert bootstrap.bootstrap_stderr(400, statistic, 8000) == threaded
@@ -62,7 +66,7 @@ def test_the_error_is_the_same_with_threads_as_without(monkeypatch):
 
 def test_only_whole_chunks_of_a_thousand_are_run():
     values = [1.0, 4.0, 9.0, 16.0]
-    statistic = resampling.resampled_mean(values)
+    statistic = bootstrap.resampled_mean(values)
     replicates = []
     for seed in range(2):
         generator = random.Random(seed)
@@ -75,12 +79,12 @@ def test_only_whole_chunks_of_a_thousand_are_run():
 
 @pytest.mark.parametrize(("n", "iterations"), [(1, 1000), (5, 1), (5, 0), (5, -3)])
 def test_one_value_or_one_replicate_has_no_standard_error(n, iterations):
-    statistic = resampling.resampled_mean([1.0] * n)
+    statistic = bootstrap.resampled_mean([1.0] * n)
     assert bootstrap.bootstrap_stderr(n, statistic, iterations) is None
 
 
 def test_a_replicate_that_overflows_gives_nan_and_no_warning():
-    statistic = resampling.resampled_perplexity([-2000.0, -1.0])
+    statistic = bootstrap.resampled_perplexity([-2000.0, -1.0])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         stderr = bootstrap.bootstrap_stderr(2, statistic, 1000)

@@ -283,7 +283,7 @@ def _differences(how: Metric) -> Callable[[Sequence[Any]], Callable[[Any], Any]]
 
     def of_pairs(pairs: Sequence[Any]) -> Callable[[Any], Any]:
         before, now = (statistic(values) for values in zip(*pairs, strict=True))
-        return lambda at: now(at) - before(at)
+        return lambda counts: now(counts) - before(counts)
 
     return of_pairs
 

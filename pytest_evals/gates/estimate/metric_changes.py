@@ -19,8 +19,8 @@ from pytest_evals.gates.estimate.estimate import NO_VARIANCE, ChangeEstimate
 from pytest_evals.gates.estimate.group import combined_change
 from pytest_evals.gates.estimate.sums import Labels
 from pytest_evals.stats.averages import mean, mean_stderr
+from pytest_evals.stats.bootstrap_limits import N_RESAMPLES
 from pytest_evals.stats.interval_methods import ExactValue
-from pytest_evals.stats.replicates import N_RESAMPLES
 
 CONFIDENCE = 0.95
 """Of each confidence limit; both together are a 90% confidence interval."""

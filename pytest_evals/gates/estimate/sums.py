@@ -28,7 +28,7 @@ from pytest_evals.stats.interval_methods import (
 )
 
 if TYPE_CHECKING:
-    from pytest_evals.stats.replicates import Replicates
+    from pytest_evals.stats.bootstrap_limits import Replicates
 
 Labels = Sequence[Hashable] | None
 """The cluster of each document; ``None`` if documents are independent."""
@@ -274,7 +274,7 @@ def _by_slopes(totals: Totals, labels: Labels) -> GateEstimate:
 def _by_bootstrap_t(totals: Totals, labels: Labels) -> GateEstimate | None:
     """For a ratio of two sums, or the change of one between two runs; ``None`` if the
     number is neither."""
-    from pytest_evals.stats.bootstrap_t import Quotient, bootstrap_t
+    from pytest_evals.stats.bootstrap_limits import Quotient, bootstrap_t
 
     columns = totals.columns
     if labels is not None:
@@ -313,7 +313,7 @@ def _skewed(totals: Totals, columns: Sequence[Sequence[float]]) -> tuple[str, ..
 
 
 def _by_bootstrap(totals: Totals, labels: Labels) -> GateEstimate:
-    from pytest_evals.stats.replicates import resample_sums
+    from pytest_evals.stats.bootstrap_limits import resample_sums
 
     columns = totals.columns
     if labels is not None:
@@ -343,7 +343,8 @@ def estimate_number(how: Metric, values: Sequence[Any]) -> GateEstimate:
     Raises:
         ValueError: There are too few documents.
     """
-    from pytest_evals.stats.replicates import resample
+    from pytest_evals.stats.bootstrap import resampled_one_by_one
+    from pytest_evals.stats.bootstrap_limits import resample
 
     n, number = len(values), how.number
     assert number is not None
@@ -351,10 +352,10 @@ def estimate_number(how: Metric, values: Sequence[Any]) -> GateEstimate:
         raise ValueError(f"it needs {FEW} documents, not {n}")
 
     def resampled(some: Sequence[Any]) -> Replicates:
-        def one_by_one(at: Any) -> Any:
-            return [number([some[i] for i in row]) for row in at.tolist()]
-
-        statistic = one_by_one if how.statistic is None else how.statistic(some)
+        if how.statistic is None:
+            statistic = resampled_one_by_one(some, number)
+        else:
+            statistic = how.statistic(some)
         return resample(len(some), statistic, number(some))
 
     value = number(values)

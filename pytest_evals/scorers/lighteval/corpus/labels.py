@@ -17,7 +17,7 @@ from pytest_evals.scorers.lighteval.corpus.corpus_metric import (
     check_choice,
 )
 from pytest_evals.stats import agreement
-from pytest_evals.stats.resampling import resampled_matthews, resampled_scores
+from pytest_evals.stats.bootstrap import resampled_matthews, resampled_scores
 
 __all__ = ["CorpusLevelF1Score", "FlatMean", "MatthewsCorrCoef", "matthews_corrcoef"]
 

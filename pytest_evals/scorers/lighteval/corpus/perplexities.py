@@ -14,7 +14,7 @@ from pytest_evals.scorers.lighteval.corpus.corpus_metric import (
     CorpusMetric,
     check_choice,
 )
-from pytest_evals.stats.resampling import resampled_perplexity, resampled_scores
+from pytest_evals.stats.bootstrap import resampled_perplexity, resampled_scores
 
 __all__ = ["CorpusLevelPerplexityMetric"]
 

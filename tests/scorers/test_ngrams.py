@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_evals.stats import ngrams
-from pytest_evals.stats.ngrams import Sequences, shared_ngrams
+from pytest_evals.scorers import ngrams
+from pytest_evals.scorers.ngrams import Sequences, shared_ngrams
 
 ITEMS = st.lists(st.sampled_from([0, 1, 2, 3, 0x1F60A]), max_size=9)
 

@@ -1,0 +1,333 @@
+"""Bootstrap confidence limits: percentile, BCa and studentized.
+
+The resamples are seeded: the same documents give the same limits. The standard error
+that lm-eval reports is computed in :mod:`pytest_evals.stats.bootstrap`.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from statistics import NormalDist
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_evals.stats.interval_methods import NormalEstimate
+from pytest_evals.stats.intervals import ConfidenceInterval
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pytest_evals.stats.bootstrap import Statistic
+
+N_REPLICATES = 4000
+"""At 0.95, 200 replicates are beyond each limit."""
+N_RESAMPLES = N_REPLICATES // 4
+"""Of a statistic that is not computed from sums."""
+N_STUDENTIZED = 1999
+_BLOCK = 1 << 15
+"""Counts per block: their arrays fit into the processor's cache."""
+_SERIAL = 1 << 18
+"""Multiplications of a product that BLAS computes in one thread."""
+_MOST_KEPT = 1 << 22
+"""Largest number of counts that are kept."""
+_ROUNDING = 1e-13
+_DEGENERATE = 1e-6
+"""A resample's standard error below this fraction of the sample's is treated as that of
+the sample: in a resample of equal values it is unknown."""
+_NORMAL = NormalDist()
+
+
+@dataclass(frozen=True, slots=True)
+class Replicates:
+    """An estimate and its bootstrap replicates, with Efron's corrections (BCa, 1987).
+
+    Args:
+        ordered: Its replicates in ascending order.
+        bias: z of the fraction of replicates below the value; 0 for plain percentiles.
+        acceleration: Rate of change of the standard error with the value; 0 for plain
+            percentiles.
+    """
+
+    value: float
+    ordered: Sequence[float]
+    bias: float = 0.0
+    acceleration: float = 0.0
+
+    @property
+    def stderr(self) -> float:
+        """Return the standard deviation of the replicates."""
+        mean = math.fsum(self.ordered) / len(self.ordered)
+        squares = math.fsum((one - mean) ** 2 for one in self.ordered)
+        return math.sqrt(squares / (len(self.ordered) - 1))
+
+    def interval(self, confidence: float) -> ConfidenceInterval:
+        """Return two one-sided confidence limits."""
+        z = _NORMAL.inv_cdf(confidence)
+        return ConfidenceInterval(self._bound(-z), self._bound(z))
+
+    def _bound(self, z: float) -> float:
+        reach = self.bias + z
+        room = 1 - self.acceleration * reach
+        if room <= 0:  # too skewed: no replicate is far enough out
+            return self.ordered[-1 if self.acceleration > 0 else 0]
+        return self._quantile(_NORMAL.cdf(self.bias + reach / room))
+
+    def _quantile(self, share: float) -> float:
+        place = share * (len(self.ordered) - 1)
+        below = min(int(place), len(self.ordered) - 2)
+        low, high = self.ordered[below], self.ordered[below + 1]
+        return low + (place - below) * (high - low)
+
+    def scaled(self, factor: float) -> NormalEstimate:
+        """Return a scaled normal estimate: replicates cannot be scaled."""
+        return NormalEstimate(self.value, self.stderr / math.sqrt(factor))
+
+    def p_greater(self, bound: float) -> float:
+        """Return 1 minus the confidence at which the lower limit equals the bound."""
+        return 1 - self.p_less(bound)
+
+    def p_less(self, bound: float) -> float:
+        """Return 1 minus the confidence at which the upper limit equals the bound."""
+        n = len(self.ordered)
+        below = bisect_left(self.ordered, bound)
+        middle = (below + bisect_right(self.ordered, bound)) / 2
+        share = min(max(middle, 0.5), n - 0.5) / n
+        away = _NORMAL.inv_cdf(share) - self.bias
+        room = 1 + self.acceleration * away
+        if room <= 0:
+            return 1.0 if away < 0 else 0.0
+        return 1 - _NORMAL.cdf(away / room - self.bias)
+
+
+def resample_sums(
+    columns: Sequence[Sequence[float]],
+    score: Callable[[Sequence[float]], float],
+    *,
+    corrected: bool,
+) -> Replicates:
+    """Bootstrap a statistic of sums over documents.
+
+    Args:
+        columns: (m, n): m numbers for each of n documents or clusters.
+        score: Maps the m sums to the statistic.
+        corrected: Whether to correct for bias and skewness (BCa), which needs a
+            statistic that is smooth in its sums.
+    """
+    import numpy as np
+
+    table = np.asarray(columns, dtype=np.float64)
+    totals = table.sum(axis=1)
+    value = score(totals.tolist())
+    sums = _resampled_sums(table, N_REPLICATES)
+    found = np.array([score(row) for row in sums.tolist()])
+    if not corrected:
+        return Replicates(value, _ordered(found))
+    without = np.array([score(row) for row in (totals - table.T).tolist()])
+    return _corrected(value, found, without)
+
+
+def resample(n: int, statistic: Statistic, value: float) -> Replicates:
+    """Bootstrap any statistic, with plain percentiles. ``statistic`` maps (B, n) counts
+    of documents to the statistics of the B resamples."""
+    import numpy as np
+
+    found = [statistic(counts) for counts in _resamples(n, N_RESAMPLES)]
+    return Replicates(value, _ordered(np.concatenate(found)))
+
+
+def _resamples(n: int, size: int) -> Iterator[NDArray[np.float64]]:
+    """Yield (B, n) counts of each document in each of ``size`` resamples."""
+    small = n * size <= _MOST_KEPT
+    for counts in _kept(n, size) if small else _drawn(n, size):
+        yield counts.astype("float64")
+
+
+@lru_cache(maxsize=2)
+def _kept(n: int, size: int) -> Sequence[NDArray[np.uint16]]:
+    """Return the counts, kept for further gates with as many documents."""
+    return [counts.astype("uint16") for counts in _drawn(n, size)]
+
+
+def _drawn(n: int, size: int) -> Iterator[NDArray[np.intp]]:
+    import numpy as np
+
+    generator = np.random.default_rng(0)
+    rows = max(1, _BLOCK // n)
+    starts = np.repeat(np.arange(0, rows * n, n), n)
+    for done in range(0, size, rows):
+        n_counts = min(rows, size - done) * n
+        at = generator.integers(0, n, n_counts, dtype=np.uint32)
+        counts = np.bincount(at + starts[:n_counts], minlength=n_counts)
+        yield counts.reshape(-1, n)
+
+
+def _resampled_sums(table: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Return the (size, m) sums of the rows of a (m, n) table over each resample.
+
+    The products are computed in parts so small that BLAS starts no threads: their
+    synchronization costs more than they save.
+    """
+    import numpy as np
+
+    m, n = table.shape
+    columns = np.ascontiguousarray(table.T)
+    sums = []
+    for counts in _resamples(n, size):
+        step = max(1, _SERIAL // (m * len(counts)))
+        parts = [slice(start, start + step) for start in range(0, n, step)]
+        sums.append(sum(counts[:, part] @ columns[part] for part in parts))
+    return np.concatenate(sums)
+
+
+def _ordered(found: NDArray[np.float64]) -> list[float]:
+    import numpy as np
+
+    ordered: list[float] = np.sort(found[np.isfinite(found)]).tolist()
+    return ordered
+
+
+def _corrected(
+    value: float, found: NDArray[np.float64], without: NDArray[np.float64]
+) -> Replicates:
+    """Add Efron's corrections: bias (replicates) and acceleration (jackknife)."""
+    import numpy as np
+
+    found, without = found[np.isfinite(found)], without[np.isfinite(without)]
+    n = len(found)
+    if not n:
+        return Replicates(value, [])
+    below = np.count_nonzero(found < value) + np.count_nonzero(found == value) / 2
+    bias = _NORMAL.inv_cdf(min(max(below, 0.5), n - 0.5) / n)
+    away = without.mean() - without if len(without) else without
+    spread = float((away**2).sum())
+    skewness = float((away**3).sum()) / (6 * spread**1.5) if spread > 0 else 0.0
+    return Replicates(value, _ordered(found), bias, skewness)
+
+
+class Quotient(NamedTuple):
+    """A ratio of two sums.
+
+    Args:
+        above: (n,) each unit's contribution to the numerator.
+        below: (n,) its contribution to the denominator, which is positive in all
+            resamples.
+    """
+
+    above: Sequence[float]
+    below: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapT:
+    """An estimate with its studentized resamples, as an
+    :class:`~.interval_methods.IntervalEstimate`. ``scores``: (resampled estimate -
+    estimate) / standard error of the resample, in ascending order."""
+
+    value: float
+    stderr: float
+    scores: Sequence[float]
+
+    def interval(self, confidence: float) -> ConfidenceInterval:
+        """Return the lower and upper confidence limit, each one-sided."""
+        low = self.value - self._quantile(confidence) * self.stderr
+        high = self.value - self._quantile(1 - confidence) * self.stderr
+        return ConfidenceInterval(low, high)
+
+    def _quantile(self, share: float) -> float:
+        n = len(self.scores)
+        at = math.ceil(share * (n + 1)) if share > 0.5 else math.floor(share * (n + 1))
+        return self.scores[min(max(at, 1), n) - 1]
+
+    def p_less(self, bound: float) -> float:
+        """Return the fraction of resamples with a score at most the distance to the
+        bound."""
+        return (1 + bisect_right(self.scores, self._score(bound))) / self._n
+
+    def p_greater(self, bound: float) -> float:
+        """Return the fraction of resamples with a score at least the distance to the
+        bound."""
+        below = bisect_left(self.scores, self._score(bound))
+        return (1 + len(self.scores) - below) / self._n
+
+    def scaled(self, factor: float) -> BootstrapT:
+        """Return the estimate with the standard error divided by the square root of the
+        factor."""
+        return replace(self, stderr=self.stderr / math.sqrt(factor))
+
+    def _score(self, bound: float) -> float:
+        return (self.value - bound) / self.stderr
+
+    @property
+    def _n(self) -> int:
+        return len(self.scores) + 1
+
+
+def bootstrap_t(now: Quotient, before: Quotient | None = None) -> BootstrapT:
+    """Estimate a ratio of two sums over units, or its change between two runs.
+
+    The studentized bootstrap (Efron 1979; Hall 1992, "The Bootstrap and Edgeworth
+    Expansion", section 3.3): each resample has its own standard error, so skewness of
+    the values is corrected to second order, unlike with Student's t.
+
+    Args:
+        now: The ratio. The denominator of a mean is all ones.
+        before: The same units in another run, to be subtracted.
+
+    Raises:
+        ValueError: There are fewer than two units, or they do not vary.
+    """
+    import numpy as np
+
+    quotients = [now] if before is None else [now, before]
+    columns = np.array([side for one in quotients for side in one], dtype=np.float64)
+    m, n = columns.shape
+    if n < 2:
+        raise ValueError(f"needs at least 2 documents, got {n}")
+    # (m + m * m, n): the columns and their products, whose sums give value and stderr
+    table = np.vstack([columns, *(columns * row for row in columns)])
+    (value,), _ = _moments(table.sum(axis=1)[None], n, m)
+    stderr, scale = _exact_stderr(columns), np.abs(columns[::2]).mean(axis=1).max()
+    if not stderr > _ROUNDING * scale:
+        raise ValueError("no document differs")
+    values, errors = _moments(_resampled_sums(table, N_STUDENTIZED), n, m)
+    scores = (values - value) / np.where(errors > _DEGENERATE * stderr, errors, stderr)
+    return BootstrapT(float(value), stderr, np.sort(scores).tolist())
+
+
+def _exact_stderr(columns: NDArray[np.float64]) -> float:
+    """Return the delta method's standard error from each unit's influence, which avoids
+    cancellation in sums of squares."""
+    import numpy as np
+
+    influence = np.zeros(columns.shape[1])
+    for sign, above, below in zip((1, -1), columns[::2], columns[1::2], strict=False):
+        total = below.sum()
+        influence += sign * (above - above.sum() / total * below) / total
+    n = len(influence)
+    return float(np.sqrt((influence**2).sum() * n / (n - 1)))
+
+
+def _moments(
+    sums: NDArray[np.float64], n: int, m: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the estimate and its standard error (delta method) for each row of sums.
+
+    Args:
+        sums: (b, m + m * m) sums of m columns and of their products.
+        m: Number of columns: numerator and denominator of each ratio.
+    """
+    import numpy as np
+
+    above, below = sums[:, 0:m:2], sums[:, 1:m:2]
+    ratios = above / below
+    signs = np.array([1.0, -1.0])[: m // 2]
+    gradient = np.empty((len(sums), m))
+    gradient[:, 0::2] = signs / below
+    gradient[:, 1::2] = -signs * ratios / below
+    products = sums[:, m:].reshape(-1, m, m)
+    square = np.einsum("bi,bij,bj->b", gradient, products, gradient)
+    return ratios @ signs, np.sqrt(np.maximum(square, 0.0) * n / (n - 1))
