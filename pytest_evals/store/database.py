@@ -3,6 +3,7 @@ deleted."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import secrets
 import sqlite3
@@ -33,8 +34,11 @@ _CAUSES_OUTSIDE = frozenset(
     }
 )
 """Primary result codes of locks, permissions and disks: the file may be intact."""
-_BESIDE = ("-wal", "-shm")
-"""Suffixes of the files that SQLite keeps next to an open or unclosed database."""
+COUNT = "-count"
+"""Suffix of the file with the number of the last row that was written."""
+_BESIDE = ("-wal", "-shm", COUNT)
+"""Suffixes of the files next to a store; SQLite keeps the first two while it is open,
+or was not closed."""
 _TABLES = """
 CREATE TABLE models (
     id INTEGER PRIMARY KEY,
@@ -71,8 +75,8 @@ def is_damage(error: Exception, path: Path) -> bool:
         # SQLite quotes the schema in its messages; the module decodes them strictly.
         return isinstance(error, UnicodeDecodeError)
     code = getattr(error, "sqlite_errorcode", None)
-    if code is None:
-        return True
+    if code is None:  # not from SQLite: the module's own, such as for a closed file
+        return isinstance(error, DamagedError)
     if code & 0xFF == sqlite3.SQLITE_READONLY:
         return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
     return code & 0xFF not in _CAUSES_OUTSIDE
@@ -165,6 +169,25 @@ def connect(path: Path) -> sqlite3.Connection:
         return _open(path, "immutable=1")
 
 
+def connect_read_only(path: Path) -> sqlite3.Connection:
+    """Open a store that was set aside; the file is not changed.
+
+    Raises:
+        DamagedError: It is not a store of this version.
+        sqlite3.Error: It cannot be opened or read.
+    """
+    try:
+        return _open(path, "mode=ro")
+    except sqlite3.OperationalError:
+        return _open(path, "immutable=1")
+
+
+def abandon(connection: sqlite3.Connection) -> None:
+    """Give up a connection to a file that was removed or replaced, without closing it:
+    SQLite would delete the log of the new file, which has the same name."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+
 def _open(path: Path, mode: str) -> sqlite3.Connection:
     connection = _connection(path, mode)
     try:
@@ -216,7 +239,8 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def set_aside(path: Path) -> Path:
-    """Move a store and the files that belong to it aside.
+    """Move a store and the files that belong to it aside; the store itself may be
+    missing.
 
     Returns:
         Its new path.
@@ -227,12 +251,21 @@ def set_aside(path: Path) -> Path:
     when = f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
     place = path.with_name(f"{path.stem}-set-aside-{when}{path.suffix}")
     n = 1
-    while place.exists():
+    while any(place.with_name(place.name + end).exists() for end in ("", *_BESIDE)):
         n += 1
         place = place.with_name(f"{path.stem}-set-aside-{when}-{n}{path.suffix}")
-    path.rename(place)
-    for ending in _BESIDE:
-        beside = path.with_name(path.name + ending)
-        if beside.exists():
-            beside.rename(place.with_name(place.name + ending))
+    for ending in ("", *_BESIDE):
+        with suppress(FileNotFoundError):
+            path.with_name(path.name + ending).rename(
+                place.with_name(place.name + ending)
+            )
     return place
+
+
+def has_log(path: Path) -> bool:
+    """Return whether a store has a log with content. SQLite would add a log to a new
+    store of the same name."""
+    try:
+        return path.with_name(f"{path.name}-wal").stat().st_size > 0
+    except OSError:
+        return False

@@ -86,10 +86,13 @@ def check_file(path: Path, option: str) -> None:
 
 
 def _check_store(path: Path, option: str) -> None:
-    """Check that the store's path is free or a store, which may be read-only."""
-    if os.path.isdir(path) or (os.path.islink(path) and not os.path.exists(path)):
-        error = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        raise cannot_write(path, error, option)
+    """Check that the store and its log are missing or files, which may be read-only."""
+    for one in (path, path.with_name(f"{path.name}-wal")):
+        if os.path.lexists(one) and not one.is_file():
+            error = OSError(errno.EISDIR, os.strerror(errno.EISDIR))
+            if not one.is_dir():
+                error = OSError(errno.EINVAL, "it is a device, not a file")
+            raise cannot_write(one, error, option)
 
 
 def _open(path: Path, mode: int, option: str) -> None:

@@ -4,6 +4,8 @@ disk is simulated by a limit on file sizes."""
 import dataclasses
 import math
 import os
+import resource
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -172,7 +174,7 @@ def test_many_processes_write_at_once_and_nothing_is_lost(tmp_path):
     assert [process.communicate()[0] for process in started] == ["[]\n"] * 4
     assert stored(base, 200) == [f"text {i}" for i in range(200)]
     left = {p.name for p in base.iterdir()} - {f"{NAME}-wal", f"{NAME}-shm"}
-    assert left == {NAME, ".gitignore"}
+    assert left == {NAME, f"{NAME}-count", ".gitignore"}
 
 
 def truncate(path):
@@ -287,9 +289,14 @@ def test_a_changed_row_is_a_cache_miss(tmp_path):
     assert responses.notes == [f"1 response in '{path}' was damaged and is sent again"]
 
 
+def n_rows(path):
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT count(*) FROM responses").fetchone()[0]
+
+
 @pytest.mark.largest_file(65_536)
-def test_a_full_disk_is_reported_once_and_stored_responses_are_still_read(tmp_path):
-    fill(tmp_path)
+def test_a_full_disk_is_reported_with_the_number_of_responses_that_do_not_fit(tmp_path):
+    path = fill(tmp_path)
     responses = Responses(tmp_path, MODEL)
     for i, key in enumerate(keys(9, start=1)):
         responses.add(key, Response(text="x" * 30_000 + str(i)))
@@ -297,7 +304,93 @@ def test_a_full_disk_is_reported_once_and_stored_responses_are_still_read(tmp_pa
     assert responses.read(keys())[keys()[0]].text == "text 0"
     responses.close()
     (note,) = responses.notes
-    assert note.startswith(f"responses are not stored: '{tmp_path / NAME}': ")
+    n_lost = 10 - n_rows(path)
+    assert 0 < n_lost < 9
+    assert note.startswith(f"{n_lost} responses are not stored: '{path}': ")
+
+
+def test_responses_that_a_full_disk_refused_are_stored_when_there_is_space(tmp_path):
+    responses = Responses(tmp_path, MODEL)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, hard))
+    try:
+        for key in keys(9):
+            responses.add(key, Response(text="x" * 30_000))
+            responses.flush()
+        (note,) = responses.notes
+        assert "responses are not stored" in note
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    responses.close()
+    (note,) = responses.notes
+    assert note.endswith("all responses are stored now")
+    assert len(stored(tmp_path, 9)) == 9
+
+
+def remove_folder(base):
+    shutil.rmtree(base)
+
+
+def remove_file(base):
+    (base / NAME).unlink()
+
+
+def replace_folder(base):
+    base.rename(base.with_name("moved"))
+    fill(base, 3, {"weights": "of another model"})
+
+
+@pytest.mark.parametrize("change", [remove_folder, remove_file, replace_folder])
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_store_that_is_removed_during_a_run_is_written_again(
+    tmp_path, change, is_late
+):
+    base = tmp_path / ".evals"
+    responses = Responses(base, MODEL)
+    for i, key in enumerate(keys(9)):
+        responses.add(key, Response(text=f"text {i}"))
+        responses.flush()
+        if i == (8 if is_late else 4):
+            change(base)
+    responses.close()
+    n = 9 if is_late else 5
+    assert responses.notes == [
+        f"'{base / NAME}' was removed or replaced during the run",
+        f"{n} responses of this run were stored in '{base / NAME}' again",
+    ]
+    assert stored(base, 9) == [f"text {i}" for i in range(9)]
+
+
+def test_a_removed_store_that_cannot_be_created_again_is_reported(tmp_path):
+    base = tmp_path / ".evals"
+    fill(base, 2)
+    responses = Responses(base, MODEL)
+    for i, key in enumerate(keys(6)[2:]):
+        responses.add(key, Response(text=f"text {i}"))
+    responses.flush()
+    shutil.rmtree(base)
+    base.write_text("")
+    responses.close()
+    first, second = responses.notes
+    assert first.endswith("during the run; the responses of earlier runs are lost")
+    assert second.startswith(f"4 responses are not stored: '{base / NAME}': ")
+
+
+def test_two_processes_whose_store_is_removed_write_all_their_responses_again(tmp_path):
+    """The one that closes the removed file last must not delete the new one's log."""
+    base = tmp_path / ".evals"
+    first, second = Responses(base, MODEL), Responses(base, MODEL)
+    for i, key in enumerate(keys(4)):
+        (first, second)[i % 2].add(key, Response(text=f"text {i}"))
+    first.flush()
+    second.flush()
+    shutil.rmtree(base)
+    first.add(keys(5)[4], Response(text="text 4"))
+    first.flush()
+    second.close()
+    first.add(keys(6)[5], Response(text="text 5"))
+    first.close()
+    assert stored(base, 6) == [f"text {i}" for i in range(6)]
 
 
 def test_a_place_that_cannot_be_made_is_noted(tmp_path):
@@ -307,7 +400,7 @@ def test_a_place_that_cannot_be_made_is_noted(tmp_path):
     assert responses.read(keys()) == {}
     responses.close()
     (note,) = responses.notes
-    assert note.startswith("responses are neither stored nor reused: ")
+    assert note.startswith("1 response is not stored: ")
 
 
 @pytest.fixture
@@ -347,7 +440,7 @@ def test_a_store_that_is_read_only_is_read(open_to_all):
     assert done.returncode == 0, done.stderr
     text, note = done.stdout.splitlines()
     assert text == "text 0"
-    assert note.startswith(f"responses are not stored: '{path}': ")
+    assert note.startswith(f"1 response is not stored: '{path}': ")
     assert stored(base) == ["text 0"]
 
 

@@ -135,3 +135,12 @@ def test_a_link_whose_target_can_be_made_is_taken(tmp_path):
 
 def test_a_folder_in_place_of_a_file_is_an_error(tmp_path):
     assert why_file(tmp_path).endswith(f"'{tmp_path}': it is a folder")
+
+
+@pytest.mark.parametrize("name", ["responses.sqlite", "responses.sqlite-wal"])
+def test_a_device_in_place_of_the_store_or_its_log_is_an_error(tmp_path, name):
+    (tmp_path / name).symlink_to("/dev/null")
+    assert why_base(tmp_path).endswith(
+        f"'{tmp_path / name}': it is a device, not a file"
+    )
+    check_base(tmp_path, "--evals-dir", stores=False)

@@ -1,0 +1,83 @@
+"""Rows of ``responses.sqlite``: a response as JSON, with a checksum."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+from zlib import crc32
+
+from pytest_evals.core.request import TOP_LOGPROBS, Response
+from pytest_evals.core.top_logprobs import read_top_logprobs
+
+_DEFAULTS = {field.name: field.default for field in fields(Response)}
+_ENCODE = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def response_body(response: Response) -> str:
+    """Return the fields of a response that differ from their defaults, as JSON."""
+    return _ENCODE(
+        {
+            name: value
+            for name, default in _DEFAULTS.items()
+            if (value := getattr(response, name)) != default
+        }
+    )
+
+
+def row_checksum(digest: bytes, body: bytes) -> int:
+    """Return the checksum of a row: of its key and its JSON."""
+    return crc32(body, crc32(digest))
+
+
+def is_intact(digest: object, body: object, checksum: object) -> bool:
+    """Return whether the values of a row match its checksum."""
+    return (
+        isinstance(digest, bytes)
+        and isinstance(body, bytes)
+        and checksum == row_checksum(digest, body)
+    )
+
+
+def row_response(digest: bytes, body: object, checksum: object) -> Response | None:
+    """Return the response of a row, ``None`` if the row is damaged. ``body`` is the
+    stored bytes, not decoded: decoding with replacement could make two different
+    values equal."""
+    if not isinstance(body, bytes) or not is_intact(digest, body, checksum):
+        return None
+    try:
+        given = json.loads(body)
+        if TOP_LOGPROBS in given:
+            given[TOP_LOGPROBS] = read_top_logprobs(given[TOP_LOGPROBS])
+        if "steps" in given:
+            given["steps"] = tuple(given["steps"])
+        return Response(**given)
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def info_text(info: Mapping[str, Any], model: bytes) -> str:
+    """Return the info of a model as JSON with a checksum.
+
+    Raises:
+        TypeError: A value is not a JSON value.
+        ValueError: As before.
+    """
+    body = json.dumps(info)
+    return f"{body}\n{row_checksum(model, body.encode('ascii')):08x}"
+
+
+def stored_info(stored: object, model: bytes) -> Mapping[str, Any] | None:
+    """Return the stored info of a model, ``None`` if it is missing or damaged."""
+    if not isinstance(stored, bytes):
+        return None
+    body, end, checksum = stored.partition(b"\n")
+    # Stores of earlier versions have no checksum here.
+    if end and checksum != b"%08x" % row_checksum(model, body):
+        return None
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) and found else None
