@@ -1,4 +1,4 @@
-"""Detects the dialect of a file, and files that resemble one.
+"""Detects the dialect of a file.
 
 :func:`dialect_of` runs on every file that pytest visits. It searches raw bytes with
 regular expressions and uses the standard library only. Only keys at the start of a line
@@ -8,12 +8,8 @@ are considered.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from enum import StrEnum
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-from pytest_evals.errors import nearest
 
 YAML_SUFFIXES = (".yaml", ".yml")
 GATES_FILES = ("gates.yaml", "gates.yml")
@@ -30,25 +26,12 @@ OWN_KEYS = (
     "process_results",
 )
 """Keys of lm-eval files that are rare in other files."""
-COMMON_KEYS = (
-    "dataset_kwargs",
-    "dataset_name",
-    "dataset_path",
-    "filter_list",
-    "gates",
-    "generation_kwargs",
-    "group",
-    "group_alias",
-    "include",
-    "num_fewshot",
-    "output_type",
-    "task",
-    "task_alias",
-    "test_split",
-    "training_split",
-    "validation_split",
-)
-"""Keys of lm-eval files that are common in other files."""
+EVAL_KEYS = (
+    "prompt", "rows", "dataset", "score", "target", "generation", "system", "repeats",
+    "task", "description", "id", "model", "gates", "tags", "version", "metadata",
+    "choices", "choices_by",
+)  # fmt: skip
+"""The keys of an eval of our own dialect; the first four are rare elsewhere."""
 TASK_KEYS = (
     "task", "task_alias", "tag", "custom_dataset", "dataset_path", "dataset_name",
     "dataset_kwargs", "training_split", "validation_split", "test_split",
@@ -64,6 +47,8 @@ TASK_KEYS = (
 _LARGEST = 4 * 1024 * 1024
 """Maximum bytes; a larger file is data, not a task."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_INDENTED = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\n)*([ \t]+)[^\s#]")
+"""A text whose first key is indented."""
 _TASK = re.compile(rb"""^(["']?)task\1[ \t]*:[ \t]+[^\s#\[{|>]""", re.MULTILINE)
 """``task`` with a name on the same line; jobs of build files have a mapping there."""
 _TASK_PART = re.compile(
@@ -104,6 +89,15 @@ def raw_of(path: Path) -> bytes:
         return b""
 
 
+def _lines(raw: bytes) -> bytes:
+    """Return a text without byte order mark and without the indentation of all its
+    lines, with ``\\n`` for each end of a line."""
+    raw = raw.removeprefix(_BYTE_ORDER_MARK)
+    raw = re.sub(rb"\r\n?", b"\n", raw) if b"\r" in raw else raw
+    indented = _INDENTED.match(raw)
+    return re.sub(rb"(?m)^" + indented[1], b"", raw) if indented else raw
+
+
 def is_task_module(raw: bytes) -> bool:
     """Return whether Python source defines a table of lighteval tasks."""
     return b"TASKS_TABLE" in raw and _TABLE.search(raw) is not None
@@ -133,12 +127,12 @@ _RUN_PART = re.compile(rb"""(?:\$ref|task_specifications|display_name)["']?[ \t]
 
 _PROMPT = _top(rb"prompt")
 _NATIVE_DATA = _top(rb"rows", rb"dataset")
-_FOREIGN = _top(
-    *(key.encode() for key in OWN_KEYS),
-    *(rb"dataset_path", rb"include", rb"output_type", rb"class", rb"group"),
-    *(rb"definition", rb"evaluation", rb"task_specifications", rb"key"),
-)
+FOREIGN_KEYS = (
+    *OWN_KEYS, "dataset_path", "include", "output_type", "class", "group", "definition",
+    "evaluation", "task_specifications", "key",
+)  # fmt: skip
 """Keys that only lm-eval's and LatticeFlow's files have."""
+_FOREIGN = _top(*(key.encode() for key in FOREIGN_KEYS))
 
 
 def _is_native(raw: bytes) -> bool:
@@ -157,7 +151,7 @@ def dialect(raw: bytes) -> str | None:
         ``"native"`` for a file with ``prompt`` and ``rows`` or ``dataset``, else
         ``None``.
     """
-    raw = raw.removeprefix(_BYTE_ORDER_MARK)
+    raw = _lines(raw)
     if b"task" in raw:
         if _TASK.search(raw) and _TASK_PART.search(raw):
             return "lm_eval"
@@ -171,35 +165,47 @@ def dialect(raw: bytes) -> str | None:
 
 
 _SIGN = re.compile(
-    rb"""(?:^|[\s{,"'])(?:%s|gates|group|definition)["']?[ \t]*:"""
+    rb"""(?:^|[\s{,"'])(?:%s|gates|group|definition|scorers|task_specifications)["']?
+    [ \t]*:"""
     % "|".join(OWN_KEYS).encode(),
-    re.IGNORECASE,
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
-
-_ANY_TASK = re.compile(
-    rb"""^[ \t]*\{?[ \t]*(["']?)task\1[ \t]*:(?:\s|$)""", re.MULTILINE | re.IGNORECASE
+_TOP_SIGN = re.compile(
+    rb"""^(?:[{-][ \t]*)?(["']?)(?:task|prompt|rows|dataset|score)\1[ \t]*:(?:\s|$)""",
+    re.MULTILINE | re.IGNORECASE,
 )
-
-
-_EVAL_SIGN = _top(rb"prompt", rb"rows", rb"dataset", rb"score")
 
 
 def may_look_alike(raw: bytes) -> bool:
     """Return whether a file without dialect resembles an eval file: parse it."""
-    signs = (_SIGN, _ANY_TASK, _EVAL_SIGN)
-    return any(sign.search(raw) for sign in signs)
+    raw = _lines(raw)
+    return bool(_SIGN.search(raw) or _TOP_SIGN.search(raw))
+
+
+_GATES_NAME = re.compile(r"(?<![a-z])gates?(?![a-z])", re.IGNORECASE)
+_YAML_NAME = re.compile(r"(.+\.ya?ml)(?![a-z])", re.IGNORECASE)
+
+
+def may_be_misnamed(path: Path) -> bool:
+    """Return whether the name of a file is nearly that of a gates file or of a YAML
+    file, unless it is a copy next to that file, as editors make it."""
+    name = _YAML_NAME.match(path.name)
+    if name and name[1] != path.name:
+        return not path.with_name(name[1]).exists()
+    is_module = path.suffix == ".py"
+    return bool(name or (not is_module and _GATES_NAME.search(path.stem)))
 
 
 def is_group(raw: bytes) -> bool:
     """Return whether a file is a group of tasks."""
-    raw = raw.removeprefix(_BYTE_ORDER_MARK)
+    raw = _lines(raw)
     return bool(b"task" in raw and _GROUP.search(raw) and _MEMBERS.search(raw))
 
 
 def may_hold_entities(raw: bytes) -> bool:
     """Return whether a file may contain entities that LatticeFlow tasks refer to: a
     dataset, a model, a run file, and so on."""
-    raw = raw.removeprefix(_BYTE_ORDER_MARK)
+    raw = _lines(raw)
     if b"task" in raw and _is_run(raw):
         return True
     return bool(_KEY.search(raw) and _ENTITY.search(raw))
@@ -216,89 +222,3 @@ def _is_task(raw: bytes) -> bool:
     if b"definition" not in raw or not _DEFINITION.search(raw):
         return False
     return bool(_KEY.search(raw)) and b"synthesizers" not in raw
-
-
-class Lookalike(StrEnum):
-    """The kind of file that a file without dialect resembles."""
-
-    GROUP = "a group file of lm-eval"
-    TASK = "a task file of lm-eval"
-    GATES = "a gates file"
-    LATTICEFLOW = "a task file of LatticeFlow"
-    EVAL = "an eval"
-
-
-_LEAST = 2
-"""Minimum number of lm-eval keys, one of them in ``OWN_KEYS``, for a resemblance."""
-
-
-def looks_like(values: Mapping[Any, Any]) -> Lookalike | None:
-    """Return the kind of file that the keys resemble, or ``None``."""
-    keys = {str(key).casefold() for key in values}
-    own = keys.intersection(OWN_KEYS)
-    if "group" in keys and (own | (keys & {"task", "tasks", "group_alias", "gates"})):
-        return Lookalike.GROUP if own or not keys & {"apiversion", "kind"} else None
-    if "aggregate_metric_list" in keys:
-        return Lookalike.GROUP
-    enough = own and len(own) + len(keys.intersection(COMMON_KEYS)) >= _LEAST
-    if enough or _has_task_keys_only(values):
-        return Lookalike.TASK
-    if _has_eval_keys_only(keys):
-        return Lookalike.EVAL
-    if "gates" in keys and _are_gates(_value(values, "gates")):
-        return Lookalike.TASK if keys & {"task", "include"} else Lookalike.GATES
-    definition = _value(values, "definition")
-    has_parts = isinstance(definition, dict) and {"solver", "scorers"} & {*definition}
-    return Lookalike.LATTICEFLOW if has_parts else None
-
-
-_GENERAL = {"task", "description", "metadata"}
-"""Keys that are not sufficient, because other programs' files have them too."""
-
-
-def _has_task_keys_only(values: Mapping[Any, Any]) -> bool:
-    """Return whether ``task`` is a string and all other keys are, or resemble, those of
-    a task file, as in an incomplete file. One of them must be exact and not in
-    :data:`_GENERAL`."""
-    if not isinstance(_value(values, "task"), str):
-        return False
-    known = {*TASK_KEYS, *COMMON_KEYS}
-    keys = {str(key).casefold() for key in values}
-    if not keys & known - _GENERAL:
-        return False
-    return all(key in known or nearest(key, [*known]) for key in keys)
-
-
-EVAL_KEYS = (
-    "prompt", "rows", "dataset", "score", "target", "generation", "system", "repeats",
-    "task", "description", "id", "model", "gates", "tags", "version", "metadata",
-    "choices", "choices_by",
-)  # fmt: skip
-"""The keys of an eval of our own dialect; the first four are rare elsewhere."""
-
-
-def _has_eval_keys_only(keys: set[str]) -> bool:
-    """Return whether all keys are, or resemble, those of an eval: one of the first four
-    exactly, and two of them in all."""
-    rare = EVAL_KEYS[:4]
-    near = {nearest(key, EVAL_KEYS) for key in keys}
-    return (
-        bool(keys.intersection(rare))
-        and len(near.intersection(rare)) > 1
-        and "" not in near
-    )
-
-
-def _value(values: Mapping[Any, Any], name: str) -> Any:
-    """Return the value of a key, ignoring case."""
-    return next((v for key, v in values.items() if str(key).casefold() == name), None)
-
-
-def _are_gates(value: object) -> bool:
-    listed = value if isinstance(value, list) else [value]
-    return any(
-        {"metric", "must_pass"} & one.keys()
-        if isinstance(one, dict)
-        else isinstance(one, str) and re.search(r"[<>≤≥]", one)
-        for one in listed
-    )

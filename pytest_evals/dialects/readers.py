@@ -7,12 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_evals.core.group import Group
 from pytest_evals.core.registry import Registry
 from pytest_evals.core.task import Task, TaskOptions
-from pytest_evals.dialects.detect import GATES_FILES, YAML_SUFFIXES, dialect_of
+from pytest_evals.dialects.detect import GATES_FILES, dialect_of, raw_of
 from pytest_evals.errors import Place, Problem, TaskFileError
+
+if TYPE_CHECKING:
+    from pytest_evals.dialects.lookalikes import Lookalike
 
 Reader = Callable[[Path, TaskOptions], Sequence[Task | Group]]
 
@@ -51,21 +55,19 @@ def _refusal(path: Path) -> Problem:
     """Return why a file cannot be read."""
     from pytest_evals.dialects.lookalikes import lookalike
 
-    if path.is_file() and (ignored := lookalike(path, path.read_bytes())):
-        return ignored
+    if path.is_file() and (ignored := lookalike(path, raw_of(path))):
+        return ignored.problem
     what = "file not found" if not path.is_file() else "this is not an eval file"
     fix = "name files with tasks or groups, or folders that contain some"
     return Problem(what, Place(path), fix)
 
 
-def ignored_files(folder: Path) -> Iterator[Problem]:
-    """Yield a problem for each file below a folder that resembles an eval file."""
+def ignored_files(folder: Path) -> Iterator[Lookalike]:
+    """Yield the files below a folder that resemble eval files and are not read."""
     from pytest_evals.dialects.lookalikes import is_included, lookalike
 
     for path in _files(folder):
-        if path.suffix.lower() not in YAML_SUFFIXES or path.name in GATES_FILES:
-            continue
-        ignored = lookalike(path, path.read_bytes())
+        ignored = None if path.name in GATES_FILES else lookalike(path, raw_of(path))
         if ignored is not None and not is_included(path, _files(folder)):
             yield ignored
 

@@ -85,7 +85,10 @@ def read_suite(
         raise OptionError("\n".join(map(str, unanswered.problems)))
     suite.warn(map(str, (*faults.warnings, *unanswered.warnings)))
     folders = [path for source in sources if (path := _folder(source)) is not None]
-    suite.warn(str(lost) for path in folders for lost in ignored_files(path))
+    ignored = [lost for path in folders for lost in ignored_files(path)]
+    if errors := [lost.problem for lost in ignored if lost.is_error]:
+        raise TaskFileError(errors)
+    suite.warn(str(lost.problem) for lost in ignored)
     return suite
 
 

@@ -17,8 +17,8 @@ SHOWN = "-Wdefault::pytest.PytestCollectionWarning"
 
 @pytest.fixture
 def lost(suite):
-    """A valid task, and one whose file name does not match: its gate would fail."""
-    path = suite.task("zoo", gates=["exact_match >= 1"])
+    """A valid task, and a file that lacks its name and has no gates to lose."""
+    path = suite.task("zoo")
     path.write_text(path.read_text().replace("task: zoo\n", ""))
     suite.knows(wrong=[0], tasks=["quiz", "zoo"])
     return suite
@@ -82,6 +82,32 @@ def test_a_lookalike_file_is_an_error_if_warnings_are_errors(lost):
         ["*ERROR collecting evals/zoo.yaml*", f"evals/zoo.yaml:1: {NO_TASK}"]
     )
     result.stdout.no_fnmatch_line("*lost_files.py*")
+
+
+EVAL = """\
+prompt: "{{q}}"
+rows: [{q: a, target: b}]
+score: exact
+owner: me
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (EVAL.replace("prompt", "promt"), 1),
+        (EVAL.replace("prompt", "Prompt"), 1),
+        (EVAL.replace("rows", "rowz"), 2),
+        (EVAL.replace("prompt", "question") + "gates: [exact >= 1]\n", 1),
+        (EVAL + "class: x\n", 5),
+        ("task: zoo\nmetadata: {gates: [acc >= 0.5]}\n", 1),
+    ],
+)
+def test_a_file_that_can_only_be_an_eval_is_an_error(lost, text, line):
+    (lost.evals / "bot.yaml").write_text(text)
+    result = lost.run("evals", SHOWN)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines([f"evals/bot.yaml:{line}: looks like *"])
 
 
 def test_validation_counts_a_lookalike_file_as_a_problem(lost):

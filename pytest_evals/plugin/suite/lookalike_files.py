@@ -17,15 +17,17 @@ import pytest
 from pytest_evals.dialects.detect import (
     GATES_FILES,
     YAML_SUFFIXES,
+    may_be_misnamed,
     may_look_alike,
     raw_of,
 )
-from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.errors import Problem, TaskFileError
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
 from pytest_evals.plugin.suite.eval_files import is_eval_file, named_places
 
 if TYPE_CHECKING:
     from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
+    from pytest_evals.dialects.lookalikes import Lookalike
 
 _GATES_FILES: pytest.StashKey[list[Path]] = pytest.StashKey()
 """The gates files in collected folders."""
@@ -57,13 +59,12 @@ def check_named(config: pytest.Config) -> None:
     Raises:
         pytest.UsageError: With all of them.
     """
-    found = []
-    for path in sorted(named_places(config)):
-        if path.suffix.lower() in YAML_SUFFIXES and path.is_file():
-            problem = None
-            if not is_eval_file(path, config.hook, config):
-                problem = _problem(path)
-            found += [problem] if problem is not None else []
+    found = [
+        lost.problem
+        for path in sorted(named_places(config))
+        if path.is_file() and not is_eval_file(path, config.hook, config)
+        if (lost := _lookalike(path)) is not None
+    ]
     if found:
         raise pytest.UsageError("\n".join(map(str, found)))
 
@@ -76,17 +77,17 @@ def warn_or_collect_lookalike(
     if path.name in GATES_FILES:
         config.stash.setdefault(_GATES_FILES, []).append(path)
         return None
-    problem = _problem(path)
-    if problem is None or _is_base(path, config):
+    lost = _lookalike(path)
+    if lost is None or _is_base(path, config):
         return None
     try:
-        if not config.stash[OPTIONS].validate:
-            _warn(problem)
+        if not lost.is_error and not config.stash[OPTIONS].validate:
+            warn(lost.problem)
             return None
     except pytest.PytestCollectionWarning:  # where warnings are errors
         pass
     node = LookalikeFile.from_parent(parent, path=path)
-    node.problem = problem
+    node.problem = lost.problem
     return node
 
 
@@ -103,21 +104,22 @@ def unused_gates_files(config: pytest.Config, gates: SuiteGates) -> Iterator[Pro
     for path in dict.fromkeys(seen):
         if path in read or any(one.is_relative_to(path.parent) for one in places):
             continue
-        if (problem := _problem(path)) is not None:
+        if (lost := _lookalike(path)) is not None:
             what = "no task is in this folder or below, so the gates of this file are "
             fix = "move it next to the tasks, or into a folder above them"
-            yield Problem(what + "not evaluated", problem.where, fix)
+            yield Problem(what + "not evaluated", lost.problem.where, fix)
 
 
-def _problem(path: Path) -> Problem | None:
-    if path.suffix.lower() not in YAML_SUFFIXES:
-        return None
-    raw = raw_of(path)
-    if not may_look_alike(raw) and b"\0" not in raw and path.suffix in YAML_SUFFIXES:
+def _lookalike(path: Path) -> Lookalike | None:
+    if path.suffix in YAML_SUFFIXES:
+        raw = raw_of(path)
+        if not may_look_alike(raw) and b"\0" not in raw:
+            return None
+    elif not may_be_misnamed(path):
         return None
     from pytest_evals.dialects.lookalikes import lookalike
 
-    return lookalike(path, raw)
+    return lookalike(path, raw_of(path))
 
 
 def _is_base(path: Path, config: pytest.Config) -> bool:
@@ -145,12 +147,11 @@ def _near(path: Path, root: Path, config: pytest.Config) -> Iterator[Path]:
             return
 
 
-def _warn(problem: Problem) -> None:
-    place: Place = problem.where
-    text = str(problem).partition(": ")[2]
+def warn(problem: Problem) -> None:
+    """Warn about a problem, with its place."""
     warnings.warn_explicit(
-        f"{place}: {text}",
+        str(problem),
         pytest.PytestCollectionWarning,
-        filename=str(place.path),
-        lineno=place.line or 1,
+        filename=str(problem.where.path),
+        lineno=problem.where.line or 1,
     )

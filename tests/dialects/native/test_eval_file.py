@@ -294,13 +294,12 @@ def test_the_schema_in_the_docs_is_current() -> None:
         (
             SUMS.replace("prompt:", "promt:"),
             1,
-            "looks like an eval, but it has no 'prompt' key; did you mean 'promt'?",
+            "looks like an eval, which has no key 'promt'; did you mean 'prompt'?",
         ),
         (
             SUMS.replace("rows:", "row:") + "score: exact\n",
             2,
-            "looks like an eval, but it has neither 'rows' nor 'dataset'; did you mean "
-            "'row'?",
+            "looks like an eval, which has no key 'row'; did you mean 'rows'?",
         ),
     ],
 )
@@ -309,8 +308,10 @@ def test_a_file_that_resembles_an_eval_is_reported(
 ) -> None:
     path = tmp_path / "eval.yaml"
     path.write_text(text, "utf-8")
-    problem = lookalike(path, path.read_bytes())
-    assert problem is not None
+    found = lookalike(path, path.read_bytes())
+    assert found is not None
+    problem = found.problem
+    assert found.is_error
     assert (problem.where.line, problem.what) == (line, what)
 
 
