@@ -17,10 +17,11 @@ from typing import Any
 from pytest_evals.core.case import Case
 from pytest_evals.core.group import Group
 from pytest_evals.core.model import ModelLike
+from pytest_evals.core.reasoning import REFUSALS
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
-from pytest_evals.dialects.native.python import Eval
+from pytest_evals.dialects.native.python import Eval, EvalSettings, as_tuple
 from pytest_evals.dialects.native.rows import is_rows, rows_eval
 from pytest_evals.errors import OptionError, StoreError
 from pytest_evals.gates.read.entry import read_expression
@@ -64,6 +65,7 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
     choices: Any = None,
     score: Any = (),
     gates: Sequence[str] = (),
+    refusals: str = REFUSALS[0],
     judge: str | ModelLike = "",
     folder: str | Path | None = None,
     compare: str = "",
@@ -91,6 +93,7 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
         score: For rows: scorers, or their names; ``exact`` by default.
         gates: Further gates, as for ``--evals-gate``: ``["arc_easy/acc >= 0.6"]``; for
             rows, ``["exact >= 0.9"]``.
+        refusals: For rows: ``"answer"`` scores the text of a refusal as the answer.
         judge: The model that judges answers, if a task needs one.
         folder: Results folder, like pytest's ``.evals``: contains the response cache,
             the run and baselines. Without it, no files are written, and baselines are
@@ -122,10 +125,13 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
     is_one = isinstance(tasks, str | Path | Task | Group | Eval)
     sources: Any = [tasks] if is_one else tasks
     if is_rows(sources):
-        own = {"target": target, "choices": choices, "score": score, "gates": gates}
-        sources, gates = [rows_eval(sources, prompt=prompt, **own)], ()
-    elif prompt or score or target is not None or choices is not None:
-        what = "prompt, target, choices and score are for rows, not for tasks"
+        own = EvalSettings(
+            score=as_tuple(score), gates=as_tuple(gates), refusals=refusals
+        )
+        texts = {"prompt": prompt, "target": target, "choices": choices}
+        sources, gates = [rows_eval(sources, own, **texts)], ()
+    elif prompt or score or not (target is choices is None) or refusals != REFUSALS[0]:
+        what = "prompt, target, choices, score and refusals are for rows, not for tasks"
         raise OptionError(what)
     tested = model if isinstance(model, str) else model_of(model, "model")
     judged_by = judge if isinstance(judge, str) else model_of(judge, "judge")

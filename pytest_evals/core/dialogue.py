@@ -15,6 +15,10 @@ from pytest_evals.core.model import ModelLike
 from pytest_evals.core.request import Request, Response
 from pytest_evals.errors import DocumentError
 
+OWN_MODEL = "model"
+"""Name in :class:`Ask` of the model that an eval itself names."""
+TESTED = ("", OWN_MODEL)
+"""Names in :class:`Ask` of the tested model."""
 JUDGE = ""
 """As a :data:`ModelSource`: the judge of the session (``--evals-judge``)."""
 

@@ -35,7 +35,8 @@ UNSENT: Literal["unsent"] = "unsent"
 Finish = Literal["", "stop", "length", "refused", "unsent"]
 """Why a generation ended: unknown, a stop string or end-of-text token, the token limit,
 a refusal by the model or a content filter, or a request that was not sent because of a
-spend cap. The last two come with an error."""
+spend cap. The last two come with an error. If the model wrote a text to refuse, it is
+the response's text, so that a task can score it as the answer."""
 
 
 class Message(NamedTuple):
@@ -143,7 +144,8 @@ class Response:
         latency_s: Seconds from sending the request until the response was complete; 0
             if unknown, as for models that answer in batches.
         cost: Price of the response, ``None`` if unknown.
-        error: Why there is no response; then only ``finish`` may be set as well.
+        error: Why there is no response; then only ``finish`` may be set as well, unless
+            it is a refusal.
         top_logprobs: For each generated token, if the request has that option and the
             model returns them.
         steps: Steps of an agent before its answer, such as tool calls: mappings of JSON
@@ -163,6 +165,12 @@ class Response:
     error: str = ""
     top_logprobs: TopLogprobs = ()
     steps: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the model replied with a refusal. It is an error unless the task
+        scores it; the store keeps it without the error."""
+        return self.finish == "refused" and bool(self.text)
 
     def raise_for_error(self) -> Response:
         """Return this response, or raise its error.

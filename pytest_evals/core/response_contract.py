@@ -26,7 +26,7 @@ _COUNTS = ("n_prompt_tokens", "n_tokens", "n_truncated")
 _FINISH = get_args(Finish)
 _FIX = "  fix: yield (position in requests, Response) once for each request"
 _SHOWN = 60
-"""Length of an invalid value in messages."""
+"""Length of an invalid value, or of a refusal, in messages."""
 _PLAIN = {
     (str, logprob, greedy, int, int, int, str, elapsed, latency, cost, str)
     for logprob in (NoneType, float)
@@ -75,7 +75,8 @@ def responses_of(
 ) -> Iterator[tuple[int, Response]]:
     """The responses of a model, each with the position of its request.
 
-    An invalid response becomes an error of its request (:func:`checked_response`).
+    An invalid response becomes an error of its request (:func:`checked_response`), and
+    so does a refusal.
 
     Raises:
         ModelError: The positions are not those of the requests, each at most once.
@@ -125,7 +126,7 @@ def checked_response(request: Request, given: object, model: Model) -> Response:
     are masked in errors; answers are masked where they are written, after scoring.
     """
     if not isinstance(given, Response):
-        return _refused(model, f"{described(given)} instead of a Response")
+        return _invalid(model, f"{described(given)} instead of a Response")
     kinds = (
         type(given.text),
         type(given.logprob),
@@ -140,16 +141,20 @@ def checked_response(request: Request, given: object, model: Model) -> Response:
         type(given.error),
     )
     steps = given.steps
-    if given.error and kinds[-1] is str and steps == ():
+    if given.error and kinds[-1] is str and steps == () and not given.is_refusal:
         return _without_secrets(given)
     is_plain = kinds in _PLAIN and given.top_logprobs == () and steps == ()
     if not is_plain or not _in_range(given):
         try:
             given = _converted(given)
         except _FieldError as error:
-            return _refused(model, str(error))
+            return _invalid(model, str(error))
     why = "" if given.error else _misfit(request, given)
-    return _refused(model, why) if why else _without_secrets(given)
+    if given.finish == "refused" and not (given.error or why):
+        text = given.text if len(given.text) <= _SHOWN else f"{given.text[:_SHOWN]}…"
+        said = f": {text!r}" if text else ""
+        given = replace(given, error=f"{model.name}: the model refused{said}")
+    return _invalid(model, why) if why else _without_secrets(given)
 
 
 def _without_secrets(given: Response) -> Response:
@@ -310,5 +315,5 @@ def described(value: object) -> str:
     return text if isinstance(value, NoneType | bool | float) else f"{text} ({kind})"
 
 
-def _refused(model: Model, what: str) -> Response:
+def _invalid(model: Model, what: str) -> Response:
     return Response(error=f"{model}: answer() gave {what}")

@@ -12,6 +12,7 @@ from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.metric import BOOTSTRAP_ITERS, Metric
 from pytest_evals.core.name_index import NameIndex
+from pytest_evals.core.reasoning import REFUSALS
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.request import Request
 from pytest_evals.core.variant import Variant
@@ -54,8 +55,9 @@ class TaskOptions:
         choices: How documents with choices are answered: ``generate`` or
             ``loglikelihood``; empty for each task's own way.
         gen_kwargs: Generation arguments that override the task's.
-        reasoning_tags: Start and end tags; lighteval tasks remove the text between them
-            from answers before scoring.
+        reasoning_tags: Start and end tags of reasoning, which is removed from answers
+            before scoring. By default ``None``: lighteval tasks and generated choices
+            use :data:`REASONING_TAGS`, other tasks score the whole answer.
         bootstrap_iters: Resamples of a bootstrapped standard error; 0 disables standard
             errors.
         metadata: Entries that override the metadata of every task file.
@@ -94,7 +96,7 @@ class TaskOptions:
     system_instruction: str = ""
     choices: str = ""
     gen_kwargs: Mapping[str, Any] = field(default_factory=dict)
-    reasoning_tags: tuple[tuple[str, str], ...] = REASONING_TAGS
+    reasoning_tags: tuple[tuple[str, str], ...] | None = None
     bootstrap_iters: int = BOOTSTRAP_ITERS
     metadata: Mapping[str, Any] = field(default_factory=dict)
     model_arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -110,6 +112,11 @@ class TaskOptions:
     root: str = ""
     metrics: Mapping[str, Any] = field(default_factory=dict)
     library: NameIndex | None = None
+
+    @property
+    def default_reasoning_tags(self) -> tuple[tuple[str, str], ...]:
+        """The tags for tasks that remove reasoning by default."""
+        return REASONING_TAGS if self.reasoning_tags is None else self.reasoning_tags
 
     def __repr__(self) -> str:
         """The options that differ from their defaults."""
@@ -203,6 +210,11 @@ class Task:
         version: As in the file.
         n_shots: Few-shot examples in each prompt.
         repeats: Number of responses to each request.
+        refusals: Whether a refusal of the model is the document's ``error`` or its
+            ``answer``.
+        reasoning_tags: Tags of reasoning; answers are scored without the text up to the
+            last end tag. Empty if they are scored with it on purpose, ``None`` if
+            nobody has set it.
         config: The resolved configuration, as JSON values, for results files.
         remedies: Cause of wrong answers → how the task file removes it
             (:mod:`pytest_evals.scorers.near_misses`).
@@ -232,6 +244,8 @@ class Task:
     version: str | int | float | None = None
     n_shots: int = 0
     repeats: int = 1
+    refusals: str = REFUSALS[0]
+    reasoning_tags: tuple[tuple[str, str], ...] | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     remedies: Mapping[str, str] = field(default_factory=dict)
     warnings: Callable[[], tuple[str, ...]] = tuple

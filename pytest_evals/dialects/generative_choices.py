@@ -207,9 +207,8 @@ class GeneratedChoices:
         """
         question = question_of(doc)
         answer = response.raise_for_error().text
-        found = select(
-            answer, question.labels, question.texts, self._options.reasoning_tags
-        )
+        tags = self._options.default_reasoning_tags
+        found = select(answer, question.labels, question.texts, tags)
         golds = _golds(doc)
         chosen = "" if found.choice is None else question.choice(found.choice)
         correct = found.choice in golds

@@ -10,13 +10,18 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pytest_evals.core.reasoning import REFUSALS as WAYS
+from pytest_evals.errors import suggestion
 from pytest_evals.prompts.identical_prompts import ALLOWED
 
 CHOICES = "choices"
 """How documents with choices are answered."""
+REFUSALS = "refusals"
+"""Whether a refusal is an error or an answer."""
 OWN_METADATA: Mapping[str, tuple[type, ...]] = {
     "gates": (list, dict, str),
     CHOICES: (str,),
+    REFUSALS: (str,),
     ALLOWED: (bool, str, int),
 }
 """Key → types of its values. They are not part of the metadata of tasks and results."""
@@ -27,6 +32,14 @@ _CONDITION = re.compile(r"\s*[^\s<>]+\s*[<>]=?\s*[+-]?[\d.]+%?\s*")
 def without_own(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata without our keys."""
     return {key: one for key, one in metadata.items() if key not in OWN_METADATA}
+
+
+def refusals_fault(given: object) -> str:
+    """Return why a value of ``refusals`` is invalid; empty if it is valid."""
+    if given in WAYS:
+        return ""
+    hint = suggestion(given, WAYS) if isinstance(given, str) else ""
+    return f"expected error or answer, not {given!r:.60}{hint}"
 
 
 def misspelled_keys(metadata: object) -> Iterator[tuple[tuple[Any, ...], str]]:

@@ -12,6 +12,7 @@ A ``.jsonl`` file holds a rule a line; the first that fits answers::
 
     {"prompt": "the end of it", "text": "Paris"}
     {"regex": "capital of (France|Italy)", "error": "the server is down"}
+    {"regex": "a bomb", "refusal": "I cannot help with that."}
     {"continuation": " Paris", "logprob": -0.5, "greedy": true}
     {"prompt": "2 + 2 =", "text": "4", "top_logprobs": [["4", {"4": -0.1, "5": -2.4}]]}
     {"text": "anything else"}
@@ -71,6 +72,7 @@ class AnswerRule:
         greedy: Whether greedy decoding gives the continuation; ``None`` to go by the
             log-probability.
         error: The error instead of an answer.
+        refusal: The text of a refusal.
         top_logprobs: Top log-probabilities of the text's tokens, for requests that ask
             for them.
     """
@@ -82,6 +84,7 @@ class AnswerRule:
     logprob: float | None = None
     greedy: bool | None = None
     error: str = ""
+    refusal: str = ""
     top_logprobs: TopLogprobs = ()
 
     def fits(self, request: Request) -> bool:
@@ -105,6 +108,8 @@ class AnswerRule:
         if self.error:
             return Response(error=self.error)
         if isinstance(request, Generate):
+            if self.refusal:
+                return Response(text=self.refusal, finish="refused")
             found = _generated(request, self.text)
             if dict(request.options).get(TOP_LOGPROBS):
                 found = replace(found, top_logprobs=self.top_logprobs)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from pytest_evals.core.group import Group
+from pytest_evals.core.reasoning import REFUSALS
 from pytest_evals.core.response_contract import described
 from pytest_evals.core.surrogates import encoding_fault
 from pytest_evals.core.task import Task, TaskOptions
@@ -226,6 +227,7 @@ _ARGUMENTS: Mapping[str, Check] = {
     "choices": (lambda value: True, "anything"),
     "score": (lambda value: True, "scorers"),
     "gates": (_is_list, "a list such as ['arc_easy/acc >= 0.6']"),
+    "refusals": (lambda value: value in REFUSALS, "'error' or 'answer'"),
     "judge": (lambda value: value == "" or _is_model(value), f"{_MODEL}; '' for none"),
     "folder": (_or_none(_of(str, Path)), "a path such as '.evals', or None"),
     "compare": (_of(str), "a baseline's name or the folder of a run, as a str"),

@@ -92,7 +92,8 @@ def _answered(task: Task, indices: list[int], model: StoredModel) -> list[Record
     answered = []
     for job in jobs:
         record = plan.take(job, model)
-        if record.error or any(response.error for response in record.responses):
+        missing = [one for one in record.responses if one.error and not one.is_refusal]
+        if missing or (record.error and not record.responses):
             break
         answered.append(record)
     return answered

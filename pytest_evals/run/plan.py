@@ -20,6 +20,7 @@ from pytest_evals.core.response_contract import responses_of
 from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError, ModelError
 from pytest_evals.run.rounds import NO_RESPONSE, AuxiliaryModels, Places, followed
+from pytest_evals.run.task_responses import changes_responses, read_by
 
 WINDOW = 16_384
 """Documents in a window: enough to sort and share prefixes over whole suites, few
@@ -284,6 +285,8 @@ class Plan:
         self._under_way = order
         stream = answered(records, places, model)
         tasks = [self._jobs[n].task for n in order]
+        if any(map(changes_responses, tasks)):
+            stream = ((i, read_by(tasks[i], record)) for i, record in stream)
         if any(task.follow_up is not None for task in tasks):
             stream = followed(stream, tasks, model, self._auxiliary_models, self._sent)
         self._stream = ((order[i], record) for i, record in stream)

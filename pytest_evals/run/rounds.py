@@ -9,13 +9,14 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_evals.core.dialogue import Ask, Dialogue, Exchange, ReadAsk
+from pytest_evals.core.dialogue import TESTED, Ask, Dialogue, Exchange, ReadAsk
 from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Request, Response, as_sent
 from pytest_evals.core.response_contract import responses_of
 from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError
+from pytest_evals.run.task_responses import as_read
 from pytest_evals.store.model import Read, StoredModel
 
 Places = dict[Request, list[tuple[int, int]]]
@@ -159,5 +160,6 @@ def _round(
             target.read_by(readers.get(key, {}))
         for position, response in responses_of(list(places), target):
             for i, j in where[position]:
-                responses[i][j] = response
+                is_tested = asks[i][j].model in TESTED
+                responses[i][j] = as_read(response, tasks[i]) if is_tested else response
     return responses

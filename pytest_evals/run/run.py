@@ -47,6 +47,7 @@ from pytest_evals.run.plan import Job
 from pytest_evals.run.records import Records, score, scored
 from pytest_evals.run.run_writer import RunWriter
 from pytest_evals.run.suite import Suite, TaskRun
+from pytest_evals.run.task_responses import ReasoningWarnings
 from pytest_evals.scorers.groups import overall_results
 from pytest_evals.store.baselines import find_baseline
 
@@ -119,6 +120,8 @@ class Run:
         self._is_filled = False
         self._ended: dict[str, None] = {}
         self._required: dict[str, Required] = {}
+        is_removed = "think_end_token=" in config.full_spec
+        self._reasoning = ReasoningWarnings(is_removed=is_removed)
 
     def comparison_faults(self) -> list[str]:
         """Return why this run cannot be compared, determined before any request is
@@ -179,8 +182,12 @@ class Run:
         if any(required):
             record = with_required(record, task, required)
         sample = None
+        shown = record
         if self._has_samples:
-            sample = sample_of(rendered(record, render) if render else record, task)
+            shown = rendered(record, render) if render else record
+            sample = sample_of(shown, task)
+        if text := self._reasoning.of(shown, task):
+            self.inference.warnings.add(text, f"{task.name}[{record.doc.id}]")
         return self.records.to_keep(self.suite.tasks[task.name], record), sample
 
     def keep(self, record: Record, sample: Sample | None) -> None:

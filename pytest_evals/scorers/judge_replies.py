@@ -1,8 +1,9 @@
 """Parse a judge's reply: a label or a grade, its reasoning and its confidence.
 
 A reply is a JSON object, alone, in a code fence or inside other text; or a bare label
-or number. Reasoning before ``</think>`` is removed. A reply with an unknown label, a
-grade out of range or contradictory objects is an error, not a wrong answer.
+or number. Reasoning (:mod:`pytest_evals.core.reasoning`) is removed. A reply with an
+unknown label, a grade out of range or contradictory objects is an error, not a wrong
+answer.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pytest_evals.core.reasoning import without_reasoning
 from pytest_evals.errors import DocumentError
 
 _FENCED = re.compile(r"```[\w-]*+(.*?)```", re.DOTALL)
@@ -106,7 +108,7 @@ def read_json(reply: str, keys: Sequence[str]) -> dict[str, Any] | None:
 
 def _spoken(reply: str) -> str:
     """The reply without its reasoning; empty if the reasoning was cut off."""
-    return reply.rpartition("</think>")[2].partition("<think>")[0].strip()
+    return without_reasoning(reply).strip()
 
 
 def _named(found: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:

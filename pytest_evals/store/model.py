@@ -29,8 +29,8 @@ NOT_STORED = (
 
 
 def _is_readable(response: Response, read: Read | None) -> bool:
-    """Whether a response has no error and can be read."""
-    if response.error:
+    """Whether a response is a refusal or has no error, and can be read."""
+    if response.error and not response.is_refusal:
         return False
     try:
         if read is not None:

@@ -11,6 +11,7 @@ import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from itertools import compress
@@ -108,8 +109,11 @@ class Responses:
         """Queue a response to be stored; it replaces an existing one.
 
         Not stored are errors, log-probabilities that are not finite, and responses
-        that contain a secret: a masked response would be scored differently.
+        that contain a secret: a masked response would be scored differently. Refusals
+        are stored: the task determines whether they are errors.
         """
+        if response.is_refusal:
+            response = replace(response, error="")
         logprob = response.logprob
         is_sound = logprob is None or logprob == logprob
         if self._writes and not response.error and is_sound:

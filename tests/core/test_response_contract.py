@@ -52,6 +52,19 @@ def test_a_valid_text_is_passed_on_as_it_is(response):
     assert checked_response(WRITE, response, Mine()) is response
 
 
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"text": "I can't."}, 'mine: the model refused: "I can\'t."'),
+        ({}, "mine: the model refused"),
+        ({"text": "no", "error": "refused by policy 7"}, "refused by policy 7"),
+    ],
+)
+def test_a_refusal_is_an_error_that_keeps_its_text(given, error):
+    found = checked_response(WRITE, Response(finish="refused", **given), Mine())
+    assert (found.error, found.text) == (error, given.get("text", ""))
+
+
 @pytest.mark.parametrize("request_", [SCORE, PERPLEXITY])
 @pytest.mark.parametrize("logprob", [-3.5, 0.0, -0.0, -math.inf, 1e-4])
 def test_a_valid_log_probability_is_passed_on_as_it_is(request_, logprob):

@@ -27,6 +27,8 @@ KEYS = ("prediction", "label")
         '```json\n{"prediction": "RIGHT"}\n```',
         '<think>Or {"prediction": "WRONG"}?</think>\n{"prediction": "RIGHT"}',
         "it may be WRONG</think>RIGHT",
+        "[THINK]WRONG? No.[/THINK] RIGHT",
+        "<|channel|>analysis<|message|>WRONG?<|end|><|channel|>final<|message|>RIGHT",
         '{"prediction": "RIGHT"} so: {"prediction": "RIGHT"}',
         '{"prediction": "RIGHT", "reasoning": "not {\\"prediction\\": \\"WRONG\\"}"}',
     ],

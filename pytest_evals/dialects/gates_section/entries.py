@@ -8,7 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_evals.core.gate import Gate
-from pytest_evals.dialects.metadata_keys import misspelled_keys
+from pytest_evals.dialects.metadata_keys import (
+    REFUSALS,
+    misspelled_keys,
+    refusals_fault,
+)
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import Step
 from pytest_evals.errors import Problem, TaskFileError
@@ -33,6 +37,18 @@ def metadata_warnings(top: Section) -> list[str]:
         f"not read; did you mean metadata.{own}?"
         for path, own in misspelled_keys(top.values.get("metadata"))
     ]
+
+
+def refusals_of(top: Section, metadata: Mapping[str, Any]) -> str:
+    """Return ``metadata.refusals`` of a task file; an error is added to its
+    problems."""
+    given = metadata.get(REFUSALS, "error")
+    if fault := refusals_fault(given):
+        place = top.file.place("metadata", REFUSALS)
+        top.problems.append(
+            Problem(f"refusals: {fault}", place, "metadata: {refusals: answer}")
+        )
+    return str(given)
 
 
 def own_gates(

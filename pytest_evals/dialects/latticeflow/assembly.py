@@ -326,6 +326,7 @@ class _TaskBuilder:
             "source": use.place,
             "tags": self._task.tags,
             "output_type": "generate_until",
+            "reasoning_tags": self._suite.options.reasoning_tags,
             "config": config,
         }
 

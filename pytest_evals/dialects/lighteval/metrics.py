@@ -61,7 +61,7 @@ def task_metrics(
             continue
         try:
             metric = _with_arguments(_checked(given), arguments)
-            one = TaskMetric(metric, reasoning_tags=options.reasoning_tags)
+            one = TaskMetric(metric, reasoning_tags=options.default_reasoning_tags)
             one.check_requirements(may_execute=options.allow_unsafe_code)
             if one not in metrics:
                 metrics.append(one)

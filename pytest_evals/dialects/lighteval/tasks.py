@@ -198,6 +198,7 @@ class _Reader:
             version=config.version,
             n_shots=n_shots,
             repeats=required.n_samples,
+            reasoning_tags=() if options.reasoning_tags == () else None,
             config=masked(dumped),
             remedies=_remedies([one.name for one in scorer.core_metrics()]),
             warnings=lambda: (

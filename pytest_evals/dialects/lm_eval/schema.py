@@ -108,7 +108,8 @@ def _task_keys() -> Schema:
         "process_results": (_FUNCTION, "Maps (row, responses) to {metric: value}."),
         "metadata": (
             {},
-            "version, num_fewshot, gates and identical_prompts are read.",
+            "version, num_fewshot, gates, choices, refusals and identical_prompts are "
+            "read.",
         ),
         "gates": (_gates(), "Conditions that must hold."),
         "unsafe_code": (_SWITCH, "Whether the task executes model output."),

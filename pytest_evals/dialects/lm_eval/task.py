@@ -22,6 +22,7 @@ from pytest_evals.dialects.gates_section.entries import (
     metadata_of,
     metadata_warnings,
     own_gates,
+    refusals_of,
 )
 from pytest_evals.dialects.generative_choices import choices_of, is_generated
 from pytest_evals.dialects.json_values import as_json
@@ -32,7 +33,11 @@ from pytest_evals.dialects.lm_eval.prompts.recipe import Recipe
 from pytest_evals.dialects.lm_eval.scoring.repeats import Repeats
 from pytest_evals.dialects.lm_eval.scoring.scorer import Scorer
 from pytest_evals.dialects.lm_eval.scoring_keys import read_scoring
-from pytest_evals.dialects.metadata_keys import CHOICES, without_own
+from pytest_evals.dialects.metadata_keys import (
+    CHOICES,
+    REFUSALS,
+    without_own,
+)
 from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
 from pytest_evals.dialects.yaml_reader.includes import read_with_includes
 from pytest_evals.dialects.yaml_reader.section import Section
@@ -129,7 +134,7 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
     _check_unsafe_code(top, options)
     metadata = metadata_of(top, options.metadata)
     recipe, warnings = read_recipe(top, name, metadata, options)
-    choices = choices_of(top, metadata)
+    choices, refusals = choices_of(top, metadata), refusals_of(top, metadata)
     recipe = replace(recipe, generates_choices=is_generated(options, choices))
     scoring = read_scoring(top, recipe.output_type, recipe.repeats, options)
     gates = own_gates(top, name, metadata)
@@ -165,9 +170,12 @@ def _task(file: YamlFile, group: str = "", *, options: TaskOptions) -> Task:
         version=version if isinstance(version, str | int | float) else None,
         n_shots=recipe.shots.n,
         repeats=recipe.repeats,
+        refusals=refusals,
+        reasoning_tags=options.reasoning_tags,
         config={
             **_config({**top.values, "task": name}, recipe, metadata),
             **({CHOICES: choices} if choices else {}),
+            **({REFUSALS: refusals} if REFUSALS in metadata else {}),
         },
         remedies=remedies(scoring.metrics, str(top.values.get("dataset_path"))),
         warnings=lambda: (*early_warnings, *documents.warnings, *scorer.warnings),

@@ -8,13 +8,19 @@ from typing import Any
 
 from pytest_evals.core.case import Case
 from pytest_evals.core.dialogue import ModelSource
+from pytest_evals.core.reasoning import REFUSALS as WAYS
 from pytest_evals.core.request import Message
 from pytest_evals.core.task import MOST_REPEATS, Task, TaskOptions
 from pytest_evals.data.calls import FieldError
 from pytest_evals.data.rows import EncodingError, RowsError, Table
 from pytest_evals.data.sources import Source, load, not_utf8
 from pytest_evals.dialects.gates_section.entries import metadata_warnings, own_gates
-from pytest_evals.dialects.metadata_keys import CHOICES, without_own
+from pytest_evals.dialects.metadata_keys import (
+    CHOICES,
+    REFUSALS,
+    refusals_fault,
+    without_own,
+)
 from pytest_evals.dialects.native.cases import RowCases, checked_first
 from pytest_evals.dialects.native.choices import UNUSED, bind_choices, check_way
 from pytest_evals.dialects.native.labels import with_labels
@@ -117,6 +123,7 @@ class _Reader:
         top.text("description")
         metadata = top.take("metadata", dict, {})
         repeats = top.whole("repeats", 1, 1, MOST_REPEATS)
+        refusals = self._refusals()
         model = self._model()
         system = top.text("system")
         gates = own_gates(top, name, metadata, "eval")
@@ -143,6 +150,7 @@ class _Reader:
             is_text=self._is_text,
             places=self._places,
             repeats=repeats,
+            refusals=refusals,
             system=system,
             model=model,
             gates=gates,
@@ -159,6 +167,16 @@ class _Reader:
             remedies=yaml_remedies(scorers),
             warnings=(*top.file.warnings, *warnings, *metadata_warnings(top)),
         )
+
+    def _refusals(self) -> str:
+        top = self._top
+        given = top.raw("refusals") if "refusals" in top else WAYS[0]
+        if fault := refusals_fault(given):
+            top.problem("refusals", f"refusals: {fault}", "refusals: answer")
+        if REFUSALS in top.take("metadata", dict, {}):  # lm-eval's place
+            what = "metadata: refusals has no effect in an eval"
+            top.problem("metadata", what, "refusals: answer")
+        return str(given)
 
     def _model(self) -> ModelSource | None:
         return self._top.name("model")

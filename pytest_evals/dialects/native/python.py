@@ -13,7 +13,9 @@ from pytest_evals.core.case import Case, case
 from pytest_evals.core.dialogue import ModelSource
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.model import ModelLike
+from pytest_evals.core.reasoning import REFUSALS as WAYS
 from pytest_evals.core.task import MOST_REPEATS, Task, TaskOptions
+from pytest_evals.dialects.metadata_keys import REFUSALS, refusals_fault
 from pytest_evals.dialects.native.cases import (
     NO_VALUES,
     ONE_CALL,
@@ -174,8 +176,11 @@ class Eval:
         model = checked(lambda: _model_source(settings.model), None)
         gates = checked(self._gates, ())
         checked(lambda: _check_repeats(settings.repeats), None)
+        if fault := refusals_fault(settings.refusals):
+            problems.extend(self._error(f"refusals: {fault}").problems)
         if problems:
             raise TaskFileError(dict.fromkeys(problems))
+        is_set = settings.refusals != WAYS[0]
         shown = settings.model if isinstance(settings.model, str) else None
 
         @cache
@@ -191,6 +196,7 @@ class Eval:
             choices_by=None if is_open else settings.choices_by,
             sampling=sampling.sampling,
             repeats=settings.repeats,
+            refusals=settings.refusals,
             system=settings.system,
             model=model,
             gates=gates,
@@ -200,6 +206,7 @@ class Eval:
                 "system": settings.system,
                 "generation": dict(settings.generation),
                 "model": shown,
+                **({REFUSALS: settings.refusals} if is_set else {}),
                 "metadata": {"version": settings.version},
             },
             remedies=python_remedies(scorers),
@@ -312,6 +319,7 @@ class EvalSettings:
     system: str = ""
     generation: Mapping[str, Any] = field(default_factory=dict)
     repeats: int = 1
+    refusals: str = WAYS[0]
     choices_by: str = ""
     tags: tuple[str, ...] = ()
     version: str | int | float | None = None
@@ -331,6 +339,7 @@ def eval(  # noqa: A001 - the keys of an eval in YAML
     system: str = "",
     generation: Mapping[str, Any] = NO_VALUES,
     repeats: int = 1,
+    refusals: str = WAYS[0],
     choices_by: str = "",
     tags: str | Sequence[str] = (),
     version: str | int | float | None = None,
@@ -360,6 +369,8 @@ def eval(function: Any = None, /, *, name: str = "", **settings: Any) -> Any:  #
         generation: ``max_tokens``, ``temperature``, ``stop`` and other sampling
             parameters.
         repeats: Answers to each prompt; scores are their means.
+        refusals: ``answer`` to score the text of a refusal as the answer; by default
+            ``error``.
         choices_by: How choices are answered: ``loglikelihood`` (default) or
             ``generate``.
         tags: Names for ``--evals-tasks`` and ``-m``.

@@ -10,7 +10,7 @@ from typing import Any
 from pytest_evals.core.case import Case
 from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.native.choices import bind_choices
-from pytest_evals.dialects.native.python import Eval, EvalSettings, as_tuple
+from pytest_evals.dialects.native.python import Eval, EvalSettings
 from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError
 from pytest_evals.prompts.fields import Field, Reader, bind, bind_value, text_itself
 
@@ -23,23 +23,21 @@ def is_rows(given: object) -> bool:
 
 def rows_eval(
     rows: Sequence[Mapping[str, Any] | Case],
+    settings: EvalSettings,
     *,
     prompt: str = "",
     target: Any = None,
     choices: Any = None,
-    score: Any = (),
-    gates: str | Sequence[Any] = (),
 ) -> Eval:
     """Return an eval of rows.
 
     Args:
         rows: Cases, or mappings of names to values.
+        settings: Scorers, gates and other settings of the eval.
         prompt: Template over a row's values; by default its value ``prompt``.
         target: Template or column; by default the column ``target``.
         choices: Column, template or list of templates: texts of which the target is
             one. By default rows without ``prompt=`` have the value ``choices``.
-        score: Scorers, or names of scorers; ``exact`` by default.
-        gates: Gates, such as ``"exact >= 0.9"``.
 
     Raises:
         TaskFileError: A template is invalid, or does not fit a row.
@@ -83,7 +81,6 @@ def rows_eval(
             raise TaskFileError([Problem(f"row {number}: {error}", place)]) from None
 
     cases = [case_of(number, row) for number, row in enumerate(rows)]
-    settings = EvalSettings(score=as_tuple(score), gates=as_tuple(gates))
     return Eval(lambda: cases, name="rows", place=place, settings=settings)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from inspect import signature
 from typing import Any
 
+from pytest_evals.core.reasoning import REFUSALS
 from pytest_evals.core.task import MOST_REPEATS
 from pytest_evals.dialects.gates_section.schema import described, gate_schema
 from pytest_evals.dialects.native.choices import WAYS
@@ -112,6 +113,8 @@ def _keys() -> Iterator[tuple[str, Schema, str]]:
     )
     repeats = {"type": "integer", "minimum": 1, "maximum": MOST_REPEATS}
     yield "repeats", repeats, "Answers to each prompt."
+    ways = {"enum": [*REFUSALS]}
+    yield "refusals", ways, "What a refusal of the model is. Default: error."
     yield "model", _TEXT, "Spec of the model if the session has no --model."
     yield (
         "gates",

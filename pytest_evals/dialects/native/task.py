@@ -8,11 +8,19 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from pytest_evals.core.case import Case
-from pytest_evals.core.dialogue import Ask, Dialogue, ModelSource, replayed, together
+from pytest_evals.core.dialogue import (
+    OWN_MODEL,
+    Ask,
+    Dialogue,
+    ModelSource,
+    replayed,
+    together,
+)
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.human_labels import LEAST_LABELS
 from pytest_evals.core.metric import ANYTHING, Metric, Span
+from pytest_evals.core.reasoning import REFUSALS
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.request import Message, Prompt, Response, are_copies
 from pytest_evals.core.task import Asked, Task, TaskOptions
@@ -30,8 +38,6 @@ from pytest_evals.scorers.metric_value import all_or_unscored
 from pytest_evals.scorers.rubric import JUDGE_NAME, RubricScorer
 
 FILTER = "none"
-MODEL = "model"
-"""Name in ``Ask.model`` of the model that an eval itself names."""
 
 MAX_TOKENS = 1024
 """Most new tokens of an answer, if an eval sets no limit."""
@@ -53,6 +59,7 @@ class EvalParts:
             :mod:`~pytest_evals.dialects.native.choices`; else ``None``.
         sampling: How answers are generated.
         repeats: Answers to each prompt; scores are their means.
+        refusals: See :class:`Task`.
         system: System message before each prompt.
         model: Source of the model if the session has none.
         gates: Its gates.
@@ -72,6 +79,7 @@ class EvalParts:
     sampling: Sampling
     choices_by: str | None = None
     repeats: int = 1
+    refusals: str = REFUSALS[0]
     system: str = ""
     model: ModelSource | None = None
     gates: tuple[Gate, ...] = ()
@@ -113,7 +121,7 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
     rows = CaseRows(load, options)
     runner = _Runner(parts, rows, options)
     if runner.own_model is not None:
-        models[MODEL] = runner.own_model
+        models[OWN_MODEL] = runner.own_model
     choices = runner.choices
     config = {
         "task": parts.name,
@@ -142,6 +150,8 @@ def eval_task(parts: EvalParts, options: TaskOptions) -> Task:
         tags=parts.tags,
         version=parts.version,
         repeats=parts.repeats,
+        refusals=parts.refusals,
+        reasoning_tags=options.reasoning_tags,
         config=config,
         remedies=parts.remedies,
         warnings=lambda: (
@@ -257,7 +267,7 @@ class _Runner:
         text_error(self._templates, case)
         if self.own_model is not None:
             asked = self._asked(case, record.index)
-            responses = yield [Ask(MODEL, one) for one in asked.requests]
+            responses = yield [Ask(OWN_MODEL, one) for one in asked.requests]
         answers = [one.raise_for_error().text for one in responses]
         judges = [one for one in self._parts.scorers if isinstance(one, RubricScorer)]
         dialogues = [one.dialogue(text, case) for one in judges for text in answers]

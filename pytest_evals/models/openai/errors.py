@@ -16,6 +16,8 @@ MOST_SHOWN = 200
 LONGEST_WAIT_S = 300.0
 """Maximum accepted ``Retry-After``; a server that requests more counts as closed."""
 UNUSABLE = "unusable reply"
+BROKEN_OFF = "broken off"
+"""The server ended the answer before it was complete."""
 UNREACHED = "no connection"
 PROXY = "no connection through the proxy"
 CERTIFICATE = "certificate"
@@ -41,6 +43,8 @@ _FIXES = {
     "server's authority in PEM; other variables, such as REQUESTS_CA_BUNDLE and "
     "CURL_CA_BUNDLE, are not read",
     UNUSABLE: "{api}",
+    BROKEN_OFF: "check the server's log: it ended the answer itself, for example "
+    "because it was stopped, overloaded or out of memory; then run again",
     REDIRECTED: "if you trust the address that it redirects to, set {url} to it",
     "401": "{key}",
     "402": "check the credit of the account",

@@ -20,6 +20,7 @@ from pytest_evals.core.top_logprobs import read_top_logprobs, top_entry
 from pytest_evals.models.chat_messages import chat_messages
 from pytest_evals.models.openai.client import Path, Reply
 from pytest_evals.models.openai.errors import (
+    BROKEN_OFF,
     NO_ANSWER,
     REFUSED,
     RequestFailedError,
@@ -27,7 +28,7 @@ from pytest_evals.models.openai.errors import (
 )
 from pytest_evals.models.openai.sampling_params import body_of
 from pytest_evals.models.openai.settings import OpenAISettings
-from pytest_evals.models.openai.usage import tokens_of
+from pytest_evals.models.openai.usage import has_reasoning, tokens_of
 
 if TYPE_CHECKING:
     from pytest_evals.models.openai.tokenizer import FittedPrompt
@@ -70,8 +71,9 @@ _FILTERED = frozenset(
 """Finish reasons of filtered completions (OpenAI, AWS, Zhipu, Anthropic, Google)."""
 _CALLS = ("tool_calls", "tool_use", "function_call")
 """Finish reasons of tool calls (OpenAI, Anthropic)."""
-_REASONING = ("reasoning", "thinking")
+_NO_TEXT = ("reasoning", "thinking", "refusal")
 """Types of the parts of a message that are not its answer."""
+_NO_THINKING = 'extra_body={"chat_template_kwargs":{"enable_thinking":false}}'
 
 
 def path_of(request: Generate, settings: OpenAISettings) -> Path:
@@ -145,17 +147,26 @@ def read_reply(
     choice = choice_of(reply)
     ended = str(choice.get("finish_reason")).lower()
     text = _text(choice, path)
+    if ended in _BROKEN_OFF or choice.get("error"):
+        why = choice.get("error") or f"finish_reason {ended!r}"
+        what = f"the server broke the answer off: {shortened(str(why))}"
+        raise RequestFailedError(what, BROKEN_OFF, again=True)
+    is_silent = not (text or "").strip()
+    if is_silent and (refusal := _refusal(choice)):
+        n_prompt_tokens, n_tokens = tokens_of(reply)
+        return Response(
+            text=refusal,
+            n_prompt_tokens=n_prompt_tokens,
+            n_tokens=n_tokens,
+            finish="refused",
+        )
     # Some name what was filtered behind a colon.
     if ended.partition(":")[0] in _FILTERED:
         raise RequestFailedError(
             "the server's content filter stopped the answer", REFUSED
         )
-    if ended in _BROKEN_OFF or choice.get("error"):
-        why = choice.get("error") or f"finish_reason {ended!r}"
-        what = f"the server broke the answer off: {shortened(str(why))}"
-        raise RequestFailedError(what, again=True)
-    if not text:
-        _check_silence(choice, ended, is_null=text is None)
+    if is_silent:
+        _check_silence(choice, ended, text, request)
     assert text is not None
     if settings.think_end_token:
         text = text.split(settings.think_end_token)[-1].lstrip()
@@ -234,49 +245,65 @@ def _text(choice: Mapping[str, Any], path: Path) -> str | None:
 
 def _content(message: Mapping[str, Any]) -> Any:
     """The text of a message; that of all parts if it is a list (Mistral), without the
-    reasoning. Unchanged if it has other parts."""
+    reasoning and refusals. Unchanged if it has other parts."""
     content = message.get("content")
     parts = content if isinstance(content, list) else ()
     if not parts or not all(isinstance(part, dict) for part in parts):
         return content
-    kept = [part for part in parts if part.get("type") not in _REASONING]
+    kept = [part for part in parts if part.get("type") not in _NO_TEXT]
     texts = [part.get("text") for part in kept if part.get("type") == "text"]
     if len(texts) < len(kept) or not all(isinstance(text, str) for text in texts):
         return content
     return "".join(texts) if texts else None
 
 
-def _check_silence(choice: Mapping[str, Any], ended: str, *, is_null: bool) -> None:
-    """Check that a completion without text is an answer.
+def _check_silence(
+    choice: Mapping[str, Any], ended: str, text: str | None, request: Generate
+) -> None:
+    """Check that a completion without visible text is an answer.
 
     Raises:
-        RequestFailedError: It is null, a refusal, a tool call, or a chat's whose tokens
-            were used up.
+        RequestFailedError: It is null, a tool call, a chat's whose tokens were used up,
+            or one whose answer is in the field of the reasoning.
     """
     message = choice.get("message")
-    if refusal := _refusal(choice):
-        raise RequestFailedError(f"the model refused: {shortened(refusal)}", REFUSED)
-    calls = isinstance(message, dict) and (
-        message.get("tool_calls") or message.get("function_call")
-    )
-    if calls or ended in _CALLS:
+    message = message if isinstance(message, dict) else {}
+    calls = message.get("tool_calls") or message.get("function_call")
+    if (calls and not text) or ended in _CALLS:
         shown = f": {shortened(str(calls))}" if calls else ""
         what = f"the answer has no text, only tool calls{shown}"
         raise RequestFailedError(what, NO_ANSWER)
-    kind = "null" if is_null else "empty"
-    if _FINISH.get(ended) == "length" and (is_null or message is not None):
+    kind = "null" if text is None else "empty"
+    reasons = has_reasoning(choice) or has_reasoning(message)
+    is_unread = text is None or (text == "" and bool(message))
+    if _FINISH.get(ended) == "length" and (is_unread or reasons):
         raise RequestFailedError(
             f"the answer is {kind}: the model used up its tokens before it began to "
             "answer; raise max_gen_toks",
             NO_ANSWER,
         )
-    if is_null:
-        reason = choice.get("finish_reason")
-        what = f"the answer is null (finish_reason {reason!r})"
-        raise RequestFailedError(what, NO_ANSWER, again=True)
+    reason = f"(finish_reason {choice.get('finish_reason')!r})"
+    if reasons:
+        stop = "remove the task's stop strings, which also end reasoning; " * (
+            bool(request.stop)
+        )
+        raise RequestFailedError(
+            f"the answer is {kind}, and the reply has only reasoning {reason}\n"
+            f"  fix: {stop}if the answer is in the reasoning, start the server without "
+            "a reasoning parser and set think_end_token=; or turn reasoning off, with "
+            f"vLLM and SGLang by {_NO_THINKING}",
+            NO_ANSWER,
+        )
+    if text is None:
+        raise RequestFailedError(f"the answer is null {reason}", NO_ANSWER, again=True)
 
 
 def _refusal(choice: Mapping[str, Any]) -> str:
-    """The model's refusal message."""
+    """The model's refusal, which is a field or a part of its message."""
     message = choice.get("message")
-    return str(message.get("refusal") or "") if isinstance(message, dict) else ""
+    if not isinstance(message, dict):
+        return ""
+    parts = message.get("content")
+    listed = [message, *(parts if isinstance(parts, list) else ())]
+    texts = [one.get("refusal") for one in listed if isinstance(one, dict)]
+    return "".join(one for one in texts if isinstance(one, str)).strip()

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pytest_evals.models.openai.errors import RequestFailedError, shortened
+from pytest_evals.models.openai.errors import BROKEN_OFF, RequestFailedError, shortened
 
 ARRIVALS = "evals_arrivals"
 """Extension of a response: the arrivals of its parts."""
@@ -65,7 +65,8 @@ def merged(text: str, arrivals: Sequence[Arrival]) -> dict[str, Any]:
                 reply[FIRST_TOKEN_S] = _after(arrivals, end)
     ended = [choice.get("finish_reason") for choice in choices.values()]
     if not is_complete and not (ended and all(ended)):
-        raise RequestFailedError("the stream ended before the answer did", again=True)
+        what = "the stream ended before the answer did"
+        raise RequestFailedError(what, BROKEN_OFF, again=True)
     whole = [choices[index] for index in sorted(choices)]
     return {FIRST_TOKEN_S: 0.0, **reply, "choices": whole}
 

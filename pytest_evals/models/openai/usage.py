@@ -151,8 +151,8 @@ class Usage:
 
 _NAMES, _LONGEST = 8, 200
 """Maximum of model names that are counted, and of their length."""
-_REASONING = ("reasoning_content", "reasoning")
-"""Fields of a message with its reasoning."""
+_REASONING = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
+"""Fields of a message with its reasoning (vLLM and SGLang; OpenRouter and Ollama)."""
 _IMAGE = re.compile(r'"data:[^"]*"')
 
 
@@ -182,11 +182,20 @@ def hidden_tokens_of(reply: Mapping[str, Any]) -> int:
     if not isinstance(details, dict) or not isinstance(choices, list):
         return 0
     messages = [one.get("message") for one in choices if isinstance(one, dict)]
-    is_shown = any(
-        isinstance(message, dict) and any(map(message.get, _REASONING))
-        for message in messages
-    )
+    is_shown = any(isinstance(one, dict) and has_reasoning(one) for one in messages)
     return 0 if is_shown else count_of(details.get("reasoning_tokens"))
+
+
+def has_reasoning(message: Mapping[str, Any]) -> bool:
+    """Whether a message has reasoning next to its text, in a field or a part of its
+    content (Mistral)."""
+    parts = message.get("content")
+    listed = parts if isinstance(parts, list) else ()
+    kinds = [one.get("type") for one in listed if isinstance(one, Mapping)]
+    given = [message.get(name) for name in _REASONING]
+    return bool({"reasoning", "thinking"}.intersection(map(str, kinds))) or any(
+        one.strip() if isinstance(one, str) else one for one in given
+    )
 
 
 def count_of(value: Any) -> int:

@@ -165,9 +165,9 @@ GROUPS: dict[str, tuple[Option, ...]] = {
         Option(
             "reasoning-tags",
             "PAIRS|off",
-            "Pairs of tags whose content is removed from answers of lighteval tasks "
-            "before scoring.",
-            default="[('<think>', '</think>')]",
+            "Pairs of tags of reasoning, such as [('<think>', '</think>')], which is "
+            "removed from answers before scoring. By default that pair for lighteval "
+            "tasks and generated choices only.",
         ),
         Option(
             "write-out",

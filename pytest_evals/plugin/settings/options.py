@@ -58,7 +58,7 @@ class Options:
     system_instruction: str
     choices: str
     gen_kwargs: Mapping[str, Any]
-    reasoning_tags: tuple[tuple[str, str], ...]
+    reasoning_tags: tuple[tuple[str, str], ...] | None
     metadata: Mapping[str, Any]
     device: str
     batch_tokens: str

@@ -467,25 +467,66 @@ def test_chat_replies_without_text_are_errors(served, model_of, ask, fault):
     silent = {
         "cut": {"message": {"content": None}, "finish_reason": "length"},
         "filtered": {"message": {"content": "par"}, "finish_reason": "content_filter"},
-        "refused": {"message": {"content": None, "refusal": "no"}},
-        "declined": {"message": {"content": "", "refusal": "no"}},
         "void": {},
     }
     served.fault = lambda body: fault(body=_chosen(silent, body))
     chats = [Generate((Message("user", name),)) for name in silent]
-    cut, filtered, refused, declined, void = ask(model_of(max_retries=0), *chats)
+    cut, filtered, void = ask(model_of(max_retries=0), *chats)
     assert "the model used up its tokens before it began to answer" in cut.error
     source = served.source("chat/completions")
     assert filtered.error == f"{source}: the server's content filter stopped the answer"
-    assert refused.error == declined.error == f"{source}: the model refused: 'no'"
-    assert [one.finish for one in (cut, filtered, refused, declined, void)] == [
-        "",
-        "refused",
-        "refused",
-        "refused",
-        "",
-    ]
+    assert [one.finish for one in (cut, filtered, void)] == ["", "refused", ""]
     assert "the reply has no message" in void.error
+
+
+PART = {"type": "refusal", "refusal": "I can't."}
+
+
+@pytest.mark.parametrize("content", [None, "", " \n", [PART]])
+@pytest.mark.parametrize("ended", ["stop", "content_filter", "length"])
+def test_a_refusal_is_a_response_with_its_text(served, model_of, ask, content, ended):
+    refusal = {} if content == [PART] else {"refusal": "I can't."}
+    choice = {"message": {"content": content, **refusal}, "finish_reason": ended}
+    usage = {"prompt_tokens": 7, "completion_tokens": 3}
+    served.reply = lambda path, sent: {"choices": [choice], "usage": usage}
+    (found,) = ask(model_of(), Generate((Message("user", "Q"),)))
+    assert (found.text, found.finish, found.n_tokens) == ("I can't.", "refused", 3)
+
+
+@pytest.mark.parametrize(
+    "reasoning",
+    [
+        {"reasoning_content": "The answer is Paris"},
+        {"reasoning": "The answer is Paris"},
+        {"reasoning_details": [{"type": "reasoning.text", "text": "Paris"}]},
+        {"content": [{"type": "thinking", "thinking": "Paris"}]},
+    ],
+    ids=["vllm", "openrouter", "details", "mistral"],
+)
+@pytest.mark.parametrize("content", ["", None, "\n \n"], ids=["empty", "null", "blank"])
+@pytest.mark.parametrize("ended", ["stop", "eos", None])
+def test_an_answer_that_is_only_in_the_reasoning_is_an_error(
+    served, model_of, ask, reasoning, content, ended
+):
+    message = {"content": content, **reasoning}
+    choice = {"message": message, "finish_reason": ended}
+    served.reply = lambda path, sent: {"choices": [choice]}
+    (found,) = ask(model_of(), Generate((Message("user", "Q"),), stop=("\n",)))
+    assert f"the reply has only reasoning (finish_reason {ended!r})" in found.error
+    assert "remove the task's stop strings" in found.error
+    assert "set think_end_token=" in found.error
+    assert len(served.bodies) == 1
+
+
+@pytest.mark.parametrize("stream", ["true", "false"])
+def test_an_aborted_answer_is_not_a_wrong_address(served, model_of, ask, stream):
+    choice = {"message": {"content": "Par"}, "finish_reason": "abort"}
+    served.reply = lambda path, sent: {"choices": [choice]}
+    model = model_of(max_retries=0, stream=stream)
+    (found,) = ask(model, Generate((Message("user", "Q"),)))
+    assert "the server broke the answer off: \"finish_reason 'abort'\"" in found.error
+    assert "fix: check the server's log" in found.error
+    assert "base_url" not in found.error
 
 
 CALLS = [{"id": "1", "function": {"name": "search", "arguments": "{}"}}]

@@ -295,3 +295,20 @@ def test_streaming_does_not_change_stored_responses():
     specs = ("openai:m", "openai:m,stream=true")
     first, second = (fingerprint_of(parse_spec(spec), str) for spec in specs)
     assert first == second
+
+
+def test_streamed_reasoning_without_an_answer_is_an_error(served, model_of, ask, fault):
+    parts = [{"delta": {"reasoning_content": one}} for one in ("The answer ", "is 4")]
+    events = [*deltas(), *({"choices": [one]} for one in parts), "[DONE]"]
+    events = [*events[:1], *events[2:-1], events[1], "[DONE]"]
+    served.faults.append(stream(fault, events))
+    (found,) = ask(model_of(stream="true"), CHAT)
+    assert "the reply has only reasoning" in found.error
+
+
+def test_a_streamed_refusal_is_a_response_with_its_text(served, model_of, ask, fault):
+    first, last = deltas()
+    parts = [{"choices": [{"delta": {"refusal": one}}]} for one in ("I ", "can't.")]
+    served.faults.append(stream(fault, [first, *parts, last, "[DONE]"]))
+    (found,) = ask(model_of(stream="true"), CHAT)
+    assert (found.text, found.finish) == ("I can't.", "refused")

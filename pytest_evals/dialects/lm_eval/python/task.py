@@ -18,6 +18,7 @@ from pytest_evals.dialects.gates_section.entries import (
     metadata_of,
     metadata_warnings,
     own_gates,
+    refusals_of,
 )
 from pytest_evals.dialects.generative_choices import choices_of, is_generated
 from pytest_evals.dialects.lm_eval.functions import unresolved_function
@@ -28,7 +29,11 @@ from pytest_evals.dialects.lm_eval.python.metrics import (
     split_entries,
 )
 from pytest_evals.dialects.lm_eval.python.task_object import PythonObject
-from pytest_evals.dialects.metadata_keys import CHOICES, without_own
+from pytest_evals.dialects.metadata_keys import (
+    CHOICES,
+    REFUSALS,
+    without_own,
+)
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, TaskFileError
 from pytest_evals.prompts.generation import check_overrides
@@ -58,7 +63,7 @@ def python_task(top: Section, names: TaskNames, options: TaskOptions) -> Task:
     check_overrides(options.gen_kwargs)
     metadata = metadata_of(top, options.metadata)
     gates = own_gates(top, names.name, metadata)
-    choices = choices_of(top, metadata)
+    choices, refusals = choices_of(top, metadata), refusals_of(top, metadata)
     warnings = (*top.file.warnings, *metadata_warnings(top))
     cls = _class_of(top)
     entries, others = split_entries(top, options)
@@ -79,7 +84,13 @@ def python_task(top: Section, names: TaskNames, options: TaskOptions) -> Task:
     task = _build_task(names, top.place("task"), task_object, documents, metrics)
     return replace(
         task,
-        config={**task.config, **({CHOICES: choices} if choices else {})},
+        refusals=refusals,
+        reasoning_tags=options.reasoning_tags,
+        config={
+            **task.config,
+            **({CHOICES: choices} if choices else {}),
+            **({REFUSALS: refusals} if REFUSALS in metadata else {}),
+        },
         metrics=(
             *task_object.metrics(specs),
             *metrics.core_metrics(task_object.pipelines),
