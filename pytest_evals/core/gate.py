@@ -139,6 +139,7 @@ class Gate:
         reducer: How several answers to one document become one value; empty for the
             task's filters.
         allows_missing: Whether scored documents may lack the metric.
+        advisory: Whether it is judged and shown, but never fails the session.
         when: Conditions on model and machine: a key and its patterns, one of which must
             match. If a condition does not hold, the gate is not judged.
         text: The gate as written, for headings.
@@ -169,6 +170,7 @@ class Gate:
     family: str = ""
     reducer: str = ""
     allows_missing: bool = False
+    advisory: bool = False
     when: tuple[tuple[str, tuple[str, ...]], ...] = ()
     text: str = ""
     source: Place
@@ -352,6 +354,8 @@ class Verdict:
     @property
     def is_red(self) -> bool:
         """Whether it fails the session."""
+        if self.gate.advisory:
+            return False
         if self.outcome is Outcome.INCONCLUSIVE:
             return self.policy == "fail"
         return self.outcome in (Outcome.FAILED, Outcome.INVALID)

@@ -132,9 +132,14 @@ def heading_of(gate: Gate) -> str:
     return one_line(f"{gate.task}: {gate.text}")
 
 
+_NOT_PASSED = (Outcome.FAILED, Outcome.INVALID, Outcome.INCONCLUSIVE)
+
+
 def gate_word(verdict: Verdict) -> str:
     """Return a gate's result for reports; an inconclusive one passes with
     ``--evals-inconclusive=pass``."""
+    if verdict.gate.advisory and verdict.outcome in _NOT_PASSED:
+        return "advisory"
     if verdict.outcome is Outcome.INCONCLUSIVE and verdict.policy == "pass":
         return Outcome.PASSED.value
     return verdict.outcome.value

@@ -3,7 +3,7 @@ gates on a baseline."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -25,34 +25,25 @@ from pytest_evals.run.config import RunConfig
 from pytest_evals.run.run_writer import TaskHashes
 from pytest_evals.run.suite import Suite
 from pytest_evals.store.baselines import find_baseline
-from pytest_evals.store.document_pairs import Side, identities, refer
+from pytest_evals.store.document_pairs import (
+    Side,
+    identities,
+    refer,
+    setting_changes,
+)
 from pytest_evals.store.flip_rates import stored_flip_rate
-from pytest_evals.store.history import EarlierRun
+from pytest_evals.store.history import EarlierRun, MemoryRun
 
 _NAMED = 3
 """Number of documents in a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReferenceRun(EarlierRun):
+class ReferenceRun(MemoryRun):
     """The responses of a reference model in this session: a stored run, but in memory.
-
-    Args:
-        model: The model's spec, without secrets.
-        documents: Task → its rows, as in samples files.
-    """
+    ``model``: its spec, without secrets."""
 
     model: str
-    documents: Mapping[str, Sequence[dict[str, Any]]]
-
-    @property
-    def tasks(self) -> tuple[str, ...]:
-        """Names of the tasks that the model has run."""
-        return tuple(self.documents)
-
-    def all_rows(self, task: str) -> Iterator[dict[str, Any]]:
-        """A task's documents, with one row for each filter."""
-        yield from self.documents.get(task, ())
 
     def lacking(self, task: str) -> str:
         """A task's documents without a score, with reasons; empty if all have one."""
@@ -154,6 +145,26 @@ def settings_of(tasks: Iterable[tuple[Task, int]], judge: str) -> dict[str, Any]
         "configs": {task.name: strict({**task.config}, []) for task, _ in every},
         "judged": {task.name: judged_by(task, judge) for task, _ in every},
     }
+
+
+def setting_faults(
+    run: EarlierRun,
+    tasks: Iterable[tuple[Task, int]],
+    judge: str,
+    options: Mapping[str, Any],
+) -> list[str]:
+    """Why tasks cannot be compared, determined before any request is sent: another
+    number of few-shot examples, another limit, version, judge or model interface."""
+    sizes = [*tasks]
+    before = Side(results=run.results, rows={})
+    settings = {**settings_of(sizes, judge), "options": options}
+    now = Side(results=settings, rows={})
+    return [
+        f"{task.name}: {text}"
+        for task, _ in sizes
+        if task.name in run.tasks
+        for text in setting_changes(task.name, before, now)
+    ]
 
 
 def side_of(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ from pytest_evals.core.comparison import Comparison, DocumentChange, MetricChang
 from pytest_evals.core.gate import Outcome
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.result import RunResult, broken_metrics
-from pytest_evals.core.task import Task
 from pytest_evals.errors import StoreError
 from pytest_evals.gates.documents import field_in
 from pytest_evals.gates.estimate.metric_changes import (
@@ -23,7 +22,6 @@ from pytest_evals.gates.estimate.metric_changes import (
     paired_estimates,
 )
 from pytest_evals.gates.formatting import figure, shown_change, suffix
-from pytest_evals.run.baselines import settings_of
 from pytest_evals.scorers.metrics import METRICS, MetricSpec, metric
 from pytest_evals.store.baselines import save_baseline
 from pytest_evals.store.document_pairs import (
@@ -44,26 +42,6 @@ from pytest_evals.store.history import EarlierRun, read_run
 
 Methods = Mapping[tuple[str, str], Metric]
 """Task and key of a metric → its definition."""
-
-
-def setting_faults(
-    run: EarlierRun,
-    tasks: Iterable[tuple[Task, int]],
-    judge: str,
-    options: Mapping[str, Any],
-) -> list[str]:
-    """Why tasks cannot be compared, determined before any request is sent: another
-    number of few-shot examples, another limit, version, judge or model interface."""
-    sizes = [*tasks]
-    before = Side(results=run.results, rows={})
-    settings = {**settings_of(sizes, judge), "options": options}
-    now = Side(results=settings, rows={})
-    return [
-        f"{task.name}: {text}"
-        for task, _ in sizes
-        if task.name in run.tasks
-        for text in setting_changes(task.name, before, now)
-    ]
 
 
 def changes(name: str, baseline: EarlierRun, run: EarlierRun) -> Comparison:

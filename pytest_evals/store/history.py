@@ -4,7 +4,7 @@ full disk, is a missing document."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +68,23 @@ class EarlierRun:
     def _files(self) -> Mapping[str, Any]:
         found = self.results.get("sample_files")
         return found if isinstance(found, dict) else {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRun(EarlierRun):
+    """A run whose documents are in memory. ``documents``: task → its rows, as in
+    samples files."""
+
+    documents: Mapping[str, Sequence[dict[str, Any]]]
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Names of the tasks with documents."""
+        return tuple(self.documents)
+
+    def all_rows(self, task: str) -> Iterator[dict[str, Any]]:
+        """A task's documents, with one row for each filter."""
+        yield from self.documents.get(task, ())
 
 
 def read_run(path: Path) -> EarlierRun:

@@ -216,6 +216,13 @@ def _missing(key: str, value: object) -> bool:
     return True
 
 
+def _advisory(key: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        what = f"{key} must be true or false, not {value!r}"
+        raise ConditionError(what, f"{key}: true")
+    return value
+
+
 def _when(key: str, value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The patterns of each condition, one of which must match."""
     if not isinstance(value, Mapping) or not value:
@@ -361,6 +368,12 @@ KEYS: Mapping[str, GateKey] = {
         {"const": ALLOWED},
         "allowed: scored documents may lack the metric.",
         "allows_missing",
+    ),
+    "advisory": GateKey(
+        _advisory,
+        {"type": "boolean"},
+        "true: it is judged and shown, and never fails the session.",
+        "advisory",
     ),
     "when": GateKey(
         _when,

@@ -19,6 +19,7 @@ _STATUSES: dict[str, Status] = {
     "stopped": ("stopped", "", ("STOPPED", {"yellow": True})),
     "skipped": ("skipped", "", ("SKIPPED", {"yellow": True})),
     "invalid": ("failed", "F", ("INVALID", {"red": True})),
+    "advisory": ("advisory", "a", ("ADVISORY", {"yellow": True})),
     "inconclusive": ("inconclusive", "?", ("INCONCLUSIVE", {"yellow": True})),
 }
 """Word → category, letter and word. An empty letter with a word prints nothing for

@@ -37,6 +37,7 @@ def gate_lines(
     n_examples: int = EXAMPLES,
     *,
     shows_method: bool = True,
+    is_rerunnable: bool = True,
 ) -> list[str]:
     """Yield the text of a verdict; summaries show only the first line.
 
@@ -44,6 +45,7 @@ def gate_lines(
         result: The results that it was judged on.
         n_examples: Maximum number of documents shown of each kind.
         shows_method: Whether inference target and method of the limits are shown.
+        is_rerunnable: Whether pytest can run it again; its commands are shown then.
     """
     mark = _MARKS[verdict.outcome]
     lines = [headline(verdict), one_line(verdict.gate.source)]
@@ -55,7 +57,8 @@ def gate_lines(
     if isinstance(result, GroupResult):
         group = result.group
         lines += member_lines(verdict, result)
-        return lines + _again(group.source.path, [group.name])
+        again = _again(group.source.path, [group.name])
+        return lines + again * is_rerunnable
     ids = ids_by_index(result)
     chosen = _chosen(verdict, result, ids) if n_examples else {}
     key = verdict.metric.key if verdict.metric else ""
@@ -64,6 +67,8 @@ def gate_lines(
         heading = title if n <= n_examples else f"{title} ({n_examples} of {n})"
         shown = _examples(records[:n_examples], result, ids, key)
         lines += ["", f"  {heading}", *shown] if shown else []
+    if not is_rerunnable:
+        return lines
     return lines + _commands(result, ids, [r for rs in chosen.values() for r in rs])
 
 
@@ -109,7 +114,7 @@ def _facts(verdict: Verdict, result: TaskResult | GroupResult) -> Iterator[str]:
         if _is_first(verdict.metric, result):
             counts = {"correct": result.n_correct, "wrong": result.n_wrong, **lacking}
         numbers = ", ".join(f"{n} {word}" for word, n in counts.items() if n)
-        yield f"documents: {numbers}; {_selected(result)}"
+        yield "documents: " + "; ".join(filter(None, (numbers, _selected(result))))
     yield from (one_line(note) for note in verdict.notes if not is_environment(note))
 
 

@@ -19,7 +19,8 @@ _ARE_UNKNOWN = "requests of unknown cost are"
 def count_lines(result: RunResult) -> Iterator[str]:
     """Yield the lines; empty ones are omitted."""
     parts = (_documents, _gates, _prompts, _tokens, _responses)
-    lines = [*(part(result) for part in parts), *_served(result), _time(result)]
+    lines = [*(part(result) for part in parts), *_served(result)]
+    lines += [_time(result)] if result.elapsed_s else []
     yield from filter(None, lines)
 
 

@@ -1,0 +1,150 @@
+"""``pytest-model-evals judge NEW [GATE…]``: the verdict on results that exist."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from pytest_evals.errors import EvalsError
+from pytest_evals.judge_command.gates import given_gates
+from pytest_evals.judge_command.output import shown, write_files
+from pytest_evals.judge_command.verdicts import judged, side_of
+from pytest_evals.result_files.find import read_results
+from pytest_evals.result_files.foreign_run import ForeignRun
+from pytest_evals.run.comparison import compare
+from pytest_evals.store.history import EarlierRun
+
+_FAILED, _WRONG_USE = 1, 2
+"""Exit codes: a gate failed or is invalid; usage errors, as in argparse."""
+_FILES = ("json", "markdown", "html", "junit")
+_DESCRIPTION = """\
+Judge gates on results that exist already: those of lm-eval, lighteval, inspect, Harbor,
+SWE-bench or of this program, or a file with a row for each document.
+
+Exit code 0 if no gate failed, 1 if one failed or is invalid, 2 for wrong use.
+"""
+_EXAMPLES = """\
+examples:
+  pytest-model-evals judge scores.jsonl 'acc >= 0.9'
+  pytest-model-evals judge new/ --baseline old/ '{"metric": "acc", "max_drop": 0.02}'
+  pytest-model-evals judge new/ --baseline old/ --gates gates.yaml --html report.html
+"""
+
+
+def main(prog: str, arguments: Sequence[str]) -> int:
+    """Judge, and return the exit code."""
+    options = _parser(prog).parse_intermixed_args(arguments)
+    try:
+        return _judge(options)
+    except EvalsError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return _WRONG_USE
+
+
+def _judge(options: argparse.Namespace) -> int:
+    gates = given_gates(
+        options.gate,
+        options.gates,
+        cluster=options.cluster or "",
+        has_baseline=options.baseline is not None,
+    )
+    read = partial(read_results, wanted=gates.metrics(), id_key=options.id or "")
+    run, baseline = read(options.new), None
+    if options.baseline is not None:
+        baseline = _same_name(read(options.baseline), run)
+    found = judged(
+        run,
+        gates,
+        baseline=baseline,
+        policy=options.inconclusive,
+        span=options.range,
+    )
+    changes = None
+    if baseline is not None:
+        sides = [side_of(one, one.tasks) for one in (baseline, run)]
+        changes = compare(str(options.baseline), sides[0], sides[1])
+    notes = [note for one in (run, baseline) for note in getattr(one, "notes", ())]
+    sys.stdout.write(shown(found, changes, notes))
+    code = _FAILED if any(one.is_red for one in found.result.verdicts) else 0
+    paths = {name: getattr(options, name) for name in _FILES}
+    write_files(found, run, changes, paths, code)
+    return code
+
+
+def _same_name(baseline: EarlierRun, run: EarlierRun) -> EarlierRun:
+    """The baseline; its only task has the name of the run's only task, since files with
+    rows give tasks the names of the files."""
+    if not (
+        isinstance(baseline, ForeignRun) and len(baseline.tasks) == len(run.tasks) == 1
+    ):
+        return baseline
+    if baseline.program != "rows" or len(baseline.tasks) != 1:
+        return baseline
+    (rows,), (name,) = baseline.documents.values(), run.tasks
+    counts = {name: next(iter(baseline.results["counts"].values()))}
+    results = {**baseline.results, "counts": counts}
+    return replace(baseline, documents={name: rows}, results=results)
+
+
+def _parser(prog: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=f"{prog} judge",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("new", metavar="NEW", type=Path, help="file or folder with results")
+    add(
+        "gate",
+        metavar="GATE",
+        nargs="*",
+        help="text such as 'acc >= 0.9' or 'arc/acc,none >= 0.5', or an entry of "
+        'gates: as JSON, \'{"metric": "acc", "min": 0.9, "over": "population"}\'',
+    )
+    add("--gates", metavar="FILE", type=Path, help="a gates.yaml; tasks by name")
+    add("--baseline", metavar="OLD", type=Path, help="older results to compare with")
+    add("--id", metavar="KEY", help="key of a document's id; default: id, doc_id, …")
+    add(
+        "--cluster", metavar="KEY", help="field by which documents depend on each other"
+    )
+    add(
+        "--range",
+        type=_range,
+        metavar="LOW,HIGH",
+        default=(0.0, 1.0),
+        help="smallest and largest score of a document, for metrics of unknown range "
+        "(default: 0,1); none if they are unbounded",
+    )
+    add(
+        "--inconclusive",
+        choices=("warn", "fail", "pass"),
+        default="warn",
+        help="meaning of a gate that cannot be decided (default: warn, exit code 0)",
+    )
+    for name in _FILES:
+        add(f"--{name}", metavar="PATH", type=Path, help=f"write {_ABOUT[name]}")
+    return parser
+
+
+def _range(text: str) -> tuple[float, float]:
+    if text == "none":
+        return (-math.inf, math.inf)
+    low, high = map(float, text.split(","))
+    if not low < high:
+        raise ValueError(text)
+    return low, high
+
+
+_range.__name__ = "range"  # argparse's message names it
+_ABOUT = {
+    "json": "results.json, as a run of pytest does",
+    "markdown": "a summary for a pull request",
+    "html": "the HTML report",
+    "junit": "the gates as test cases in JUnit's XML",
+}

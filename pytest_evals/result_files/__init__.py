@@ -1,0 +1,16 @@
+"""Results that were made elsewhere, read as runs.
+
+Each reader returns a :class:`~pytest_evals.result_files.foreign_run.ForeignRun`: rows
+like those of our samples files, one for each document and filter, and what the files
+tell about the run. Everything that reads a stored run reads these too.
+
+| files                                  | module           |
+|----------------------------------------|------------------|
+| JSON Lines, JSON arrays, CSV, Parquet  | ``tables``       |
+| lm-eval: ``results_*``, ``samples_*``  | ``lm_eval``      |
+| lighteval: results and details         | ``lighteval``    |
+| inspect: ``.json`` and ``.eval`` logs  | ``inspect_logs`` |
+| Harbor's jobs, SWE-bench's reports     | ``agent_trials`` |
+
+``find`` tells them apart, ``documents`` makes rows of what they have in common.
+"""

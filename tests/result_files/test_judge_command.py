@@ -1,0 +1,156 @@
+"""``judge`` on rows of any program: ids, duplicates, outputs, exit codes."""
+
+import json
+import random
+from xml.etree import ElementTree
+
+import pytest
+
+from pytest_evals.__main__ import main
+
+DROP = '{"metric": "acc", "max_drop": 0.02}'
+
+
+def write(path, rows):
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    return str(path)
+
+
+@pytest.fixture
+def rows():
+    rng = random.Random(3)
+    return [{"id": f"q{i}", "acc": int(rng.random() < 0.8)} for i in range(500)]
+
+
+def test_documents_are_paired_by_id(rows, tmp_path, capsys):
+    new = write(tmp_path / "new.jsonl", rows)
+    shuffled = random.Random(1).sample(rows, len(rows))
+    old = write(tmp_path / "old.jsonl", shuffled)
+    assert main(["judge", new, DROP, "--baseline", old]) == 0
+    assert "500 documents: 0 worse, 0 better" in capsys.readouterr().out
+    for row in shuffled:
+        row["key"] = row.pop("id")
+    old = write(tmp_path / "old.jsonl", shuffled)
+    assert main(["judge", new, DROP, "--baseline", old, "--id", "key"]) == 2
+    assert "new.jsonl:1: no key 'key'" in capsys.readouterr().err
+
+
+def test_without_ids_position_counts_and_the_output_says_so(rows, tmp_path, capsys):
+    bare = [{"acc": row["acc"]} for row in rows]
+    new, old = write(tmp_path / "n.jsonl", bare), write(tmp_path / "o.jsonl", bare)
+    assert main(["judge", new, DROP, "--baseline", old]) == 0
+    assert "n.jsonl: the rows have no id, so position counts" in capsys.readouterr().out
+
+
+def test_a_line_ends_at_a_line_feed_only(tmp_path, capsys):
+    rows = [{"id": i, "acc": 1, "text": "a\u2028b\x85c"} for i in range(3)]
+    assert main(["judge", write(tmp_path / "a.jsonl", rows), "acc >= 1"]) == 0
+    assert "3" in capsys.readouterr().out
+
+
+def test_equal_rows_of_one_id_count_once_and_others_are_errors(tmp_path, capsys):
+    rows = [{"id": i, "acc": 1} for i in range(10)]
+    path = write(tmp_path / "a.jsonl", [*rows, rows[0]])
+    assert main(["judge", path, "acc >= 1"]) == 0
+    out = capsys.readouterr().out
+    assert "1 document (0) with several rows of one id, counted once" in out
+    assert "10" in out
+    path = write(tmp_path / "a.jsonl", [*rows, {"id": 0, "acc": 0}])
+    assert main(["judge", path, "acc >= 1"]) == 1
+    out = capsys.readouterr().out
+    assert "2 different rows have this id" in out
+    assert "INVALID" in out
+    assert main(["judge", path, "acc >= 0.9"]) == 0
+
+
+def test_an_inconclusive_gate_decides_as_asked(tmp_path):
+    rows = [{"id": i, "acc": i < 95} for i in range(100)]
+    path = write(tmp_path / "a.jsonl", rows)
+    gate = '{"metric": "acc", "min": 0.9, "over": "population"}'
+    codes = {
+        policy: main(["judge", path, gate, "--inconclusive", policy])
+        for policy in ("warn", "fail", "pass")
+    }
+    assert codes == {"warn": 0, "fail": 1, "pass": 0}
+
+
+@pytest.mark.parametrize(
+    ("gates", "line", "code"),
+    [
+        (["acc >= 0.1"], "verdict: go: 1 of 1 gate passed", 0),
+        (["acc >= 0.1", "acc >= 0.99"], "verdict: no-go: 1 of 2 gates failed", 1),
+        (
+            ['{"metric": "acc", "min": 0.8, "over": "population"}', "acc >= 0.1"],
+            "verdict: undecided: 1 of 2 gates inconclusive",
+            0,
+        ),
+        (
+            ['{"metric": "acc", "min": 0.99, "advisory": true}', "acc >= 0.1"],
+            "verdict: go: 1 of 1 gate passed, 1 advisory",
+            0,
+        ),
+    ],
+)
+def test_the_last_line_is_the_verdict(rows, tmp_path, capsys, gates, line, code):
+    path = write(tmp_path / "a.jsonl", rows)
+    assert main(["judge", path, *gates]) == code
+    assert capsys.readouterr().out.splitlines()[-1] == line
+
+
+def test_gates_of_a_file_are_judged_by_the_names_of_tasks(rows, tmp_path, capsys):
+    path = write(tmp_path / "quiz.jsonl", rows)
+    gates = tmp_path / "gates.yaml"
+    gates.write_text(
+        "gates:\n  - quiz/acc >= 0.99\n  - {task: quiz, metric: acc, min: 0.5}\n"
+    )
+    assert main(["judge", path, "--gates", str(gates)]) == 1
+    assert "FAILED quiz::acc" in capsys.readouterr().out
+    gates.write_text("gates: [other/acc >= 0.99]\n")
+    assert main(["judge", path, "--gates", str(gates)]) == 2
+    assert "unknown task 'other'; known: quiz" in capsys.readouterr().err
+
+
+def test_reports_are_written(rows, tmp_path, capsys):
+    path = write(tmp_path / "quiz.jsonl", rows)
+    worse = [{**row, "acc": 0} if n < 100 else row for n, row in enumerate(rows)]
+    new = write(tmp_path / "new.jsonl", worse)
+    files = {
+        one: str(tmp_path / f"r.{one}") for one in ("json", "markdown", "html", "junit")
+    }
+    options = [word for name, file in files.items() for word in (f"--{name}", file)]
+    code = main(["judge", new, DROP, "--baseline", path, *options])
+    assert code == 1
+    found = json.loads((tmp_path / "r.json").read_text())
+    assert (found["exit_code"], found["verdict"]) == (1, "failed")
+    case = ElementTree.parse(tmp_path / "r.junit").find(".//testcase")
+    assert case.find("failure") is not None
+    assert "1 failed of 1 gate" in (tmp_path / "r.markdown").read_text()
+    assert "q0" in (tmp_path / "r.html").read_text()
+
+
+def test_a_gate_on_a_baseline_needs_one(rows, tmp_path, capsys):
+    path = write(tmp_path / "a.jsonl", rows)
+    gate = '{"metric": "acc", "baseline": "main", "max_drop": 0.02}'
+    assert main(["judge", path, gate]) == 2
+    assert "fix: --baseline OLD" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.jsonl", "", "no documents in it"),
+        ("a.jsonl", '{"id": 1, "acc": "good"}\n', "a.jsonl:1: acc must be a number"),
+        ("a.jsonl", '{"id": 1, "acc": NaN}\n', "a.jsonl:1: acc must be a number"),
+        ("a.csv", "id,acc\n1\n", "a.csv:2: the line has not as many cells"),
+        ("a.json", '{"a": 1}', "nobody knows this format"),
+        ("a.parquet", "x", "a.parquet: not a Parquet file"),
+        ("a.eval", "PK\x03\x04", "a.eval: not a log of inspect"),
+        ("nothing", None, "no such file or folder"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named(tmp_path, capsys, name, content, message):
+    path = tmp_path / name
+    if content is not None:
+        path.write_text(content)
+    assert main(["judge", str(path), "acc >= 0.9"]) == 2
+    assert message in capsys.readouterr().err
