@@ -47,7 +47,11 @@ def test_baseline_and_clusters_are_read_too(scores, tmp_path, capsys):
     [
         ([{"acc": 1}], "f1 >= 0.9", "scores.jsonl:1: no key 'f1'; the keys are 'acc'"),
         ([[1]], "acc >= 0.9", "scores.jsonl:1: a row must be an object"),
-        ([{"acc": 7}], "acc >= 0.9", "scores: acc is 7 in a document, outside of the range 0 to 1"),
+        (
+            [{"acc": 7}],
+            "acc >= 0.9",
+            "scores: acc is 7 in a document, outside of the range 0 to 1",
+        ),
         ([{"acc": 1}], "acc => 0.9", "did you mean '>='"),
         ([{"acc": 1}], '{"metric": "acc", "mn": 1}', "no key 'mn'"),
         ([{"acc": 1}], '{"min": 1}', "the gate names no metric"),

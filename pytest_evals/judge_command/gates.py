@@ -16,7 +16,7 @@ from pytest_evals.gates.run_metrics import RUN_METRICS
 from pytest_evals.store.history import EarlierRun
 
 _ANY = "*"
-"""Stands for the task of a gate without one, while it is parsed."""
+"""The task of a gate without one, while it is parsed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def given_gates(
         has_baseline: Whether there are older results.
 
     Raises:
-        OptionError: A text is invalid, or a gate needs a baseline and there is none.
+        OptionError: A text is invalid, or a gate needs a baseline that is missing.
         TaskFileError: An entry or the file is invalid.
     """
     gates = [_read(text, number, has_baseline) for number, text in enumerate(texts)]

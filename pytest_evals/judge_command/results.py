@@ -31,7 +31,7 @@ _SAME = 1e-6
 """Relative difference up to which a number is that of the results file."""
 
 
-class Documents(NamedTuple):
+class StoredDocuments(NamedTuple):
     """The documents of a task, as the rows of a dataset."""
 
     names: Sequence[str]
@@ -79,7 +79,9 @@ def task_result(
     task = Task(
         name=name,
         source=Place(run.path),
-        rows=Documents([one.doc.id for one in records], _n_total(run, name, records)),
+        rows=StoredDocuments(
+            [one.doc.id for one in records], _n_total(run, name, records)
+        ),
         ask=_not_asked,
         score=_not_asked,
         metrics=metrics,
@@ -304,7 +306,7 @@ def _checked(run: EarlierRun, task: str, found: MetricResult) -> MetricResult:
     if math.isclose(found.estimate.value, stored, rel_tol=_SAME, abs_tol=_SAME):
         return found
     error = (
-        f"the results file says {stored:.6g}, and the documents give "
+        f"the results file has {stored:.6g}, and the documents give "
         f"{found.estimate.value:.6g}: how this metric is aggregated is unknown here"
     )
     return replace(found, estimate=None, error=error)
@@ -313,8 +315,8 @@ def _checked(run: EarlierRun, task: str, found: MetricResult) -> MetricResult:
 def group_result(
     run: EarlierRun, name: str, tasks: Mapping[str, TaskResult]
 ) -> GroupResult:
-    """The result of a group. Results files do not say how it is averaged: of both ways
-    the one that gives their number.
+    """The result of a group. Its average is not in results files: of both
+    ways the one that gives their number is used.
 
     Args:
         tasks: The results of its tasks.
@@ -355,5 +357,5 @@ def _checked_average(found: MetricResult, stored: Mapping[str, Any]) -> MetricRe
         return found
     if math.isclose(found.estimate.value, value, rel_tol=_SAME, abs_tol=_SAME):
         return found
-    error = f"the results file says {value:.6g}, which no average of its tasks gives"
+    error = f"the results file has {value:.6g}, which no average of its tasks gives"
     return replace(found, estimate=None, error=error)

@@ -77,8 +77,8 @@ def judged(
 
 
 def _reduced(gate: Gate, result: TaskResult | GroupResult) -> Gate:
-    """The gate; of several answers to a document the mean counts, unless it says
-    otherwise."""
+    """The gate; of several answers to a document the mean counts, unless it has
+    a reducer."""
     if gate.reducer or gate.over == "run" or isinstance(result, GroupResult):
         return gate
     has_repeats = any(

@@ -1,8 +1,8 @@
 """Results that were made elsewhere, read as runs.
 
 Each reader returns a :class:`~pytest_evals.result_files.foreign_run.ForeignRun`: rows
-like those of our samples files, one for each document and filter, and what the files
-tell about the run. Everything that reads a stored run reads these too.
+like those of our samples files, one for each document and filter, and facts of the run.
+Everything that reads a stored run reads these too.
 
 | files                                  | module           |
 |----------------------------------------|------------------|
@@ -12,5 +12,5 @@ tell about the run. Everything that reads a stored run reads these too.
 | inspect: ``.json`` and ``.eval`` logs  | ``inspect_logs`` |
 | Harbor's jobs, SWE-bench's reports     | ``agent_trials`` |
 
-``find`` tells them apart, ``documents`` makes rows of what they have in common.
+``find`` detects the program, ``documents`` makes rows of what they have in common.
 """

@@ -1,7 +1,7 @@
 """Results of agents: Harbor's jobs and SWE-bench's reports.
 
 Harbor writes ``jobs/NAME/<trial>/result.json``; a trial with an ``exception_info`` has
-no score, whatever its reward says. SWE-bench writes a report with lists of ids.
+no score, even with a reward. SWE-bench writes a report with lists of ids.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_evals.errors import OptionError
 from pytest_evals.result_files.documents import (
-    Answer,
+    GradedAnswer,
     as_number,
     document_rows,
     shown_fields,
@@ -62,7 +62,7 @@ def read_harbor(folder: Path) -> ForeignRun:
     return foreign_run(folder, "Harbor", {jobs[0].name: rows}, notes=notes)
 
 
-def _of_trial(path: Path) -> Answer:
+def _of_trial(path: Path) -> GradedAnswer:
     trial = _trial(path) or {}
     fault = trial.get("exception_info")
     error = ""
@@ -78,7 +78,7 @@ def _of_trial(path: Path) -> Answer:
     agent = trial.get("agent_result")
     agent = agent if isinstance(agent, Mapping) else {}
     cost = as_number(agent.get("cost_usd"))
-    return Answer(
+    return GradedAnswer(
         at=str(path),
         id=str(trial.get("task_name") or path.parent.name.rpartition("__")[0]),
         scores=scores,
@@ -104,7 +104,7 @@ def read_swe_bench(path: Path) -> ForeignRun:
     )
 
 
-def _instances(report: Mapping[str, Any], path: Path) -> Iterator[Answer]:
+def _instances(report: Mapping[str, Any], path: Path) -> Iterator[GradedAnswer]:
     def ids(name: str) -> list[str]:
         found = report.get(f"{name}_ids")
         return [*map(str, found)] if isinstance(found, list) else []
@@ -119,4 +119,4 @@ def _instances(report: Mapping[str, Any], path: Path) -> Iterator[Answer]:
         known |= {one: (None, why) for one in ids(name) if one not in known}
     for id_ in sorted(known):
         value, error = known[id_]
-        yield Answer(str(path), id_, {"resolved": value}, error=error)
+        yield GradedAnswer(str(path), id_, {"resolved": value}, error=error)

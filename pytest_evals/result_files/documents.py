@@ -15,7 +15,7 @@ _NAMED = 3
 """Documents in a note."""
 
 
-class Answer(NamedTuple):
+class GradedAnswer(NamedTuple):
     """One answer to a document, under one filter.
 
     Args:
@@ -40,7 +40,9 @@ class Answer(NamedTuple):
     fields: Mapping[str, Any] = {}
 
 
-def document_rows(answers: Iterable[Answer]) -> tuple[list[dict[str, Any]], list[str]]:
+def document_rows(
+    answers: Iterable[GradedAnswer],
+) -> tuple[list[dict[str, Any]], list[str]]:
     """One row for each document and filter, and notes about duplicates.
 
     Answers with a number each (epochs, attempts) are repeats of one document. Equal
@@ -48,7 +50,7 @@ def document_rows(answers: Iterable[Answer]) -> tuple[list[dict[str, Any]], list
     which one counts.
     """
     positions: dict[str, int] = {}
-    groups: dict[tuple[str, str], list[Answer]] = {}
+    groups: dict[tuple[str, str], list[GradedAnswer]] = {}
     for one in answers:
         positions.setdefault(one.id, len(positions))
         groups.setdefault((one.id, one.filter), []).append(one)
@@ -80,7 +82,7 @@ def counted(ids: Sequence[str]) -> str:
     return f"{len(ids):,} document{'s' * (len(ids) != 1)} ({listed})"
 
 
-def _row(position: int, found: Sequence[Answer]) -> dict[str, Any]:
+def _row(position: int, found: Sequence[GradedAnswer]) -> dict[str, Any]:
     first = found[0]
     row = {
         **first.fields,

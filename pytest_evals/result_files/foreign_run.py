@@ -37,7 +37,7 @@ def foreign_run(
 
     Args:
         documents: Task → its rows, as :func:`~.documents.document_rows` makes them.
-        results: What the program's results file says, in the form of lm-eval's.
+        results: Content of the program's results file, in the form of lm-eval's.
 
     Raises:
         OptionError: There are no documents.

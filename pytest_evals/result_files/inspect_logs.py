@@ -14,7 +14,7 @@ from typing import Any
 
 from pytest_evals.errors import OptionError
 from pytest_evals.result_files.documents import (
-    Answer,
+    GradedAnswer,
     as_number,
     document_rows,
     shown_fields,
@@ -150,7 +150,7 @@ def _decompressor(path: Path) -> Callable[[bytes], bytes]:
     return lambda data: bytes(ZstdDecompressor().decompressobj().decompress(data))
 
 
-def _answers(log: Mapping[str, Any]) -> Iterator[Answer]:
+def _answers(log: Mapping[str, Any]) -> Iterator[GradedAnswer]:
     named = _metric_names(log)
     samples = [one for one in log.get("samples") or () if isinstance(one, dict)]
     scorers = {name for one in samples for name in one.get("scores") or ()}
@@ -166,7 +166,7 @@ def _answers(log: Mapping[str, Any]) -> Iterator[Answer]:
             score = scores.get(scorer)
             why = message or ("" if score is not None else "it has no score")
             values = _values(score, named.get(scorer, ""))
-            yield Answer(
+            yield GradedAnswer(
                 at,
                 shared["id"],
                 values,

@@ -13,13 +13,13 @@ from typing import Any
 
 from pytest_evals.errors import OptionError
 from pytest_evals.result_files.documents import (
-    Answer,
+    GradedAnswer,
     document_rows,
     shown_fields,
 )
 from pytest_evals.result_files.foreign_run import ForeignRun, foreign_run
 from pytest_evals.result_files.tables import (
-    TableRow,
+    PlacedRow,
     parse_json,
     read_bytes,
     read_table,
@@ -86,7 +86,7 @@ def _parts(file: Path) -> tuple[str, str]:
 
 
 def _results(path: Path, time: str) -> dict[str, Any]:
-    """What the results file of the same time says of the run, as lm-eval would."""
+    """Facts of the run from the results file of the same time, in lm-eval's form."""
     name = f"results_{time}.json"
     folder = path if path.is_dir() else path.parent
     found = [*folder.rglob(name)] or [*folder.parent.parent.parent.rglob(name)]
@@ -107,7 +107,7 @@ def _results(path: Path, time: str) -> dict[str, Any]:
     }
 
 
-def _answer(row: TableRow) -> Answer:
+def _answer(row: PlacedRow) -> GradedAnswer:
     at, fields = row
     doc, metric, response = (fields.get(k) for k in ("doc", "metric", "model_response"))
     if not isinstance(doc, Mapping) or not isinstance(metric, Mapping):
@@ -120,7 +120,7 @@ def _answer(row: TableRow) -> Answer:
     golds = golds if isinstance(golds, list) else [golds]
     target = [choices[g] for g in golds if isinstance(g, int) and 0 <= g < len(choices)]
     texts = response.get("text_post_processed") or response.get("text") or []
-    return Answer(
+    return GradedAnswer(
         at=at,
         id=str(doc.get("id")),
         scores={name: _value(one) for name, one in metric.items()},

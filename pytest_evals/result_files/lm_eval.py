@@ -1,7 +1,7 @@
 """lm-eval's output: ``results_<date>.json`` and ``samples_<task>_<date>.jsonl``.
 
 Layouts of lm-eval 0.4.0 to 0.4.13 (``lm_eval/loggers/evaluation_tracker.py``): until
-0.4.2 ``results.json`` beside ``<model arguments>_<task>.jsonl``, each one JSON array.
+0.4.2 ``results.json`` next to ``<model arguments>_<task>.jsonl``, each one JSON array.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 from pytest_evals.errors import OptionError
 from pytest_evals.result_files.documents import (
     NO_FILTER,
-    Answer,
+    GradedAnswer,
     as_number,
     document_rows,
 )
 from pytest_evals.result_files.foreign_run import ForeignRun, foreign_run
 from pytest_evals.result_files.tables import (
-    TableRow,
+    PlacedRow,
     parse_json,
     read_bytes,
     read_table,
@@ -68,7 +68,7 @@ def is_results(path: Path) -> bool:
 def read_lm_eval(path: Path) -> ForeignRun:
     """A run of lm-eval: a folder, a results file or a samples file.
 
-    Of several runs in a folder the newest is read, task by task, and a note says so.
+    Of several runs in a folder the newest is read, and a note names it.
 
     Raises:
         OptionError: The folder has runs of several models, no samples, or a file
@@ -122,8 +122,8 @@ def _run_of(path: Path, results_file: Path, notes: list[str]) -> ForeignRun:
             samples[task] = file
     if not samples:
         raise OptionError(
-            f"{results_file}: no samples files beside it, so there are no documents to "
-            "judge\n  fix: run lm_eval with --log_samples"
+            f"{results_file}: no samples files next to it, so no documents to judge\n"
+            "  fix: run lm_eval with --log_samples"
         )
     lacking = [task for task in tasks if task not in samples]
     if lacking:
@@ -155,7 +155,7 @@ def _run(
     return foreign_run(path, "lm-eval", documents, results=results, notes=notes)
 
 
-def _answer(row: TableRow) -> Answer:
+def _answer(row: PlacedRow) -> GradedAnswer:
     at, fields = row
     if "doc_id" not in fields:
         raise OptionError(f"{at}: no key 'doc_id', which lm-eval's samples have")
@@ -168,7 +168,7 @@ def _answer(row: TableRow) -> Answer:
         shown["arguments"] = _named_arguments(shown["arguments"])
     if isinstance(fields.get("doc"), Mapping):
         shown["doc"] = fields["doc"]
-    return Answer(
+    return GradedAnswer(
         at=at,
         id=str(fields["doc_id"]),
         scores={name: _value(fields.get(name)) for name in names},

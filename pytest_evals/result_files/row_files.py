@@ -9,13 +9,13 @@ from typing import Any
 from pytest_evals.errors import OptionError
 from pytest_evals.result_files.documents import (
     NO_FILTER,
-    Answer,
+    GradedAnswer,
     as_number,
     document_rows,
     shown_fields,
 )
 from pytest_evals.result_files.foreign_run import ForeignRun, foreign_run
-from pytest_evals.result_files.tables import TableRow, read_table
+from pytest_evals.result_files.tables import PlacedRow, read_table
 
 IDS = ("id", "doc_id", "sample_id")
 """Keys of a document's id, the first that every row has."""
@@ -45,7 +45,7 @@ def read_row_file(path: Path, wanted: Collection[str], id_key: str = "") -> Fore
     rows = read_table(path)
     name = path.name.partition(".")[0]
     key = id_key or next((k for k in IDS if all(k in row.fields for row in rows)), "")
-    tasks: dict[str, list[Answer]] = {}
+    tasks: dict[str, list[GradedAnswer]] = {}
     for number, row in enumerate(rows):
         task = row.fields.get("task")
         task = task if isinstance(task, str) and task else name
@@ -59,7 +59,7 @@ def read_row_file(path: Path, wanted: Collection[str], id_key: str = "") -> Fore
     return foreign_run(path, "rows", documents, notes=notes)
 
 
-def _check_scores(rows: Sequence[TableRow], wanted: Collection[str]) -> None:
+def _check_scores(rows: Sequence[PlacedRow], wanted: Collection[str]) -> None:
     """Check that some row has a score of each metric."""
     for name in sorted(wanted):
         if rows and not any(
@@ -70,7 +70,9 @@ def _check_scores(rows: Sequence[TableRow], wanted: Collection[str]) -> None:
             raise OptionError(f"{at}: no key {name!r}; the keys are {keys}")
 
 
-def _answer(row: TableRow, key: str, number: int, wanted: Collection[str]) -> Answer:
+def _answer(
+    row: PlacedRow, key: str, number: int, wanted: Collection[str]
+) -> GradedAnswer:
     at, fields = row
     if key and key not in fields:
         keys = ", ".join(map(repr, fields)) or "none"
@@ -80,7 +82,7 @@ def _answer(row: TableRow, key: str, number: int, wanted: Collection[str]) -> An
     is_error = bool(error) or str(fields.get("status", "")).lower() in _ERRORED
     shown = {name: _first(fields, keys, scores) for name, keys in _SHOWN.items()}
     repeats = tuple(str(fields[one]) for one in REPEATS if one in fields)
-    return Answer(
+    return GradedAnswer(
         at=at,
         id=str(fields[key]) if key else str(number),
         scores=scores,
@@ -91,7 +93,7 @@ def _answer(row: TableRow, key: str, number: int, wanted: Collection[str]) -> An
     )
 
 
-def _scores(row: TableRow, wanted: Collection[str]) -> Iterator[tuple[str, Any]]:
+def _scores(row: PlacedRow, wanted: Collection[str]) -> Iterator[tuple[str, Any]]:
     """The scores of a row: those that it lists as its metrics, or that gates name."""
     at, fields = row
     listed = fields.get("metrics")

@@ -19,14 +19,14 @@ SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
 _LONGEST_CELL = 2**31 - 1
 
 
-class TableRow(NamedTuple):
+class PlacedRow(NamedTuple):
     """A row, and its file and line."""
 
     at: str
     fields: Mapping[str, Any]
 
 
-def read_table(path: Path) -> list[TableRow]:
+def read_table(path: Path) -> list[PlacedRow]:
     """The rows of a file, by its suffix; without a known one, JSON Lines.
 
     Raises:
@@ -79,7 +79,7 @@ def parse_json(data: bytes, at: object) -> Any:
         raise OptionError(f"{at}: invalid JSON") from None
 
 
-def _lines(path: Path, data: bytes) -> Iterator[TableRow]:
+def _lines(path: Path, data: bytes) -> Iterator[PlacedRow]:
     # Only \n ends a line: JSON strings may contain other separators, such as U+2028.
     for number, line in enumerate(data.split(b"\n"), start=1):
         if line.strip():
@@ -87,13 +87,13 @@ def _lines(path: Path, data: bytes) -> Iterator[TableRow]:
             yield _checked(at, parse_json(line, at))
 
 
-def _checked(at: str, row: Any) -> TableRow:
+def _checked(at: str, row: Any) -> PlacedRow:
     if not isinstance(row, dict):
         raise OptionError(f"{at}: a row must be an object, not {row!r:.40}")
-    return TableRow(at, row)
+    return PlacedRow(at, row)
 
 
-def _cells(path: Path, data: bytes) -> Iterator[TableRow]:
+def _cells(path: Path, data: bytes) -> Iterator[PlacedRow]:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -109,14 +109,14 @@ def _cells(path: Path, data: bytes) -> Iterator[TableRow]:
             at = f"{path}:{reader.line_num}"
             if None in row or None in row.values():
                 raise OptionError(f"{at}: the line has not as many cells as the header")
-            yield TableRow(at, row)
+            yield PlacedRow(at, row)
     except csv.Error as error:
         raise OptionError(f"{path}: not a table: {error}") from None
     finally:
         csv.field_size_limit(limit)
 
 
-def _parquet(path: Path) -> Iterator[TableRow]:
+def _parquet(path: Path) -> Iterator[PlacedRow]:
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import read_table as read
@@ -128,4 +128,4 @@ def _parquet(path: Path) -> Iterator[TableRow]:
         why = str(error).partition("\n")[0]
         raise OptionError(f"{path}: not a Parquet file: {why}") from None
     for number, row in enumerate(rows):
-        yield TableRow(f"{path}, row {number}", row)
+        yield PlacedRow(f"{path}, row {number}", row)

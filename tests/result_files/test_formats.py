@@ -195,7 +195,7 @@ def test_a_custom_aggregation_is_not_guessed(tmp_path, capsys):
     assert main(["judge", str(folder), "exact_match >= 0.8"]) == 1
     out = capsys.readouterr().out
     assert "INVALID" in out
-    assert "the results file says 0.9, and the documents give 0.5" in out
+    assert "the results file has 0.9, and the documents give 0.5" in out
 
 
 def test_recorded_output_of_lm_eval_gives_its_own_numbers(request, capsys):
