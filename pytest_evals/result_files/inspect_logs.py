@@ -138,7 +138,7 @@ def _decompressor(path: Path) -> Callable[[bytes], bytes]:
     except ImportError:
         pass
     else:
-        return decompress  # type: ignore[no-any-return]
+        return decompress
     try:
         from zstandard import ZstdDecompressor
     except ImportError:
