@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pytest_evals.dialects.latticeflow.entities import Entity
-from pytest_evals.dialects.latticeflow.fields import read_header, template
+from pytest_evals.dialects.latticeflow.fields import (
+    read_header,
+    required_section,
+    template,
+)
 from pytest_evals.dialects.latticeflow.prompts.items import wrap
 from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.dialects.yaml_reader.section import Section
@@ -25,28 +29,32 @@ def read_adapter(entity: Entity) -> Adapter:
     top.text("provider")
     for ignored in ("secrets", "task"):
         top.raw(ignored)
-    to_body, to_output = (
-        _read_template(top, "process_input"),
-        _read_template(top, "process_output"),
-    )
+    request = _read_template(top, "process_input")
+    reply = _read_template(top, "process_output")
     top.close("a model adapter")
-    if problems or to_body is None or to_output is None:
+    if problems or request is None or reply is None:
         raise TaskFileError(problems)
-    sources = json.dumps([to_body.text, to_output.text])
+
+    def to_body(model_input: Any, kwargs: Mapping[str, Any], info: ModelInfo) -> str:
+        given = {"input": wrap(model_input), "kwargs": wrap(kwargs)}
+        return request.render({**given, "model_info": _model_info(info)})
+
+    def to_output(text: str, status: int, info: ModelInfo) -> Any:
+        given = {"body": text, "status_code": status, "model_info": _model_info(info)}
+        return parsed(reply.render(given), f"{reply.place}: process_output")
+
+    sources = json.dumps([request.text, reply.text])
     return Adapter(
         key=f"{entity.key}:{hashlib.sha256(sources.encode()).hexdigest()}",
-        to_body=_request_writer(to_body),
-        to_output=_output_reader(to_output),
-        takes_faults="status_code" in to_output.text,
+        to_body=to_body,
+        to_output=to_output,
+        takes_faults="status_code" in reply.text,
     )
 
 
 def _read_template(top: Section, key: str) -> SampleTemplate | None:
-    inner = top.section(key)
+    inner = required_section(top, key, "{language: jinja, source_code: …}")
     if inner is None:
-        if top.values.get(key) is None:
-            fix = f"{key}: {{language: jinja, source_code: …}}"
-            top.problem(key, f"{key} is missing", fix)
         return None
     inner.one_of("language", "language", ("jinja",), "jinja")
     result = template(inner, "source_code", "{{ input | tojson }}")
@@ -54,35 +62,6 @@ def _read_template(top: Section, key: str) -> SampleTemplate | None:
     return result
 
 
-def _request_writer(
-    template: SampleTemplate,
-) -> Callable[[Any, Mapping[str, Any], ModelInfo], str]:
-    def to_body(model_input: Any, kwargs: Mapping[str, Any], info: ModelInfo) -> str:
-        variables = {
-            "input": wrap(model_input),
-            "kwargs": wrap(kwargs),
-            "model_info": _model_info(info),
-        }
-        return template.render(variables)
-
-    return to_body
-
-
-def _output_reader(template: SampleTemplate) -> Callable[[str, int, ModelInfo], Any]:
-    def to_output(text: str, status: int, info: ModelInfo) -> Any:
-        variables = {
-            "body": text,
-            "status_code": status,
-            "model_info": _model_info(info),
-        }
-        return parsed(template.render(variables), f"{template.place}: process_output")
-
-    return to_output
-
-
 def _model_info(info: ModelInfo) -> Mapping[str, str]:
-    return {
-        "model_key": info.model_key,
-        "task": info.task,
-        "modality": info.modality,
-    }
+    own = ("model_key", "task", "modality")
+    return {name: getattr(info, name) for name in own}

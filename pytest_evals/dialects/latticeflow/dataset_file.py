@@ -1,160 +1,138 @@
-"""Reads dataset files: the source and the filters of a dataset. No rows are loaded
+"""Reads dataset files: where the rows come from, and the filters. ``_READERS`` has all
+types of sources; each returns a function that loads the rows, so that no row is loaded
 here."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from pytest_evals.dialects.latticeflow.entities import Entity
-from pytest_evals.dialects.latticeflow.fields import read_header
-from pytest_evals.dialects.latticeflow.filters import SampleFilter, read_filter
+from pytest_evals.dialects.latticeflow.fields import need, read_header, read_typed
+from pytest_evals.dialects.latticeflow.filters import (
+    SampleFilter,
+    matching_rows,
+    read_filter,
+)
+from pytest_evals.dialects.latticeflow.samples import (
+    ID,
+    Rows,
+    download,
+    folder_rows,
+    hub_rows,
+    table_rows,
+)
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError
 
 _TABLES = (".csv", ".jsonl")
 _TRACES = ("langsmith", "phoenix", "claude_code", "inspect_ai")
-_SOURCES = ("local", "folder", "url", "huggingface")
+_ORIGINS = ("source", "generator_specification", "file_path")
+_BOTH = "source, generator_specification and file_path"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalSource:
-    """A CSV or JSONL file."""
-
-    path: Path
-    place: Place
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FolderSource:
-    """The text files of a folder, one row each; ``extension`` has no dot and is empty
-    for all files."""
-
-    path: Path
-    extension: str
-    place: Place
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UrlSource:
-    """A CSV or JSONL file at a URL."""
-
-    url: str
-    place: Place
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HubSource:
-    """A split of a dataset on the Hugging Face Hub."""
-
-    path: str
-    split: str
-    arguments: Mapping[str, Any]
-    place: Place
-    split_place: Place
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GeneratedSource:
+class GeneratedSource(NamedTuple):
     """Rows that a generator produces."""
 
     generator: str
     n: int
-    config: Mapping[str, Any]
+    config: Mapping[str, Any]  # values of the generator's parameters
     section: Section
     place: Place
 
 
-Source = LocalSource | FolderSource | UrlSource | HubSource | GeneratedSource
+class Loading(NamedTuple):
+    """What loading needs besides the file."""
+
+    generate: Callable[[GeneratedSource], Rows]
+    base: Path  # folder to which paths of huggingface sources are relative
+    typed: bool = True  # whether cells of CSV files are converted from strings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+Load = Callable[[Loading], Rows]
+
+
+@dataclass(frozen=True, slots=True)
 class DatasetFile:
     """A dataset. A row must match all of its filters."""
 
     key: str
-    source: Source
-    filters: tuple[SampleFilter, ...] = ()
+    load: Load
+    filters: tuple[SampleFilter, ...]
     place: Place
-    warnings: tuple[str, ...] = ()
+
+    def rows(self, loading: Loading) -> Rows:
+        """Return the rows. Each has a ``sample_id``: its own, or its position before
+        filtering, as text. Raises ``TaskFileError``, also if there are none."""
+        rows = self.load(loading)
+        numbered = [
+            row if row.get(ID) is not None else {**row, ID: str(number)}
+            for number, row in enumerate(rows)
+        ]
+        try:
+            found = matching_rows(numbered, self.filters)
+        except DocumentError as error:
+            what = f"a filter of {self.key!r} fails: {error}"
+            raise TaskFileError([Problem(what, self.place)]) from error
+        if not found:
+            what = f"the dataset {self.key!r} has no rows"
+            after = " that match its filters" if rows else ""
+            raise TaskFileError([Problem(what + after, self.place)])
+        return found
 
 
 def read_dataset(entity: Entity) -> DatasetFile:
     """Return the dataset of a file."""
     problems: list[Problem] = []
-    warnings: list[str] = []
     top = Section(entity.file, problems)
     header = read_header(top, "a dataset", ("key", "display_name"))
-    source: Source | None = None
-    filters: tuple[SampleFilter, ...] = ()
-    given = [
-        key
-        for key in ("source", "generator_specification", "file_path")
-        if top.values.get(key) is not None
-    ]
+    load: Load | None = None
+    filters: list[SampleFilter | None] = []
+    given = [key for key in _ORIGINS if top.raw(key) is not None]
     if len(given) != 1:
-        what = (
-            "a dataset needs exactly one of source, generator_specification "
-            "and file_path"
-        )
         listed = f", not {' and '.join(given)}" if given else ""
+        what = f"a dataset needs exactly one of {_BOTH}{listed}"
         fix = "source: {type: local, file_path: ./rows.jsonl}"
-        top.problem(given[-1] if given else "key", what + listed, fix)
+        top.problem(given[-1] if given else "key", what, fix)
     if "generator_specification" in given:
-        source = _generated(top)
+        load = _generated(top)
     elif "source" in given:
         section = top.section("source")
         if section is not None:
-            source, filters = _source(section)
-    elif "file_path" in given:
-        fix = "source: {type: local, file_path: …}"
-        warnings.append(f"{top.place('file_path')}: file_path is deprecated; use {fix}")
-        source = _local(top)
-    for key in ("source", "generator_specification", "file_path"):
-        top.raw(key)
+            filters = [read_filter(entry) for entry in section.entries("filters")]
+            load = _source(section)
+    elif "file_path" in given:  # deprecated
+        load = _local(top)
     top.close("a dataset")
-    if problems or source is None:
+    if problems or load is None:
         raise TaskFileError(problems)
-    return DatasetFile(
-        key=header.key,
-        source=source,
-        filters=filters,
-        place=entity.place,
-        warnings=tuple(warnings),
-    )
+    kept = tuple(one for one in filters if one is not None)
+    return DatasetFile(header.key, load, kept, entity.place)
 
 
-def _source(section: Section) -> tuple[Source | None, tuple[SampleFilter, ...]]:
-    given = section.values.get("type")
-    if given in _TRACES:
-        what = (
-            f"source type {given!r} imports from another service, which is "
-            "not supported"
-        )
-        section.problem("type", what, "export the traces to JSONL and use type: local")
-        return None, ()
-    kind = section.one_of("type", "source type", _SOURCES, "")
-    readers = {"local": _local, "folder": _folder, "url": _url, "huggingface": _hub}
-    source = readers[kind](section) if kind else None
-    filters = [read_filter(entry) for entry in section.entries("filters")]
-    if kind:
-        section.close(f"a source of type {kind}")
-    return source, tuple(one for one in filters if one is not None)
+def _source(section: Section) -> Load | None:
+    kind = section.values.get("type")
+    if kind in _TRACES:
+        what = f"source type {kind!r} imports from another service, which is "
+        fix = "export the traces to JSONL and use type: local"
+        section.problem("type", f"{what}not supported", fix)
+        return None
+    return read_typed(section, "source type", "a source", _READERS)
 
 
-def _local(section: Section) -> LocalSource | None:
-    path = _path(section, "file_path")
+def _local(section: Section) -> Load | None:
+    path, place = _path(section, "file_path"), section.place("file_path")
     if path is None:
         return None
-    place = section.place("file_path")
     if path.suffix.lower() not in _TABLES:
         what = f"file_path: {path.name!r} must end in .csv or .jsonl"
         section.problem("file_path", what, "file_path: ./rows.jsonl")
-    return LocalSource(path=path, place=place)
+    return lambda loading: table_rows(path, place, typed=loading.typed)
 
 
 def _path(section: Section, key: str) -> Path | None:
@@ -167,29 +145,26 @@ def _path(section: Section, key: str) -> Path | None:
     return Path(os.path.normpath(path))
 
 
-def _folder(section: Section) -> FolderSource | None:
-    path = _path(section, "directory_path")
-    extension = section.text("extension")
+def _folder(section: Section) -> Load | None:
+    path, place = _path(section, "directory_path"), section.place("directory_path")
+    extension = section.text("extension").removeprefix(".").lower()
     if path is None:
         return None
-    place = section.place("directory_path")
-    extension = extension.removeprefix(".").lower()
-    return FolderSource(path=path, extension=extension, place=place)
+    return lambda _loading: folder_rows(path, extension, place)
 
 
-def _url(section: Section) -> UrlSource | None:
-    url = section.name("url")
+def _url(section: Section) -> Load | None:
+    url, place = section.name("url"), section.place("url")
     if url is None:
         section.problem("url", "url is missing", "url: https://example.org/rows.jsonl")
         return None
-    path = PurePosixPath(urlsplit(url).path)
-    if path.suffix.lower() not in _TABLES:
+    if PurePosixPath(urlsplit(url).path).suffix.lower() not in _TABLES:
         what = f"url: the path of {url!r} does not end in .csv or .jsonl"
         section.problem("url", what)
-    return UrlSource(url=url, place=section.place("url"))
+    return lambda loading: download(url, place, typed=loading.typed)
 
 
-def _hub(section: Section) -> HubSource | None:
+def _hub(section: Section) -> Load | None:
     path, split = section.name("path"), section.name("split")
     arguments = section.take("load_dataset_kwargs", dict, {})
     for key, value, example in (("path", path, "org/name"), ("split", split, "test")):
@@ -200,37 +175,32 @@ def _hub(section: Section) -> HubSource | None:
         section.problem("load_dataset_kwargs", what, f"split: {arguments['split']}")
     if path is None or split is None:
         return None
-    return HubSource(
-        path=path,
-        split=split,
-        arguments=arguments,
-        place=section.place("path"),
-        split_place=section.place("split"),
-    )
+    places = section.place("path"), section.place("split")
+    load = partial(hub_rows, path, split, arguments, places)
+    return lambda loading: load(loading.base)
 
 
-def _generated(top: Section) -> GeneratedSource | None:
+def _generated(top: Section) -> Load | None:
     section = top.section("generator_specification")
     if section is None:
         return None
+    need(section, "dataset_generator_key", "my-generator")
     generator = section.name("dataset_generator_key")
+    need(section, "num_samples", "10")
     n = section.whole("num_samples", 1, 1)
+    need(section, "dataset_generator_config", "{}")
     config = section.take("dataset_generator_config", dict, {})
-    examples = {
-        "dataset_generator_key": "my-generator",
-        "num_samples": "10",
-        "dataset_generator_config": "{}",
-    }
-    for key, example in examples.items():
-        if section.values.get(key) is None:
-            section.problem(key, f"{key} is missing", f"{key}: {example}")
     section.close("generator_specification")
     if generator is None:
         return None
-    return GeneratedSource(
-        generator=generator,
-        n=n,
-        config=config,
-        section=section,
-        place=section.place("dataset_generator_key"),
-    )
+    place = section.place("dataset_generator_key")
+    source = GeneratedSource(generator, n, config, section, place)
+    return lambda loading: loading.generate(source)
+
+
+_READERS: Mapping[str, Callable[[Section], Load | None]] = {
+    "local": _local,
+    "folder": _folder,
+    "url": _url,
+    "huggingface": _hub,
+}

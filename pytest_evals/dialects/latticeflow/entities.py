@@ -36,16 +36,11 @@ PROVIDER = "$provider"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
-    """One entity.
-
-    Args:
-        key: Its key; empty if it is missing or not a string.
-        file: Its keys and values, as a separate file.
-    """
+    """One entity."""
 
     kind: Kind
-    key: str
-    file: YamlFile
+    key: str  # empty if it is missing or not a string
+    file: YamlFile  # its keys and values
     place: Place
 
 
@@ -133,17 +128,11 @@ def _expand_provider(part: YamlFile) -> YamlFile:
 
 @dataclass(slots=True)
 class Entities:
-    """All entities of a suite; folders are read on first use.
+    """All entities of a suite; folders are read on first use."""
 
-    Args:
-        root: Root of the suite; folders above it are not searched.
-        base: Folder of the ``.env`` file.
-        skips: Folders that are not entered.
-    """
-
-    root: Path
-    base: Path | None = None
-    skips: Callable[[Path], bool] = lambda path: False
+    root: Path  # of the suite; folders above it are not searched
+    base: Path | None = None  # folder of the .env file
+    skips: Callable[[Path], bool] = lambda path: False  # folders that are not entered
     parameters: set[str] = field(default_factory=set)
     """Keys that tasks and evaluations declare, of those read so far."""
     _files: dict[Path, Sequence[Entity] | TaskFileError] = field(default_factory=dict)
@@ -159,15 +148,9 @@ class Entities:
     def find(
         self, kind: Kind, key: str, near: Path, own: Sequence[Entity] = ()
     ) -> Entity | None:
-        """Return the entity with a key, or ``None``.
-
-        Args:
-            near: The file that contains the reference.
-            own: Entities with precedence over all others: those of a run file.
-
-        Raises:
-            TaskFileError: Several entities at the same distance have this key.
-        """
+        """Return the entity with a key, or ``None``. Several at the same distance from
+        the file that contains the reference are a ``TaskFileError``; those of a run
+        file (``own``) have precedence over all others."""
         mine = [one for one in own if one.kind == kind and one.key == key]
         if mine:  # a run file can refer to one file twice
             return _only([*{one.place: one for one in mine}.values()], key)
@@ -203,10 +186,7 @@ class Entities:
         kinds: tuple[Kind, ...] = ("run", "evaluation")
         for place in places:
             for path in self._tree(place) if os.path.isdir(place) else [place]:
-                found = self._read(path)
-                for one in found if not isinstance(found, TaskFileError) else ():
-                    if one.kind in kinds:
-                        yield one
+                yield from (one for one in self._readable(path) if one.kind in kinds)
 
     def _levels(self, near: Path) -> Iterator[Path]:
         folder = near.absolute().parent
@@ -219,11 +199,15 @@ class Entities:
         """Yield a folder's entities, each once although run files refer to some."""
         seen: set[Place] = set()
         for path in self._tree(folder):
-            found = self._read(path)
-            for one in found if not isinstance(found, TaskFileError) else ():
+            for one in self._readable(path):
                 if one.kind == kind and one.place not in seen:
                     seen.add(one.place)
                     yield one
+
+    def _readable(self, path: Path) -> Sequence[Entity]:
+        """Return the entities of a file; none if it cannot be read."""
+        found = self._read(path)
+        return () if isinstance(found, TaskFileError) else found
 
     def _tree(self, folder: Path) -> list[Path]:
         if folder not in self._trees:
@@ -259,7 +243,6 @@ def _only(found: Sequence[Entity], key: str) -> Entity:
     if others:
         places = ", ".join(str(one.place) for one in others)
         what = f"there is another {first.kind} called {key!r}, at {places}"
-        raise TaskFileError(
-            [Problem(what, first.place, "give one of them another key")]
-        )
+        fix = "give one of them another key"
+        raise TaskFileError([Problem(what, first.place, fix)])
     return first

@@ -11,7 +11,12 @@ from typing import Any, Literal, NamedTuple
 
 from pytest_evals.core.task import MOST_REPEATS
 from pytest_evals.dialects.latticeflow.entities import LISTS, Entity, subfile
-from pytest_evals.dialects.latticeflow.fields import check_key, read_header
+from pytest_evals.dialects.latticeflow.fields import (
+    check_key,
+    entry_problem,
+    need,
+    read_header,
+)
 from pytest_evals.dialects.latticeflow.parameters import (
     Parameter,
     ParameterValue,
@@ -24,32 +29,25 @@ from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import Place, Problem, TaskFileError
 
-_SUBSAMPLING = ("head", "random")
 _DEBUG = 10
 """Number of samples of ``mode: debug``."""
 JUDGE_KEY = "judge"
 """Key of the session's judge, used for a judge without a key."""
-_SCOPES = ("use_cases", "domains", "providers")
+OPTION = Place(Path("--evals-latticeflow-config"))
+"""Place of parameter values of the command line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Specification:
-    """One task of an evaluation.
-
-    Args:
-        model: Key of the tested model; empty if it is not set.
-        subsample: Samples to run; ``None`` for all.
-        n_trials: Trials per sample; 0 for the task's own number.
-        n_runs: Runs of the whole task; more than 1 to measure repeatability.
-    """
+    """One task of an evaluation."""
 
     key: str
     task: str
     config: Mapping[str, ParameterValue]
-    model: str
-    subsample: Subsample | None
-    n_trials: int
-    n_runs: int
+    model: str  # key of the tested model, if it is set
+    subsample: Subsample | None  # samples to run; None for all
+    n_trials: int  # per sample; 0 for the task's own number
+    n_runs: int  # of the whole task; more than 1 to measure repeatability
     place: Place
 
 
@@ -58,29 +56,20 @@ class Evaluation:
     """The ``evaluation`` section of a run file."""
 
     key: str
-    display_name: str
     specifications: tuple[Specification, ...]
-    place: Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFile:
-    """A run file.
+    """A run file."""
 
-    Args:
-        evaluation: ``None`` if the file only lists entities.
-        secrets: Name → value; never shown.
-    """
-
-    evaluation: Evaluation | None
-    secrets: Mapping[str, str]
-    file: YamlFile
-    parameters: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    evaluation: Evaluation | None = None  # None if the file only lists entities
+    secrets: Mapping[str, str]  # name → value; never shown
+    parameters: tuple[str, ...]  # that the evaluation declares
 
 
 class _Sizes(NamedTuple):
-    """Default numbers of samples and trials of an evaluation or a run."""
+    """Numbers of samples and trials of an evaluation or a run."""
 
     n_samples: int = 0
     how: str = ""
@@ -103,19 +92,12 @@ class _RunReader:
     def __init__(self, entity: Entity, given: Mapping[str, Any]) -> None:
         self._entity, self._given = entity, given
         self.problems: list[Problem] = []
-        self._warnings = list(entity.file.warnings)
-        self._declared: list[str] = []
+        self._declared: tuple[str, ...] = ()
 
     def evaluation_file(self) -> RunFile:
         """Read an evaluation without a run file."""
         evaluation = self._evaluation(self._entity.file, {}, _Sizes())
-        return RunFile(
-            evaluation=evaluation,
-            secrets={},
-            file=self._entity.file,
-            parameters=tuple(self._declared),
-            warnings=tuple(self._warnings),
-        )
+        return RunFile(evaluation=evaluation, secrets={}, parameters=self._declared)
 
     def run_file(self) -> RunFile:
         """Read a run file; the entities that it lists are read when they are used."""
@@ -125,77 +107,51 @@ class _RunReader:
         secrets = top.take("secrets", dict, {})
         for name, value in secrets.items():
             if not isinstance(value, str):
-                place = top.file.place("secrets", name)
-                self.problems.append(
-                    Problem(f"the secret {name!r} must be a string", place)
-                )
-        config = {
-            str(name): ParameterValue(value, top.file.place("config", name))
-            for name, value in top.take("config", dict, {}).items()
-        }
-        sizes = self._run_config(top)
-        section = top.section("evaluation")
+                what = f"the secret {name!r} must be a string"
+                entry_problem(top, "secrets", name, what)
+        config, sizes = _values(top, "config"), _run_config(top)
+        section, evaluation = top.section("evaluation"), None
         top.close("a run file")
-        evaluation = None
         if isinstance(top.values.get("evaluation"), dict):
             part = subfile(self._entity.file, "evaluation")
             evaluation = self._evaluation(part, config, sizes)
         elif section is None and config:
-            top.problem(
-                "config",
-                "config has values for an evaluation, but the file has no evaluation",
-            )
+            what = "config has values for an evaluation, but the file has no evaluation"
+            top.problem("config", what)
         return RunFile(
             evaluation=evaluation,
             secrets={str(k): v for k, v in secrets.items() if isinstance(v, str)},
-            file=self._entity.file,
-            parameters=tuple(self._declared),
-            warnings=tuple(self._warnings),
+            parameters=self._declared,
         )
 
-    def _run_config(self, top: Section) -> _Sizes:
-        section = top.section("run_config")
-        if section is None:
-            return _Sizes()
-        sizes = _sizes(section, _Sizes())
-        _cache_policy(section)
-        trials = section.section("trials_config")
-        if trials is not None:
-            sizes = sizes._replace(
-                n_trials=trials.whole("num_trials", 2, 2, MOST_REPEATS)
-            )
-            trials.close("trials_config")
-        section.close("run_config")
-        return sizes
-
     def _evaluation(
-        self, file: YamlFile, config: Mapping[str, ParameterValue], run_file: _Sizes
+        self, file: YamlFile, config: Mapping[str, ParameterValue], run_sizes: _Sizes
     ) -> Evaluation:
         parameters = read_parameters(Section(file, self.problems))
-        known = {one.key for one in parameters}
-        self._declared += known
+        self._declared = tuple(one.key for one in parameters)
         typed = {
-            name: ParameterValue(value, _OPTION)
+            name: ParameterValue(value, OPTION)
             for name, value in self._given.items()
-            if name in known
+            if name in self._declared
         }
-        given = {**config, **typed}
-        values = resolve_values(parameters, given, self.problems, _fallback)
+        values = resolve_values(
+            parameters, {**config, **typed}, self.problems, _fallback
+        )
         steps = ("task_specifications",)
         filled = substitute(file, steps, Values(values), self.problems)
         top = Section(filled, self.problems)
         header = read_header(top, "an evaluation", ("key", "display_name"))
-        if top.values.get("description") is None:
-            self._warnings.append(f"{top.place('key')}: description is missing")
         own = _sizes(top, _Sizes())
         _cache_policy(top)
-        debug = self._mode(top)
-        sizes = _Sizes(
-            run_file.n_samples or own.n_samples or debug,
-            run_file.how or own.how,
-            run_file.n_trials,
+        is_debug = top.raw("mode") is not None and (
+            top.one_of("mode", "mode", ("debug", "full"), "full") == "debug"
         )
-        for name in (*_SCOPES, "config_spec"):
+        sizes = _Sizes(
+            run_sizes.n_samples or own.n_samples or (_DEBUG if is_debug else 0),
+            run_sizes.how or own.how,
+            run_sizes.n_trials,
+        )
+        for name in ("use_cases", "domains", "providers", "config_spec"):
             top.raw(name)
         entries = top.entries("task_specifications")
         if not entries:
@@ -204,98 +160,8 @@ class _RunReader:
             top.problem("task_specifications", what, fix)
         top.close("an evaluation")
         return Evaluation(
-            key=header.key,
-            display_name=header.display_name,
-            specifications=self._specifications(entries, sizes),
-            place=top.place("key"),
+            key=header.key, specifications=_specifications(entries, sizes)
         )
-
-    def _mode(self, top: Section) -> int:
-        if top.values.get("mode") is None:
-            return 0
-        mode = top.one_of("mode", "mode", ("debug", "full"), "full")
-        fix = "num_samples: 10" if mode == "debug" else "remove it"
-        self._warnings.append(f"{top.place('mode')}: mode is deprecated; {fix}")
-        return _DEBUG if mode == "debug" else 0
-
-    def _specifications(
-        self, entries: list[Section], sizes: _Sizes
-    ) -> tuple[Specification, ...]:
-        specifications: dict[str, Specification] = {}
-        tasks = Counter(str(entry.values.get("task_key")) for entry in entries)
-        seen = Counter[str]()
-        for entry in entries:
-            task = str(entry.values.get("task_key"))
-            seen[task] += 1
-            auto = f"{task}_{seen[task]}" if tasks[task] > 1 else f"{task}"
-            one = self._specification(entry, sizes, auto)
-            if one.key in specifications:
-                what = f"duplicate specification {one.key!r}"
-                entry.problem("key", what, "use a unique key")
-            specifications[one.key] = one
-        return tuple(specifications.values())
-
-    def _specification(self, entry: Section, sizes: _Sizes, auto: str) -> Specification:
-        key = entry.text("key", auto)
-        if entry.values.get("key"):
-            check_key(entry, "a specification")
-        task = entry.name("task_key")
-        if task is None:
-            entry.problem("task_key", "task_key is missing", "task_key: my-task")
-        config = {
-            str(name): ParameterValue(
-                value, entry.file.place(*entry.steps, "task_config", name)
-            )
-            for name, value in entry.take("task_config", dict, {}).items()
-        }
-        if entry.values.get("dataset_key") is not None:
-            dataset = entry.text("dataset_key")
-            config.setdefault(
-                "dataset_key", ParameterValue(dataset, entry.place("dataset_key"))
-            )
-        own = _sizes(entry, sizes)
-        n_runs, n_trials = self._repetitions(entry, sizes.n_trials)
-        for name in ("display_name", "task_result_log_path"):
-            entry.text(name)
-        model = entry.text("model_key")
-        entry.close("a task specification")
-        how: Literal["head", "random"] = "random" if own.how == "random" else "head"
-        return Specification(
-            key=key,
-            task=task or "",
-            config=config,
-            model=model,
-            subsample=Subsample(n=own.n_samples, how=how) if own.n_samples else None,
-            n_trials=n_trials,
-            n_runs=n_runs,
-            place=entry.place(),
-        )
-
-    def _repetitions(self, entry: Section, n_trials: int) -> tuple[int, int]:
-        """Return the number of runs of the whole task, and of trials per sample."""
-        kinds = ("standard", "repeatability")
-        kind = entry.one_of("type", "type of specification", kinds, kinds[0])
-        n_runs = 1
-        section = entry.section("repeatability")
-        if section is not None:
-            n_runs = section.whole("num_runs", 2, 2, MOST_REPEATS)
-            if section.values.get("num_runs") is None:
-                section.problem("num_runs", "num_runs is missing", "num_runs: 5")
-            section.close("repeatability")
-        if (kind == "repeatability") != (section is not None):
-            what = (
-                "type: repeatability requires repeatability: {num_runs: …}, and "
-                "vice versa"
-            )
-            entry.problem("type" if section is None else "repeatability", what)
-        trials = entry.section("trials")
-        if trials is not None:
-            n_trials = trials.whole("num_trials", 2, 2, MOST_REPEATS)
-            trials.close("trials")
-        return n_runs, n_trials
-
-
-_OPTION = Place(Path("--evals-latticeflow-config"))
 
 
 def _fallback(parameter: Parameter) -> str | None:
@@ -305,18 +171,32 @@ def _fallback(parameter: Parameter) -> str | None:
     return JUDGE_KEY if parameter.usage == "judge_model" else ""
 
 
+def _values(section: Section, key: str) -> dict[str, ParameterValue]:
+    """Return values of parameters, with their places."""
+    return {
+        str(name): ParameterValue(value, section.file.place(*section.steps, key, name))
+        for name, value in section.take(key, dict, {}).items()
+    }
+
+
+def _run_config(top: Section) -> _Sizes:
+    section = top.section("run_config")
+    if section is None:
+        return _Sizes()
+    sizes = _sizes(section, _Sizes())
+    _cache_policy(section)
+    sizes = sizes._replace(n_trials=_trials(section, "trials_config", 0))
+    section.close("run_config")
+    return sizes
+
+
 def _sizes(section: Section, default: _Sizes) -> _Sizes:
     n, how = default.n_samples, default.how
-    if section.values.get("num_samples") is not None:
+    if section.raw("num_samples") is not None:
         n = section.whole("num_samples", 1, 1)
-    else:
-        section.raw("num_samples")
-    if section.values.get("subsampling") is not None:
-        how = section.one_of(
-            "subsampling", "subsampling", _SUBSAMPLING, _SUBSAMPLING[0]
-        )
-    else:
-        section.raw("subsampling")
+    if section.raw("subsampling") is not None:
+        known = ("head", "random")
+        how = section.one_of("subsampling", "subsampling", known, known[0])
     return default._replace(n_samples=n, how=how)
 
 
@@ -324,3 +204,76 @@ def _cache_policy(section: Section) -> None:
     """Check ``cache_policy``, which has no effect: options control the cache."""
     words = ("reuse", "update", "no-cache")
     section.one_of("cache_policy", "cache_policy", words, words[0])
+
+
+def _trials(section: Section, key: str, default: int) -> int:
+    trials = section.section(key)
+    if trials is None:
+        return default
+    n = trials.whole("num_trials", 2, 2, MOST_REPEATS)
+    trials.close(key)
+    return n
+
+
+def _specifications(entries: list[Section], sizes: _Sizes) -> tuple[Specification, ...]:
+    specifications: dict[str, Specification] = {}
+    tasks = Counter(str(entry.values.get("task_key")) for entry in entries)
+    seen = Counter[str]()
+    for entry in entries:
+        task = str(entry.values.get("task_key"))
+        seen[task] += 1
+        auto = f"{task}_{seen[task]}" if tasks[task] > 1 else task
+        one = _specification(entry, sizes, auto)
+        if one.key in specifications:
+            entry.problem(
+                "key", f"duplicate specification {one.key!r}", "use a unique key"
+            )
+        specifications[one.key] = one
+    return tuple(specifications.values())
+
+
+def _specification(entry: Section, sizes: _Sizes, auto: str) -> Specification:
+    key = entry.text("key", auto)
+    if entry.values.get("key"):
+        check_key(entry, "a specification")
+    task = entry.name("task_key")
+    if task is None:
+        entry.problem("task_key", "task_key is missing", "task_key: my-task")
+    config = _values(entry, "task_config")
+    if entry.raw("dataset_key") is not None:
+        dataset = ParameterValue(entry.text("dataset_key"), entry.place("dataset_key"))
+        config.setdefault("dataset_key", dataset)
+    own, n_runs = _sizes(entry, sizes), _runs(entry)
+    n_trials = _trials(entry, "trials", sizes.n_trials)
+    for name in ("display_name", "task_result_log_path"):
+        entry.text(name)
+    model = entry.text("model_key")
+    entry.close("a task specification")
+    how: Literal["head", "random"] = "random" if own.how == "random" else "head"
+    return Specification(
+        key=key,
+        task=task or "",
+        config=config,
+        model=model,
+        subsample=Subsample(n=own.n_samples, how=how) if own.n_samples else None,
+        n_trials=n_trials,
+        n_runs=n_runs,
+        place=entry.place(),
+    )
+
+
+def _runs(entry: Section) -> int:
+    """Return the number of runs of the whole task."""
+    kinds = ("standard", "repeatability")
+    kind = entry.one_of("type", "type of specification", kinds, kinds[0])
+    section = entry.section("repeatability")
+    n_runs = 1
+    if section is not None:
+        need(section, "num_runs", "5")
+        n_runs = section.whole("num_runs", 2, 2, MOST_REPEATS)
+        section.close("repeatability")
+    if (kind == "repeatability") != (section is not None):
+        what = "type: repeatability requires repeatability: {num_runs: …}, and"
+        key = "type" if section is None else "repeatability"
+        entry.problem(key, f"{what} vice versa")
+    return n_runs

@@ -1,19 +1,24 @@
 """Generates the rows of a dataset from other datasets.
 
 Synthesizers form a chain; each turns one sample into any number of samples. Samples are
-generated in order until the requested number is reached.
+generated in order until the requested number is reached. ``_READERS`` has all types of
+samples at the start of the chain, ``_SYNTHESIZERS`` all synthesizers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice, product
+from itertools import chain, islice, product
 from random import Random
 from typing import Any
 
 from pytest_evals.dialects.latticeflow.dataset_file import GeneratedSource
-from pytest_evals.dialects.latticeflow.fields import read_header
+from pytest_evals.dialects.latticeflow.fields import (
+    read_header,
+    read_typed,
+    required_section,
+)
 from pytest_evals.dialects.latticeflow.parameters import (
     ParameterValue,
     read_parameters,
@@ -23,7 +28,7 @@ from pytest_evals.dialects.latticeflow.prompts.templates import (
     SampleTemplate,
     compile_template,
 )
-from pytest_evals.dialects.latticeflow.samples import Rows
+from pytest_evals.dialects.latticeflow.samples import ID, Rows
 from pytest_evals.dialects.latticeflow.snippets.snippet import (
     SnippetFunction,
     snippet_of,
@@ -35,10 +40,11 @@ from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError
 
 Row = Mapping[str, Any]
+Start = Callable[[], Iterable[Row]]
+"""Returns the samples at the start of the chain."""
 Synthesizer = Callable[[Row], Iterable[Row]]
 Datasets = Callable[[str, Place], Rows]
 """Key of a dataset, and place of the reference → its rows; raises ``TaskFileError``."""
-ID = "sample_id"
 TEXT = "text"
 """Column that a template writes; LatticeFlow's question synthesizers read the text from
 it."""
@@ -58,32 +64,30 @@ def generate_rows(
     secret: Callable[[str], str | None],
     datasets: Datasets,
 ) -> Rows:
-    """Return the rows that a generator produces.
-
-    Args:
-        source: The dataset's entry, with the values of the generator's parameters.
-        secret: Name of a secret of that file → its value.
-    """
+    """Return the rows that a generator's file produces for a dataset. ``secret``: name
+    of a secret of that file → its value."""
     problems: list[Problem] = []
     definition = _definition(file, secret, source, problems)
-    base = _base_rows(definition, datasets) if definition is not None else None
-    chain = _chain(definition) if definition is not None else []
+    start, synthesizers = None, list[Synthesizer]()
     if definition is not None:
+        start = _start(definition, datasets)
+        synthesizers = _synthesizers(definition)
         definition.one_of("type", "generator type", (_TYPE,), _TYPE)
         definition.close("the definition of a generator")
-    if problems or base is None:
+    if problems or start is None:
         raise TaskFileError(problems)
     try:
-        rows = [dict(row) for row in islice(_apply_chain(chain, base()), source.n)]
+        rows: Iterable[Row] = start()
+        for one in synthesizers:
+            rows = chain.from_iterable(map(one, rows))
+        found = [dict(row) for row in islice(rows, source.n)]
     except DocumentError as error:
         what = f"the generator {source.generator!r} fails: {error}"
         raise TaskFileError([Problem(what, source.place)]) from error
-    ids = {str(row.get(ID)) for row in rows}
-    if len(ids) < len(
-        rows
-    ):  # several rows of one sample share its id; drop it to number them
-        rows = [{k: v for k, v in row.items() if k != ID} for row in rows]
-    return rows
+    if len({str(row.get(ID)) for row in found}) < len(found):
+        # Several rows of one sample share its id; drop it to number them.
+        found = [{k: v for k, v in row.items() if k != ID} for row in found]
+    return found
 
 
 def _definition(
@@ -97,85 +101,60 @@ def _definition(
     read_header(outer, "a generator", ("key", "display_name", "description"))
     parameters = read_parameters(outer)
     outer.take("secrets", dict, {})
-    given = {
-        str(name): ParameterValue(
-            value, source.section.place("dataset_generator_config")
-        )
-        for name, value in source.config.items()
-    }
+    place = source.section.place("dataset_generator_config")
+    given = {str(k): ParameterValue(v, place) for k, v in source.config.items()}
     values = resolve_values(parameters, given, problems, lambda _one: None)
     outer.raw("definition")
     outer.close("a generator")
-    placeholders = Values(values, secret)
-    filled = substitute(file, ("definition",), placeholders, problems)
+    filled = substitute(file, ("definition",), Values(values, secret), problems)
     return Section(filled, problems).section("definition")
 
 
-def _apply_chain(chain: Sequence[Synthesizer], rows: Iterable[Row]) -> Iterator[Row]:
-    for one in chain:
-        rows = _apply(one, rows)
-    return iter(rows)
-
-
-def _apply(one: Synthesizer, rows: Iterable[Row]) -> Iterator[Row]:
-    for row in rows:
-        yield from one(row)
-
-
-def _base_rows(
-    definition: Section, datasets: Datasets
-) -> Callable[[], Iterable[Row]] | None:
-    """Return a function that yields the samples at the start of the chain."""
-    section = definition.section("dataset")
+def _start(definition: Section, datasets: Datasets) -> Start | None:
+    what, fix = "a generator needs a dataset", "{type: empty}"
+    section = required_section(definition, "dataset", fix, what)
     if section is None:
-        fix = "dataset: {type: empty}"
-        definition.problem("dataset", "a generator needs a dataset", fix)
         return None
     if section.values.get("type") == "task_result":
         section.problem("type", "task_result samples require LatticeFlow's server")
         return None
-    kind = section.one_of("type", "kind of samples", tuple(_READERS), "")
-    found = _READERS[kind](section, datasets) if kind else None
-    if kind:
-        section.close(f"a dataset of type {kind}")
-    return found
+    return read_typed(section, "kind of samples", "a dataset", _READERS, datasets)
 
 
-def _empty(section: Section, datasets: Datasets) -> Callable[[], Iterable[Row]]:
+def _empty(section: Section, datasets: Datasets) -> Start:
     n = section.whole("num_samples", 1, 1)
     return lambda: [{} for _ in range(n)]
 
 
-def _inline(section: Section, datasets: Datasets) -> Callable[[], Iterable[Row]]:
+def _inline(section: Section, datasets: Datasets) -> Start:
     samples = [entry.values for entry in section.entries("samples")]
     if not samples:
         section.problem("samples", "samples are missing", "samples: [{text: …}]")
     return lambda: samples
 
 
-def _dataset(section: Section, datasets: Datasets) -> Callable[[], Iterable[Row]]:
+def _dataset(section: Section, datasets: Datasets) -> Start:
     key = section.name("key")
     if key is None:
         section.problem("key", "key is missing", "key: << config.seeds >>")
-    shuffled, place = _order(section), section.place("key")
-    return lambda: shuffled(datasets(key or "", place))
+    ordered, place = _order(section), section.place("key")
+    return lambda: ordered(datasets(key or "", place))
 
 
-def _combinations(section: Section, datasets: Datasets) -> Callable[[], Iterable[Row]]:
+def _combinations(section: Section, datasets: Datasets) -> Start:
     keys = section.take("keys", list, [])
     if not keys:
         section.problem("keys", "keys are missing", "keys: [<< config.a >>]")
-    shuffled, place = _order(section), section.place("keys")
+    ordered, place = _order(section), section.place("keys")
 
     def rows() -> Iterable[Row]:
-        return shuffled(
-            list(_balanced_product([datasets(str(key), place) for key in keys]))
-        )
+        tables = [datasets(str(key), place) for key in keys]
+        return ordered([*_balanced_product(tables)])
 
     return rows
 
 
-_READERS: Mapping[str, Callable[[Section, Datasets], Any]] = {
+_READERS: Mapping[str, Callable[[Section, Datasets], Start]] = {
     "empty": _empty,
     "inline_samples": _inline,
     "dataset_samples": _dataset,
@@ -219,29 +198,21 @@ def _balanced_product(datasets: Sequence[Sequence[Row]]) -> Iterator[Row]:
     yield from found
 
 
-def _chain(definition: Section) -> list[Synthesizer]:
+def _synthesizers(definition: Section) -> list[Synthesizer]:
     entries = definition.entries("synthesizers")
     if not entries:
         fix = "synthesizers: [{type: empty}]"
         definition.problem("synthesizers", "a generator needs synthesizers", fix)
     found = []
     for entry in entries:
-        given = entry.values.get("type")
-        if given in _REFUSED:
-            what = (
-                f"the synthesizer {given!r} requires a model, which is not "
-                "supported here"
-            )
+        kind = entry.values.get("type")
+        if kind in _REFUSED:
+            what = f"the synthesizer {kind!r} requires a model, which is not supported"
             fix = "generate the dataset once and use the file"
-            entry.problem("type", what, fix)
+            entry.problem("type", f"{what} here", fix)
             continue
-        kind = entry.one_of("type", "synthesizer", tuple(_SYNTHESIZERS), "")
-        one = _SYNTHESIZERS[kind](entry) if kind else None
-        if kind:
-            entry.close(f"a synthesizer of type {kind}")
-        if one is not None:
-            found.append(one)
-    return found
+        found.append(read_typed(entry, "synthesizer", "a synthesizer", _SYNTHESIZERS))
+    return [one for one in found if one is not None]
 
 
 def _unchanged(entry: Section) -> Synthesizer:
@@ -264,12 +235,10 @@ def _python(entry: Section) -> Synthesizer | None:
 
 def _run_snippet(function: SnippetFunction, row: Row) -> Iterable[Row]:
     def read(rows: Any) -> list[dict[str, Any]]:
-        are_rows = isinstance(rows, list) and all(isinstance(x, Mapping) for x in rows)
-        if not are_rows:
-            raise function.invalid_return(
-                f"must return a list of samples, not {rows!r:.80}"
-            )
-        return [to_json(one, lambda value: value) for one in rows]
+        if isinstance(rows, list) and all(isinstance(x, Mapping) for x in rows):
+            return [to_json(one, lambda value: value) for one in rows]
+        what = f"must return a list of samples, not {rows!r:.80}"
+        raise function.invalid_return(what)
 
     return function.read(read, dict(row))
 

@@ -11,19 +11,18 @@ from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.dialects.latticeflow.assembly import assemble
 from pytest_evals.dialects.latticeflow.entities import Entities, Entity
 from pytest_evals.dialects.latticeflow.evaluation import (
+    OPTION,
     Evaluation,
     Specification,
     read_run,
 )
-from pytest_evals.dialects.latticeflow.parameters import Parameter, ParameterValue
+from pytest_evals.dialects.latticeflow.parameters import ParameterValue
 from pytest_evals.dialects.latticeflow.policies import PolicyRule, gates_of, read_policy
 from pytest_evals.dialects.latticeflow.suite import EntitySuite
 from pytest_evals.dialects.latticeflow.task_file import TaskEntity, marker, read_task
 from pytest_evals.dialects.latticeflow.task_parts import AssembledTask, TaskUse
 from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean, suggestion
-
-_OPTION = Place(Path("--evals-latticeflow-config"))
 
 
 def entities_of(path: Path, options: TaskOptions) -> Entities:
@@ -112,20 +111,14 @@ def _single_task(entity: Entity, suite: EntitySuite) -> Iterator[Task]:
         return
     task = read_task(entity)
     suite.entities.parameters.update(one.key for one in task.parameters)
-    given = _option_values(task.parameters, suite.options.parameters)
+    declared = {one.key for one in task.parameters}
+    given = {
+        key: ParameterValue(value, OPTION)
+        for key, value in suite.options.parameters.items()
+        if key in declared
+    }
     use = TaskUse(name=task.key, place=task.place, config=given)
     yield assemble(task, use, suite).task
-
-
-def _option_values(
-    parameters: Sequence[Parameter], given: Mapping[str, Any]
-) -> Mapping[str, ParameterValue]:
-    known = {one.key for one in parameters}
-    return {
-        key: ParameterValue(value, _OPTION)
-        for key, value in given.items()
-        if key in known
-    }
 
 
 def _run(
@@ -158,11 +151,9 @@ def _refuse_conflicting_secrets(
         own = one.file.values.get("secrets")
         for name, value in own.items() if isinstance(own, dict) else ():
             if known.setdefault(name, value) != value:
-                what = (
-                    f"the secret {name!r} has a different value elsewhere in this run"
-                )
+                what = f"the secret {name!r} has a different value elsewhere in this"
                 place = one.file.place("secrets", name)
-                problems.append(Problem(what, place, "use a unique name"))
+                problems.append(Problem(f"{what} run", place, "use a unique name"))
     if problems:
         raise TaskFileError(problems)
 
@@ -190,13 +181,9 @@ class _EvaluationTasks:
     def all(self) -> list[AssembledTask]:
         """Return all tasks, in the order of the file."""
         ones = [self._one(key) for key in self._specifications]
-        problems = [
-            problem
-            for one in ones
-            if isinstance(one, TaskFileError)
-            for problem in one.problems
-        ]
-        if problems:
+        errors = [one for one in ones if isinstance(one, TaskFileError)]
+        if errors:
+            problems = [problem for one in errors for problem in one.problems]
             raise TaskFileError(dict.fromkeys(problems))
         return [one for one in ones if isinstance(one, AssembledTask)]
 
@@ -218,8 +205,7 @@ class _EvaluationTasks:
             names = " needs ".join((*self._open, key))
             raise TaskFileError([Problem(f"circular tasks: {names}", place)])
         if key not in self._specifications:
-            known = list(self._specifications)
-            hint = suggestion(key, known)
+            hint = suggestion(key, list(self._specifications))
             what = f"this evaluation has no specification {key!r}{hint}"
             fix = "results of other runs are available only on LatticeFlow's server"
             raise TaskFileError([Problem(what, place, fix)])

@@ -1,4 +1,5 @@
-"""Reads ``config_spec``: the parameters of a task and their allowed values.
+"""Reads ``config_spec``: the parameters of a task and their allowed values. ``_TYPES``
+has all types of parameters.
 
 Values are not converted, with two exceptions: an integer is accepted as a float, and a
 float with an integer value (1.0) as an integer.
@@ -11,12 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from pytest_evals.dialects.latticeflow.fields import entry_problem, need
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, did_you_mean, unknown_name
 
-_DTYPES = ("string", "integer", "float", "boolean")
-_NAMES = ("model", "dataset", "dataset_column", "task_result")
-"""Types whose values are keys or names."""
 _USAGES = (
     "model_under_test",
     "judge_model",
@@ -24,20 +23,15 @@ _USAGES = (
     "productivity_assistant",
 )
 _KINDS = ("freeform", "python", "jinja")
-_TYPES = (
-    "float",
-    "int",
-    "boolean",
-    "string",
-    *_NAMES,
-    "list",
-    "categorical",
-    "dict",
-)
+_QUOTE = "quote it: YAML reads yes, no, on and off as true and false"
 
 
 class _BadValueError(Exception):
     """The value is invalid for its parameter; the message completes "must be …"."""
+
+
+Check = Callable[[Any], Any]
+"""Returns the value; raises :class:`_BadValueError`."""
 
 
 class ParameterValue(NamedTuple):
@@ -49,34 +43,24 @@ class ParameterValue(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """One entry of ``config_spec``.
+    """One entry of ``config_spec``."""
 
-    Args:
-        key: As in ``<< config.key >>``.
-        nullable: Whether it may be ``null``.
-        default: Its default value; ``None`` if it has none.
-        mapping: Value of a category → its replacement.
-    """
-
-    key: str
+    key: str  # as in << config.key >>
     type: str
     place: Place
+    check: Check
     nullable: bool = False
     default: Any = None
     usage: str = ""
     mapping: Mapping[str, Any] = field(default_factory=dict)
-    _check: Callable[[Any], Any]
+    """Value of a category → its replacement."""
 
     def checked(self, value: Any) -> Any:
-        """Return the value after checks.
-
-        Raises:
-            ValueError: The value is invalid; the message states why.
-        """
+        """Return the value; raises ``ValueError`` if it is invalid."""
         if value is None and self.nullable:
             return None
         try:
-            return self._check(value)
+            return self.check(value)
         except _BadValueError as error:
             raise ValueError(f"{self.key} must be {error}, not {value!r}") from None
 
@@ -97,7 +81,7 @@ def read_parameters(top: Section) -> tuple[Parameter, ...]:
 
 def dataset_parameter(key: str, place: Place) -> Parameter:
     """Return a parameter for a dataset that no file declares."""
-    return Parameter(key=key, type="dataset", place=place, _check=_text)
+    return Parameter(key=key, type="dataset", place=place, check=_text)
 
 
 def resolve_values(
@@ -106,13 +90,9 @@ def resolve_values(
     problems: list[Problem],
     fallback: Callable[[Parameter], Any],
 ) -> dict[str, Any]:
-    """Return the value of each parameter: the one that was set, else its default, else
-    ``null``.
-
-    Args:
-        given: Key → value; an unknown key is a problem.
-        fallback: Value of a parameter without any; ``None`` for a problem.
-    """
+    """Return the value of each parameter: the one that was given, else its default,
+    else ``null``. An unknown key is a problem, and a parameter without any value, if
+    ``fallback`` returns ``None`` for it."""
     known = {one.key: one for one in parameters}
     for key in given.keys() - known.keys():
         what = unknown_name("parameter", key, known)
@@ -132,13 +112,14 @@ def resolve_values(
                 option = f"--evals-latticeflow-config {one.key}=…"
                 fix = f"{option}, or task_config in a run file"
                 problems.append(Problem(what, one.place, fix))
-        mapped = one.mapping.get(value, value) if isinstance(value, str) else value
-        values[one.key] = mapped
+        values[one.key] = (
+            one.mapping.get(value, value) if isinstance(value, str) else value
+        )
     return values
 
 
 def _parameter(entry: Section) -> Parameter | None:
-    kind = entry.one_of("type", "parameter type", _TYPES, "")
+    kind = entry.one_of("type", "parameter type", tuple(_TYPES), "")
     key = entry.text("key")
     if not key:
         entry.problem("key", "a parameter needs a key", "key: my_parameter")
@@ -146,12 +127,12 @@ def _parameter(entry: Section) -> Parameter | None:
         what = f"display_name of the parameter {key!r} is missing"
         entry.problem("display_name", what, f'display_name: "{key or "…"}"')
     entry.text("description")
-    nullable = entry.flag("nullable")
-    default = entry.raw("default_value")
+    nullable, default = entry.flag("nullable"), entry.raw("default_value")
     usage = ""
     if kind == "model" and entry.raw("usage") is not None:
         usage = entry.one_of("usage", "usage", _USAGES, "")
-    check, mapping = _checks(entry, kind)
+    check = _TYPES[kind](entry) if kind else _any_value
+    mapping = _mapping(entry) if kind == "categorical" else {}
     entry.close(f"a parameter of type {kind}" if kind else "a parameter")
     if not kind or not key:
         return None
@@ -159,39 +140,11 @@ def _parameter(entry: Section) -> Parameter | None:
         key=key,
         type=kind,
         place=entry.place("key"),
+        check=check,
         nullable=nullable,
         usage=usage,
         mapping=mapping,
-        _check=check,
     )
-    return _with_default(one, default, entry)
-
-
-def _checks(
-    entry: Section, kind: str
-) -> tuple[Callable[[Any], Any], Mapping[str, Any]]:
-    """Return the check of the parameter's values and its category replacements."""
-    if kind in ("float", "int"):
-        return _number(entry, whole=kind == "int"), {}
-    if kind == "boolean":
-        return _boolean, {}
-    if kind in ("list", "dict"):
-        key = "dtype" if kind == "list" else "value_dtype"
-        if entry.values.get(key) is None:
-            entry.raw(key)
-            entry.problem(
-                key, f"a parameter of type {kind} needs {key}", f"{key}: string"
-            )
-            return _any_value, {}
-        return _each(entry.one_of(key, key, _DTYPES, "string"), kind), {}
-    if kind == "categorical":
-        return _category(entry)
-    if kind == "string":
-        _string_keys(entry)
-    return _text, {}
-
-
-def _with_default(one: Parameter, default: Any, entry: Section) -> Parameter:
     if default is None:
         return one
     try:
@@ -201,7 +154,7 @@ def _with_default(one: Parameter, default: Any, entry: Section) -> Parameter:
         return one
 
 
-def _string_keys(entry: Section) -> None:
+def _string(entry: Section) -> Check:
     if "string_kind" in entry:
         entry.one_of("string_kind", "string_kind", _KINDS, _KINDS[0])
     entry.text("default_file_content")
@@ -210,13 +163,13 @@ def _string_keys(entry: Section) -> None:
             if not isinstance(example.raw(key), str):
                 example.problem(key, f"{key} of an example must be a string")
         example.close("an example")
+    return _text
 
 
-def _number(entry: Section, *, whole: bool) -> Callable[[Any], Any]:
-    least, most = (_bound(entry, key, whole=whole) for key in ("min", "max"))
+def _number(entry: Section, base: Check) -> Check:
+    least, most = _bound(entry, "min", base), _bound(entry, "max", base)
     if least is not None and most is not None and least > most:
         entry.problem("min", f"min ({least}) must be at most max ({most})")
-    base = _DTYPE_CHECKS["integer" if whole else "float"]
 
     def check(value: Any) -> Any:
         number = base(value)
@@ -229,19 +182,16 @@ def _number(entry: Section, *, whole: bool) -> Callable[[Any], Any]:
     return check
 
 
-def _bound(entry: Section, key: str, *, whole: bool) -> float | None:
+def _bound(entry: Section, key: str, base: Check) -> Any:
     value = entry.raw(key)
-    if value is None:
-        return None
     try:
-        number: float = _DTYPE_CHECKS["integer" if whole else "float"](value)
-        return number
+        return None if value is None else base(value)
     except _BadValueError as error:
         entry.problem(key, f"{key} must be {error}, not {value!r}")
         return None
 
 
-def _category(entry: Section) -> tuple[Callable[[Any], Any], Mapping[str, Any]]:
+def _category(entry: Section) -> Check:
     allowed = entry.take("allowed_values", list, [])
     if not allowed:
         fix = 'allowed_values: ["easy", "hard"]'
@@ -249,12 +199,9 @@ def _category(entry: Section) -> tuple[Callable[[Any], Any], Mapping[str, Any]]:
     for number, word in enumerate(allowed):
         if not isinstance(word, str):
             what = f"allowed_values must contain strings, not {word!r}"
-            place = entry.file.place(*entry.steps, "allowed_values", number)
-            fix = f"quote it: {str(word)!r}"
-            if isinstance(word, bool):
-                fix = "quote it: YAML reads yes, no, on and off as true and false"
-            entry.problems.append(Problem(what, place, fix))
-    multiple, mapping = entry.flag("multiple"), _mapping(entry, allowed)
+            fix = _QUOTE if isinstance(word, bool) else f"quote it: {str(word)!r}"
+            entry_problem(entry, "allowed_values", number, what, fix)
+    multiple = entry.flag("multiple")
 
     def check(value: Any) -> Any:
         several = multiple and isinstance(value, list)
@@ -265,38 +212,42 @@ def _category(entry: Section) -> tuple[Callable[[Any], Any], Mapping[str, Any]]:
                 raise _BadValueError(f"one of {words}{hint and f' ({hint[2:]})'}")
         return [value] if multiple and not several else value
 
-    return check, mapping
+    return check
 
 
-def _mapping(entry: Section, allowed: list[Any]) -> Mapping[str, Any]:
+def _mapping(entry: Section) -> Mapping[str, Any]:
     """Return the replacements of a category's values."""
+    allowed: Any = entry.values.get("allowed_values")
+    allowed = allowed if isinstance(allowed, list) else []
     mapping = entry.take("values_mapping", dict, {})
     for name, value in mapping.items():
         if name not in allowed:
-            what = f"values_mapping: {name!r} is not one of allowed_values"
+            what = f"{name!r} is not one of allowed_values"
             hint = did_you_mean(str(name), [str(word) for word in allowed])
-            entry.problem("values_mapping", what + hint)
+            entry.problem("values_mapping", f"values_mapping: {what}{hint}")
         if not isinstance(value, int | float | bool | str):
-            what = (
-                f"values_mapping: {name!r} must map to a number, a string or a boolean"
-            )
-            entry.problem("values_mapping", what)
+            what = f"{name!r} must map to a number, a string or a boolean"
+            entry.problem("values_mapping", f"values_mapping: {what}")
     return mapping
 
 
-def _each(dtype: str, kind: str) -> Callable[[Any], Any]:
-    one = _DTYPE_CHECKS[dtype]
+def _each(entry: Section, key: str, container: type[Any], noun: str) -> Check:
+    """Return the check of a list or mapping, whose items have the type under a key."""
+    kind = entry.values["type"]
+    if not need(entry, key, "string", f"a parameter of type {kind} needs {key}"):
+        return _any_value
+    one = _DTYPES[entry.one_of(key, key, tuple(_DTYPES), "string")]
 
     def check(value: Any) -> Any:
-        if not isinstance(value, list if kind == "list" else dict):
-            raise _BadValueError("a list" if kind == "list" else "a mapping")
+        if not isinstance(value, container):
+            raise _BadValueError(noun)
         try:
             if isinstance(value, dict):
                 return {str(name): one(inner) for name, inner in value.items()}
             return [one(inner) for inner in value]
         except _BadValueError as error:
-            word = "a list, each item" if kind == "list" else "a mapping, each value"
-            raise _BadValueError(f"{word} {error}") from None
+            each = "each value" if isinstance(value, dict) else "each item"
+            raise _BadValueError(f"{noun}, {each} {error}") from None
 
     return check
 
@@ -321,9 +272,8 @@ def _integer(value: Any) -> int:
 
 
 def _float(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _BadValueError("a number")
-    if math.isnan(value):
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or math.isnan(value):
         raise _BadValueError("a number")
     return float(value)
 
@@ -334,9 +284,24 @@ def _boolean(value: Any) -> bool:
     return value
 
 
-_DTYPE_CHECKS: Mapping[str, Callable[[Any], Any]] = {
+_DTYPES: Mapping[str, Check] = {
     "string": _text,
     "integer": _integer,
     "float": _float,
     "boolean": _boolean,
 }
+"""Type of the items of a list or mapping → check."""
+_TYPES: Mapping[str, Callable[[Section], Check]] = {
+    "float": lambda entry: _number(entry, _float),
+    "int": lambda entry: _number(entry, _integer),
+    "boolean": lambda _entry: _boolean,
+    "string": _string,
+    "model": lambda _entry: _text,  # the values of these are keys or names
+    "dataset": lambda _entry: _text,
+    "dataset_column": lambda _entry: _text,
+    "task_result": lambda _entry: _text,
+    "list": lambda entry: _each(entry, "dtype", list, "a list"),
+    "categorical": _category,
+    "dict": lambda entry: _each(entry, "value_dtype", dict, "a mapping"),
+}
+"""Type → reader of the keys of that type, which returns the check of values."""

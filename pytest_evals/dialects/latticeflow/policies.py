@@ -12,11 +12,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from pytest_evals.core.gate import Bound, Gate
 from pytest_evals.dialects.latticeflow.entities import Entity
-from pytest_evals.dialects.latticeflow.fields import check_key, read_header
+from pytest_evals.dialects.latticeflow.fields import (
+    check_key,
+    read_header,
+    required_section,
+)
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.gates.read.text import ConditionError, fit_for_id, read_number
@@ -28,64 +32,43 @@ _OPERATORS: Mapping[str, tuple[str, ...]] = {
     "<": ("<",),
     "<=": ("<=",),
 }
-_SCOPE_KEYS = (
-    "evaluation_keys",
-    "task_specification_keys",
-    "scorer_keys",
-    "metric_keys",
-)
+_SCOPE = {
+    "evaluation_keys": "evaluation",
+    "task_specification_keys": "specification",
+    "scorer_keys": "scorer",
+    "metric_keys": "metric",
+}
+"""Key of a scope → field of :class:`PolicySubject`."""
+_EVERYTHING = "all_latest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicySubject:
-    """A metric value of a task. ``name`` is its final name, ``own`` the metric's name
-    of it; both are empty if names are known only after scoring. ``prefix`` precedes
-    those names."""
+    """A metric value of a task."""
 
     evaluation: str
     specification: str
     scorer: str = ""
     metric: str = ""
-    name: str = ""
-    own: str = ""
-    prefix: str = ""
-
-    def final_name(self, metric: str) -> str:
-        """Return the final name of a value whose name is known only after scoring."""
-        return metric if metric.startswith(self.prefix) else self.prefix + metric
+    name: str = ""  # final name; empty if names are known only after scoring
+    own: str = ""  # the metric's name of it; empty likewise
+    prefix: str = ""  # of names that are known only after scoring
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyRule:
-    """One rule.
+    """One rule."""
 
-    Args:
-        id: Last part of the node ids of its gates.
-        bounds: Thresholds; empty if the value only has to exist.
-        scope: Key of :data:`_SCOPE_KEYS` → allowed keys; empty for everything.
-    """
-
-    id: str
+    id: str  # last part of the node ids of its gates
     metric: str
-    bounds: tuple[Bound, ...]
-    scope: Mapping[str, frozenset[str]]
+    bounds: tuple[Bound, ...]  # empty if the value only has to exist
+    scope: Mapping[str, frozenset[str]]  # key of _SCOPE → allowed keys
     text: str
     place: Place
 
-    @property
-    def scope_text(self) -> str:
-        """Return the scope as text: ``scorer_keys exact``."""
-        parts = (f"{key} {', '.join(sorted(one))}" for key, one in self.scope.items())
-        return " and ".join(parts)
-
     def covers(self, subject: PolicySubject) -> bool:
         """Return whether a metric value is in scope."""
-        keys = {
-            "evaluation_keys": subject.evaluation,
-            "task_specification_keys": subject.specification,
-            "scorer_keys": subject.scorer,
-            "metric_keys": subject.metric,
-        }
+        keys = {key: getattr(subject, _SCOPE[key]) for key in self.scope}
         return all(
             not keys[k] or keys[k] in allowed for k, allowed in self.scope.items()
         )
@@ -110,37 +93,39 @@ def gates_of(
     """Return the gates of each task, by the key of its specification."""
     found: dict[str, list[Gate]] = {}
     for rule in rules:
-        covered = _subjects_of(rule, subjects)
-        times = Counter(subject.specification for subject, _ in covered)
-        for subject, metric in covered:
-            key = subject.specification
-            gate = rule.gate(key, metric)
-            if times[key] > 1:
+        covered = _covered(rule, subjects)
+        times = Counter(task for task, _ in covered)
+        for task, metric in covered:
+            gate = rule.gate(task, metric)
+            if times[task] > 1:
                 gate = replace(gate, id=fit_for_id(f"{gate.id}-{metric}"))
-            found.setdefault(key, []).append(gate)
+            found.setdefault(task, []).append(gate)
     return {key: tuple(gates) for key, gates in found.items()}
 
 
-def _subjects_of(
+def _covered(
     rule: PolicyRule, subjects: Sequence[PolicySubject]
-) -> list[tuple[PolicySubject, str]]:
+) -> list[tuple[str, str]]:
+    """Return the tasks and metric names of a rule's gates."""
+    metric = rule.metric
     in_scope = [one for one in subjects if rule.covers(one)]
-    named_subjects = [
-        (one, one.name) for one in in_scope if one.name and one.own == rule.metric
-    ]
-    named_subjects = named_subjects or [
-        (one, one.name) for one in in_scope if one.name == rule.metric
-    ]
-    if named_subjects:
-        return list(dict.fromkeys(named_subjects))
-    unnamed_subjects = [one for one in in_scope if not one.name]
-    unnamed_subjects.sort(key=lambda one: rule.metric.startswith(one.prefix))
-    by_task = {one.specification: one for one in unnamed_subjects}
-    if by_task:
-        return [(one, one.final_name(rule.metric)) for one in by_task.values()]
+    named = [one for one in in_scope if one.name and one.own == metric]
+    named = named or [one for one in in_scope if one.name == metric]
+    if named:
+        subjects_once = dict.fromkeys(named)
+        return [(one.specification, one.name) for one in subjects_once]
+    unnamed = [one for one in in_scope if not one.name]
+    unnamed.sort(key=lambda one: metric.startswith(one.prefix))
+    if unnamed:
+        by_task = {one.specification: one.prefix for one in unnamed}
+        return [
+            (task, metric if metric.startswith(prefix) else prefix + metric)
+            for task, prefix in by_task.items()
+        ]
     # Not the bare name: a value outside the scope may have it.
-    lacking = f"{rule.metric} of {rule.scope_text}" if rule.scope else rule.metric
-    return [(one, lacking) for one in (in_scope or subjects)[:1]]
+    scope = " and ".join(f"{k} {', '.join(sorted(v))}" for k, v in rule.scope.items())
+    lacking = f"{metric} of {scope}" if scope else metric
+    return [(one.specification, lacking) for one in (in_scope or subjects)[:1]]
 
 
 def read_policy(entity: Entity) -> tuple[PolicyRule, ...]:
@@ -155,8 +140,7 @@ def read_policy(entity: Entity) -> tuple[PolicyRule, ...]:
     for entry in entries:
         one = _rule(entry, header.key)
         if one.id in rules:
-            key = entry.values.get("key")
-            entry.problem("key", f"duplicate rule {key!r}")
+            entry.problem("key", f"duplicate rule {entry.values.get('key')!r}")
         rules[one.id] = one
     top.close("a policy")
     if problems:
@@ -175,14 +159,9 @@ def _rule(entry: Section, policy: str) -> PolicyRule:
     if not name:
         entry.problem("display_name", "display_name is missing", 'display_name: "…"')
     scope = _scope(entry)
-    section = entry.section("definition")
-    metric: str = ""
-    bounds: tuple[Bound, ...] = ()
-    if section is None:
-        fix = "definition: {type: exists, metric: accuracy}"
-        entry.problem("definition", "a rule needs a definition", fix)
-    else:
-        metric, bounds = _definition(section)
+    fix = "{type: exists, metric: accuracy}"
+    section = required_section(entry, "definition", fix, "a rule needs a definition")
+    metric, bounds = _definition(section) if section is not None else ("", ())
     entry.close("a rule")
     condition = " and ".join(map(str, bounds)) or "exists"
     return PolicyRule(
@@ -205,41 +184,37 @@ def _definition(section: Section) -> tuple[str, tuple[Bound, ...]]:
         op = section.one_of("operator", "operator", tuple(_OPERATORS), "")
         value = _threshold(section)
         bounds = tuple(Bound(cast("Any", one), value) for one in _OPERATORS.get(op, ()))
-    section.close("the definition of a rule" if not kind else f"a rule of type {kind}")
+    section.close(f"a rule of type {kind}" if kind else "the definition of a rule")
     return metric or "", bounds
 
 
 def _threshold(section: Section) -> Decimal:
     """Return the threshold, read as in other gates; strings are not accepted."""
     given = section.raw("threshold")
-    if isinstance(given, bool) or not isinstance(given, int | float):
-        what = f"threshold must be a number, not {given!r:.80}"
-        section.problem("threshold", what, "threshold: 0.5")
-        return Decimal(0)
-    try:
-        return read_number(given, "threshold")
-    except ConditionError as error:
-        section.problem("threshold", error.what, error.fix)
-        return Decimal(0)
+    what, fix = f"threshold must be a number, not {given!r:.80}", "threshold: 0.5"
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        try:
+            return read_number(given, "threshold")
+        except ConditionError as error:
+            what, fix = error.what, error.fix
+    section.problem("threshold", what, fix)
+    return Decimal(0)
 
 
 def _scope(entry: Section) -> Mapping[str, frozenset[str]]:
     given = entry.raw("scope")
-    everything: Literal["all_latest"] = "all_latest"
-    if given is None or given == everything:
+    if given is None or given == _EVERYTHING:
         return {}
     if not isinstance(given, dict):
-        what = f"scope must be {everything!r} or lists of keys, not {given!r}"
-        entry.problem("scope", what, f"scope: {everything}")
+        what = f"scope must be {_EVERYTHING!r} or lists of keys, not {given!r}"
+        entry.problem("scope", what, f"scope: {_EVERYTHING}")
         return {}
     section = entry.section("scope")
     assert section is not None, "a mapping is a section"
     found = {
         key: frozenset(map(str, section.take(key, list, [])))
-        for key in _SCOPE_KEYS
-        if section.values.get(key) is not None
+        for key in _SCOPE
+        if section.raw(key) is not None
     }
-    for key in _SCOPE_KEYS:
-        section.raw(key)
     section.close("a scope")
     return found

@@ -55,6 +55,10 @@ MOST_REFERRED = 1_000
 repeats."""
 
 
+_TOO_MANY = "more than {:,} referenced files, repeats included"
+_TOO_DEEP = "more than {} files refer to one another in a chain"
+
+
 class Environment:
     """Environment variables, supplemented by a ``.env`` file."""
 
@@ -84,15 +88,15 @@ def _dotenv(base: Path) -> Mapping[str, str]:
     except OSError as error:
         why = f"the file cannot be read: {error.strerror}"
         raise TaskFileError([Problem(why, Place(path))]) from None
-    referred = {}
+    values = {}
     for line in lines:
         name, equals, value = line.strip().removeprefix("export ").partition("=")
         if equals and name.strip().isidentifier():
             value = value.strip()
             quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
             bare = value[1:-1] if quoted else value.partition(" #")[0].rstrip()
-            referred[name.strip()] = bare
-    return referred
+            values[name.strip()] = bare
+    return values
 
 
 class _Reader(YamlParser):
@@ -137,31 +141,33 @@ class _Reader(YamlParser):
             kind = type(referred).__name__
             what = f"{REF} next to other keys must refer to a mapping, not {kind}"
             raise TaskFileError([Problem(what, place, "remove the other keys")])
-        for path_keys in [
-            path_keys for path_keys in self._lines if path_keys[: len(steps)] == steps
-        ]:
-            own = path_keys[len(steps) :]
-            if own and isinstance(referred, dict) and own[0] in referred:
-                del self._lines[path_keys]
-                self._texts.pop(path_keys, None)
-        self._lines.update(
-            {(*steps, *path_keys): at for path_keys, at in other.lines.items()}
-        )
-        self._texts.update(
-            {(*steps, *path_keys): at for path_keys, at in other.texts.items()}
-        )
+        self._replace_places(steps, referred, other)
         self._warnings += other.warnings
         return {**values, **referred} if values else referred
 
+    def _replace_places(
+        self, steps: tuple[Step, ...], referred: Any, other: YamlFile
+    ) -> None:
+        """Take over the places of a file that is referred to, in place of those of keys
+        that its values replace."""
+        n = len(steps)
+        replaced = referred if isinstance(referred, dict) else ()
+        for path in [*self._lines]:
+            if path[:n] == steps and len(path) > n and path[n] in replaced:
+                del self._lines[path]
+                self._texts.pop(path, None)
+        self._lines |= {(*steps, *path): at for path, at in other.lines.items()}
+        self._texts |= {(*steps, *path): at for path, at in other.texts.items()}
+
     def _read_reference(self, target: Any, place: Place) -> YamlFile | None:
         """Return the file that is referred to; report a problem if it is missing."""
-        fix = f'{REF}: "./dataset.yaml"'
+        what = ""
         if not isinstance(target, str) or not target or "#" in target:
             what = f"{REF} must be the path of a file, not {target!r}"
-            self.problems.append(Problem(what, place, fix))
-            return None
-        if "://" in target:
+        elif "://" in target:
             what = f"{REF}: {target!r} is not a local file"
+        if what:
+            fix = f'{REF}: "./dataset.yaml"'
             self.problems.append(Problem(what, place, fix))
             return None
         path = self._path.parent / os.path.expanduser(target)
@@ -172,12 +178,12 @@ class _Reader(YamlParser):
             self.problems.append(Problem(f"circular reference: {names}", place))
             return None
         self._environment.n_files += 1
-        if self._environment.n_files > MOST_REFERRED:
-            what = f"more than {MOST_REFERRED:,} referenced files, repeats included"
-            raise TaskFileError([Problem(what, place)])
-        if len(self._chain) > MOST_INCLUDED:
-            what = f"more than {MOST_INCLUDED} files refer to one another in a chain"
-            raise TaskFileError([Problem(what, place)])
+        for n, most, what in (
+            (self._environment.n_files, MOST_REFERRED, _TOO_MANY),
+            (len(self._chain), MOST_INCLUDED, _TOO_DEEP),
+        ):
+            if n > most:
+                raise TaskFileError([Problem(what.format(most), place)])
         reader = _Reader(path, self._chain, self._environment)
         file = reader.document(bytes_of(path))
         self.problems += reader.problems
@@ -221,14 +227,12 @@ class _Reader(YamlParser):
             name = match["name"] or match["braced"]
             referred = self._environment.get(name)
             if referred is None:
-                text = (
-                    f"{place}: the environment variable {name} is not set; {value!r} "
-                    "is used unchanged"
-                )
-                self._warnings.append(text)
-            elif is_secret_name(name):
+                what = f"the environment variable {name} is not set"
+                self._warnings.append(f"{place}: {what}; {value!r} is used unchanged")
+                return match[0]
+            if is_secret_name(name):
                 learn_secret(referred)
-            return match[0] if referred is None else referred
+            return referred
 
         return _VARIABLE.sub(one, value)
 

@@ -26,15 +26,10 @@ _INDEXED = re.compile(
 
 
 class Values:
-    """Values of the placeholders.
-
-    Args:
-        config: Parameter → value.
-        secret: Returns a secret by name, ``None`` for an unknown one; without this
-            function secrets are not allowed.
-        aligned: Parameters that name aligned datasets; a placeholder that selects one
-            of them from a sample is replaced by the parameter's name.
-    """
+    """Values of the placeholders. Without ``secret``, a function that returns a secret
+    by name, secrets are not allowed. ``aligned``: parameters that name aligned
+    datasets; a placeholder that selects one of them from a sample is replaced by the
+    parameter's name."""
 
     def __init__(
         self,
@@ -47,11 +42,7 @@ class Values:
 
     def fill(self, text: str) -> Any:
         """Return the string with its placeholders filled in; the bare value if the
-        string is only a placeholder.
-
-        Raises:
-            ValueError: A name is unknown.
-        """
+        string is only a placeholder. Raises ``ValueError`` for an unknown name."""
         if "<<" not in text:
             return text
         if self._aligned:
@@ -69,15 +60,19 @@ class Values:
         return match[0]
 
     def _value(self, root: str, name: str) -> Any:
-        if root == "secrets":
-            found = self._secret(name) if self._secret is not None else None
-            if found is None:
-                raise ValueError(_secret_error(name, allowed=self._secret is not None))
-            return found
-        if name not in self.config:
-            what = unknown_name("parameter", name, self.config)
-            raise ValueError(f"<< config.{name} >>: {what}")
-        return self.config[name]
+        if root == "config":
+            if name not in self.config:
+                what = unknown_name("parameter", name, self.config)
+                raise ValueError(f"<< config.{name} >>: {what}")
+            return self.config[name]
+        if self._secret is None:
+            where = "secrets are allowed only in models, adapters and generators"
+            raise ValueError(f"<< secrets.{name} >>: {where}")
+        found = self._secret(name)
+        if found is None:
+            what = f"unknown secret; set the environment variable {name}"
+            raise ValueError(f"<< secrets.{name} >>: {what}")
+        return found
 
 
 def substitute(
@@ -119,12 +114,3 @@ def parameter_of(text: Any) -> str | None:
 
 def _to_text(value: Any) -> str:
     return value if isinstance(value, str) else repr(value)
-
-
-def _secret_error(name: str, *, allowed: bool) -> str:
-    if not allowed:
-        return (
-            f"<< secrets.{name} >>: secrets are allowed only in models, adapters and "
-            "generators"
-        )
-    return f"<< secrets.{name} >>: unknown secret; set the environment variable {name}"

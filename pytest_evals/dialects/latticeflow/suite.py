@@ -8,12 +8,16 @@ from pathlib import Path
 
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.latticeflow.adapter_file import read_adapter
-from pytest_evals.dialects.latticeflow.dataset_file import GeneratedSource, read_dataset
+from pytest_evals.dialects.latticeflow.dataset_file import (
+    GeneratedSource,
+    Loading,
+    read_dataset,
+)
 from pytest_evals.dialects.latticeflow.entities import Entities, Entity, Kind
 from pytest_evals.dialects.latticeflow.generator import generate_rows
 from pytest_evals.dialects.latticeflow.model_file import ModelFile, read_model
 from pytest_evals.dialects.latticeflow.reader import Environment
-from pytest_evals.dialects.latticeflow.samples import Rows, load_rows
+from pytest_evals.dialects.latticeflow.samples import Rows
 from pytest_evals.dialects.latticeflow.substitution import Values, substitute
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import CodeRules, YamlFile
@@ -24,36 +28,29 @@ from pytest_evals.models.latticeflow.adapters import Adapter
 
 @dataclass(slots=True, kw_only=True)
 class EntitySuite:
-    """Looks up the entities that a file refers to. ``own``: entities with
-    precedence: those that a run file lists."""
+    """Looks up the entities that a file refers to."""
 
     entities: Entities
     options: TaskOptions
-    own: Sequence[Entity] = ()
+    own: Sequence[Entity] = ()  # with precedence: those that a run file lists
     secrets: Mapping[str, str] = field(default_factory=dict)
     _open: tuple[str, ...] = ()
 
-    @property
-    def code(self) -> CodeRules:
-        """Rules for running Python in these files."""
+    def with_code_rules(self, file: YamlFile) -> YamlFile:
+        """Return the file with the rules for running Python of this suite."""
         roots = self.options.code_roots
 
         def may_run(path: Path) -> bool:
             real = path.resolve()
             return roots is None or any(real.is_relative_to(root) for root in roots)
 
-        return CodeRules(seconds=self.options.call_s, may_run=may_run)
-
-    def with_code_rules(self, file: YamlFile) -> YamlFile:
-        """Return the file with the code rules of this suite."""
-        return replace(file, code=self.code)
+        return replace(
+            file, code=CodeRules(seconds=self.options.call_s, may_run=may_run)
+        )
 
     def entity(self, kind: Kind, key: str, place: Place) -> Entity:
-        """Return the entity with a key.
-
-        Raises:
-            TaskFileError: The key is unknown, or ambiguous.
-        """
+        """Return the entity with a key. Raises ``TaskFileError`` if the key is unknown
+        or ambiguous."""
         match = self.entities.find(kind, key, place.path, self.own)
         if match is None:
             what = self.entities.unknown_key(kind, key, place.path, self.own)
@@ -61,11 +58,7 @@ class EntitySuite:
         return match
 
     def model(self, key: str, place: Place) -> ModelFile | None:
-        """Return the model with a key, or ``None`` if no file describes it.
-
-        Raises:
-            TaskFileError: Its file, or its adapter's, is invalid.
-        """
+        """Return the model with a key, or ``None`` if no file describes it."""
         entity = self.entities.find("model", key, place.path, self.own)
         if entity is None:
             return None
@@ -124,4 +117,4 @@ class EntitySuite:
             )
 
         base = Path(self.options.base) if self.options.base else Path.cwd()
-        return load_rows(dataset, generate, base, typed=self.options.typed_csv)
+        return dataset.rows(Loading(generate, base, self.options.typed_csv))

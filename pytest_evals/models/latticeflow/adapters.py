@@ -11,45 +11,28 @@ from pytest_evals.errors import DocumentError
 
 
 class ModelInfo(NamedTuple):
-    """Properties of a model that its adapter may use.
+    """Properties of a model that its adapter may use."""
 
-    Args:
-        name: Name in reports; not passed to adapters.
-        model_key: Its name on the server.
-        task: Its task.
-        modality: Modality of inputs and outputs.
-    """
-
-    name: str
-    model_key: str = ""
+    name: str  # in reports; not passed to adapters
+    model_key: str = ""  # its name on the server
     task: str = "chat_completion"
     modality: str = "text"
 
 
 class Adapter(NamedTuple):
     """Conversion in both directions. Raises ``DocumentError`` for values that cannot be
-    converted.
+    converted."""
 
-    Args:
-        key: Equal for adapters that do the same.
-        to_body: Model input, further arguments and the model to the body's text.
-        to_output: The reply's text, its status and the model to the model output.
-        takes_faults: Whether it makes something of replies that are refusals by their
-            status.
-    """
-
-    key: str
+    key: str  # equal for adapters that do the same
     to_body: Callable[[Any, Mapping[str, Any], ModelInfo], str]
+    """Model input, further arguments and the model → the body's text."""
     to_output: Callable[[str, int, ModelInfo], Any]
-    takes_faults: bool = False
+    """The reply's text, its status and the model → the model output."""
+    takes_faults: bool = False  # whether it uses replies that are refusals by status
 
 
 def parsed(text: str, what: str) -> Any:
-    """Parse JSON.
-
-    Raises:
-        DocumentError: It is none.
-    """
+    """Return parsed JSON; raises ``DocumentError`` for other text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -57,12 +40,9 @@ def parsed(text: str, what: str) -> Any:
         raise DocumentError(f"{what} is not JSON ({error}): {shown!r}") from None
 
 
-def _merged(given: Any, kwargs: Mapping[str, Any]) -> Any:
-    return {**given, **kwargs} if kwargs and isinstance(given, Mapping) else given
-
-
 def _identity_body(given: Any, kwargs: Mapping[str, Any], info: ModelInfo) -> str:
-    return _json(_merged(given, kwargs))
+    is_merged = kwargs and isinstance(given, Mapping)
+    return _json({**given, **kwargs} if is_merged else given)
 
 
 def _identity_output(text: str, status: int, info: ModelInfo) -> Any:
@@ -125,22 +105,22 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-_IDENTITY = (
-    "identity",
-    "identity_chat_completion",
-    "identity_embeddings",
-    "identity_custom",
+def _adapter(
+    key: str,
+    to_body: Callable[[Any, Mapping[str, Any], ModelInfo], str],
+    to_output: Callable[[str, int, ModelInfo], Any],
+) -> tuple[str, Adapter]:
+    return f"latticeflow${key}", Adapter(key, to_body, to_output)
+
+
+BUILT_IN: Mapping[str, Adapter] = dict(
+    (
+        _adapter("identity", _identity_body, _identity_output),
+        _adapter("identity_chat_completion", _identity_body, _identity_output),
+        _adapter("identity_embeddings", _identity_body, _identity_output),
+        _adapter("identity_custom", _identity_body, _identity_output),
+        _adapter("openai_chat_completion", _chat_body, _chat_output),
+        _adapter("openai_responses", _responses_body, _responses_output),
+    )
 )
-BUILT_IN: Mapping[str, Adapter] = {
-    **{
-        f"latticeflow${name}": Adapter(name, _identity_body, _identity_output)
-        for name in _IDENTITY
-    },
-    "latticeflow$openai_chat_completion": Adapter(
-        "openai_chat_completion", _chat_body, _chat_output
-    ),
-    "latticeflow$openai_responses": Adapter(
-        "openai_responses", _responses_body, _responses_output
-    ),
-}
 """Key → adapter."""

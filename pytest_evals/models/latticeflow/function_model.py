@@ -23,7 +23,8 @@ Run = Callable[[str, Mapping[str, Any] | None], Any]
 
 
 class FunctionModel(Model):
-    """Calls a function for each request."""
+    """Calls a function for each request; in threads, if several calls may run at the
+    same time (``width``)."""
 
     def __init__(
         self,
@@ -33,15 +34,6 @@ class FunctionModel(Model):
         fingerprint: Mapping[str, Any],
         width: int = 1,
     ) -> None:
-        """Store the function and its adapter.
-
-        Args:
-            info: Its name, and what the adapter may know.
-            adapter: Makes bodies, and reads replies.
-            run: The function.
-            fingerprint: Equal for models with equal answers.
-            width: Calls at the same time; by threads, if more than one.
-        """
         self.name = info.name
         self.info: dict[str, Any] = {"model": info.name}
         self.fingerprint: Mapping[str, Any] | None = fingerprint

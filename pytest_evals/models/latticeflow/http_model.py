@@ -40,35 +40,20 @@ from pytest_evals.models.spend_cap import SpendCap
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """Address and request settings of a model.
-
-    Args:
-        url: The address.
-        headers: Sent with each call; they may hold secrets.
-        concurrency: Most calls at the same time.
-        per_minute: Most calls a minute, 0 for any number.
-        timeout: Seconds that one reply may take.
-        max_retries: Maximum of retries if the server is busy or fails.
-        verify: Whether the server must prove who it is.
-        trusted_ca: Certificates in PEM that it may prove that by, empty for the usual.
-        max_requests: Maximum of calls in a run, retries included; 0 for none.
-        max_cost: Maximum of cost in a run; 0 for none.
-        price_in: Price per million prompt tokens.
-        price_out: Price per million completion tokens.
-    """
+    """Address and request settings of a model. Headers may hold secrets."""
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    concurrency: int = 8
-    per_minute: float = 0.0
-    timeout: float = 300.0
-    max_retries: int = 8
-    verify: bool = True
-    trusted_ca: str = field(default="", repr=False)
-    max_requests: int = 0
-    max_cost: float = 0.0
-    price_in: float = 0.0
-    price_out: float = 0.0
+    concurrency: int = 8  # calls at the same time
+    per_minute: float = 0.0  # calls; 0 for any number
+    timeout: float = 300.0  # seconds for one reply
+    max_retries: int = 8  # if the server is busy or fails
+    verify: bool = True  # whether the server must have a valid certificate
+    trusted_ca: str = field(default="", repr=False)  # PEM; empty for the usual ones
+    max_requests: int = 0  # in a run, retries included; 0 for no maximum
+    max_cost: float = 0.0  # of a run; 0 for no maximum
+    price_in: float = 0.0  # per million prompt tokens
+    price_out: float = 0.0  # per million completion tokens
 
 
 class _Sender:
@@ -167,15 +152,6 @@ class HttpModel(BackgroundModel):
         fingerprint: Mapping[str, Any],
         backoff: Backoff | None = None,
     ) -> None:
-        """Create the client and its event loop.
-
-        Args:
-            info: Its name, and what the adapter may know.
-            adapter: Makes bodies, and reads replies.
-            connection: Address and request settings.
-            fingerprint: Equal for models with equal answers.
-            backoff: Pauses between attempts.
-        """
         super().__init__()
         self.name = info.name
         self.fingerprint: Mapping[str, Any] | None = fingerprint
@@ -197,11 +173,8 @@ class HttpModel(BackgroundModel):
         )
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
-        """Answer all requests, in the order of the replies.
-
-        Raises:
-            ModelError: The server cannot be reached, or refuses every request.
-        """
+        """Answer all requests, in the order of the replies. Raises ``ModelError`` if
+        the server cannot be reached, or refuses every request."""
         order = range(len(requests))
         yield from self._answers(requests, order, self._connection.concurrency)
 

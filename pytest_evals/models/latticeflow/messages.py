@@ -21,17 +21,11 @@ SAMPLE = "sample"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelInput:
-    """The input of a model.
+    """The input of a model."""
 
-    Args:
-        input: The model input, any JSON value; a chat has ``messages``.
-        kwargs: Further arguments.
-        sample: The sample; ``None`` if the model does not use it.
-    """
-
-    input: Any
+    input: Any  # any JSON value; a chat has messages
     kwargs: Mapping[str, Any]
-    sample: Mapping[str, Any] | None
+    sample: Mapping[str, Any] | None  # None if the model does not use it
 
 
 def model_input_of(request: Request) -> ModelInput | None:
@@ -40,13 +34,13 @@ def model_input_of(request: Request) -> ModelInput | None:
         return None
     options = dict(request.options)
     prompt = request.prompt
-    if isinstance(prompt, str):
-        user = {"messages": [{"role": "user", "content": prompt}]}
-        found = json.loads(prompt) if options.get(INPUT) else user
+    if not isinstance(prompt, str):
+        chat = [{"role": one.role, "content": one.content} for one in prompt]
+        found: Any = {"messages": chat}
+    elif options.get(INPUT):
+        found = json.loads(prompt)
     else:
-        found = {
-            "messages": [{"role": one.role, "content": one.content} for one in prompt]
-        }
+        found = {"messages": [{"role": "user", "content": prompt}]}
     sample = options.get(SAMPLE)
     return ModelInput(
         input=found,

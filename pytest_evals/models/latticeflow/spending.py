@@ -43,11 +43,7 @@ def spend_plan(
     info: ModelInfo,
     limits: Mapping[str, Any],
 ) -> SpendPlan:
-    """Requests, tokens and cost of a run.
-
-    Args:
-        limits: Spend caps and prices.
-    """
+    """Requests, tokens and cost of a run. ``limits``: spend caps and prices."""
     sent: list[Generate] = []
     for request in requests:
         given = model_input_of(request)
