@@ -27,8 +27,7 @@ from pytest_evals.dialects.latticeflow.filters import Action, excluding_action
 from pytest_evals.dialects.latticeflow.metrics.trials import Trials
 from pytest_evals.dialects.latticeflow.metrics.value import ScorerValue
 from pytest_evals.dialects.latticeflow.prompts.items import unwrap, wrap
-from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
-from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
+from pytest_evals.dialects.latticeflow.prompts.output import SampleScore, SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.templates import NullFieldError
 from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer
 from pytest_evals.dialects.latticeflow.solvers.coroutines import resume_from_start

@@ -13,7 +13,7 @@ from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.data.row_selection import SelectedRows
 from pytest_evals.data.rows import Ids, Table, document_ids, row_sizes, selection
-from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
+from pytest_evals.dialects.latticeflow.prompts.output import SampleScore
 from pytest_evals.dialects.latticeflow.samples import ID, Rows
 from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer
 from pytest_evals.errors import DocumentError

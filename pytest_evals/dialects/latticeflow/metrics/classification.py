@@ -23,7 +23,7 @@ from pytest_evals.dialects.latticeflow.metrics.measures import (
     sum_measure,
 )
 from pytest_evals.dialects.latticeflow.metrics.value import ScorerValue
-from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
+from pytest_evals.dialects.latticeflow.prompts.output import SampleScore
 
 Pair = tuple[str, str]
 """Expected and predicted label."""

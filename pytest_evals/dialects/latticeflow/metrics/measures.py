@@ -24,7 +24,7 @@ from pytest_evals.core.metric import (
     Totals,
 )
 from pytest_evals.dialects.latticeflow.metrics.value import ScorerValue
-from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
+from pytest_evals.dialects.latticeflow.prompts.output import SampleScore
 from pytest_evals.errors import EvalsError, suggestion
 from pytest_evals.scorers.metrics import MetricSpec, metric
 

@@ -29,7 +29,7 @@ from pytest_evals.dialects.latticeflow.metrics.measures import (
     weighted_label,
 )
 from pytest_evals.dialects.latticeflow.metrics.value import ScorerValue
-from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
+from pytest_evals.dialects.latticeflow.prompts.output import SampleScore
 from pytest_evals.dialects.latticeflow.snippets.snippet import (
     SnippetFunction,
     snippet_of,

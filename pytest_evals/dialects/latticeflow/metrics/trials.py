@@ -13,7 +13,7 @@ from pytest_evals.dialects.latticeflow.fields import (
     required_text,
 )
 from pytest_evals.dialects.latticeflow.metrics.measures import number_of
-from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
+from pytest_evals.dialects.latticeflow.prompts.output import SampleScore
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError
 

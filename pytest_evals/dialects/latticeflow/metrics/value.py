@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from pytest_evals.core.metric import Estimate, Metric
-from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
+from pytest_evals.dialects.latticeflow.prompts.output import SampleScore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

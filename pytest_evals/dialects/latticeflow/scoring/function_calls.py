@@ -14,8 +14,7 @@ from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.latticeflow.fields import template
 from pytest_evals.dialects.latticeflow.metrics.reader import means_of
 from pytest_evals.dialects.latticeflow.prompts.items import unwrap
-from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
-from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
+from pytest_evals.dialects.latticeflow.prompts.output import SampleScore, SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.dialects.latticeflow.scoring.scorer import (
     SampleScorer,

@@ -21,8 +21,7 @@ from pytest_evals.dialects.latticeflow.metrics.reader import (
     FREQUENCY,
     means_of,
 )
-from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
-from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
+from pytest_evals.dialects.latticeflow.prompts.output import SampleScore, SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer, variables_of
 from pytest_evals.dialects.latticeflow.solvers.model_client import (

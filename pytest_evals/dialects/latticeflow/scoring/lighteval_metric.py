@@ -22,8 +22,7 @@ from pytest_evals.dialects.latticeflow.metrics.measures import (
     missing_message,
 )
 from pytest_evals.dialects.latticeflow.metrics.value import ScorerValue
-from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
-from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
+from pytest_evals.dialects.latticeflow.prompts.output import SampleScore, SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.dialects.latticeflow.scoring.scorer import (
     SampleScorer,

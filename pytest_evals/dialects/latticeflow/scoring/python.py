@@ -7,8 +7,7 @@ from copy import deepcopy
 from typing import Any
 
 from pytest_evals.core.dialogue import Dialogue
-from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
-from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
+from pytest_evals.dialects.latticeflow.prompts.output import SampleScore, SolverOutput
 from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer, scoring
 from pytest_evals.dialects.latticeflow.snippets.snippet import (
     SnippetFunction,

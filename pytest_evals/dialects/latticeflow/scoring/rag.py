@@ -15,8 +15,7 @@ from typing import Any
 
 from pytest_evals.core.dialogue import Ask, Dialogue
 from pytest_evals.dialects.latticeflow.metrics.reader import means_of
-from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
-from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
+from pytest_evals.dialects.latticeflow.prompts.output import SampleScore, SolverOutput
 from pytest_evals.dialects.latticeflow.scoring.claims import (
     SCORES,
     Entailment,

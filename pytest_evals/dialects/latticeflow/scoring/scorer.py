@@ -9,8 +9,7 @@ from typing import Any
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.core.metric import Span
 from pytest_evals.dialects.latticeflow.metrics.value import ScorerValue
-from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
-from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
+from pytest_evals.dialects.latticeflow.prompts.output import SampleScore, SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.dialects.latticeflow.solvers.model_client import Sample
 from pytest_evals.dialects.yaml_reader.section import Section

@@ -17,8 +17,7 @@ from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.latticeflow.fields import template
 from pytest_evals.dialects.latticeflow.metrics.reader import ACCURACY, means_of
 from pytest_evals.dialects.latticeflow.metrics.value import ScorerValue
-from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
-from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
+from pytest_evals.dialects.latticeflow.prompts.output import SampleScore, SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.templates import (
     SampleTemplate,
     compile_template,

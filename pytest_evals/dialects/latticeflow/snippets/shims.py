@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from pytest_evals.dialects.latticeflow.prompts import items, output, trace
-from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
+from pytest_evals.dialects.latticeflow.prompts.output import SampleScore
 from pytest_evals.dialects.module_loader import Import, StandInImports
 from pytest_evals.errors import did_you_mean
 

@@ -11,10 +11,10 @@ import pytest
 from pytest_evals.dialects.latticeflow.prompts.output import (
     ChatCompletionModelOutput,
     ModelResponse,
+    SampleScore,
     SolverOutput,
     SolverTrace,
 )
-from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
 from pytest_evals.dialects.latticeflow.prompts.templates import compile_template
 from pytest_evals.errors import DocumentError, Place
 

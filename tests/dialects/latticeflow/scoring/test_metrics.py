@@ -7,7 +7,7 @@ import pytest
 
 from pytest_evals.core.metric import ANYTHING, SHARE
 from pytest_evals.dialects.latticeflow.metrics.measures import mean_field
-from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
+from pytest_evals.dialects.latticeflow.prompts.output import SampleScore
 from pytest_evals.errors import DocumentError, EvalsError
 
 PYTHON = """

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pytest_evals.dialects.latticeflow.prompts.items import Message
-from pytest_evals.dialects.latticeflow.prompts.scores import SampleScore
+from pytest_evals.dialects.latticeflow.prompts.output import SampleScore
 from pytest_evals.dialects.latticeflow.snippets.snippet import to_json
 
 
