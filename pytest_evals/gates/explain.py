@@ -25,6 +25,7 @@ from pytest_evals.gates.formatting import (
 )
 from pytest_evals.gates.reversal import Reversal
 from pytest_evals.stats.interval_methods import Proportion
+from pytest_evals.stats.paired_proportions import PairedProportions
 from pytest_evals.stats.power import documents_for, first_that
 
 WITHIN_NOISE = "within noise"
@@ -398,7 +399,7 @@ def _least(gate: Gate, estimate: ChangeEstimate, margin: float) -> int:
     width = estimate.range[1]
     if not 0 < margin < width < math.inf:
         return 0
-    if estimate.shares is None:
+    if not isinstance(estimate.spread, PairedProportions):
         return documents_for(1 - gate.confidence, margin / width)
     z = _NORMAL.inv_cdf(gate.confidence)
     return math.ceil(z * z * (1 - margin) / margin)  # Tango's limit without flips

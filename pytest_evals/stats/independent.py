@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_evals.stats.interval_methods import (
     ExactValue,
@@ -16,6 +16,9 @@ from pytest_evals.stats.interval_methods import (
     NormalEstimate,
 )
 from pytest_evals.stats.intervals import ConfidenceInterval
+
+if TYPE_CHECKING:
+    from pytest_evals.stats.stratified import StratifiedMean
 
 _HALVINGS = 60
 _USUAL = 0.95
@@ -169,8 +172,19 @@ class WeightedTerm(NamedTuple):
     n: int
 
 
-def weighted_sum(parts: Sequence[WeightedTerm]) -> NormalEstimate | ExactValue:
-    """Estimate the weighted sum of independent estimates.
+def weighted_sum(
+    parts: Sequence[WeightedTerm],
+) -> StratifiedMean | NormalEstimate | ExactValue:
+    """Estimate the weighted sum of independent estimates: of means in a known range as
+    one stratified mean, of others by :func:`normal_sum`. The weights add up to 1."""
+    from pytest_evals.stats.stratified import stratified
+
+    found = stratified([one.spread for one in parts], [one.weight for one in parts])
+    return found or normal_sum(parts)
+
+
+def normal_sum(parts: Sequence[WeightedTerm]) -> NormalEstimate | ExactValue:
+    """Estimate the weighted sum of independent estimates, treated as normal.
 
     Its variance is the sum of their variances times the squared weights; its degrees of
     freedom are Welch's and Satterthwaite's (1946). A proportion of 0 or 1 shows no

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    Numbers = NDArray[np.float64]
+
 MOST_DISTINCT = 512
 """Maximum number of distinct values; more are binned by their mean."""
 _STEPS = 128
@@ -108,33 +110,23 @@ Kinds = Sequence[tuple[float, float]]
 """The extreme documents: what each adds to the numerator and to the denominator."""
 
 
-@dataclass(frozen=True)
-class BoundedMean:
-    """The mean of values in a known range, or a ratio of sums, as an
-    :class:`~.interval_methods.IntervalEstimate`.
-
-    Args:
-        stderr: Its standard error; cluster-robust if there are clusters.
-        high: Upper end of the range.
-        units: Independent units, merged by equal sum and size: (sum, size, count) each.
-            The size is the contribution to the denominator.
-        kinds: The extreme documents; of a mean, ``low`` and ``high``.
-        pseudo_size: Documents of a pseudo-unit: those in the unit of an average one.
-    """
+class GaffkeLimits:
+    """Confidence limits and p-values, from weights of coefficients at a bound."""
 
     value: float
     stderr: float
     low: float
     high: float
-    units: tuple[tuple[float, float, float], ...]
-    kinds: Kinds
-    pseudo_size: float
 
-    @cached_property
-    def _table(self) -> NDArray[np.float64]:
-        import numpy as np
+    @property
+    def n_units(self) -> int:
+        """Return the number of distinct units."""
+        raise NotImplementedError
 
-        return np.array(self.units, dtype=np.float64)
+    def coefficients(self, bound: float) -> tuple[Numbers, Numbers, Numbers]:
+        """Return the units' coefficients, their counts, and those of pseudo-units at
+        the extremes; positive ones are evidence of a larger number."""
+        raise NotImplementedError
 
     def p_less(self, bound: float) -> float:
         """Return the one-sided p-value of "the true mean is less than the bound"."""
@@ -149,9 +141,8 @@ class BoundedMean:
 
         if not self.low <= bound <= self.high:
             return 0.0 if (bound < self.low) == (sign > 0) else 1.0
-        sums, sizes, counts = self._table.T
-        worst = min(sign * (above - bound * below) for above, below in self.kinds)
-        away = np.append(sign * (sums - bound * sizes), worst * self.pseudo_size)
+        units, counts, extremes = self.coefficients(bound)
+        away = np.append(sign * units, (sign * extremes).min())
         # Rounding must not make a value that equals the bound differ from it.
         away[np.abs(away) <= _ROUNDING * (self.high - self.low)] = 0.0
         return probability_not_positive(away, np.append(counts, 1.0))
@@ -183,11 +174,58 @@ class BoundedMean:
         if p_value(end) >= alpha:
             return end
         far = self.value + math.copysign(
-            5 * (self.stderr + width / len(self.units)), end - self.value
+            5 * (self.stderr + width / self.n_units), end - self.value
         )
         if not self.low < far < self.high or away(far) > 0:
             far = end
         return float(brentq(away, self.value, far, xtol=_TOLERANCE * width))
+
+
+@dataclass(frozen=True)
+class BoundedMean(GaffkeLimits):
+    """The mean of values in a known range, or a ratio of sums, as an
+    :class:`~.interval_methods.IntervalEstimate`.
+
+    Args:
+        stderr: Its standard error; cluster-robust if there are clusters.
+        high: Upper end of the range.
+        units: Independent units, merged by equal sum and size: (sum, size, count) each.
+            The size is the contribution to the denominator.
+        kinds: The extreme documents; of a mean, ``low`` and ``high``.
+        pseudo_size: Documents of a pseudo-unit: those in the unit of an average one.
+    """
+
+    value: float
+    stderr: float
+    low: float
+    high: float
+    units: tuple[tuple[float, float, float], ...]
+    kinds: Kinds
+    pseudo_size: float
+
+    @cached_property
+    def table(self) -> Numbers:
+        """(3, m) sums, sizes and counts of the units."""
+        import numpy as np
+
+        return np.array(self.units, dtype=np.float64).T
+
+    @property
+    def n_units(self) -> int:
+        """Return the number of distinct units."""
+        return len(self.units)
+
+    def extremes(self, bound: float) -> Numbers:
+        """Return the coefficients of the pseudo-units."""
+        import numpy as np
+
+        kinds = np.array(self.kinds, dtype=np.float64)
+        return (kinds[:, 0] - bound * kinds[:, 1]) * self.pseudo_size
+
+    def coefficients(self, bound: float) -> tuple[Numbers, Numbers, Numbers]:
+        """Return those of the units around the bound."""
+        sums, sizes, counts = self.table
+        return sums - bound * sizes, counts, self.extremes(bound)
 
     def scaled(self, factor: float) -> BoundedMean:
         """Return the estimate with the count of each unit multiplied by this factor."""

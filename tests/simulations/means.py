@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pytest_evals.stats.bootstrap_limits import Quotient, bootstrap_t
+from pytest_evals.gates.estimate.sums import UNSEEN, estimate_unbounded, usual_range
 from pytest_evals.stats.mean_limits import bounded_mean
 from pytest_evals.stats.repeatability import mean_over_reruns
 from tests.simulations.cells import Cell, outcome, sampled
@@ -31,20 +31,25 @@ def means(sizes: Sequence[int] = SIZES) -> Iterator[Cell]:
 
 
 def unbounded(sizes: Sequence[int] = (10, 30, 100, 300)) -> Iterator[Cell]:
-    """Means of scores without a range, by the studentized bootstrap."""
+    """Means of scores without a range."""
     for name, (draw, mean) in UNBOUNDED.items():
         for n in sizes:
 
             def sample(
                 rng: np.random.Generator, draw: Draw = draw, mean: float = mean, n=n
             ) -> str:
-                return outcome(bootstrap_t(Quotient(draw(rng, n), [1.0] * n)), mean)
+                values = draw(rng, n).tolist()
+                low, high = usual_range(values)
+                found = estimate_unbounded(values, None, (low, UNSEEN * high))
+                assert found.spread is not None
+                return outcome(found.spread, mean)
 
             yield sampled("unbounded mean", name, n, sample)
 
 
 def repeats(sizes: Sequence[int] = (10, 30, 100, 300)) -> Iterator[Cell]:
-    """Means of K answers to each document; 90% of documents are always right."""
+    """Means of K answers to each document: 90% of documents are always right, or all
+    have the same rate."""
     for k in (2, 4, 8):
         for n in sizes:
 
@@ -63,6 +68,15 @@ def repeats(sizes: Sequence[int] = (10, 30, 100, 300)) -> Iterator[Cell]:
 
             yield sampled("repeats, population", f"K={k}, mean 0.97", n, others)
             yield sampled("repeats, benchmark", f"K={k}, mean 0.97", n, again)
+            for rate in (0.8, 0.9, 0.98):
+
+                def shared(
+                    rng: np.random.Generator, rate: float = rate, n=n, k=k
+                ) -> str:
+                    given = (rng.random((n, k)) < rate).astype(float).tolist()
+                    return outcome(mean_over_reruns(given, (0, 1)), rate)
+
+                yield sampled("repeats, benchmark", f"K={k}, all {rate}", n, shared)
 
 
 def paired(sizes: Sequence[int] = (10, 20, 60, 100, 300, 1000)) -> Iterator[Cell]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,7 +23,8 @@ from pytest_evals.gates.read.entry import read_gate
 from pytest_evals.scorers.groups import summarise_group
 from pytest_evals.scorers.metrics import MetricSpec, metric
 from pytest_evals.scorers.summary import summarise
-from tests.simulations.cells import Cell, sampled
+from pytest_evals.stats.independent import SampledShare
+from tests.simulations.cells import Cell, Rates, exact, sampled
 from tests.simulations.populations import Draw, Numbers
 
 __all__ = ["divergences", "groups", "labels", "outliers", "sampled_runs"]
@@ -79,49 +79,47 @@ def divergences(sizes: Sequence[int] = (40, 100, 300)) -> Iterator[Cell]:
             yield sampled("kl", name, n, sample)
 
 
+WHOLE, RIGHT = 14042, 9829
+
+
 def sampled_runs(sizes: Sequence[int] = (100, 300, 500, 1000, 2000)) -> Iterator[Cell]:
-    """A random sample of a benchmark of 14,042 documents with a complete baseline: the
-    number of all documents, and its change. Two thirds of the changes are losses."""
-    whole = 14042
+    """The change of a benchmark of 14,042 documents from a random sample and a complete
+    baseline with 70% correct answers, summed over all outcomes. The number is the
+    baseline's plus this change, so its rates are the same."""
     for changed in (0.005, 0.026, 0.05, 0.1):
-        for key, text in (("min", "number"), ("max_drop", "change")):
+        for share in (0.5, 2 / 3, 1.0):
             for n in sizes:
+                lost = round(WHOLE * changed * share)
+                moved = (round(WHOLE * changed) - lost, lost)
+                name = f"{changed:.1%} change, {share:.0%} lost"
+                yield exact(
+                    "sample", name, n, lambda moved=moved, n=n: _sampled_rates(n, moved)
+                )
 
-                def sample(
-                    rng: np.random.Generator, changed=changed, key=key, n=n
-                ) -> str:
-                    old = rng.random(whole) < 0.7
-                    n_lost = round(whole * changed * 2 / 3)
-                    n_gained = round(whole * changed) - n_lost
-                    new, wrong = old.copy(), np.flatnonzero(~old)
-                    new[rng.choice(np.flatnonzero(old), n_lost, replace=False)] = False
-                    new[rng.choice(wrong, n_gained, replace=False)] = True
-                    drawn = rng.permutation(whole)
-                    values = old[drawn].astype(int).tolist()
-                    name = "acc,none"
-                    reference = Reference(
-                        baseline="main",
-                        values={name: dict(enumerate(values[:n]))},
-                        rest={name: values[n:]},
-                        n=whole,
-                    )
-                    now = new[drawn[:n]].astype(int).tolist()
-                    result = _result("t", "acc", now)
-                    if key == "min":
-                        bar = {"min": repr(float(new.mean()))}
-                    else:
-                        bar = {
-                            "max_drop": repr((n_lost - n_gained) / whole),
-                            "baseline": "main",
-                        }
-                    gate = read_gate(
-                        {"metric": "acc", "over": "run", **bar}, task="t", source=HERE
-                    )
-                    gate = replace(gate, control="" if gate.baseline else "main")
-                    found = judge(gate, result, find=lambda *_: reference)
-                    return str(found.outcome)
 
-                yield sampled(f"sample, {text}", f"{changed:.1%} change", n, sample)
+def _sampled_rates(n: int, moved: tuple[int, int]) -> Rates:
+    """Rates of a sample with a usual share of documents that were correct."""
+    from scipy.stats import hypergeom
+
+    drawn = (round(n * (1 - RIGHT / WHOLE)), round(n * RIGHT / WHOLE))
+    sizes, sides = (WHOLE - RIGHT, RIGHT), []
+    for size, k, of in zip(sizes, moved, drawn, strict=True):
+        most = int(hypergeom.isf(1e-7, size, k, of))
+        shares = [SampledShare(one, of, size, WHOLE) for one in range(most + 1)]
+        rows = [(one.value, *one.interval(0.95)) for one in shares]
+        chances = hypergeom.pmf(range(most + 1), size, k, of)
+        sides.append((np.array(rows), chances))
+    (gained, gain), (lost, loss) = sides
+    value = np.subtract.outer(gained[:, 0], lost[:, 0])
+    # MOVER (Zou and Donner 2008)
+    ends = [
+        np.hypot.outer(gained[:, i] - gained[:, 0], lost[:, 3 - i] - lost[:, 0])
+        for i in (1, 2)
+    ]
+    truth, chance = (moved[0] - moved[1]) / WHOLE, np.outer(gain, loss)
+    passed = chance[value - ends[0] >= truth - 1e-12].sum()
+    failed = chance[value + ends[1] < truth - 1e-12].sum()
+    return Rates(100 * float(passed), 100 * float(failed))
 
 
 def outliers(sizes: Sequence[int] = (20, 40, 60, 100, 300)) -> Iterator[Cell]:

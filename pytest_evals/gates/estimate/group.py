@@ -1,7 +1,7 @@
 """The estimate of a group: a weighted mean of its tasks' metrics or changes.
 
-Its variance is the sum of theirs, weighted by the squared weights: tasks are
-independent samples.
+Tasks are independent samples: strata, if their scores are in a known range. The
+variance of other sums is that of the tasks, weighted by the squared weights.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pytest_evals.gates.estimate.value import (
     has_limits,
 )
 from pytest_evals.gates.formatting import missing_count
-from pytest_evals.stats.independent import WeightedTerm, weighted_sum
+from pytest_evals.stats.independent import WeightedTerm, normal_sum, weighted_sum
 from pytest_evals.stats.interval_methods import (
     ExactValue,
     IntervalEstimate,
@@ -216,9 +216,9 @@ def _missing(
     found: Sequence[GateEstimate],
     ends: Sequence[Value],
 ) -> tuple[GateEstimate, ...] | None:
-    """The metric at its extremes, each with the largest and the smallest possible
-    standard error and degrees of freedom."""
-    most, least = [], []
+    """The metric at its extremes; if the sum is treated as normal, each with the
+    largest and the smallest possible standard error and degrees of freedom."""
+    most, least, sides = [], [], []
     for member, one in zip(members, found, strict=True):
         possible = one.missing if one.n_missing else (one,)
         if not possible:
@@ -227,13 +227,19 @@ def _missing(
         parts = [
             WeightedTerm(_natural_spread(p), float(member.of_all), n) for p in possible
         ]
+        sides.append((parts[0], parts[-1]))
         parts.sort(key=_stderr)
         least.append(parts[0])
         most.append(parts[-1]._replace(n=one.n))
+    if not isinstance(whole.spread, NormalEstimate):
+        return tuple(
+            replace(whole, value=end, spread=weighted_sum(side))
+            for end, side in zip(ends, zip(*sides, strict=True), strict=True)
+        )
     freedom = [max(1, part.n - 1) for part in most], [part.n - 1 for part in least]
     spreads = []
     for parts, df in ((most, min(freedom[0])), (least, sum(freedom[1]))):
-        spread = weighted_sum(parts)
+        spread = normal_sum(parts)
         if isinstance(spread, NormalEstimate):
             spread = replace(spread, df=float(df))
         spreads.append(spread)
@@ -245,7 +251,7 @@ def _missing(
 
 
 def _stderr(part: WeightedTerm) -> float:
-    return weighted_sum([part]).stderr
+    return normal_sum([part]).stderr
 
 
 def _notes(names: Sequence[str], estimates: Sequence[GateEstimate]) -> tuple[str, ...]:
@@ -283,7 +289,7 @@ def estimate_group_change(
         n_unscored=metric.n_unscored,
     )
     if whole.n_missing:
-        whole = replace(whole, missing=_missing_changes(members, changes))
+        whole = replace(whole, missing=_missing_changes(members, changes, whole))
     return whole, changes
 
 
@@ -326,14 +332,16 @@ def combined_change(
         notes=_notes(names, changes),
         shares=counted,
         unit="plain" if unit == "percent" else unit,
+        range=_common([one.range for one in changes]),
     )
 
 
 def _missing_changes(
-    members: Sequence[Member], found: Sequence[ChangeEstimate]
+    members: Sequence[Member], found: Sequence[ChangeEstimate], here: ChangeEstimate
 ) -> tuple[ChangeEstimate, ...] | None:
-    """The change with the documents without a score at their extremes, each with the
-    largest and the smallest possible standard error."""
+    """The change with the documents without a score at their extremes; if the sum is
+    treated as normal, each with the largest and the smallest possible standard
+    error."""
     possible: list[Sequence[ChangeEstimate]] = []
     for one in found:
         ends = one.missing if one.n_missing else (one,)
@@ -341,14 +349,18 @@ def _missing_changes(
             return None
         possible.append([end for end in ends if isinstance(end, ChangeEstimate)])
     weights = [member.of_all for member in members]
-    whole = []
-    for side, extreme in product((0, -1), (min, max)):
-        changes = [
-            _with_spread(ends[side], extreme(ends, key=_stderr_of)) for ends in possible
+    names = [member.name for member in members]
+    if isinstance(here.spread, NormalEstimate):
+        cases = [
+            [
+                _with_spread(ends[side], extreme(ends, key=_stderr_of))
+                for ends in possible
+            ]
+            for side, extreme in product((0, -1), (min, max))
         ]
-        names = [member.name for member in members]
-        whole.append(combined_change(names, changes, weights))
-    return tuple(whole)
+    else:
+        cases = [[ends[side] for ends in possible] for side in (0, -1)]
+    return tuple(combined_change(names, changes, weights) for changes in cases)
 
 
 def _stderr_of(change: ChangeEstimate) -> float:
@@ -358,7 +370,7 @@ def _stderr_of(change: ChangeEstimate) -> float:
 def _with_spread(change: ChangeEstimate, other: ChangeEstimate) -> ChangeEstimate:
     """The change of one estimate with the standard error of the other."""
     assert change.spread is not None
-    spread = weighted_sum([WeightedTerm(_natural_spread(other), 1.0, other.n)])
+    spread = normal_sum([WeightedTerm(_natural_spread(other), 1.0, other.n)])
     value = _natural_spread(change).value
     return replace(change, spread=replace(spread, value=value), scale="plain")
 

@@ -1,0 +1,171 @@
+"""One-sided confidence limits of a weighted sum of independent means in a known range,
+such as the tasks of a group.
+
+Gaffke's rule (:mod:`pytest_evals.stats.mean_limits`) with the values of each stratum
+around the stratum's mean, and one pseudo-value: that of the stratum in which it counts
+most. With one stratum it is the rule for a mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pytest_evals.stats.interval_methods import (
+    IntervalEstimate,
+    Proportion,
+    WidestInterval,
+)
+from pytest_evals.stats.mean_limits import MOST_DISTINCT, BoundedMean, GaffkeLimits
+from pytest_evals.stats.paired_proportions import PairedProportions
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class StratifiedMean(GaffkeLimits):
+    """A weighted sum of independent means or ratios, as an
+    :class:`~.interval_methods.IntervalEstimate`.
+
+    At a bound of the sum, each stratum has a mean: its own, shifted by the same number
+    in all strata. Its values vary around its own mean, more than seen since that mean
+    is fitted. A single unit shows no variation, so it varies around the bound.
+
+    Args:
+        strata: The means, all in the same range.
+        weights: (strata,) of each; they add up to 1.
+    """
+
+    value: float
+    stderr: float
+    low: float
+    high: float
+    strata: tuple[BoundedMean, ...]
+    weights: tuple[float, ...]
+
+    @property
+    def n_units(self) -> int:
+        """Return the number of distinct units."""
+        return sum(one.n_units for one in self.strata)
+
+    def _means(self, bound: float) -> Numbers:
+        """(strata,) their means at this bound."""
+        import numpy as np
+        from scipy.optimize import brentq
+
+        values = np.array([one.value for one in self.strata])
+        weights, width = np.array(self.weights), self.high - self.low
+
+        def shifted(by: float) -> Numbers:
+            return np.clip(values + by, self.low, self.high)
+
+        def off(by: float) -> float:
+            return float(weights @ shifted(by)) - bound
+
+        if off(-width) >= 0:
+            return shifted(-width)
+        if off(width) <= 0:
+            return shifted(width)
+        return shifted(float(brentq(off, -width, width, xtol=1e-14 * width)))
+
+    def coefficients(self, bound: float) -> tuple[Numbers, Numbers, Numbers]:
+        """Return those of the units, each around the mean of its stratum."""
+        import numpy as np
+
+        units, counts, extremes = [], [], []
+        for weight, one, mean in zip(
+            self.weights, self.strata, self._means(bound), strict=True
+        ):
+            sums, sizes, n = one.table
+            n_units, scale = float(n.sum()), weight / float(sizes @ n)
+            freedom = n_units - 1 + 1 / len(self.strata)  # one mean is not fitted
+            more = math.sqrt(n_units / freedom)
+            shift = one.value - mean if n_units >= 2 else one.value - bound
+            units.append(scale * (shift * sizes + more * (sums - one.value * sizes)))
+            counts.append(n)
+            extremes.append(scale * one.extremes(float(mean)))
+        merged = _merged(np.concatenate(units), np.concatenate(counts))
+        return (*merged, np.concatenate(extremes))
+
+    def scaled(self, factor: float) -> StratifiedMean:
+        """Return the sum with the sample of each stratum larger by this factor."""
+        return replace(
+            self,
+            stderr=self.stderr / math.sqrt(factor),
+            strata=tuple(one.scaled(factor) for one in self.strata),
+        )
+
+
+def stratified(
+    spreads: Sequence[IntervalEstimate], weights: Sequence[float]
+) -> StratifiedMean | None:
+    """Estimate a weighted sum; ``None`` if a term is not a mean of values in a known
+    range, or if their ranges differ.
+
+    Args:
+        spreads: The independent estimates.
+        weights: Of each; they add up to 1.
+    """
+    found = [_stratum(one) for one in spreads]
+    strata = tuple(one for one in found if one is not None)
+    if len(strata) < len(found) or len({(one.low, one.high) for one in strata}) != 1:
+        return None
+    pairs = [*zip(weights, strata, strict=True)]
+    return StratifiedMean(
+        value=math.fsum(weight * one.value for weight, one in pairs),
+        stderr=math.hypot(*(weight * one.stderr for weight, one in pairs)),
+        low=strata[0].low,
+        high=strata[0].high,
+        strata=strata,
+        weights=tuple(weights),
+    )
+
+
+def _stratum(spread: IntervalEstimate) -> BoundedMean | None:
+    if isinstance(spread, BoundedMean):
+        return spread
+    if isinstance(spread, Proportion):
+        return _of_counts({0.0: spread.n - spread.total, 1.0: spread.total})
+    if isinstance(spread, PairedProportions):
+        gained, lost, n = (spread.times * one for one in spread[:3])
+        return _of_counts({-1.0: lost, 0.0: n - gained - lost, 1.0: gained})
+    if isinstance(spread, WidestInterval):
+        found = [one for one in map(_stratum, spread.methods) if one is not None]
+        if len(found) == len(spread.methods):
+            return max(found, key=lambda one: (one.stderr, one.pseudo_size))
+    return None
+
+
+def _of_counts(counts: dict[float, float]) -> BoundedMean:
+    """The mean of values, each with the number of its documents; the range is that of
+    the values."""
+    n, low, high = math.fsum(counts.values()), min(counts), max(counts)
+    value = math.fsum(one * count for one, count in counts.items()) / n
+    square = math.fsum(count * (one - value) ** 2 for one, count in counts.items())
+    return BoundedMean(
+        value=value,
+        stderr=math.sqrt(square) / n,
+        low=low,
+        high=high,
+        units=tuple((one, 1.0, count) for one, count in counts.items() if count),
+        kinds=((low, 1.0), (high, 1.0)),
+        pseudo_size=1.0,
+    )
+
+
+def _merged(units: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
+    """Nearly equal coefficients as one, if there are very many."""
+    import numpy as np
+
+    if len(units) <= MOST_DISTINCT:
+        return units, counts
+    at = np.rint((units - units.min()) / np.ptp(units) * MOST_DISTINCT).astype(int)
+    n = np.bincount(at, counts).astype(np.float64)
+    sums = np.bincount(at, counts * units)
+    return sums[n > 0] / n[n > 0], n[n > 0]
