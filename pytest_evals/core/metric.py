@@ -199,6 +199,11 @@ class MetricResult:
         return f"{self.name},{self.filter}"
 
     @property
+    def n_lost(self) -> int:
+        """Number of documents that were run and have no value."""
+        return self.n_errored + self.n_unscored
+
+    @property
     def n_lacking(self) -> int:
         """Number of selected documents without a value."""
-        return self.n_errored + self.n_unscored + self.n_missing
+        return self.n_lost + self.n_missing

@@ -18,6 +18,7 @@ from pytest_evals.core.gate import Gate, Interval, Margin, Outcome
 from pytest_evals.gates.documents import InvalidGateError
 from pytest_evals.gates.estimate.estimate import (
     NEGLIGIBLE,
+    Bracket,
     ChangeEstimate,
     GateEstimate,
     Value,
@@ -174,6 +175,7 @@ def _p_holds(condition: Condition, estimate: GateEstimate) -> float:
 def is_stable(
     gate: Gate,
     estimate: GateEstimate,
+    bracket: Bracket,
     outcome: Outcome,
     confidence: float | None,
 ) -> bool:
@@ -182,17 +184,14 @@ def is_stable(
     From one extreme to the other, the outcome of one condition changes at most once; of
     two conditions, each may fail at one extreme, and none in between.
     """
-    possible = estimate.missing or ()
     # The threshold of a relative margin depends on the documents too.
-    cases = [(conditions_of(gate, one), one) for one in possible]
-    if not estimate.n_missing or not conditions_of(gate, estimate):
-        return True
-    outcomes = {
-        decide(conditions, one, confidence).outcome for conditions, one in cases
-    }
-    if outcomes != {outcome}:
+    cases = [(conditions_of(gate, one), one) for one in bracket]
+    found = {decide(every, one, confidence).outcome for every, one in cases}
+    if found != {outcome}:
         return False
-    if estimate.lists_all or outcome is Outcome.PASSED:
+    each_count = estimate.is_share and not gate.cluster
+    is_complete = each_count and len(cases) == estimate.n_missing + 1
+    if outcome is Outcome.PASSED or is_complete:
         return True
     return any(
         {decide([every[i]], one, confidence).outcome for every, one in cases}

@@ -335,30 +335,29 @@ def reduced(
     return 1 - math.comb(n - right, k) / math.comb(n, k)
 
 
-def reduced_group(gate: Gate, metric: MetricResult, result: GroupResult) -> GroupResult:
-    """The group with each document's answers reduced.
+def reduced_result(
+    gate: Gate, metric: MetricResult, result: TaskResult | GroupResult
+) -> TaskResult | GroupResult:
+    """The results with each document's answers reduced, and the metric of each task as
+    their mean.
 
     Raises:
-        InvalidGateError: A task has only one answer to each document.
+        InvalidGateError: Answers cannot be scored one by one, or are copies.
     """
+    if isinstance(result, TaskResult):
+        return _reduced_task(gate, metric, result)
     tasks = []
     for task in result.tasks:
-        if not any(one.key == metric.key and one.n_scored for one in task.metrics):
-            tasks.append(task)
-            continue
+        own = next((one for one in task.metrics if one.key == metric.key), None)
         try:
-            tasks.append(reduced_result(gate, metric, task))
+            is_scored = own is not None and own.n_scored
+            tasks.append(_reduced_task(gate, own, task) if is_scored else task)
         except InvalidGateError as error:
             raise error.of_task(task.task.name) from error
     return replace(result, tasks=tuple(tasks))
 
 
-def reduced_result(gate: Gate, metric: MetricResult, result: TaskResult) -> TaskResult:
-    """The task with each document's answers reduced, and the metric as their mean.
-
-    Raises:
-        InvalidGateError: Answers cannot be scored one by one, or are copies.
-    """
+def _reduced_task(gate: Gate, metric: MetricResult, result: TaskResult) -> TaskResult:
     _check_copies(metric, result)
     records = tuple(_reduced(gate, metric, record) for record in result.records)
     values = [*values_of(replace(result, records=records), metric.key).values()]

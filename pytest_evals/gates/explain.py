@@ -13,7 +13,11 @@ from pytest_evals.core.gate import Gate, Interval, Outcome, Unit
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.gates.decide import Condition, Decision, distance, p_fails, p_passes
-from pytest_evals.gates.estimate.estimate import ChangeEstimate, GateEstimate
+from pytest_evals.gates.estimate.estimate import (
+    Bracket,
+    ChangeEstimate,
+    GateEstimate,
+)
 from pytest_evals.gates.formatting import (
     change_text,
     figure,
@@ -67,7 +71,9 @@ def skipped_reason(
     return reason
 
 
-def missing_decide(conditions: Sequence[Condition], estimate: GateEstimate) -> str:
+def missing_decide(
+    conditions: Sequence[Condition], estimate: GateEstimate, bracket: Bracket
+) -> str:
     """Reason of a verdict that the documents without a score can change."""
     n = estimate.n + estimate.n_missing
     have = "has" if estimate.n_missing == 1 else "have"
@@ -75,9 +81,9 @@ def missing_decide(conditions: Sequence[Condition], estimate: GateEstimate) -> s
     text = f"{estimate.n_missing} of {n} documents {have} no score{counts}"
     if isinstance(estimate, ChangeEstimate):
         return f"{text}; the change depends on them"
-    if not estimate.missing or estimate.scale != "plain":
+    if not bracket or estimate.scale != "plain":
         return text
-    values = [float(one.value) for one in estimate.missing]
+    values = [float(one.value) for one in bracket]
     bound = Fraction(conditions[0].threshold)
     low, high = (figure_beside(end, bound) for end in (min(values), max(values)))
     return f"{text}; the value is between {low} and {high}, so they decide the gate"

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pytest_evals.core.gate import Gate, Margin, Outcome, Policy, Verdict
-from pytest_evals.core.metric import Estimate, MetricResult
-from pytest_evals.core.reference import Find, Reference, no_reference
+from pytest_evals.core.metric import MetricResult
+from pytest_evals.core.reference import Find, no_reference
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import suggestion, unknown_name
 from pytest_evals.gates.check import direction_fault, labels_fault
@@ -30,26 +30,14 @@ from pytest_evals.gates.decide import (
 from pytest_evals.gates.documents import (
     InvalidGateError,
     all_tied,
-    reduced_group,
     reduced_result,
     with_range,
 )
-from pytest_evals.gates.estimate.change import estimate_change
-from pytest_evals.gates.estimate.estimate import ChangeEstimate, GateEstimate
-from pytest_evals.gates.estimate.external_reference import (
-    estimate_published,
-    protocol_fault,
-)
-from pytest_evals.gates.estimate.group import (
-    estimate_group,
-    estimate_group_change,
-    members_of,
-)
-from pytest_evals.gates.estimate.human_labels import corrected_metric
-from pytest_evals.gates.estimate.pairs import Pairs
-from pytest_evals.gates.estimate.sampled_run import estimate_whole, sampled_run
+from pytest_evals.gates.estimate.estimate import Bracket, ChangeEstimate, GateEstimate
+from pytest_evals.gates.estimate.gate import estimate_gate
+from pytest_evals.gates.estimate.pairs import Pairs, pairs_of
 from pytest_evals.gates.estimate.two_run_metrics import estimate_two_runs
-from pytest_evals.gates.estimate.value import estimate_point, estimate_value, has_limits
+from pytest_evals.gates.estimate.value import has_limits
 from pytest_evals.gates.explain import (
     change_notes,
     change_reason,
@@ -154,45 +142,36 @@ def _of_number(
     _check_coverage(gate, metric)
     if gate.margin is not None:
         _check_direction(gate, metric)
-    if isinstance(result, GroupResult):
-        return _of_group(gate, metric, result, find)
     if gate.reducer:
         result = reduced_result(gate, metric, result)
-        metric = next(one for one in result.metrics if one.key == metric.key)
-    if not gate.baseline:
-        whole = _of_whole(gate, metric, result, find)
-        if whole is not None:
-            return whole
-        estimate = estimate_value(gate, metric, result)
-        if gate.published is None:
-            return _verdict(gate, corrected_metric(metric, estimate), estimate)
-        if fault := protocol_fault(gate, result):
-            raise InvalidGateError(f"not comparable with the reference: {fault}")
-        change = estimate_published(gate, metric, estimate)
-        return _change_verdict(gate, metric, change, "reference")
-    reference = find(gate.baseline, gate.task)
-    change, pairs = estimate_change(gate, metric, result, reference)
-    verdict = _change_verdict(gate, metric, change)
-    return _with_reference(verdict, result, pairs, reference)
+        reduced_metrics = (one for one in result.metrics if one.key == metric.key)
+        metric = next(reduced_metrics, metric)
+    estimate = estimate_gate(gate, metric, result, find)
+    bracket: Bracket = ()
+    if estimate.n_missing and conditions_of(gate, estimate):
+        from pytest_evals.gates.estimate.missing import bracket_of
+
+        bracket = bracket_of(gate, metric, result, estimate, find)
+    if isinstance(estimate, ChangeEstimate):
+        verdict = _change_verdict(gate, metric, estimate, bracket)
+        return _with_reference(verdict, result, find)
+    is_group = isinstance(result, GroupResult)
+    return _verdict(gate, _shown(metric, estimate, is_group), estimate, bracket)
 
 
-def _of_whole(
-    gate: Gate, metric: MetricResult, result: TaskResult, find: Find
-) -> Verdict | None:
-    """The verdict of a sampled run on the whole benchmark, if a complete baseline is
-    known."""
-    if not gate.control or gate.over != "run" or gate.published is not None:
-        return None
-    if metric.how is not None and metric.how.labels is not None:
-        return None
-    reference = find(gate.control, gate.task)
-    sampled = sampled_run(gate, metric, result, reference)
-    if sampled is None:
-        return None
-    estimate = estimate_whole(sampled)
+def _shown(
+    metric: MetricResult, estimate: GateEstimate, is_group: bool
+) -> MetricResult:
+    """The metric with the value that the gate judges, if that is another one."""
+    number = metric.estimate
+    if number is None or not (is_group or estimate.n_labels or estimate.n_whole):
+        return metric
+    changed = replace(number, value=float(estimate.value))
+    if is_group:
+        return replace(metric, estimate=changed)
     assert estimate.spread is not None
-    number = Estimate(float(estimate.value), estimate.spread.stderr)
-    return _verdict(gate, replace(metric, estimate=number, total=None), estimate)
+    changed = replace(changed, stderr=estimate.spread.stderr)
+    return replace(metric, estimate=changed, total=None)
 
 
 def _of_two_runs(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Verdict:
@@ -205,8 +184,9 @@ def _of_two_runs(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Ve
         return Verdict(gate=gate, outcome=Outcome.SKIPPED, reason=reason)
     reference = find(gate.baseline, gate.task)
     try:
-        estimate, metric = estimate_two_runs(gate, result, reference)
-        return replace(_verdict(gate, metric, estimate), notes=estimate.notes)
+        estimate, metric, bracket = estimate_two_runs(gate, result, reference)
+        verdict = _verdict(gate, metric, estimate, bracket)
+        return replace(verdict, notes=estimate.notes)
     except InvalidGateError as error:
         return Verdict(gate=gate, outcome=error.outcome, reason=error.reason)
 
@@ -244,43 +224,6 @@ def _check_direction(gate: Gate, metric: MetricResult) -> None:
         raise InvalidGateError(fault)
 
 
-def _of_group(
-    gate: Gate, metric: MetricResult, result: GroupResult, find: Find
-) -> Verdict:
-    by_task = has_limits(gate) or gate.baseline or gate.reducer
-    if not by_task and not _can_be_bounded(gate, metric, result):
-        return _verdict(gate, metric, estimate_point(metric))
-    if gate.reducer:
-        result = reduced_group(gate, metric, result)
-    members = members_of(gate, metric, result)
-    if not gate.baseline:
-        estimate = estimate_group(gate, metric, members)
-        if gate.published is not None:
-            change = estimate_published(gate, metric, estimate)
-            return _change_verdict(gate, metric, change, "reference")
-        estimated = replace(
-            metric,
-            estimate=metric.estimate
-            and replace(metric.estimate, value=float(estimate.value)),
-        )
-        return _verdict(gate, estimated, estimate)
-    group_change, changes = estimate_group_change(gate, metric, members, find)
-    if gate.over == "population":
-        for member, one in zip(members, changes, strict=True):
-            try:
-                check_varies(gate, one)
-            except InvalidGateError as error:
-                raise error.of_task(member.name) from error
-    return _change_verdict(gate, metric, group_change)
-
-
-def _can_be_bounded(gate: Gate, metric: MetricResult, result: GroupResult) -> bool:
-    """Whether documents without a score in its tasks bound the group's metrics."""
-    is_aggregated = any(rule.metric == gate.metric for rule in result.group.aggregates)
-    n_missing = metric.n_errored + metric.n_unscored
-    return is_aggregated and n_missing > 0 and estimate_point(metric).count is None
-
-
 def _confidence(gate: Gate, estimate: GateEstimate) -> float | None:
     """``None`` if the gate compares the number."""
     if estimate.n_whole:
@@ -293,19 +236,22 @@ def _confidence(gate: Gate, estimate: GateEstimate) -> float | None:
 
 
 def _decided(
-    gate: Gate, estimate: GateEstimate
+    gate: Gate, estimate: GateEstimate, bracket: Bracket
 ) -> tuple[list[Condition], Decision, float | None]:
     """The decision, if documents without a score cannot change it."""
     conditions = conditions_of(gate, estimate)
     confidence = _confidence(gate, estimate)
     decision = decide(conditions, estimate, confidence)
-    if not is_stable(gate, estimate, decision.outcome, confidence):
-        raise InvalidGateError(missing_decide(conditions, estimate))
+    is_open = bool(conditions) and estimate.n_missing > 0
+    if is_open and not is_stable(gate, estimate, bracket, decision.outcome, confidence):
+        raise InvalidGateError(missing_decide(conditions, estimate, bracket))
     return conditions, decision, confidence
 
 
-def _verdict(gate: Gate, metric: MetricResult, estimate: GateEstimate) -> Verdict:
-    conditions, decision, confidence = _decided(gate, estimate)
+def _verdict(
+    gate: Gate, metric: MetricResult, estimate: GateEstimate, bracket: Bracket
+) -> Verdict:
+    conditions, decision, confidence = _decided(gate, estimate, bracket)
     failed = decision.outcome is Outcome.FAILED
     if confidence is None:
         reversal = _reversal(gate, metric, estimate, conditions, decision)
@@ -363,14 +309,13 @@ def _reversal(
 
 
 def _change_verdict(
-    gate: Gate, metric: MetricResult, estimate: ChangeEstimate, name: str = ""
+    gate: Gate, metric: MetricResult, estimate: ChangeEstimate, bracket: Bracket
 ) -> Verdict:
-    """The verdict of a gate on a change. ``name``: name of the reference, if it is
-    not the gate's baseline."""
+    """The verdict of a gate on a change."""
     if has_limits(gate):
         check_varies(gate, estimate)
-    (condition,), decision, _ = _decided(gate, estimate)
-    change = shown(gate, estimate, condition, name or gate.baseline)
+    (condition,), decision, _ = _decided(gate, estimate, bracket)
+    change = shown(gate, estimate, condition, gate.baseline or "reference")
     reversal = None
     compared = decision.interval is None and estimate.spread is not None
     if gate.over == "run" and compared and estimate.scale == "plain":
@@ -401,15 +346,20 @@ def _change_verdict(
 
 
 def _with_reference(
-    verdict: Verdict, result: TaskResult, pairs: Pairs, reference: Reference
+    verdict: Verdict, result: TaskResult | GroupResult, find: Find
 ) -> Verdict:
     """The verdict with the ids of documents that became worse, and other differences
     between the two runs."""
-    notes = verdict.notes
+    gate, metric = verdict.gate, verdict.metric
+    if not gate.baseline or isinstance(result, GroupResult):
+        return verdict
+    assert gate.margin is not None
+    assert metric is not None
+    reference, notes = find(gate.baseline, gate.task), verdict.notes
+    pairs = pairs_of(gate, metric, result, reference)
     if verdict.outcome is not Outcome.PASSED:
         notes += reference.notes
-    margin = verdict.gate.margin
-    worse = () if margin is None else _worse(margin, result, pairs)
+    worse = _worse(gate.margin, result, pairs)
     return replace(verdict, documents=worse, notes=notes)
 
 

@@ -25,7 +25,7 @@ from pytest_evals.gates.estimate.estimate import (
     antilog,
     without_variance,
 )
-from pytest_evals.gates.estimate.pairs import Pairs, pairs_of
+from pytest_evals.gates.estimate.pairs import pairs_of
 from pytest_evals.gates.estimate.sampled_run import (
     estimate_whole_change,
     sampled_run,
@@ -48,7 +48,7 @@ from pytest_evals.stats.paired_proportions import PairedProportions
 
 def estimate_change(
     gate: Gate, metric: MetricResult, result: TaskResult, reference: Reference
-) -> tuple[ChangeEstimate, Pairs]:
+) -> ChangeEstimate:
     """The estimated change of a task's metric since a baseline.
 
     Args:
@@ -66,7 +66,7 @@ def estimate_change(
         raise InvalidGateError(reference.fault)
     pairs = pairs_of(gate, metric, result, reference)
     if gate.over == "run" and (sampled := sampled_run(gate, metric, result, reference)):
-        return estimate_whole_change(sampled), pairs
+        return estimate_whole_change(sampled)
     old = dict(zip(pairs.positions, pairs.old, strict=True))
     check_range(gate, result, {**old, **pairs.lost}, f" in {reference.baseline!r}")
     labels = labels_of(result, gate.cluster, pairs.positions)
@@ -79,14 +79,11 @@ def estimate_change(
     except (EvalsError, ValueError, TypeError, ArithmeticError, LookupError) as error:
         why = f"{metric.key} cannot be compared: {error}"
         raise InvalidGateError(why) from error
-    change = replace(
+    return replace(
         _over_reruns(gate, change),
         n_errored=metric.n_errored,
         n_unscored=metric.n_unscored,
     )
-    if pairs.lost:
-        change = replace(change, missing=_missing(gate, metric, result, pairs, change))
-    return change, pairs
 
 
 def paired_change(
@@ -302,66 +299,3 @@ def _over_reruns(gate: Gate, change: ChangeEstimate) -> ChangeEstimate:
         raise InvalidGateError(NO_FLIP_RATE)
     spread = NormalEstimate(float(change.value), math.sqrt(gate.flip_rate / change.n))
     return replace(change, spread=spread, method=flip_text(gate, is_share=is_share))
-
-
-def _missing(
-    gate: Gate,
-    metric: MetricResult,
-    result: TaskResult,
-    pairs: Pairs,
-    change: ChangeEstimate,
-) -> tuple[ChangeEstimate, ...] | None:
-    """The change for the extreme values of the documents without a score, from the
-    lowest to the highest; ``None`` if they are unknown."""
-    assert metric.how is not None
-    if change.shares is not None and not gate.cluster:
-        return tuple(
-            _over_reruns(gate, one)
-            for one in _shares_with_lost(change, change.shares, [*pairs.lost.values()])
-        )
-    limits = metric.how.known_limits
-    is_mean = metric.how.is_mean and limits is not None
-    ends: Sequence[float] = (0, 1) if change.shares is not None else limits or ()
-    if not (change.shares is not None or is_mean) or not all(map(math.isfinite, ends)):
-        return None
-    try:
-        labels = labels_of(result, gate.cluster, [*pairs.positions, *pairs.lost])
-    except InvalidGateError:  # the cluster of a lost document is unknown
-        return None
-    old, n = [*pairs.old, *pairs.lost.values()], len(pairs.lost)
-    return tuple(
-        _over_reruns(
-            gate, paired_change(metric.how, old, [*pairs.new, *[end] * n], labels)
-        )
-        for end in ends
-    )
-
-
-def _shares_with_lost(
-    change: ChangeEstimate, shares: PairedProportions, lost: Sequence[Any]
-) -> list[ChangeEstimate]:
-    """The paired table at each extreme: none, one or all of the lost documents flip,
-    with the smallest or the largest standard error."""
-    were_right = sum(map(bool, lost))
-    were_wrong = len(lost) - were_right
-    n = change.n + len(lost)
-    before = Fraction(round(change.before * change.n) + were_right, n)
-    flipped = product(
-        {0, min(1, were_wrong), were_wrong}, {0, min(1, were_right), were_right}
-    )
-    changes = []
-    for gained, dropped in sorted(flipped, key=lambda both: both[0] - both[1]):
-        end = PairedProportions(shares.gained + gained, shares.lost + dropped, n)
-        difference = Fraction(int(end.gained - end.lost), n)
-        changes.append(
-            replace(
-                change,
-                value=difference,
-                n=n,
-                before=before,
-                now=before + difference,
-                shares=end,
-                spread=end,
-            )
-        )
-    return changes

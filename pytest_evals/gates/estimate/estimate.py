@@ -38,9 +38,6 @@ class GateEstimate:
         scale: Scale of ``spread``: that of ``value``, its logarithm, or log(1 + value).
         range: Smallest and largest possible value.
         notes: Remarks on the estimate, one line each.
-        missing: Estimates for each possible value of the documents without a score;
-            ``None`` if unknown.
-        lists_all: Whether ``missing`` is complete; else it has only the extremes.
         n_labels: Number of human labels that correct a judge; confidence limits are
             then compared for every inference target.
         n_whole: Documents of the benchmark, if only a sample was run and the others
@@ -59,8 +56,6 @@ class GateEstimate:
     scale: Literal["plain", "log", "log1p"] = "plain"
     range: tuple[float, float] = (-math.inf, math.inf)
     notes: tuple[str, ...] = ()
-    missing: tuple[GateEstimate, ...] | None = None
-    lists_all: bool = False
     n_labels: int = 0
     n_whole: int = 0
     judge_limits: tuple[float, float] = (-math.inf, math.inf)
@@ -125,6 +120,11 @@ class ChangeEstimate(GateEstimate):
     now: Value
     shares: PairedProportions | None = None
     unit: Unit = "plain"
+
+
+Bracket = tuple[GateEstimate, ...]
+"""The estimates with the documents without a score at their extremes, from the lowest
+to the highest."""
 
 
 def without_variance(value: float) -> GateEstimate:

@@ -65,18 +65,8 @@ def estimate_published(
         spread=spread,
         method=method or "",
         notes=tuple(notes),
-        missing=_missing(gate, metric, estimate),
-        lists_all=estimate.lists_all,
         unit="points" if is_share and all(0 <= one <= 1 for one in ends) else "plain",
     )
-
-
-def _missing(
-    gate: Gate, metric: MetricResult, estimate: GateEstimate
-) -> tuple[ChangeEstimate, ...] | None:
-    if estimate.missing is None:
-        return None
-    return tuple(estimate_published(gate, metric, one) for one in estimate.missing)
 
 
 def _natural(estimate: GateEstimate) -> IntervalEstimate:

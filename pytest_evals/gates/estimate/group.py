@@ -7,25 +7,17 @@ variance of other sums is that of the tasks, weighted by the squared weights.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
 from typing import NamedTuple
 
 from pytest_evals.core.gate import Gate, Unit
 from pytest_evals.core.metric import MetricResult
-from pytest_evals.core.reference import Find
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.gates.check import NO_GROUP_LABELS
 from pytest_evals.gates.documents import InvalidGateError
-from pytest_evals.gates.estimate.change import estimate_change
 from pytest_evals.gates.estimate.estimate import ChangeEstimate, GateEstimate, Value
-from pytest_evals.gates.estimate.value import (
-    estimate_point,
-    estimate_value,
-    has_limits,
-)
 from pytest_evals.gates.formatting import missing_count
 from pytest_evals.stats.independent import WeightedTerm, normal_sum, weighted_sum
 from pytest_evals.stats.interval_methods import (
@@ -37,19 +29,11 @@ from pytest_evals.stats.paired_proportions import PairedProportions
 
 
 class Member(NamedTuple):
-    """A task of a group.
-
-    Args:
-        task: Its result.
-        metric: The gate's metric.
-        weight: Its weight; all weights add up to 1.
-        of_all: Its weight if documents without a score counted.
-    """
+    """A task of a group. ``weight``: all weights add up to 1."""
 
     task: TaskResult
     metric: MetricResult
     weight: Fraction
-    of_all: Fraction
 
     @property
     def name(self) -> str:
@@ -62,235 +46,69 @@ def members_of(gate: Gate, metric: MetricResult, result: GroupResult) -> list[Me
     times, its weight is multiplied accordingly.
 
     Raises:
-        InvalidGateError: A task was run without a single score, or human labels correct
-            the metric of a task.
+        InvalidGateError: The metric is not a mean over tasks, a task was run without a
+            single score, or human labels correct the metric of a task.
     """
+    rules = (r for r in result.group.aggregates if r.metric == gate.metric)
+    rule = next(rules, None)
+    if rule is None:
+        raise InvalidGateError(f"{metric.key} is not a mean over tasks")
+    members: dict[str, Member] = {}
     for task in result.tasks:
-        if _has_no_score(task, metric.key):
+        mine = [one for one in task.metrics if one.key == metric.key]
+        sizes = [one.n_scored for one in mine] if mine else [task.sample_len]
+        if task.n_selected and not any(sizes):
             counts = missing_count(task.n_errored, task.n_unscored)
             raise InvalidGateError(f"no document has a score{counts}").of_task(
                 task.task.name
             )
-    found = [
-        (task, one)
-        for task in result.tasks
-        for one in task.metrics
-        if one.key == metric.key and one.n_scored
-    ]
-    for task, one in found:
-        if one.how is not None and one.how.labels is not None:
-            raise InvalidGateError(NO_GROUP_LABELS).of_task(task.task.name)
-    rule = next(r for r in result.group.aggregates if r.metric == gate.metric)
-    members: dict[str, Member] = {}
-    for task, one in found:
-        n_missing = one.n_errored + one.n_unscored
-        size = task.sample_len
-        weight = Fraction(size if rule.weighted else 1)
-        of_all = Fraction(size + n_missing if rule.weighted else 1)
-        known = members.get(task.task.name)
-        if known is not None:
-            weight, of_all = weight + known.weight, of_all + known.of_all
-        members[task.task.name] = Member(task, one, weight, of_all)
-    return _normalised([*members.values()])
+        for one in mine:
+            if one.how is not None and one.how.labels is not None:
+                raise InvalidGateError(NO_GROUP_LABELS).of_task(task.task.name)
+            weight = Fraction(task.sample_len if rule.weighted else 1)
+            known = members.get(task.task.name)
+            weight += known.weight if known is not None else 0
+            if one.n_scored:
+                members[task.task.name] = Member(task, one, weight)
+    total = sum(member.weight for member in members.values())
+    return [one._replace(weight=one.weight / total) for one in members.values()]
 
 
-def _has_no_score(task: TaskResult, key: str) -> bool:
-    """Whether a task that would have the metric has no score."""
-    mine = [one for one in task.metrics if one.key == key]
-    if mine:
-        return not any(one.n_scored for one in mine) and task.n_selected > 0
-    return not task.sample_len and task.n_selected > 0
-
-
-def _normalised(members: Sequence[Member]) -> list[Member]:
-    total = sum(member.weight for member in members)
-    of_all = sum(member.of_all for member in members)
-    return [
-        member._replace(weight=member.weight / total, of_all=member.of_all / of_all)
-        for member in members
-    ]
-
-
-def estimate_group(
-    gate: Gate, metric: MetricResult, members: Sequence[Member]
+def combined(
+    gate: Gate,
+    members: Sequence[Member],
+    estimates: Sequence[GateEstimate],
+    freedom: float | None = None,
 ) -> GateEstimate:
-    """The weighted mean of the tasks' metrics.
+    """The weighted mean of the tasks' values or changes.
 
     Args:
-        metric: The group's metric.
+        freedom: Degrees of freedom of its standard error, by default Satterthwaite's.
 
     Raises:
-        InvalidGateError: The variance of a task is unknown.
+        InvalidGateError: No document of a task differs from another.
     """
-    points = [estimate_point(member.metric) for member in members]
-    point = GateEstimate(
-        value=_mean([m.weight for m in members], [p.value for p in points]),
-        n=metric.n_scored,
-        count=metric.total,
-        n_errored=metric.n_errored,
-        n_unscored=metric.n_unscored,
-        range=_common([one.range for one in points]),
+    names, weights = [m.name for m in members], [m.weight for m in members]
+    changes = [one for one in estimates if isinstance(one, ChangeEstimate)]
+    if changes:
+        change = combined_change(names, changes, weights)
+        return replace(change, spread=_with_freedom(change.spread, freedom))
+    whole = GateEstimate(
+        value=_mean(weights, [one.value for one in estimates]),
+        range=_common(estimates),
     )
-    if point.n_missing:
-        ends = _end_values(members, points)
-        if ends is not None:
-            extremes = tuple(GateEstimate(value=end) for end in ends)
-            point = replace(point, missing=extremes)
-    found = _members(gate, members)
-    if found is None:
-        return point
-    spread = weighted_sum(
-        [
-            WeightedTerm(_natural_spread(one), float(member.weight), one.n)
-            for one, member in zip(found, members, strict=True)
-        ]
-    )
+    if any(one.spread is None for one in estimates):
+        return whole
+    spread = weighted_sum(_terms(estimates, weights))
     if isinstance(spread, ExactValue) and gate.over == "population":
-        raise InvalidGateError(
-            f"{metric.key} is the same in all documents of each task"
-        )
-    whole = replace(
-        point,
-        spread=replace(spread, value=float(point.value)),
+        what = f"{members[0].metric.key} is the same in all documents of each task"
+        raise InvalidGateError(what)
+    return replace(
+        whole,
+        spread=_with_freedom(replace(spread, value=float(whole.value)), freedom),
         method=f"{len(members)} tasks combined",
-        notes=_notes([member.name for member in members], found),
+        notes=_notes(names, estimates),
     )
-    if point.missing is None:
-        return replace(whole, missing=None)
-    ends = (point.missing[0].value, point.missing[-1].value)
-    return replace(whole, missing=_missing(whole, members, found, ends))
-
-
-def _common(ranges: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The range of a mean of numbers in these ranges."""
-    lows, highs = zip(*ranges, strict=True)
-    return (min(lows), max(highs))
-
-
-def _members(gate: Gate, members: Sequence[Member]) -> list[GateEstimate] | None:
-    """The tasks' estimates; ``None`` if the gate compares the number only."""
-    estimates = []
-    for member in members:
-        try:
-            estimates.append(estimate_value(gate, member.metric, member.task))
-        except InvalidGateError as error:
-            raise error.of_task(member.name) from error
-    if has_limits(gate) or all(one.spread is not None for one in estimates):
-        return estimates
-    return None
-
-
-def _natural_spread(estimate: GateEstimate) -> IntervalEstimate:
-    """On the natural scale: perplexities are averaged, not their logarithms.
-
-    By the delta method.
-    """
-    assert estimate.spread is not None
-    if estimate.scale == "plain":
-        return estimate.spread
-    value = slope = float(estimate.value)
-    if isinstance(estimate, ChangeEstimate):
-        value, slope = float(estimate.now - estimate.before), float(estimate.now)
-    return NormalEstimate(value, slope * estimate.spread.stderr, estimate.n - 1)
-
-
-def _end_values(
-    members: Sequence[Member], points: Sequence[GateEstimate]
-) -> tuple[Value, ...] | None:
-    """The group's metric with all documents without a score wrong, and correct."""
-    ends = []
-    for point in points:
-        if not point.n_missing:
-            ends.append((point.value, point.value))
-        elif point.missing is None:
-            return None
-        else:
-            ends.append((point.missing[0].value, point.missing[-1].value))
-    weights = [member.of_all for member in members]
-    return tuple(_mean(weights, side) for side in zip(*ends, strict=True))
-
-
-def _missing(
-    whole: GateEstimate,
-    members: Sequence[Member],
-    found: Sequence[GateEstimate],
-    ends: Sequence[Value],
-) -> tuple[GateEstimate, ...] | None:
-    """The metric at its extremes; if the sum is treated as normal, each with the
-    largest and the smallest possible standard error and degrees of freedom."""
-    most, least, sides = [], [], []
-    for member, one in zip(members, found, strict=True):
-        possible = one.missing if one.n_missing else (one,)
-        if not possible:
-            return None
-        n = one.n + one.n_missing
-        parts = [
-            WeightedTerm(_natural_spread(p), float(member.of_all), n) for p in possible
-        ]
-        sides.append((parts[0], parts[-1]))
-        parts.sort(key=_stderr)
-        least.append(parts[0])
-        most.append(parts[-1]._replace(n=one.n))
-    if not isinstance(whole.spread, NormalEstimate):
-        return tuple(
-            replace(whole, value=end, spread=weighted_sum(side))
-            for end, side in zip(ends, zip(*sides, strict=True), strict=True)
-        )
-    freedom = [max(1, part.n - 1) for part in most], [part.n - 1 for part in least]
-    spreads = []
-    for parts, df in ((most, min(freedom[0])), (least, sum(freedom[1]))):
-        spread = normal_sum(parts)
-        if isinstance(spread, NormalEstimate):
-            spread = replace(spread, df=float(df))
-        spreads.append(spread)
-    return tuple(
-        replace(whole, value=end, spread=replace(spread, value=float(end)))
-        for spread in spreads
-        for end in ends
-    )
-
-
-def _stderr(part: WeightedTerm) -> float:
-    return normal_sum([part]).stderr
-
-
-def _notes(names: Sequence[str], estimates: Sequence[GateEstimate]) -> tuple[str, ...]:
-    """The notes of each task, prefixed with its name."""
-    return tuple(
-        f"{name}: {note}"
-        for name, one in zip(names, estimates, strict=True)
-        for note in one.notes
-    )
-
-
-def estimate_group_change(
-    gate: Gate, metric: MetricResult, members: Sequence[Member], find: Find
-) -> tuple[ChangeEstimate, list[ChangeEstimate]]:
-    """The weighted mean of the tasks' changes, and these changes.
-
-    Raises:
-        InvalidGateError: A task cannot be compared.
-    """
-    changes = []
-    for member in members:
-        try:
-            reference = find(gate.baseline, member.name)
-            one, _ = estimate_change(gate, member.metric, member.task, reference)
-        except InvalidGateError as error:
-            raise error.of_task(member.name) from error
-        changes.append(one)
-    whole = replace(
-        combined_change(
-            [member.name for member in members],
-            changes,
-            [member.weight for member in members],
-        ),
-        n_errored=metric.n_errored,
-        n_unscored=metric.n_unscored,
-    )
-    if whole.n_missing:
-        whole = replace(whole, missing=_missing_changes(members, changes, whole))
-    return whole, changes
 
 
 def combined_change(
@@ -305,13 +123,9 @@ def combined_change(
         changes: Their changes.
         weights: Their weights, which add up to 1.
     """
-    parts = [
-        WeightedTerm(_natural_spread(one), float(weight), one.n)
-        for weight, one in zip(weights, changes, strict=True)
-    ]
     before = _mean(weights, [one.before for one in changes])
     now = _mean(weights, [one.now for one in changes])
-    spread = weighted_sum(parts)
+    spread = weighted_sum(_terms(changes, weights))
     units: set[Unit] = {one.unit for one in changes}
     unit = units.pop() if len(units) == 1 else "plain"
     shares = [one.shares for one in changes if one.shares is not None]
@@ -332,47 +146,85 @@ def combined_change(
         notes=_notes(names, changes),
         shares=counted,
         unit="plain" if unit == "percent" else unit,
-        range=_common([one.range for one in changes]),
+        range=_common(changes),
     )
 
 
-def _missing_changes(
-    members: Sequence[Member], found: Sequence[ChangeEstimate], here: ChangeEstimate
-) -> tuple[ChangeEstimate, ...] | None:
-    """The change with the documents without a score at their extremes; if the sum is
-    treated as normal, each with the largest and the smallest possible standard
-    error."""
-    possible: list[Sequence[ChangeEstimate]] = []
-    for one in found:
-        ends = one.missing if one.n_missing else (one,)
-        if not ends:
-            return None
-        possible.append([end for end in ends if isinstance(end, ChangeEstimate)])
-    weights = [member.of_all for member in members]
-    names = [member.name for member in members]
-    if isinstance(here.spread, NormalEstimate):
-        cases = [
-            [
-                _with_spread(ends[side], extreme(ends, key=_stderr_of))
-                for ends in possible
-            ]
-            for side, extreme in product((0, -1), (min, max))
-        ]
-    else:
-        cases = [[ends[side] for ends in possible] for side in (0, -1)]
-    return tuple(combined_change(names, changes, weights) for changes in cases)
+def extremes(
+    possible: Sequence[Sequence[GateEstimate]], *, is_normal: bool
+) -> Iterator[tuple[list[GateEstimate], float | None]]:
+    """Yield the tasks' estimates at their lowest and their highest values. If the sum
+    is treated as normal, each with the largest and the smallest standard errors, and
+    the degrees of freedom that make it larger or smaller still.
+
+    Args:
+        possible: The estimates of each task, from the lowest to the highest value.
+    """
+    for side in (0, -1):
+        if not is_normal:
+            yield [ones[side] for ones in possible], None
+            continue
+        for extreme, total in ((max, min), (min, sum)):
+            pairs = [(ones[side], extreme(ones, key=_stderr)) for ones in possible]
+            freedom = total(max(1, one.n - 1) for _, one in pairs)
+            yield [_with_spread(*pair) for pair in pairs], float(freedom)
 
 
-def _stderr_of(change: ChangeEstimate) -> float:
-    return _stderr(WeightedTerm(_natural_spread(change), 1.0, change.n))
+def _with_freedom(
+    spread: IntervalEstimate | None, freedom: float | None
+) -> IntervalEstimate | None:
+    if freedom is None or not isinstance(spread, NormalEstimate):
+        return spread
+    return replace(spread, df=freedom)
 
 
-def _with_spread(change: ChangeEstimate, other: ChangeEstimate) -> ChangeEstimate:
-    """The change of one estimate with the standard error of the other."""
-    assert change.spread is not None
-    spread = normal_sum([WeightedTerm(_natural_spread(other), 1.0, other.n)])
-    value = _natural_spread(change).value
-    return replace(change, spread=replace(spread, value=value), scale="plain")
+def _terms(
+    estimates: Sequence[GateEstimate], weights: Sequence[Fraction]
+) -> list[WeightedTerm]:
+    return [
+        WeightedTerm(_natural_spread(one), float(weight), one.n)
+        for one, weight in zip(estimates, weights, strict=True)
+    ]
+
+
+def _common(estimates: Sequence[GateEstimate]) -> tuple[float, float]:
+    """The range of a mean of numbers in these ranges."""
+    lows, highs = zip(*(one.range for one in estimates), strict=True)
+    return (min(lows), max(highs))
+
+
+def _natural_spread(estimate: GateEstimate) -> IntervalEstimate:
+    """On the natural scale: perplexities are averaged, not their logarithms.
+
+    By the delta method.
+    """
+    assert estimate.spread is not None
+    if estimate.scale == "plain":
+        return estimate.spread
+    value = slope = float(estimate.value)
+    if isinstance(estimate, ChangeEstimate):
+        value, slope = float(estimate.now - estimate.before), float(estimate.now)
+    return NormalEstimate(value, slope * estimate.spread.stderr, estimate.n - 1)
+
+
+def _stderr(estimate: GateEstimate) -> float:
+    return normal_sum(_terms([estimate], [Fraction(1)])).stderr
+
+
+def _with_spread(estimate: GateEstimate, other: GateEstimate) -> GateEstimate:
+    """The estimate with the standard error of another."""
+    spread = normal_sum(_terms([other], [Fraction(1)]))
+    value = _natural_spread(estimate).value
+    return replace(estimate, spread=replace(spread, value=value), scale="plain")
+
+
+def _notes(names: Sequence[str], estimates: Sequence[GateEstimate]) -> tuple[str, ...]:
+    """The notes of each task, prefixed with its name."""
+    return tuple(
+        f"{name}: {note}"
+        for name, one in zip(names, estimates, strict=True)
+        for note in one.notes
+    )
 
 
 def _mean(weights: Sequence[Fraction], values: Sequence[Value]) -> Value:

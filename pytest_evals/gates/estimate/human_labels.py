@@ -10,7 +10,7 @@ sampling error too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.human_labels import LEAST_LABELS, HumanLabels
@@ -146,15 +146,6 @@ def estimate_labelled(
         n_labels=len(rated.human),
         judge_limits=run.interval(gate.confidence),
     )
-
-
-def corrected_metric(metric: MetricResult, estimate: GateEstimate) -> MetricResult:
-    """The metric with the value that human labels correct; unchanged without labels."""
-    if not estimate.n_labels or metric.estimate is None or estimate.spread is None:
-        return metric
-    value, stderr = float(estimate.value), estimate.spread.stderr
-    corrected = replace(metric.estimate, value=value, stderr=stderr)
-    return replace(metric, estimate=corrected, total=None)
 
 
 def _spread(gate: Gate, rated: RatedDocuments, result: TaskResult) -> RectifiedMean:

@@ -10,7 +10,6 @@ hypergeometric limits, which are combined (MOVER).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -77,34 +76,17 @@ def sampled_run(
 
 def estimate_whole_change(found: SampledRun) -> ChangeEstimate:
     """The change of the number over the whole benchmark."""
-    pairs = found.pairs
-    change = _change(found, pairs.old, pairs.new, 0.0)
-    if not pairs.lost:
-        return change
-    n, old = len(pairs.lost), [*pairs.old, *pairs.lost.values()]
-    missing = [_change(found, old, [*pairs.new, *[end] * n], 0.0) for end in found.ends]
-    return replace(change, n_errored=n, missing=tuple(missing))
+    return _change(found, 0.0)
 
 
 def estimate_whole(found: SampledRun) -> GateEstimate:
     """The number over the whole benchmark."""
-    pairs, before = found.pairs, found.before
-    old = [*pairs.old, *pairs.lost.values()]
-    cases = [[*pairs.new, *[end] * len(pairs.lost)] for end in found.ends]
-    if pairs.lost:
-        now = (_whole(found, old, new, before) for new in cases)
-        here = _whole(found, pairs.old, pairs.new, before)
-        return replace(here, n_errored=len(pairs.lost), missing=tuple(now))
-    return _whole(found, pairs.old, pairs.new, before)
-
-
-def _whole(
-    found: SampledRun, old: Sequence[Any], new: Sequence[Any], before: Fraction | float
-) -> GateEstimate:
-    change = _change(found, old, new, float(before))
+    before = found.before
+    change = _change(found, float(before))
     return GateEstimate(
         value=before + change.value if _is_exact(change) else change.now,
-        n=len(old),
+        n=change.n,
+        n_errored=change.n_errored,
         spread=change.spread,
         method=change.method,
         n_whole=found.n_whole,
@@ -116,15 +98,14 @@ def _is_exact(change: ChangeEstimate) -> bool:
     return isinstance(change.before, Fraction) and isinstance(change.value, Fraction)
 
 
-def _change(
-    found: SampledRun, old: Sequence[Any], new: Sequence[Any], known: float
-) -> ChangeEstimate:
+def _change(found: SampledRun, known: float) -> ChangeEstimate:
     """The change, of which ``known`` is added to the limits."""
+    old, new = found.pairs.old, found.pairs.new
     before, whole = found.before, found.n_whole
     shares = None
     value: Fraction | float
     if isinstance(before, Fraction) and {*new} <= {0, 1}:
-        shares, spread = _of_shares(found, old, new, known)
+        shares, spread = _of_shares(found, known)
         value = _scaled_up(spread.new) - _scaled_up(spread.old)
         limits: IntervalEstimate = spread
     else:
@@ -147,13 +128,15 @@ def _change(
         unit="points" if found.ends == (0, 1) else "plain",
         range=(found.ends[0] - found.ends[1], found.ends[1] - found.ends[0]),
         n_whole=whole,
+        n_errored=len(found.pairs.lost),
     )
 
 
 def _of_shares(
-    found: SampledRun, old: Sequence[Any], new: Sequence[Any], known: float
+    found: SampledRun, known: float
 ) -> tuple[PairedProportions, IndependentDifference]:
-    pairs = list(zip(old, new, strict=True))
+    old = found.pairs.old
+    pairs = list(zip(old, found.pairs.new, strict=True))
     gained, lost = pairs.count((0, 1)), pairs.count((1, 0))
     n_right, whole = int(sum(old)), found.n_whole
     size_right = round(float(found.before) * whole)

@@ -16,7 +16,7 @@ from pytest_evals.core.request import TopLogprobs
 from pytest_evals.core.result import TaskResult
 from pytest_evals.core.top_logprobs import N_TOP, read_top_logprobs
 from pytest_evals.gates.documents import InvalidGateError, labels_of
-from pytest_evals.gates.estimate.estimate import GateEstimate
+from pytest_evals.gates.estimate.estimate import Bracket, GateEstimate
 from pytest_evals.gates.estimate.sums import Labels, estimate_bounded
 from pytest_evals.gates.estimate.value import estimate_proportion
 from pytest_evals.gates.formatting import figure
@@ -34,7 +34,7 @@ _LOWER_BOUND = (
 
 def estimate_two_runs(
     gate: Gate, result: TaskResult, reference: Reference
-) -> tuple[GateEstimate, MetricResult]:
+) -> tuple[GateEstimate, MetricResult, Bracket]:
     """Agreement, flips or divergence of a run and a baseline on the same documents.
 
     ``agreement`` is the share of documents with the same answer or choice, ``flips``
@@ -59,9 +59,13 @@ def estimate_two_runs(
     n_missing = len(included) - len(values)
     labels = labels_of(result, gate.cluster, [*values])
     estimate = _estimate(gate, [*values.values()], labels)
+    bracket: Bracket = ()
     if n_missing:
-        missing = _extremes(gate, estimate, [*values.values()], n_missing)
-        estimate = replace(estimate, n_errored=n_missing, missing=missing)
+        ends = estimate.range
+        if not gate.cluster and all(map(math.isfinite, ends)):
+            filled = ([*values.values(), *[end] * n_missing] for end in ends)
+            bracket = tuple(_estimate(gate, every, None) for every in filled)
+        estimate = replace(estimate, n_errored=n_missing)
     if positions.n:
         estimate = replace(estimate, notes=(_LOWER_BOUND, *estimate.notes))
     stderr = estimate.spread.stderr if estimate.spread is not None else None
@@ -74,7 +78,7 @@ def estimate_two_runs(
         total=estimate.count,
         higher_is_better=_HIGHER_IS_BETTER[gate.metric],
     )
-    return estimate, metric
+    return estimate, metric, bracket
 
 
 def _values(
@@ -231,26 +235,3 @@ def _estimate(gate: Gate, values: list[float], labels: Labels) -> GateEstimate:
         about += f"; {n_capped} of {n} are above it, the uncapped mean is "
         about += figure(mean(values))
     return replace(estimate, n=n, notes=(*estimate.notes, about))
-
-
-def _extremes(
-    gate: Gate, estimate: GateEstimate, values: Sequence[float], n_missing: int
-) -> tuple[GateEstimate, ...] | None:
-    """With all documents that cannot be compared at the smallest value, and at the
-    largest."""
-    if gate.cluster or not all(map(math.isfinite, estimate.range)):
-        return None
-    n = estimate.n + n_missing
-    if estimate.count is None:
-        capped = [min(value, KL_CAP) for value in values]
-        return tuple(
-            replace(
-                estimate_bounded([*capped, *[end] * n_missing], None, estimate.range),
-                n=n,
-            )
-            for end in estimate.range
-        )
-    return tuple(
-        replace(estimate_proportion(count, n, (), None), value=Fraction(count, n), n=n)
-        for count in (estimate.count, estimate.count + n_missing)
-    )

@@ -8,7 +8,7 @@ standard error.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -34,11 +34,7 @@ from pytest_evals.gates.estimate.sums import (
     totals_of,
     usual_range,
 )
-from pytest_evals.stats.interval_methods import (
-    IntervalEstimate,
-    NormalEstimate,
-    Proportion,
-)
+from pytest_evals.stats.interval_methods import NormalEstimate, Proportion
 from pytest_evals.stats.repeatability import mean_over_reruns
 
 NO_FLIP_RATE = (
@@ -75,12 +71,11 @@ def estimate_value(
         return point
     values = values_of(result, metric.key)
     labels = labels_of(result, gate.cluster, [*values])
-    estimate = _with_limits(gate, metric, point, [*values.values()], labels)
-    if not point.n_missing or point.missing is None:
-        return estimate
-    missing = _missing(gate, estimate, result, metric.key)
-    every = estimate.is_share and len(missing or ()) == estimate.n_missing + 1
-    return replace(estimate, missing=missing, lists_all=every)
+    if gate.over == "population":
+        estimate = estimate_metric(metric, point, [*values.values()], labels)
+    else:
+        estimate = estimate_over_reruns(gate, point)
+    return _counted_as(point, estimate)
 
 
 def estimate_point(metric: MetricResult) -> GateEstimate:
@@ -103,7 +98,7 @@ def estimate_point(metric: MetricResult) -> GateEstimate:
     limits = how.known_limits if how is not None and how.is_mean else None
     if how is None and count is not None:  # of a group, whose tasks are known shares
         limits = (0.0, 1.0)
-    estimate = GateEstimate(
+    return GateEstimate(
         value=value,
         n=metric.n_scored,
         count=count,
@@ -111,35 +106,6 @@ def estimate_point(metric: MetricResult) -> GateEstimate:
         n_unscored=metric.n_unscored,
         range=limits or (-math.inf, math.inf),
     )
-    if not estimate.n_missing:
-        return estimate
-    n = estimate.n + estimate.n_missing
-    if estimate.is_share and count is not None:
-        shares = (Fraction(k, n) for k in range(count, count + estimate.n_missing + 1))
-        return replace(
-            estimate,
-            missing=tuple(GateEstimate(value=v) for v in shares),
-            lists_all=True,
-        )
-    if limits is None or not all(map(math.isfinite, limits)):
-        return estimate
-    total = Fraction(value) * estimate.n
-    ends = ((total + estimate.n_missing * Fraction(end)) / n for end in limits)
-    return replace(estimate, missing=tuple(GateEstimate(value=end) for end in ends))
-
-
-def _with_limits(
-    gate: Gate,
-    metric: MetricResult,
-    point: GateEstimate,
-    values: Sequence[Any],
-    labels: Labels,
-) -> GateEstimate:
-    if gate.over == "population":
-        estimate = estimate_metric(metric, point, values, labels)
-    else:
-        estimate = estimate_over_reruns(gate, point)
-    return _counted_as(point, estimate)
 
 
 def _counted_as(point: GateEstimate, estimate: GateEstimate) -> GateEstimate:
@@ -311,72 +277,4 @@ def _by_repeats(
         range=ends or (-math.inf, math.inf),
         notes=() if ends else (UNKNOWN_RANGE,),
     )
-    estimate = _counted_as(point, estimate)
-    return replace(estimate, missing=_shifted(estimate, point))
-
-
-def _missing(
-    gate: Gate, estimate: GateEstimate, result: TaskResult, key: str
-) -> tuple[GateEstimate, ...] | None:
-    """The estimate for each possible value of the documents without a score; ``None``
-    if they are unknown.
-
-    For independent documents with value 0 or 1, each possible count. Else the lowest
-    and the highest values: p-values of bounded means are monotone in each value.
-    """
-    if not all(map(math.isfinite, estimate.range)):
-        return None
-    values = values_of(result, key)
-    lost = [
-        record.index
-        for record in result.records
-        if record.index not in values and not record.excluded
-    ]
-    labels = None
-    if gate.over == "population":
-        try:
-            labels = labels_of(result, gate.cluster, [*values, *lost])
-        except InvalidGateError:  # the cluster of a lost document is unknown
-            return None
-    return tuple(_with_lost(gate, estimate, [*values.values()], labels))
-
-
-def _with_lost(
-    gate: Gate, estimate: GateEstimate, values: Sequence[Any], labels: Labels
-) -> Iterator[GateEstimate]:
-    n, n_lost = estimate.n + estimate.n_missing, estimate.n_missing
-    if estimate.is_share and estimate.count is not None and labels is None:
-        for count in range(estimate.count, estimate.count + n_lost + 1):
-            complete = estimate_proportion(count, n, (), None)
-            population = gate.over == "population"
-            yield complete if population else estimate_over_reruns(gate, complete)
-        return
-    for end in estimate.range:
-        total = Fraction(estimate.value) * estimate.n + n_lost * Fraction(end)
-        complete = replace(estimate, value=total / n, n=n)
-        if gate.over != "population":
-            yield estimate_over_reruns(gate, complete)
-        elif isinstance(estimate.spread, NormalEstimate):
-            moved = replace(estimate.spread, value=float(complete.value))
-            yield replace(complete, spread=moved)
-        else:
-            yield estimate_bounded([*values, *[end] * n_lost], labels, estimate.range)
-
-
-def _shifted(
-    estimate: GateEstimate, point: GateEstimate
-) -> tuple[GateEstimate, ...] | None:
-    """The estimate at the extremes of the number, with the same standard error."""
-    spread = estimate.spread
-    if point.missing is None:
-        return None
-    found = []
-    for end in (point.missing[0].value, point.missing[-1].value):
-        if isinstance(spread, Proportion):
-            moved: IntervalEstimate = replace(spread, total=float(end) * spread.n)
-        elif isinstance(spread, NormalEstimate):
-            moved = replace(spread, value=float(end))
-        else:
-            return None
-        found.append(replace(estimate, value=end, spread=moved))
-    return tuple(found)
+    return _counted_as(point, estimate)
