@@ -350,8 +350,9 @@ def reduced_result(
     for task in result.tasks:
         own = next((one for one in task.metrics if one.key == metric.key), None)
         try:
-            is_scored = own is not None and own.n_scored
-            tasks.append(_reduced_task(gate, own, task) if is_scored else task)
+            if own is not None and own.n_scored:
+                task = _reduced_task(gate, own, task)
+            tasks.append(task)
         except InvalidGateError as error:
             raise error.of_task(task.task.name) from error
     return replace(result, tasks=tuple(tasks))
