@@ -15,15 +15,12 @@ from fractions import Fraction
 from typing import Literal, NamedTuple
 
 from pytest_evals.core.gate import Gate, Interval, Margin, Outcome
-from pytest_evals.gates.documents import InvalidGateError
 from pytest_evals.gates.estimate.estimate import (
-    NEGLIGIBLE,
     Bracket,
     ChangeEstimate,
     GateEstimate,
     Value,
 )
-from pytest_evals.stats.interval_methods import ExactValue
 
 _RELATIVE, _ABSOLUTE = 1e-12, 1e-15
 
@@ -198,20 +195,6 @@ def is_stable(
         == {outcome}
         for i in range(len(cases[0][0]))
     )
-
-
-def check_varies(gate: Gate, estimate: ChangeEstimate) -> None:
-    """Check that the documents have not all changed by the same amount.
-
-    Raises:
-        InvalidGateError: They have, so the variance of the change is unknown.
-    """
-    spread = estimate.spread
-    if isinstance(spread, ExactValue) and abs(spread.value) > NEGLIGIBLE:
-        raise InvalidGateError(
-            f"{gate.metric} has changed by the same in all {estimate.n} documents, so "
-            "its variance is unknown; over: run compares the number"
-        )
 
 
 def distance(condition: Condition, value: Value) -> float:

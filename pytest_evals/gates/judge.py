@@ -20,7 +20,6 @@ from pytest_evals.gates.check import direction_fault, labels_fault
 from pytest_evals.gates.decide import (
     Condition,
     Decision,
-    check_varies,
     conditions_of,
     correct_short,
     decide,
@@ -312,8 +311,6 @@ def _change_verdict(
     gate: Gate, metric: MetricResult, estimate: ChangeEstimate, bracket: Bracket
 ) -> Verdict:
     """The verdict of a gate on a change."""
-    if has_limits(gate):
-        check_varies(gate, estimate)
     (condition,), decision, _ = _decided(gate, estimate, bracket)
     change = shown(gate, estimate, condition, gate.baseline or "reference")
     reversal = None

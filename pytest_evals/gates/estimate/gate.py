@@ -9,10 +9,13 @@ from pytest_evals.core.gate import Gate
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.reference import Find
 from pytest_evals.core.result import GroupResult, TaskResult
-from pytest_evals.gates.decide import check_varies
 from pytest_evals.gates.documents import InvalidGateError
 from pytest_evals.gates.estimate.change import estimate_change
-from pytest_evals.gates.estimate.estimate import ChangeEstimate, GateEstimate
+from pytest_evals.gates.estimate.estimate import (
+    NEGLIGIBLE,
+    ChangeEstimate,
+    GateEstimate,
+)
 from pytest_evals.gates.estimate.external_reference import (
     estimate_published,
     protocol_fault,
@@ -24,6 +27,7 @@ from pytest_evals.gates.estimate.value import (
     estimate_value,
     has_limits,
 )
+from pytest_evals.stats.interval_methods import ExactValue
 
 
 def estimate_gate(
@@ -55,7 +59,25 @@ def estimate_member(
     """The value or the change of a task, alone or in a group."""
     if not gate.baseline:
         return estimate_value(gate, metric, task)
-    return estimate_change(gate, metric, task, find(gate.baseline, task.task.name))
+    reference = find(gate.baseline, task.task.name)
+    change = estimate_change(gate, metric, task, reference)
+    if has_limits(gate):
+        _check_varies(gate, change)
+    return change
+
+
+def _check_varies(gate: Gate, estimate: ChangeEstimate) -> None:
+    """Check that the documents have not all changed by the same amount.
+
+    Raises:
+        InvalidGateError: They have, so the variance of the change is unknown.
+    """
+    spread = estimate.spread
+    if isinstance(spread, ExactValue) and abs(spread.value) > NEGLIGIBLE:
+        raise InvalidGateError(
+            f"{gate.metric} has changed by the same in all {estimate.n} documents, so "
+            "its variance is unknown; over: run compares the number"
+        )
 
 
 def _of_group(
@@ -70,8 +92,6 @@ def _of_group(
     for member in members:
         try:
             one = estimate_member(gate, member.metric, member.task, find)
-            if gate.over == "population" and isinstance(one, ChangeEstimate):
-                check_varies(gate, one)
         except InvalidGateError as error:
             raise error.of_task(member.name) from error
         estimates.append(one)
