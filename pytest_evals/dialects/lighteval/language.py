@@ -60,6 +60,16 @@ Language = Enum(  # type: ignore[misc]  # members come from the table above
 TAGS: Mapping[str, str] = {code: tag[0] for _, code, *tag in _PARTS if tag}
 """Code → standard tag, usually two letters."""
 
+_INDIVIDUAL = """
+acm:ara als:sqi apc:ara arb:ara ars:ara ary:ara arz:ara azj:aze ckb:kur fil:tgl hat:hti
+lvs:lav nob:nor npi:nep ory:ori pbt:pus pes:fas plt:mlg swh:swa uzn:uzb zsm:msa
+"""
+"""Codes of individual languages, and those of their macrolanguages."""
+MACROLANGUAGES: Mapping[str, Language] = {one.value: one for one in Language} | {
+    one[:3]: Language(one[4:]) for one in _INDIVIDUAL.split()
+}
+"""Code → the language, or its macrolanguage."""
+
 
 def standardize_tag(code: str) -> str:
     """Standard tag of a language, as the library langcodes returns it."""

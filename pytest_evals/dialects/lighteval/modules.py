@@ -57,9 +57,30 @@ def _fix(error: BaseException) -> str:
 
 _PROMPTS = "lighteval.tasks.default_prompts"
 """Module of prompt functions in releases before 0.13."""
+_OLD_PROMPTS = "lighteval.tasks.tasks_prompt_formatting"
+"""The same before 0.4."""
 _EXTENDED = "lighteval.tasks.extended"
 """Package of some tasks in releases before 0.12; now ``lighteval.tasks.tasks``."""
 _EXTENDED_MODULES = ("hle", "ifbench", "ifeval", "lcb", "main", "mix_eval", "mt_bench")
+_FORMER = {
+    _PROMPTS: "0.13",
+    _EXTENDED: "0.12",
+    "lighteval.tasks.multilingual.tasks": "0.12",
+    "lighteval.metrics.harness_compatibility": "0.11",
+}
+"""Start of a name → first release without it."""
+_ENGINE = (
+    "lighteval.data.",
+    "lighteval.logging.",
+    "lighteval.main",
+    "lighteval.models.",
+    "lighteval.pipeline.",
+    "lighteval.tasks.lighteval_task.",
+    "lighteval.tasks.prompt_manager.",
+    "lighteval.tasks.registry.",
+    "lighteval.tasks.requests.",
+)
+"""Starts of names that only runs of lighteval need, of any release."""
 _CODE_EXECUTION = ("codegen_metrics", "slr_bench")
 """Files of lighteval (LiveCodeBench, SLR-Bench) that execute model output."""
 
@@ -165,6 +186,7 @@ def _missing_module(tree: Path | None, name: str) -> Any:
 
 
 def _resolve(tree: Path | None, name: str) -> Any:
+    name = name.replace(_OLD_PROMPTS, _PROMPTS)
     module, _, last = name.rpartition(".")
     found = find_export(module, last)
     found = _from_sources(tree, name) if found is None else found
@@ -207,6 +229,7 @@ def _from_installed(name: str) -> Any:
 
 def _unknown_name_message(tree: Path | None, name: str) -> str:
     """Message for an unknown name, with a fix if there is one."""
+    name = name.replace(_OLD_PROMPTS, _PROMPTS)
     package = name.partition(".")[0]
     if package != "lighteval":
         return (
@@ -214,18 +237,27 @@ def _unknown_name_message(tree: Path | None, name: str) -> str:
             f"{package}"
         )
     module, _, last = name.rpartition(".")
-    if name.startswith((_PROMPTS, _EXTENDED)):
-        first = "0.13" if name.startswith(_PROMPTS) else "0.12"
-        installed = find_spec("lighteval") is not None
+    modules = [one for one in NAMES if one.rpartition(".")[0] == module]
+    known = [*NAMES.get(module, ()), *(one.rpartition(".")[2] for one in modules)]
+    hint = did_you_mean(last, known)
+    if f"{name}.".startswith(_ENGINE):
+        return (
+            f"{name} is part of how lighteval runs models and tasks, which pytest does "
+            f"instead{hint}; remove the import, or move the code that needs it out of "
+            "the task module"
+        )
+    former = next((one for one in _FORMER if name.startswith(one)), None)
+    installed = tree or find_spec("lighteval") is not None
+    if former:
         why = "is not the installed release" if installed else "is not installed"
+        first = _FORMER[former]
         return (
             f"{name} is part of lighteval before {first}, which {why}; run: "
             f"pip install 'lighteval<{first}'"
         )
-    modules = [one for one in NAMES if one.rpartition(".")[0] == module]
-    known = [*NAMES.get(module, ()), *(one.rpartition(".")[2] for one in modules)]
-    hint = did_you_mean(last, known) or did_you_mean(name, list(NAMES))
-    if tree or find_spec("lighteval") is not None:
+    if installed:
         return f"lighteval has no {name}{hint}"
-    what = f"no replacement for {last!r} of {module}{hint}"
-    return f"{what}; if lighteval has it: {INSTALL}"
+    return (
+        f"{name} is not among the names of lighteval that work without it{hint}; "
+        f"otherwise install the release that the module was written for: {INSTALL}"
+    )

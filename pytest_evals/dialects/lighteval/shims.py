@@ -4,18 +4,21 @@
 from __future__ import annotations
 
 import logging
+import signal
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import partial, wraps
 from importlib.util import find_spec
 from string import ascii_uppercase
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from pytest_evals.core.doc import Doc, as_list
 from pytest_evals.dialects.lighteval import dynamic_metrics
 from pytest_evals.dialects.lighteval.config import LightevalTaskConfig
 from pytest_evals.dialects.lighteval.grammar import TextGenerationInputGrammarType
 from pytest_evals.dialects.lighteval.language import (
+    MACROLANGUAGES,
     Language,
     manage_duplicate_language_codes,
     standardize_tag,
@@ -69,26 +72,30 @@ from pytest_evals.scorers.lighteval.text import (
     reasoning_tags,
 )
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _HOME = "lighteval.tasks.templates"
 _FUNCTIONS = {
-    "boolq": multiple_choice.get_boolq_prompt_function,
-    "continuation": continuation.get_continuation_prompt_function,
-    "copa": continuation.get_copa_prompt_function,
-    "hellaswag": continuation.get_hellaswag_prompt_function,
-    "multichoice": multiple_choice.get_mcq_prompt_function,
-    "nli": nli.get_nli_prompt_function,
-    "qa": multiple_choice.get_qa_prompt_function,
-    "translation": continuation.get_translation_prompt_function,
+    "boolq": ("BoolQ", multiple_choice.get_boolq_prompt_function),
+    "continuation": ("Continuation", continuation.get_continuation_prompt_function),
+    "copa": ("COPA", continuation.get_copa_prompt_function),
+    "hellaswag": ("Hellaswag", continuation.get_hellaswag_prompt_function),
+    "multichoice": ("MCQ", multiple_choice.get_mcq_prompt_function),
+    "nli": ("NLI", nli.get_nli_prompt_function),
+    "qa": ("QA", multiple_choice.get_qa_prompt_function),
+    "translation": ("Translation", continuation.get_translation_prompt_function),
 }
-"""Module → the function that it defines."""
+"""Module → start of the names of its types of dictionaries, and its function."""
 
 TEMPLATES: Mapping[str, Mapping[str, Any]] = {
     _HOME: {},
     **{
-        f"{_HOME}.{module}": {function.__name__: function}
-        for module, function in _FUNCTIONS.items()
+        f"{_HOME}.{module}": {
+            function.__name__: function,
+            **{f"{kind}{end}": dict for end in ("Input", "Adapter", "DictAdapter")},
+        }
+        for module, (kind, function) in _FUNCTIONS.items()
     },
     f"{_HOME}.utils": {},
     f"{_HOME}.utils.formatting_utils": {
@@ -141,6 +148,33 @@ def safe_divide(numerator: Any, denominator: float, default_value: float = 0.0) 
     if denominator == 0:
         return np.full_like(numerator, default_value, dtype=float)
     return numerator / denominator
+
+
+def timeout(timeout_seconds: int = 10) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """A decorator that raises ``TimeoutError`` after that time; only in the main thread
+    of systems with timers."""
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        @wraps(function)
+        def limited(*arguments: P.args, **more: P.kwargs) -> T:
+            in_main = threading.current_thread() is threading.main_thread()
+            if not in_main or not hasattr(signal, "SIGALRM"):
+                return function(*arguments, **more)
+            before = signal.signal(signal.SIGALRM, _overtime)
+            signal.alarm(timeout_seconds)
+            try:
+                return function(*arguments, **more)
+            finally:
+                signal.alarm(0)
+                signal.signal(signal.SIGALRM, before)
+
+        return limited
+
+    return decorate
+
+
+def _overtime(_number: int, _frame: Any) -> None:
+    raise TimeoutError("the time limit of lighteval.utils.timeout is over")
 
 
 def is_package_available(package: Any) -> bool:
@@ -220,10 +254,6 @@ _CORPUS = {
     "CorpusLevelComputation": metric.CorpusLevelComputation,
 }
 _PREPARATORS = {name: getattr(preparators, name) for name in preparators.__all__} | {
-    "GenerativeCorpusMetricInput": preparators.PreparedPair,
-    "CorpusMetricInput": preparators.PreparedPair,
-    "LogprobCorpusMetricInput": preparators.PreparedPair,
-    "PerplexityCorpusMetricInput": preparators.WeightedLogprob,
     "Preparator": metric.Preparator,
 }
 _NORMALIZERS = {
@@ -241,6 +271,7 @@ _NORMALIZERS = {
 _DYNAMIC = {
     **{name: getattr(dynamic_metrics, name) for name in dynamic_metrics.__all__},
     "ExprExtractionConfig": formulas.ExprExtractionConfig,
+    "ExtractionTarget": Any,
     "IndicesExtractionConfig": letters.IndicesExtractionConfig,
     "LatexExtractionConfig": formulas.LatexExtractionConfig,
     "MultilingualExtractiveMatchMetric": (
@@ -258,6 +289,7 @@ _TASK = {
     "LightevalTaskConfig": LightevalTaskConfig,
     "TextGenerationInputGrammarType": TextGenerationInputGrammarType,
 }
+_LETTERS = {"LETTER_INDICES": list(ascii_uppercase)}
 _REQUESTS = {"Doc": Doc, "SamplingMethod": metric.SamplingMethod}
 
 NAMES: Mapping[str, Mapping[str, Any]] = {
@@ -265,7 +297,11 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
     "langcodes": {"standardize_tag": standardize_tag},
     "lighteval": {},
     "lighteval.logging": {},
-    "lighteval.logging.hierarchical_logger": {"hlog": logging.info},
+    "lighteval.logging.hierarchical_logger": {
+        "hlog": logging.info,
+        "hlog_err": logging.error,
+        "hlog_warn": logging.warning,
+    },
     "lighteval.metrics": {},
     "lighteval.metrics.dynamic_metrics": _DYNAMIC,
     "lighteval.metrics.llm_as_judge": _JUDGES,
@@ -305,7 +341,7 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
     ),
     "lighteval.tasks": {},
     "lighteval.tasks.extended": {},
-    "lighteval.tasks.default_prompts": {"LETTER_INDICES": list(ascii_uppercase)},
+    "lighteval.tasks.default_prompts": _LETTERS,
     "lighteval.tasks.lighteval_task": {**_TASK, **_REQUESTS},
     "lighteval.tasks.requests": _REQUESTS,
     "lighteval.tasks.multilingual": {},
@@ -315,6 +351,7 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
         "normalize_subset": normalize_subset,
     },
     "lighteval.tasks.tasks": {},
+    "lighteval.tasks.tasks_prompt_formatting": _LETTERS,
     **TEMPLATES,
     "lighteval.utils": {},
     "lighteval.utils.imports": {
@@ -327,8 +364,10 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
     },
     "lighteval.utils.language": {
         "Language": Language,
+        "iso_639_3_ind_to_iso_639_3_macro": MACROLANGUAGES,
         "manage_duplicate_language_codes": manage_duplicate_language_codes,
     },
+    "lighteval.utils.timeout": {"timeout": timeout},
     "lighteval.utils.utils": {
         "ListLike": Sequence,
         "as_list": as_list,

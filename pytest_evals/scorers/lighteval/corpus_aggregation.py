@@ -63,5 +63,17 @@ def _named(metric: Metric, name: str, how: Any) -> Callable[[Sequence[Any]], Any
 
 
 def _kept(value: Any) -> Any:
+    if isinstance(value, dict):
+        return _Record(value)
     is_pair = isinstance(value, list | tuple) and len(value) == 2
     return NamedPair(*value) if is_pair else value
+
+
+class _Record(dict[str, Any]):
+    """The fields of a module's own record, as attributes too."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a field."""
+        if name not in self:
+            raise AttributeError(f"the record has no field {name!r}")
+        return self[name]

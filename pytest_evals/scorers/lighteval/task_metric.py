@@ -24,6 +24,7 @@ from pytest_evals.scorers.aggregations import (
     statistic_of,
     totals_of,
 )
+from pytest_evals.scorers.lighteval.corpus.preparators import CorpusMetricInput
 from pytest_evals.scorers.lighteval.corpus_aggregation import aggregations_of
 from pytest_evals.scorers.lighteval.extraction.extractive_match import (
     MultilingualExtractiveMatchMetric,
@@ -236,9 +237,14 @@ class TaskMetric:
         self, doc: Doc, response: ModelResponse
     ) -> Mapping[str, Any] | NoScoreError:
         try:
-            return self.metric.compute_sample(doc, response)
+            values = self.metric.compute_sample(doc, response)
         except NoScoreError as error:
             return error
+        return {
+            # A module's own record becomes its fields, which are JSON values.
+            name: one.to_dict() if isinstance(one, CorpusMetricInput) else one
+            for name, one in values.items()
+        }
 
     @property
     def judges(self) -> list[JudgeLM]:

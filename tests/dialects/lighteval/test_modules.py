@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import numpy as np
 import pytest
 
 from pytest_evals.core.doc import Doc
+from pytest_evals.core.record import Record
+from pytest_evals.core.request import Response
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.detect import is_task_module
 from pytest_evals.dialects.lighteval.config import LightevalTaskConfig
@@ -186,14 +189,19 @@ from lighteval.metrics.sample_preparator import (
     Doc as Document, GenerativeCorpusMetricInput, PerplexityCorpusMetricInput,
 )
 from lighteval.tasks.lighteval_task import Metric as same, Metrics as all_of_them
-from lighteval.tasks.templates.qa import get_mcq_prompt_function
+from lighteval.tasks.templates.qa import QAInput, get_mcq_prompt_function
 from lighteval.utils.imports import Extra, requires
+from lighteval.utils.language import iso_639_3_ind_to_iso_639_3_macro as macro
+from lighteval.utils.timeout import timeout
 from lighteval.utils.utils import ListLike
 import lighteval.metrics.metrics_corpus as corpus
 
 assert (same, again, Document, all_of_them) == (Metric, Language, Doc, Metrics)
 assert metrics_sample.ExactMatches is ExactMatches
 assert corpus.GenerativeCorpusMetricInput(["a"], ["b"]).preds == ["b"]
+assert (macro["arz"], macro["fra"]) == (Language.ARABIC, Language.FRENCH)
+assert QAInput(question="?", choices=["a"]) == {"question": "?", "choices": ["a"]}
+assert timeout(5)(len)("abc") == 3
 
 @requires(Extra.MULTILINGUAL)
 def nothing(given: ListLike[str]):
@@ -239,6 +247,57 @@ def test_metrics_of_earlier_releases_are_made_and_add_up(module):
     assert f1.aggregate(pairs).value == pytest.approx((4 / 5 + 2 / 3) / 2)
     assert mcc.aggregate(pairs).value == pytest.approx(1 / 3**0.5)
     assert f1.aggregate(pairs).method == mcc.aggregate(pairs).method == "bootstrap"
+
+
+def test_a_timeout_of_lighteval_stops_a_function(module):
+    slow = "@timeout(1)\ndef slow():\n    while True:\n        pass\n"
+    table = f"from lighteval.utils.timeout import timeout\n{slow}slow()"
+    with pytest.raises(TaskFileError, match="TimeoutError: the time limit"):
+        module(table)
+
+
+OWN_RECORD = """
+from dataclasses import dataclass
+from lighteval.metrics.sample_preparator import CorpusMetricInput
+
+@dataclass
+class Kept(CorpusMetricInput):
+    source: str
+    gold: str
+    pred: str
+
+class Preparing:
+    def prepare(self, doc, model_response, **more):
+        return Kept(doc.query, doc.get_golds()[0], model_response.final_text[0])
+
+class Share:
+    def compute_corpus(self, items):
+        return sum(bool(i.source) and i.pred == i.gold for i in items) / len(items)
+
+generative = SamplingMethod.GENERATIVE
+share = SampleLevelMetric("share", True, generative, Preparing(), Share())
+TASKS_TABLE = [task(metrics=[share])]
+"""
+
+
+def test_a_module_aggregates_records_of_its_own_class(module):
+    """With any number of fields; between processes they are JSON."""
+    (task,) = module(OWN_RECORD)
+    (share,) = task.metrics
+    kept = []
+    for item in (0, 1):
+        sent = task.ask(item)
+        answers = (Response(text=" odd"),)
+        record = Record(
+            task="t",
+            index=item,
+            doc=sent.doc,
+            requests=sent.requests,
+            responses=answers,
+        )
+        (score,) = task.score(record)
+        kept.append(json.loads(json.dumps(score.value)))
+    assert share.aggregate(kept).value == 0.5
 
 
 KEEPING = """
@@ -394,6 +453,26 @@ def test_prompts_of_earlier_releases_say_which_release_has_them(
     message = problems(module, f"{text}\nTASKS_TABLE = []")
     assert f"pip install 'lighteval<{release}'" in message
     assert "did you mean" not in message
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("tasks.registry import taskinfo_selector", "is part of how lighteval runs"),
+        ("tasks.requests import GreedyUntilRequest", "is part of how lighteval runs"),
+        ("models.abstract_model import ModelInfo", "is part of how lighteval runs"),
+        ("tasks.requests import Docs", "did you mean 'Doc'"),
+        ("tasks.multilingual.tasks import MMLU_SUBSETS", "install 'lighteval<0.12'"),
+        ("metrics.imports.bert_scorer import BERTScorer", "the release that the"),
+        ("tasks.tasks.gsm8k import gsm8k_prompt", "pip install lighteval"),
+    ],
+)
+def test_a_name_that_only_lighteval_has_is_refused_with_a_way_out(
+    module, problems, text, why
+):
+    message = problems(module, f"from lighteval.{text}\nTASKS_TABLE = []")
+    assert why in message
+    assert "did you mean 'lighteval." not in message
 
 
 PACKAGE = """

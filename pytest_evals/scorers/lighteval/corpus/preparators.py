@@ -16,26 +16,50 @@ from pytest_evals.scorers.lighteval.reductions import references
 from pytest_evals.scorers.lighteval.response import ModelResponse
 
 __all__ = [
+    "CorpusMetricInput",
+    "GenerativeCorpusMetricInput",
     "GenerativePreparator",
     "LoglikelihoodPreparator",
+    "LogprobCorpusMetricInput",
     "NamedPair",
+    "PerplexityCorpusMetricInput",
     "PerplexityPreparator",
-    "PreparedPair",
     "TargetPerplexityPreparator",
-    "WeightedLogprob",
     "count_units",
 ]
 
 
-class PreparedPair(NamedTuple):
-    """References and answers, or the correct choices and the selected one."""
+class CorpusMetricInput:
+    """Base class of records that preparators of task modules return."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields by name."""
+        return dict(vars(self))
+
+
+class GenerativeCorpusMetricInput(NamedTuple):
+    """References and answers."""
 
     golds: Any
     preds: Any
 
 
-class NamedPair(PreparedPair):
-    """A pair with the field names of both types; pairs that were sent between processes
+class LogprobCorpusMetricInput(NamedTuple):
+    """The correct choices and the most likely one, as positions."""
+
+    golds: Any
+    preds: Any
+
+
+class PerplexityCorpusMetricInput(NamedTuple):
+    """A log-probability in nats, and its number of words or bytes."""
+
+    logprobs: float
+    weights: int
+
+
+class NamedPair(GenerativeCorpusMetricInput):
+    """A pair with the field names of all types; pairs that were sent between processes
     have lost their own."""
 
     __slots__ = ()
@@ -49,13 +73,6 @@ class NamedPair(PreparedPair):
     def weights(self) -> Any:
         """Return the second value."""
         return self[1]
-
-
-class WeightedLogprob(NamedTuple):
-    """A log-probability in nats, and its number of words or bytes."""
-
-    logprobs: float
-    weights: int
 
 
 _UNITS: Mapping[str, Callable[[str], int]] = {
@@ -86,9 +103,9 @@ class GenerativePreparator(Preparator):
 
     def prepare(
         self, doc: Doc, model_response: ModelResponse, **more: Any
-    ) -> PreparedPair:
+    ) -> GenerativeCorpusMetricInput:
         """Return both as lists of strings."""
-        return PreparedPair(references(doc), model_response.final_text)
+        return GenerativeCorpusMetricInput(references(doc), model_response.final_text)
 
 
 @dataclass(frozen=True)
@@ -103,7 +120,7 @@ class LoglikelihoodPreparator(Preparator):
 
     def prepare(
         self, doc: Doc, model_response: ModelResponse, **more: Any
-    ) -> PreparedPair:
+    ) -> LogprobCorpusMetricInput:
         """Return the positions of the choices.
 
         Raises:
@@ -113,7 +130,9 @@ class LoglikelihoodPreparator(Preparator):
         if not golds:
             raise DocumentError("the document has no correct choice")
         best = best_choice(document_logprobs(model_response))
-        return PreparedPair(golds[0] if self.is_single_token else golds, best)
+        return LogprobCorpusMetricInput(
+            golds[0] if self.is_single_token else golds, best
+        )
 
 
 @dataclass(frozen=True)
@@ -132,11 +151,11 @@ class PerplexityPreparator(Preparator):
 
     def prepare(
         self, doc: Doc, model_response: ModelResponse, **more: Any
-    ) -> WeightedLogprob:
+    ) -> PerplexityCorpusMetricInput:
         """Return both; the length is that of ``original_query``, if set."""
         text = doc.query if doc.original_query is None else doc.original_query
         logprob = sum(document_logprobs(model_response))
-        return WeightedLogprob(logprob, count_units(text, self.units_type))
+        return PerplexityCorpusMetricInput(logprob, count_units(text, self.units_type))
 
 
 @dataclass(frozen=True)
@@ -151,10 +170,12 @@ class TargetPerplexityPreparator(PerplexityPreparator):
 
     def prepare(
         self, doc: Doc, model_response: ModelResponse, **more: Any
-    ) -> WeightedLogprob:
+    ) -> PerplexityCorpusMetricInput:
         """Return both; the length is that of the correct choices, joined by spaces."""
         text = " ".join(references(doc))
         logprobs = document_logprobs(model_response)
         if not self.published:
             logprobs = [logprobs[gold] for gold in gold_indices(doc)]
-        return WeightedLogprob(sum(logprobs), count_units(text, self.units_type))
+        return PerplexityCorpusMetricInput(
+            sum(logprobs), count_units(text, self.units_type)
+        )
