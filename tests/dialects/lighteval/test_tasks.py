@@ -111,10 +111,15 @@ def test_of_two_tasks_with_one_name_the_later_counts_as_in_lighteval(module):
         ("TASKS_TABLE = [task(few_shot_split='train')]", "few_shot_split"),
         (
             "from lighteval.tasks.requests import Dok",
-            "no replacement for 'Dok' of lighteval.tasks.requests; did you mean "
-            "'Doc'?; if lighteval has it: pip install lighteval",
+            "lighteval.tasks.requests.Dok is part of how lighteval runs models and "
+            "tasks, which pytest does instead; did you mean 'Doc'?",
         ),
-        ("import lighteval.utils.nothing", "no replacement for 'nothing' of lighteval"),
+        (
+            "import lighteval.utils.nothing",
+            "lighteval.utils.nothing is not among the names of lighteval that work "
+            "without it; otherwise install the release that the module was written "
+            "for: pip install lighteval",
+        ),
         (
             "import lighteval.tasks.default_prompts as prompt\n"
             "assert prompt.LETTER_INDICES[1] == 'B'\n"

