@@ -5,7 +5,6 @@
     EvalsError
     ├── OptionError              an option or a model spec is invalid (exit code 4)
     ├── TaskFileError            a file cannot be used; a collection error
-    │   └── UnreachableError     a dataset could not be looked up
     ├── DocumentError            one document cannot be prompted or scored
     │   └── GoldIndexError       its reference index is beyond its choices
     ├── ModelError               a model cannot be opened, or failed during inference
@@ -51,11 +50,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One problem in a file."""
+    """One problem in a file. ``unreachable``: there was no network or no access."""
 
     what: str
     where: Place
     fix: str = ""
+    unreachable: bool = False
 
     def __str__(self) -> str:
         """Return the location and the problem, and the fix on a second line."""
@@ -85,9 +85,10 @@ class TaskFileError(EvalsError):
         )
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
-
-class UnreachableError(TaskFileError):
-    """A dataset could not be looked up (no network or no access); it may exist."""
+    @property
+    def is_unreachable(self) -> bool:
+        """Whether the file may be correct: there was no network or no access."""
+        return bool(self.problems) and all(p.unreachable for p in self.problems)
 
 
 class DocumentError(EvalsError):

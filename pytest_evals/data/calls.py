@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pytest_evals.data.hub import is_unreachable
 from pytest_evals.errors import DocumentError, Place, Problem
 
 _PACKAGE = str(Path(__file__).parents[1])
@@ -16,8 +17,10 @@ _PACKAGE = str(Path(__file__).parents[1])
 class FieldError(DocumentError):
     """An error in a field of the task file, for one document."""
 
-    def __init__(self, what: str, where: Place, fix: str = "") -> None:
-        self.problem = Problem(what, where, fix)
+    def __init__(
+        self, what: str, where: Place, fix: str = "", *, unreachable: bool = False
+    ) -> None:
+        self.problem = Problem(what, where, fix, unreachable)
         super().__init__(str(self.problem))
 
 
@@ -39,7 +42,8 @@ def call(
     try:
         return function(*arguments)
     except (Exception, SystemExit) as error:
-        raise FieldError(f"{key}: {error_text(error, function)}", place) from error
+        what = f"{key}: {error_text(error, function)}"
+        raise FieldError(what, place, unreachable=is_unreachable(error)) from error
 
 
 def error_text(error: BaseException, function: object = None) -> str:

@@ -1,15 +1,19 @@
-"""Access to the Hugging Face Hub while datasets are loaded.
+"""Access to the Hugging Face Hub, and to servers of data files, while datasets are
+loaded and modules of tasks are imported.
 
-An unreachable Hub delays each dataset by half a minute. For a minute after a failure
-only the cache is used, so that the other tasks of a benchmark fail immediately. The
-time doubles with each failure: a tree with thousands of tasks takes many minutes.
+An unreachable server delays each dataset by half a minute. For a minute after a failure
+the server is not contacted, so that the other tasks of a benchmark fail immediately.
+The time doubles with each failure: a tree with thousands of tasks takes many minutes.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 AWAY_S = 60.0
 """Seconds without new attempts after the first failure."""
@@ -19,26 +23,76 @@ PROBE_S = 10.0
 
 _NETWORK = frozenset(
     {
+        "ClientConnectionError",
         "ConnectionError",
+        "gaierror",
         "LocalEntryNotFoundError",
         "OfflineModeIsEnabled",
         "TimeoutError",
         "TransportError",
     }
 )
-"""Errors of Python, requests, httpx and huggingface_hub."""
+"""Errors of Python, requests, httpx, aiohttp and huggingface_hub."""
 _RIGHTS = frozenset({"GatedRepoError"})
 _UNREACHABLE = (
     "the Hub was unreachable a short time ago, and the cache "
     "does not contain the dataset"
 )
+_OFFLINE_FLAGS = {
+    "datasets.config": "HF_HUB_OFFLINE",
+    "evaluate.config": "HF_EVALUATE_OFFLINE",
+    "huggingface_hub.constants": "HF_HUB_OFFLINE",
+}
+"""Module → its flag that restricts a library to its cache."""
 
 
-class _HubStatus:
+@dataclass(slots=True)
+class _Server:
     """Time of the last failed attempt, and the seconds without new attempts."""
 
-    failed_at = float("-inf")
-    away_s = AWAY_S
+    failed_at: float = float("-inf")
+    away_s: float = AWAY_S
+
+    def is_away(self) -> bool:
+        """Return whether it was unreachable a short time ago."""
+        return time.monotonic() < self.failed_at + self.away_s
+
+    def failed(self) -> None:
+        """Record a failed attempt."""
+        if self.failed_at > float("-inf"):
+            self.away_s = min(2 * self.away_s, MOST_AWAY_S)
+        self.failed_at = time.monotonic()
+
+
+_HUB = ""
+_servers: dict[str, _Server] = {}
+"""Name of a server → its state; the Hub's name is empty."""
+
+
+@contextmanager
+def sparing_hub() -> Iterator[bool]:
+    """Restrict the libraries to their caches in the block if the Hub was unreachable a
+    short time ago, and remember that it is if the block fails for this reason.
+
+    Yields whether they are restricted.
+    """
+    hub = _servers.setdefault(_HUB, _Server())
+    is_away = hub.is_away()
+    loaded = [sys.modules[one] for one in _OFFLINE_FLAGS if one in sys.modules]
+    flags = [(vars(one), _OFFLINE_FLAGS[one.__name__]) for one in loaded]
+    before = [config[flag] for config, flag in flags]
+    if is_away:
+        for config, flag in flags:
+            config[flag] = True
+    try:
+        yield is_away
+    except Exception as error:
+        if not is_away and _is_any(error, _NETWORK):
+            hub.failed()
+        raise
+    finally:
+        for (config, flag), value in zip(flags, before, strict=True):
+            config[flag] = value
 
 
 @contextmanager
@@ -55,34 +109,23 @@ def reading_datasets(*, of_hub: bool = False) -> Iterator[None]:
             dataset.
     """
     import datasets
-    from huggingface_hub import constants
 
     bars_disabled = datasets.are_progress_bars_disabled()
     count_downloads = datasets.config.HF_UPDATE_DOWNLOAD_COUNTS
-    offline = datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE
     datasets.disable_progress_bars()
     datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = False
-    recently_failed = (
-        of_hub and time.monotonic() < _HubStatus.failed_at + _HubStatus.away_s
-    )
-    if recently_failed:
-        datasets.config.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE = True
-    try:
-        yield
-    except Exception as error:
-        if not of_hub or not _is_any(error, _NETWORK):
+    with ExitStack() as stack:
+        is_away = of_hub and stack.enter_context(sparing_hub())
+        try:
+            yield
+        except Exception as error:
+            if is_away and _is_any(error, _NETWORK):
+                raise ConnectionError(_UNREACHABLE) from None
             raise
-        if recently_failed:
-            raise ConnectionError(_UNREACHABLE) from None
-        if _HubStatus.failed_at > float("-inf"):
-            _HubStatus.away_s = min(2 * _HubStatus.away_s, MOST_AWAY_S)
-        _HubStatus.failed_at = time.monotonic()
-        raise
-    finally:
-        datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = count_downloads
-        datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE = offline
-        if not bars_disabled:
-            datasets.enable_progress_bars()
+        finally:
+            datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = count_downloads
+            if not bars_disabled:
+                datasets.enable_progress_bars()
 
 
 def is_unreachable(error: BaseException) -> bool:
@@ -94,12 +137,35 @@ def is_unreachable(error: BaseException) -> bool:
 def is_offline(files: Iterable[str]) -> bool:
     """Return whether the server of a remote file cannot be reached. The ``datasets``
     library reports such a file as missing; a server that replies is reached."""
-    url = next((f for f in files if f.startswith(("http://", "https://"))), "")
+    url = next(_urls(files), "")
     if not url:
         return False
     from huggingface_hub import constants
 
-    return constants.HF_HUB_OFFLINE or not _replies(url)
+    server = _servers.setdefault(urlsplit(url).netloc, _Server())
+    if not (constants.HF_HUB_OFFLINE or server.is_away() or _replies(url)):
+        server.failed()
+    return constants.HF_HUB_OFFLINE or server.is_away()
+
+
+def refuse_away(files: Iterable[str]) -> None:
+    """Raise an error if the server of a remote file was unreachable a short time ago.
+
+    Raises:
+        ConnectionError: It was.
+    """
+    for url in _urls(files):
+        name = urlsplit(url).netloc
+        if name in _servers and _servers[name].is_away():
+            raise ConnectionError(f"{name} was unreachable a short time ago")
+
+
+def _urls(files: Iterable[str]) -> Iterator[str]:
+    """Yield the addresses of files, and of archives: ``zip://a.csv::https://…``."""
+    for file in files:
+        url = file.rpartition("::")[2]
+        if url.startswith(("http://", "https://")):
+            yield url
 
 
 def _replies(url: str) -> bool:

@@ -26,7 +26,13 @@ from pytest_evals.data.data_files import (
     local_files,
 )
 from pytest_evals.data.features import make_features
-from pytest_evals.data.hub import is_offline, is_unreachable, reading_datasets
+from pytest_evals.data.hub import (
+    is_offline,
+    is_unreachable,
+    reading_datasets,
+    refuse_away,
+    sparing_hub,
+)
 from pytest_evals.data.json_lines import LARGEST, read_json_lines
 from pytest_evals.data.json_rows import (
     RowError,
@@ -39,7 +45,6 @@ from pytest_evals.errors import (
     Place,
     Problem,
     TaskFileError,
-    UnreachableError,
     nearest,
     similar_file,
 )
@@ -99,6 +104,7 @@ def load(source: Source, *, plain: bool = False) -> Mapping[str, Any]:
         if rows is not None:
             return rows
         of_hub = source.path not in _FILE_BUILDERS and resolved.path == source.path
+        refuse_away(file_names(resolved.arguments.get("data_files")))
         with reading_datasets(of_hub=of_hub):
             splits = _read(key)
     except Exception as error:
@@ -151,9 +157,10 @@ def _check_builder(source: Source) -> None:
 
 def _user_dataset(source: Source, maker: Callable[..., Any]) -> Mapping[str, Any]:
     try:
-        splits_ = call(
-            lambda: maker(**source.arguments), (), "custom_dataset", source.place
-        )
+        with sparing_hub():
+            splits_ = call(
+                lambda: maker(**source.arguments), (), "custom_dataset", source.place
+            )
     except FieldError as error:
         raise TaskFileError([error.problem]) from error
     if not isinstance(splits_, Mapping):
@@ -363,9 +370,8 @@ def _unreadable(source: Source, resolve: Source, error: Exception) -> TaskFileEr
             "check the name, the network and the access rights; offline, a dataset "
             "must be in the cache or be read from local files"
         )
-    error_class = UnreachableError if unreachable else TaskFileError
-    problem = Problem(what, source.place, fix)
-    return error_class([problem if paths else _with_network(problem)])
+    problem = Problem(what, source.place, fix, unreachable)
+    return TaskFileError([problem if paths else _with_network(problem)])
 
 
 def _with_network(problem: Problem) -> Problem:

@@ -44,6 +44,26 @@ def first_round(record: Record, task: Task) -> tuple[Record, Sequence[Ask]]:
         dialogue.close()
 
 
+def continued(
+    record: Record, task: Task, answer: Callable[[Ask], Response], most: int
+) -> Record | None:
+    """Return a document whose dialogue is answered by a function, or ``None`` if it has
+    more than ``most`` rounds."""
+    if record.error or task.follow_up is None:
+        return record
+    dialogue = _dialogue(record, task)
+    try:
+        asks = next(dialogue)
+        for _ in range(most):
+            asks = dialogue.send([answer(one) for one in asks])
+    except StopIteration as end:
+        found: Record = end.value
+        return found
+    finally:
+        dialogue.close()
+    return None
+
+
 def followed(
     first: Iterator[tuple[int, Record]],
     tasks: Sequence[Task],

@@ -24,7 +24,7 @@ from pytest_evals.dialects.gates_section.gate_faults import (
     task_faults,
 )
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
-from pytest_evals.errors import Place, Problem, TaskFileError, UnreachableError
+from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.gates.documents import Required, asking_for, required_by
 from pytest_evals.run.selection import Selection
 
@@ -169,7 +169,9 @@ class Suite:
             document_ids = task.rows.ids()
             _check_names(task, document_ids)
             limited = len(document_ids) < task.rows.total()
-        except UnreachableError as error:
+        except TaskFileError as error:
+            if not error.is_unreachable:
+                raise
             unreached = error
         if not self._hooked(folder):
             faults = task_faults(gates, task, set(document_ids), limited=limited)
@@ -238,9 +240,8 @@ class Suite:
             except TaskFileError as fault:
                 faults.append(fault)
         if faults:
-            away = all(isinstance(fault, UnreachableError) for fault in faults)
-            problems = dict.fromkeys(p for fault in faults for p in fault.problems)
-            raise (UnreachableError if away else TaskFileError)(problems)
+            problems = (problem for one in faults for problem in one.problems)
+            raise TaskFileError(dict.fromkeys(problems))
 
     def _child(self, child: Task | Group, parent: GroupRun) -> None:
         path = child.source.path

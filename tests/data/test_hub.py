@@ -17,8 +17,7 @@ def clock(monkeypatch):
     """Elapsed seconds, as a list of one number."""
     seconds = [1000.0]
     monkeypatch.setattr(hub.time, "monotonic", lambda: seconds[0])
-    monkeypatch.setattr(hub._HubStatus, "failed_at", float("-inf"))
-    monkeypatch.setattr(hub._HubStatus, "away_s", hub.AWAY_S)
+    monkeypatch.setattr(hub, "_servers", {})
     return seconds
 
 
@@ -64,6 +63,30 @@ def test_each_further_failure_doubles_the_time_without_requests(clock):
 def test_only_a_fault_of_the_way_to_the_hub_counts(clock, error, of_hub):
     fail(error, of_hub=of_hub)
     assert sends_request()
+
+
+def test_code_of_users_does_not_wait_for_an_unreachable_hub(clock):
+    with pytest.raises(ConnectionError), hub.sparing_hub():
+        raise ConnectionError("Couldn't reach 'cais/mmlu' on the Hub")
+    with hub.sparing_hub():
+        assert datasets.config.HF_HUB_OFFLINE
+        assert constants.HF_HUB_OFFLINE
+    assert sends_request() is False
+
+
+def test_a_server_of_files_that_was_unreachable_is_not_contacted_again(
+    clock, monkeypatch
+):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    files = ["zip://rows.jsonl::http://127.0.0.1:9/rows.zip"]
+    hub.refuse_away(files)
+    assert hub.is_offline(files)
+    with pytest.raises(ConnectionError, match=r"127\.0\.0\.1:9 was unreachable"):
+        hub.refuse_away(files)
+    hub.refuse_away(["http://127.0.0.1:10/rows.zip"])
+    clock[0] += 61
+    hub.refuse_away(files)
 
 
 def test_requests_to_other_servers_are_independent_of_the_hub(clock):

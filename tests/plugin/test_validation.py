@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import yaml
 
@@ -67,6 +69,81 @@ def test_validation_scores_the_reference_answer(suite):
     done.stdout.no_fnmatch_line("*document q1*")
 
 
+LATTICEFLOW = """\
+key: t
+display_name: T
+description: Says a word.
+config_spec:
+  - {type: dataset, key: ds, display_name: D, default_value: ds}
+definition:
+  dataset: {key: "<< config.ds >>"}
+  solver:
+    type: single_turn_solver
+    input_builder:
+      type: chat_completion
+      input_messages: [{role: user, content: "{{ sample.q }}"}]
+  scorers:
+    - type: string_equals
+      key: exact
+      ground_truth: "{{ sample.word }}"
+      value: "{{ solver_output.output | string }}"
+    - type: model_as_a_judge_classifier
+      key: verdict
+      model_key: judge
+      user_prompt: "Is {{ model_output }} right?"
+      correct_labels: [RIGHT]
+      incorrect_labels: [WRONG]
+  actions: []
+"""
+ACTION = """actions:
+    - key: drop
+      action: exclude_from_metrics
+      filter: {op: equals, expression: "{{ sample.wrod }}", value: x}
+"""
+JUDGE = LATTICEFLOW[
+    LATTICEFLOW.index("    - type: model_as") : LATTICEFLOW.index("  act")
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "line", "fault"),
+    [
+        ("sample.word", "sample.wrod", 16, "ground_truth: unknown field 'wrod'"),
+        ("sample.word", "sample.late", 16, "ground_truth: unknown field 'late'"),
+        ("solver_output", "solver_outptu", 17, "value: 'solver_outptu' is undefined"),
+        (
+            "model_output",
+            "model_outptu",
+            21,
+            "user_prompt: 'model_outptu' is undefined",
+        ),
+        (
+            f"{JUDGE}  actions: []",
+            f"  {ACTION}",
+            21,
+            "expression: unknown field 'wrod'",
+        ),
+        ("sample.word", "sample.word", 0, ""),
+    ],
+)
+def test_templates_of_latticeflow_scorers_are_checked(suite, text, other, line, fault):
+    """Also those of judges, and those that fail for the last document only."""
+    (suite.evals / "quiz.yaml").unlink()
+    (suite.evals / "t.yaml").write_text(LATTICEFLOW.replace(text, other))
+    source = "source: {type: local, file_path: rows.jsonl}"
+    (suite.evals / "ds.yaml").write_text(
+        f"key: ds\ndisplay_name: D\ndescription: Words.\n{source}\n"
+    )
+    rows = [{"q": f"Say {n}.", "word": f"{n}", "late": "x"} for n in range(9)]
+    del rows[-1]["late"]
+    lines = (f"{json.dumps(row)}\n" for row in rows)
+    (suite.evals / "rows.jsonl").write_text("".join(lines))
+    done = check(suite)
+    assert done.ret == (1 if fault else 0), done.stdout.str()
+    if fault:
+        done.stdout.fnmatch_lines([f"*: document ?*: evals/t.yaml:{line}: {fault}*"])
+
+
 def test_validation_does_not_call_a_score_hook(suite):
     """It may need the responses of a real model."""
     suite.pytester.makeconftest("def pytest_evals_score(record, task):\n    1 / 0\n")
@@ -88,6 +165,42 @@ def test_an_unreachable_dataset_is_not_a_failure(suite, monkeypatch):
             "2 checked: 1 ok, 0 with problems, 1 out of reach; no model was used",
         ]
     )
+
+
+@pytest.mark.parametrize(
+    ("key", "code"),
+    [
+        ("custom_dataset", "def custom(**_):\n    return load_dataset('acme/set')\n"),
+        ("process_results", "rows = load_dataset('acme/set')\n\ndef custom(*_): ...\n"),
+    ],
+)
+def test_code_that_needs_an_unreachable_dataset_is_not_checked(
+    suite, monkeypatch, key, code
+):
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    source = f"from datasets import load_dataset\n\n{code}"
+    (suite.evals / "own.py").write_text(source)
+    path = suite.task("quiz", **{key: "FUNCTION"})
+    path.write_text(path.read_text().replace("FUNCTION", "!function own.custom"))
+    done = check(suite)
+    assert done.ret == 0
+    done.stdout.fnmatch_lines(["not checked: quiz: *ConnectionError: *acme/set*"])
+
+
+def test_the_summary_lists_the_first_unreachable_tasks(suite, monkeypatch):
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    (suite.evals / "quiz.yaml").unlink()
+    for n in range(23):
+        suite.task(f"far{n}", dataset_path=f"acme/set{n}", dataset_kwargs=None)
+    done = check(suite)
+    assert done.stdout.str().count("not checked: far") == 20
+    done.stdout.fnmatch_lines(["not checked: 3 more tasks; -rs lists them"])
 
 
 def test_a_remote_file_is_not_checked_if_its_server_is_unreachable(suite, monkeypatch):

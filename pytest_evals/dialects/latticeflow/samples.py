@@ -21,7 +21,7 @@ from pytest_evals.data.rows import Table
 from pytest_evals.data.sources import Source, load
 from pytest_evals.data.user_files import decode_text, read_text
 from pytest_evals.data.yaml_loader import BoundedLoader
-from pytest_evals.errors import Place, Problem, TaskFileError, UnreachableError
+from pytest_evals.errors import Place, Problem, TaskFileError
 
 ID = "sample_id"
 """The id column; ids are generated if it is missing."""
@@ -78,7 +78,7 @@ def download(url: str, place: Place, *, typed: bool) -> Rows:
         text = path.read_bytes().decode("utf-8-sig")
     except Exception as error:
         what = f"url: {url!r} cannot be fetched: {type(error).__name__}: {error}"
-        raise UnreachableError([Problem(what, place)]) from error
+        raise TaskFileError([Problem(what, place, unreachable=True)]) from error
     is_csv = url.partition("?")[0].lower().endswith(".csv")
     if is_csv:
         return read_csv(Path(url), text, typed=typed)

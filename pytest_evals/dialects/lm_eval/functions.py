@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from pytest_evals.data.calls import error_text
+from pytest_evals.data.hub import is_unreachable, sparing_hub
 from pytest_evals.dialects.yaml_reader.function_tag import FunctionRef
 from pytest_evals.errors import Place, Problem, TaskFileError, suggestion
 
@@ -53,16 +54,17 @@ def _module(ref: FunctionRef, name: str, roots: Sequence[str] | None) -> ModuleT
     if is_path:
         _check_path(ref, file, roots)
     try:
-        if os.path.isfile(file):
-            return load_module(file)
-        return import_for(file, name)
+        with sparing_hub():
+            return load_module(file) if os.path.isfile(file) else import_for(file, name)
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and _is_part(error.name, name):
             what = f"!function {ref.dotted}: no module {name!r}"
             fix = f"write {Place(file)} or install the module"
             raise _fault(ref, what, fix) from None
         what = f"importing {name!r} failed: {error_text(error)}"
-        raise _fault(ref, what, _fix(error)) from error
+        unreachable = is_unreachable(error)
+        problem = Problem(what, ref.place, _fix(error), unreachable)
+        raise TaskFileError([problem]) from error
 
 
 def _file(folder: Path, name: str) -> tuple[Path, bool]:

@@ -7,15 +7,18 @@ session reports the problems of all files. All other tests are deselected.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from _pytest._code.code import ExceptionInfo, TerminalRepr
 
+from pytest_evals.core.dialogue import Ask
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Loglikelihood, Request, Response
 from pytest_evals.core.task import Task
@@ -24,7 +27,6 @@ from pytest_evals.errors import (
     Place,
     Problem,
     TaskFileError,
-    UnreachableError,
 )
 from pytest_evals.plugin.checks.session import check_session
 from pytest_evals.plugin.gate_documents import documents_of_named_gates
@@ -38,10 +40,23 @@ from pytest_evals.plugin.suite.lookalike_files import unused_gates_files
 from pytest_evals.run.diagnosis import earlier_near_misses
 from pytest_evals.run.plan import ask
 from pytest_evals.run.records import score
+from pytest_evals.run.rounds import continued
 
 FIRST = 5
-"""Documents of a task that are scored."""
+"""Documents of a task that are always scored."""
+MOST_SCORED_S = 2.0
+"""Seconds of a task's scoring after which no further documents are scored."""
+MOST_ROUNDS = 20
+"""Rounds of a dialogue."""
+MOST_UNCHECKED = 20
+"""Unreachable tasks that the summary lists."""
+UNCHECKED = "not checked: "
 _UNASKED = "cannot be prompted"
+_UNSCORED = "cannot be scored, though answered with its target"
+_NOT_SENT = "not sent: no model is used here"
+_NO_FAULTS = (_NOT_SENT, "no terminate_if was met")
+"""Parts of errors that are due to the missing models."""
+_EXCEPTION = re.compile(r"\w(?:Error|Exception)\b")
 
 
 class Check(pytest.Item):
@@ -61,9 +76,10 @@ class Check(pytest.Item):
         Raises:
             Exception: What was found.
         """
-        if isinstance(self.error, UnreachableError):
-            pytest.skip(f"not checked: {self.name}: {self.error.problems[0]}")
-        raise self.error
+        error = self.error
+        if isinstance(error, TaskFileError) and error.is_unreachable:
+            pytest.skip(f"{UNCHECKED}{self.name}: {error.problems[0]}")
+        raise error
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Heading of a failure."""
@@ -132,8 +148,11 @@ class ValidationMode:
         if not isinstance(error, Exception if is_module else EvalsError):
             return report
         name = getattr(collector, "path", Path(collector.name)).stem
-        if isinstance(error, TaskFileError) and not isinstance(error, UnreachableError):
+        if isinstance(error, TaskFileError) and not error.is_unreachable:
             error = self._not_told_yet(error)
+        if isinstance(error, EvalsError):
+            # Its frames would keep the contents of every file that was read.
+            error.__traceback__ = error.__cause__ = error.__context__ = None
         check = Check.from_parent(collector, name=name, error=error)
         check.add_marker("evals")
         return pytest.CollectReport(collector.nodeid, "passed", None, [check])
@@ -235,9 +254,12 @@ class ValidationMode:
         if terminalreporter.no_summary or not n_all:
             return
         terminalreporter.write_sep("=", "evals")
-        for note in self._notes:
-            bare = note.startswith("not checked: ")
-            text = note if bare else f"warning: {note}"
+        unchecked = [one for one in self._notes if one.startswith(UNCHECKED)]
+        notes = [f"warning: {one}" for one in self._notes if one not in unchecked]
+        if n_more := len(unchecked[MOST_UNCHECKED:]):
+            more = f"{UNCHECKED}{n_more:,} more tasks; -rs lists them"
+            unchecked[MOST_UNCHECKED:] = [more]
+        for text in [*notes, *unchecked]:
             write_text(terminalreporter, text, yellow=True)
         counts = self._counts
         terminalreporter.write_line(
@@ -287,8 +309,15 @@ def problems_of(
     """Return the problems of a task's documents; equal ones are merged. ``scores``:
     whether its own scoring is used, and is to be tried."""
     found: dict[tuple[str, str], list[str]] = {}
+    scored_s = 0.0
     for n, (index, id_) in enumerate(documents.items()):
-        for fault in _faults(task, index, scores=scores and n < FIRST):
+        record = ask(task, index)
+        faults = [(_UNASKED, record.error)] if record.error else []
+        if scores and not faults and (n < FIRST or scored_s < MOST_SCORED_S):
+            start = time.perf_counter()
+            faults = [(_UNSCORED, one) for one in _scoring_faults(record, task)]
+            scored_s += time.perf_counter() - start
+        for fault in faults:
             found.setdefault(fault, []).append(id_)
     return [
         Problem(f"document {ids[0]} {what}{_counted(what, ids)}: {why}", task.source)
@@ -297,36 +326,47 @@ def problems_of(
 
 
 def _counted(what: str, ids: Sequence[str]) -> str:
-    """Return the number of documents; only the first ones are scored."""
+    """Return the number of documents; not all of them are scored."""
     several = what == _UNASKED and len(ids) > 1
     return f" ({len(ids):,} documents in all)" if several else ""
 
 
-def _faults(task: Task, index: int, *, scores: bool) -> Iterator[tuple[str, str]]:
-    record = ask(task, index)
-    if record.error:
-        yield _UNASKED, record.error
-    elif scores and task.follow_up is None:  # follow-up requests have no answer here
-        error = score(_answered(record), task).error
-        if error:
-            yield "cannot be scored, though answered with its target", error
+def _scoring_faults(record: Record, task: Task) -> Iterator[str]:
+    """Yield why a document cannot be scored after its target as answer. Auxiliary
+    models have no answer, so exclusion rules, which may use their scores, are not
+    tried if there are any."""
+    target = _target(record)
+    answers = (_answer(target, q, i) for i, q in enumerate(record.requests))
+    asked = replace(record, responses=tuple(answers))
+    answered = continued(asked, task, partial(_reply, target), MOST_ROUNDS)
+    if answered is None:
+        return
+    result = score(answered, replace(task, exclude=None) if task.models else task)
+    for fault in dict.fromkeys([result.error, *(s.unscored for s in result.scores)]):
+        of_code = not target and _EXCEPTION.search(fault)  # which may need an answer
+        if fault and not of_code and not any(one in fault for one in _NO_FAULTS):
+            yield fault
 
 
-def _answered(record: Record) -> Record:
-    """Return the record with responses: its target, and the first choice."""
-    answers = (_answer(record, q, i) for i, q in enumerate(record.requests))
-    return replace(record, responses=tuple(answers))
+def _reply(target: str, ask: Ask) -> Response:
+    if ask.model:
+        return Response(error=_NOT_SENT)
+    return _answer(target, ask.request, 0)
 
 
-def _answer(record: Record, request: Request, position: int) -> Response:
+def _target(record: Record) -> str:
+    """Return the first reference answer; empty if there is none."""
+    try:
+        golds = record.doc.get_golds()
+    except IndexError:
+        golds = []
+    target = record.doc.target
+    return str(golds[0]) if golds else target if isinstance(target, str) else ""
+
+
+def _answer(target: str, request: Request, position: int) -> Response:
     if isinstance(request, Generate):
-        try:
-            golds = record.doc.get_golds()
-        except IndexError:
-            golds = []
-        target = record.doc.target
-        text = str(golds[0]) if golds else target if isinstance(target, str) else ""
-        return Response(text=text, finish="stop", n_prompt_tokens=1, n_tokens=1)
+        return Response(text=target, finish="stop", n_prompt_tokens=1, n_tokens=1)
     greedy = position == 0 if isinstance(request, Loglikelihood) else None
     logprob = -1.0 - position
     return Response(logprob=logprob, greedy=greedy, n_prompt_tokens=1, n_tokens=1)
