@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +108,7 @@ class _Reader:
         path = _dataset_path(top)
         self._is_text = "rows" in top or _format(path) in (".csv", ".tsv")
         """Whether all values of rows are text, but for nested ones."""
+        self._nulls: Sequence[str] = ()
 
     def parts(self, name: str, tags: tuple[str, ...]) -> EvalParts | None:
         """The parts of the eval; ``None`` if problems were found."""
@@ -165,7 +166,12 @@ class _Reader:
                 "metadata": {**_plain(without_own(metadata)), "version": version},
             },
             remedies=yaml_remedies(scorers),
-            warnings=(*top.file.warnings, *warnings, *metadata_warnings(top)),
+            warnings=(
+                *top.file.warnings,
+                *warnings,
+                *self._nulls,
+                *metadata_warnings(top),
+            ),
         )
 
     def _refusals(self) -> str:
@@ -318,10 +324,25 @@ class _Reader:
                 return lambda: Table([])
         if not rows and not top.problems:
             top.problem("rows", "rows is empty", 'rows: [{question: "2 + 2"}]')
+        self._nulls = [*self._written_nulls(rows)]
         rows = [{**row, **top.file.written(row)} for row in rows]
         if any("id" in row for row in rows):  # the others are called by position
             rows = [{"id": number, **row} for number, row in enumerate(rows)]
         return lambda: Table(rows)
+
+    def _written_nulls(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+        """Yield a warning for the first ``null`` or ``~`` of each column, which is that
+        text."""
+        columns = set[str]()
+        for number, row in enumerate(rows):
+            for name, text in self._top.file.written(row).items():
+                if row[name] is None and text and name not in columns:
+                    columns.add(name)
+                    place = self._top.file.place("rows", number, name)
+                    yield (
+                        f"{place}: {name!r} is the text {text!r}, not a missing value; "
+                        f'leave it empty, or quote it: "{text}"'
+                    )
 
     def _dataset(self) -> Callable[[], Table]:
         """Rows of a file next to the eval, or of a dataset of the Hub."""

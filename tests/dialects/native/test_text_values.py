@@ -57,6 +57,23 @@ def test_scalars_in_a_row_are_the_text_that_was_written(tmp_path: Path) -> None:
     assert rows_of(tmp_path, text) == [written]
 
 
+def test_an_unquoted_null_in_a_row_is_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "eval.yaml").write_text(
+        'prompt: "{{q}}"\nrows:\n'
+        '  - {q: a, target: "null", note: ~}\n'
+        "  - {q: b, target: null, note: ~}\n"
+        "  - {q: c, target: , note: [null]}\n",
+        "utf-8",
+    )
+    (task,) = load_tasks(tmp_path / "eval.yaml", TaskOptions())
+    place = tmp_path / "eval.yaml"
+    fix = "not a missing value; leave it empty, or quote it"
+    assert task.warnings() == (
+        f"{place}:3: 'note' is the text '~', {fix}: \"~\"",
+        f"{place}:4: 'target' is the text 'null', {fix}: \"null\"",
+    )
+
+
 def test_nested_values_and_tagged_ones_keep_their_types(tmp_path: Path) -> None:
     text = """
 prompt: "{{price}}"
