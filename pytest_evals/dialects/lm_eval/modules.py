@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
+from pytest_evals.dialects.lm_eval.evaluate_library import import_evaluate
 from pytest_evals.dialects.lm_eval.shims.filters import (
     register_filter,
     registered_filters,
@@ -80,13 +81,26 @@ def _import_installed(
 
     lm-eval refuses a second registration, but a changed file must be loadable again.
     """
-    module = builtins.__import__(name, globals, locals, fromlist or (), level)
+    module = _import_other(name, globals, locals, fromlist, level)
     if name != _REGISTRY or "register_filter" not in (fromlist or ()):
         return module
     registry = ModuleType(name)
     vars(registry).update(vars(module))
     vars(registry)["register_filter"] = partial(_register, module)
     return registry
+
+
+def _import_other(
+    name: str,
+    globals: Mapping[str, Any] | None = None,  # noqa: A002 - as Python calls it
+    locals: Mapping[str, Any] | None = None,  # noqa: A002
+    fromlist: Sequence[str] | None = (),
+    level: int = 0,
+) -> ModuleType:
+    """``__import__``, except that the library ``evaluate`` is imported quickly."""
+    if name == "evaluate":
+        import_evaluate()
+    return builtins.__import__(name, globals, locals, fromlist or (), level)
 
 
 def _register(registry: Any, name: str) -> Callable[[Any], Any]:
@@ -105,7 +119,11 @@ def _is_lm_eval(name: str) -> bool:
 def _shim_imports(file: Path) -> StandInImports:
     """The ``__import__`` of Python files next to task files."""
     return StandInImports(
-        ("lm_eval",), NAMES, _missing_attribute, partial(_from_tree, file)
+        ("lm_eval",),
+        NAMES,
+        _missing_attribute,
+        partial(_from_tree, file),
+        _import_other,
     )
 
 

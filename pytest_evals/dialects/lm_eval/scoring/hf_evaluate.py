@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from pytest_evals.dialects.lm_eval.evaluate_library import import_evaluate
 from pytest_evals.errors import EvalsError, MissingExtraError
 from pytest_evals.scorers.user_code import UserCode
 
@@ -46,7 +47,7 @@ def find_metric(
 ) -> Callable[..., Any]:
     """A function of ``references`` and ``predictions`` that runs a script.
 
-    The library, which imports torch if installed, is imported on the first call.
+    The library is imported on the first call.
 
     Args:
         name: ``wer``, ``user/metric``, or the path of a script or of a folder with a
@@ -99,10 +100,9 @@ def _load(script: Path) -> Callable[..., Any] | EvalsError:
     """The script's function, or the error, which is returned so that it is cached."""
     try:
         with UserCode("the evaluate library", EvalsError):
-            import evaluate
-
+            library: Any = import_evaluate()
             # In memory, so that parallel processes do not share a file.
-            loaded = evaluate.load(str(script), keep_in_memory=True)
+            loaded = library.load(str(script), keep_in_memory=True)
     except EvalsError as error:
         return error
     compute: Callable[..., Any] = loaded.compute

@@ -32,11 +32,6 @@ LOAD = """\
 import sys
 from pathlib import Path
 
-# The library would import that if it could, for seconds, and no script here needs it.
-sys.modules["transformers"] = None
-import evaluate
-del sys.modules["transformers"]
-
 from pytest_evals.errors import EvalsError
 from pytest_evals.dialects.lm_eval.scoring.hf_evaluate import find_metric
 
@@ -51,6 +46,9 @@ for _ in range(2):
         value("broken.py")
     except EvalsError as error:
         print(str(error)[:60])
+print("transformers" in sys.modules)
+from evaluate import TextClassificationEvaluator, evaluator
+print(isinstance(evaluator("text-classification"), TextClassificationEvaluator))
 """
 
 
@@ -85,6 +83,8 @@ def test_scripts_next_to_the_task_and_in_the_cache_are_run(tmp_path):
         "known {'overlap': 6}",
         "me/known {'overlap': 6}",
         *["the evaluate library: ImportError: To be able to use broken,"] * 2,
+        "False",  # transformers is imported with the first evaluator
+        "True",
     ]
 
 
