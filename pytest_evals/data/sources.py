@@ -265,9 +265,10 @@ def resolve(source: Source) -> Source:
     arguments = {k: v for k, v in source.arguments.items() if k != "trust_remote_code"}
     folders = (source.data_place.path.parent, source.base)
     if arguments.get("data_dir") is not None:
-        arguments["data_dir"] = _find(
-            str(arguments["data_dir"]), folders, source.data_place
-        )
+        folder = str(arguments["data_dir"])
+        # Without a builder it may be a folder within the dataset.
+        if source.path in _FILE_BUILDERS or any(_exists(f / folder) for f in folders):
+            arguments["data_dir"] = _find(folder, folders, source.data_place)
     elif source.path in _FILE_BUILDERS and "data_files" in arguments:
         arguments["data_files"] = _find_all(
             arguments["data_files"], folders, source.data_place
@@ -364,7 +365,8 @@ def _unreadable(source: Source, resolve: Source, error: Exception) -> TaskFileEr
     what = f"the dataset {source.path!r}{name} cannot be read: {kind}{reason}"
     if len(paths := list(local_files(files))) == 1:
         what += f" ({Place(paths[0])})"
-    fix, unreachable = "", is_unreachable(error) or is_offline(file_names(files))
+    fix = f"pip install {root.name}" if isinstance(root, ModuleNotFoundError) else ""
+    unreachable = is_unreachable(error) or is_offline(file_names(files))
     if unreachable or (isinstance(error, OSError) and not source.arguments):
         fix = (
             "check the name, the network and the access rights; offline, a dataset "

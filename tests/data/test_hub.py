@@ -10,6 +10,8 @@ import pytest
 from huggingface_hub import constants
 
 from pytest_evals.data import hub
+from pytest_evals.data.sources import Source, resolve
+from pytest_evals.errors import Place
 
 
 @pytest.fixture
@@ -87,6 +89,20 @@ def test_a_server_of_files_that_was_unreachable_is_not_contacted_again(
     hub.refuse_away(["http://127.0.0.1:10/rows.zip"])
     clock[0] += 61
     hub.refuse_away(files)
+
+
+def test_a_folder_within_a_dataset_of_the_hub_is_not_a_local_folder(tmp_path):
+    place = Place(tmp_path / "task.yaml", 2)
+    source = Source(
+        path="acme/set",
+        arguments={"data_dir": "german"},
+        place=place,
+        data_place=place,
+        base=tmp_path,
+    )
+    assert resolve(source).arguments == {"data_dir": "german"}
+    (tmp_path / "german").mkdir()
+    assert resolve(source).arguments == {"data_dir": str(tmp_path / "german")}
 
 
 def test_requests_to_other_servers_are_independent_of_the_hub(clock):
