@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from os import environ
 from pathlib import Path
+from sys import modules
 from typing import TYPE_CHECKING
 
 import pytest
@@ -172,6 +173,24 @@ def pytest_pycollect_makeitem(
     from pytest_evals.plugin.python_evals import collect_eval
 
     return collect_eval(collector, obj) if isinstance(obj, Eval) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Report evals that a module has defined and lost."""
+    report = yield
+    ours = modules["pytest_evals"], modules.get("pytest_evals.dialects.native.python")
+    if (
+        isinstance(collector, pytest.Module)
+        and report.passed
+        and (ours[1] or any(one is ours[0] for one in vars(collector.obj).values()))
+    ):
+        from pytest_evals.plugin.python_evals import add_unreachable_evals
+
+        add_unreachable_evals(collector, report)
+    return report
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -27,6 +27,12 @@ from pytest_evals.plugin.session import session_of
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.suite.eval_files import is_test_file, matches
 from pytest_evals.plugin.suite.file_nodes import node_of, root_node
+from pytest_evals.plugin.suite.lookalike_files import warn
+from pytest_evals.plugin.suite.unreachable_evals import (
+    nested_evals,
+    replaced_evals,
+    unnamed_evals,
+)
 from pytest_evals.run.suite import TaskRun
 from pytest_evals.scorers.functions import FunctionScorer
 from pytest_evals.scorers.user_code import user_fault
@@ -71,6 +77,25 @@ def collect_eval(
                 module, path=module.path, name=name, nodeid=nodeid, error=error
             )
         ]
+
+
+def add_unreachable_evals(module: pytest.Module, report: pytest.CollectReport) -> None:
+    """Add errors for the evals of a module that pytest cannot collect."""
+    names = vars(module.obj)
+    if not has_evals(module.path):
+        return
+    problems = [*replaced_evals(names), *nested_evals(module.path, names)]
+    try:
+        for problem in unnamed_evals(names):
+            warn(problem)
+    except pytest.PytestCollectionWarning:  # where warnings are errors
+        problems += unnamed_evals(names)
+    for problem in problems:
+        nodeid, error = f"{module.nodeid}::{problem.where}", TaskFileError([problem])
+        node = FailedEval.from_parent(
+            module, path=module.path, name=module.name, nodeid=nodeid, error=error
+        )
+        report.result = [*(report.result or ()), node]
 
 
 def has_evals(path: Path) -> bool:

@@ -211,3 +211,127 @@ def test_the_table_shows_that_a_gate_was_expected_to_fail(pytester):
     result = run(pytester, "test_it.py")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["bot *FAILED (xfail)"])
+
+
+@pytest.fixture
+def gated(pytester):
+    """A failing gate in the folder ``shared``, next to its eval."""
+    shared, evals = pytester.mkdir("shared"), pytester.mkdir("evals")
+    (shared / "quiz.yaml").write_text(EVAL)
+    (shared / "gates.yaml").write_text("gates: [quiz/exact >= 1]\n")
+    return shared, evals
+
+
+@pytest.mark.parametrize("target", ["file", "folder", "file in a folder"])
+def test_gates_next_to_the_target_of_a_link_are_judged(pytester, gated, target):
+    shared, evals = gated
+    if target == "folder":
+        (shared / "gates.yaml").rename(pytester.path / "gates.yaml")
+        evals = pytester.mkdir("rest")
+        (evals / "link").symlink_to(shared)
+    elif target == "file":
+        (evals / "quiz.yaml").symlink_to(shared / "quiz.yaml")
+    else:
+        (evals / "deep").mkdir()
+        (evals / "deep" / "quiz.yaml").symlink_to("../../shared/quiz.yaml")
+    result = run(pytester, str(evals))
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["FAILED *quiz::exact - exact 0.500 is not >= 1*"])
+
+
+def test_a_folder_called_gates_yaml_is_an_error(pytester, gated):
+    (gated[0] / "gates.yaml").unlink()
+    (gated[0] / "gates.yaml").mkdir()
+    result = run(pytester, "shared")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["shared/gates.yaml: this is a folder, not a file *"])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("gates.json", "gates.toml", "gates.yaml.txt", "gates.yaml~", "gates.yml.bak"),
+        *("Gates.yaml", "GATES.YML", "gates (1).yaml", "my_gates.conf", "gate.json"),
+    ],
+)
+def test_a_file_of_gates_with_another_name_is_a_warning(pytester, gated, name):
+    gates = gated[0] / "gates.yaml"
+    text = 'gates = ["quiz/exact >= 1"]' if name.endswith("toml") else gates.read_text()
+    (gated[0] / name).write_text(text)
+    gates.unlink()
+    result = run(pytester, "shared", "-Wdefault::pytest.PytestCollectionWarning")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines([f"*{name}:1: looks like a gates file, but only *"])
+
+
+def test_a_copy_that_an_editor_makes_of_a_gates_file_is_not_reported(pytester, gated):
+    for name in ("gates.yaml~", "gates.yaml.bak"):
+        (gated[0] / name).write_bytes((gated[0] / "gates.yaml").read_bytes())
+    assert run(pytester, "shared", "-Werror").ret == 1
+
+
+MODULE = """\
+import pytest_evals as ev
+
+@ev.eval(gates=["exact >= 1"])
+def bot():
+    yield ev.case("one", target="two")
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        (MODULE + MODULE, 3, "the eval 'bot' is replaced by the one at test_b.py:8, *"),
+        (MODULE + "bot = None\n", 3, "no name of the module refers to the eval 'bot'*"),
+        (
+            MODULE.replace("@", "for n in 1, 2:\n  @").replace("\ndef", "\n  def"),
+            4,
+            "the eval 'bot' is replaced by the one at test_b.py:4, *",
+        ),
+        (
+            "import pytest_evals as ev\n"
+            "bot = ev.eval(lambda: [], gates=['exact >= 1'])\n" * 2,
+            2,
+            "no name of the module refers to the eval '<lambda>'*",
+        ),
+        (
+            "import pytest_evals as ev\ndef test_it():\n"
+            "  @ev.eval(gates=['exact >= 1'])\n  def bot():\n    yield 1\n"
+            "  @bot.score\n  def nice(answer):\n    return 1\n",
+            4,
+            "the eval 'bot' is defined in the function 'test_it' at test_b.py:2, *",
+        ),
+    ],
+)
+def test_an_eval_that_its_module_loses_is_an_error(pytester, text, line, what):
+    text = text.replace("def bot():\n    yield ev", "def bot():\n      yield ev")
+    (pytester.path / "test_b.py").write_text(text)
+    result = pytester.runpytest_subprocess(ECHO, "-W", "ignore")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines([f"test_b.py:{line}: {what}"])
+
+
+def test_evals_of_functions_that_return_or_use_them_are_no_errors(pytester):
+    (pytester.path / "test_b.py").write_text(
+        "import pytest_evals as ev\n"
+        "def made(n):\n"
+        "    @ev.eval(name=f'bot{n}', gates=['exact >= 1'])\n"
+        "    def bot():\n"
+        "        yield ev.case('one', target='one')\n"
+        "    return bot\n"
+        "one, two = made(1), made(2)\n"
+        "def test_it():\n"
+        "    assert made(3).name == 'bot3'\n"
+    )
+    result = pytester.runpytest_subprocess(ECHO)
+    assert result.ret == 0
+    assert result.parseoutcomes() == {"passed": 5}
+
+
+def test_an_eval_in_a_list_is_a_warning(pytester):
+    (pytester.path / "test_b.py").write_text(
+        "import pytest_evals as ev\nbots = [ev.eval(lambda: [], name='bot')]\n"
+    )
+    result = pytester.runpytest_subprocess(ECHO)
+    result.stdout.fnmatch_lines(["*test_b.py:2: the eval 'bot' is not a name of its *"])

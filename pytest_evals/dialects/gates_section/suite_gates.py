@@ -3,6 +3,7 @@ above its file, and those of the command line."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -67,7 +68,8 @@ class SuiteGates:
         Raises:
             TaskFileError: A gates.yaml is invalid.
         """
-        from_files = [g for g in self._from_files(folder) if g.task == owner.name]
+        file = folder / owner.source.path.name
+        from_files = [g for g in self._from_files(file) if g.task == owner.name]
         names = {metric.name for metric in metrics}
         names.update(run_metrics_of(owner) if isinstance(owner, Task) else ())
         given = [
@@ -114,13 +116,29 @@ class SuiteGates:
                     return
                 yield place
 
-    def _from_files(self, folder: Path) -> Iterator[Gate]:
-        for place in (folder, *folder.parents):
+    def _from_files(self, file: Path) -> Iterator[Gate]:
+        seen = set[Path]()
+        for place in self._places(file):
             for name in GATES_FILES:
                 path = place / name
                 if path not in self._files:
                     self._files[path] = _load(path)
-                yield from self._files[path]
+                if self._files[path] and (real := path.resolve()) not in seen:
+                    seen.add(real)
+                    yield from self._files[path]
+
+    def _places(self, file: Path) -> Iterator[Path]:
+        """Yield the folders whose gates files apply to a file: its own and those above
+        it; and the same for the target of each link in its path."""
+        above = [*self._above(file)]
+        yield from above
+        for place in (file, *above):
+            if place.is_symlink():
+                yield from self._above(place.resolve())
+
+    def _above(self, file: Path) -> Iterator[Path]:
+        for place in file.parents:
+            yield place
             if place == self._root:
                 return
 
@@ -200,10 +218,12 @@ def _no_match(gate: Gate, tasks: Sequence[Task], names: Sequence[str]) -> str:
 
 def _load(path: Path) -> tuple[Gate, ...]:
     if not path.is_file():
-        if path.is_symlink():
+        if not os.path.lexists(path):
+            return ()
+        what = "this is a folder, not a file with gates"
+        if not path.is_dir():
             what = f"this is a link to {path.readlink()}, which does not exist"
-            raise TaskFileError([Problem(what, Place(path))])
-        return ()
+        raise TaskFileError([Problem(what, Place(path))])
     gates = load_gates(path)
     without_task = [gate for gate in gates if not gate.task]
     if without_task:

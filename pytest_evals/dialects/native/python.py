@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import weakref
 from collections.abc import AsyncIterable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
 from pytest_evals.core.case import Case, case
 from pytest_evals.core.dialogue import ModelSource
@@ -386,14 +387,40 @@ def eval(function: Any = None, /, *, name: str = "", **settings: Any) -> Any:  #
     def decorated(cases: Callable[..., Any]) -> Eval:
         if not callable(cases):
             raise TypeError("eval() decorates a function that yields cases")
-        return Eval(
+        made = Eval(
             cases,
             name=name or getattr(cases, "__name__", "") or type(cases).__name__,
             place=_place_of(cases),
             settings=EvalSettings(**settings),
         )
+        _record(made)
+        return made
 
     return decorated if function is None else decorated(function)
+
+
+DEFINED = "_pytest_evals_defined"
+"""The name of a module's list of its evals."""
+
+
+class Definition(NamedTuple):
+    """An eval while it exists, its name, that of its function, and its place."""
+
+    eval: weakref.ref[Eval]
+    name: str
+    function: str
+    place: Place
+
+
+def _record(made: Eval) -> None:
+    """Record an eval in the module that defines it, which may lose it again."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals is globals():
+        frame = frame.f_back
+    if frame is not None:
+        place = Place(Path(frame.f_code.co_filename), frame.f_lineno)
+        one = Definition(weakref.ref(made), made.name, made.__name__, place)
+        frame.f_globals.setdefault(DEFINED, []).append(one)
 
 
 def as_tuple(given: Any) -> tuple[Any, ...]:
