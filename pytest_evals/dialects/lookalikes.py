@@ -98,7 +98,10 @@ def _misnamed(path: Path, raw: bytes) -> Problem | None:
     try:
         is_toml = path.suffix.lower() == ".toml"
         values = tomllib.loads(raw.decode()) if is_toml else read_yaml(path).values
-    except (TaskFileError, ValueError):
+    except TaskFileError as error:
+        lost = _unreadable(error.problems[0], _decoded(raw).decode(errors="replace"))
+        return lost.problem if lost and path.suffix.lower() in YAML_SUFFIXES else None
+    except ValueError:
         return None
     place = Place(path, raw.count(b"\n", 0, key.start()) + 1)
     what = f"looks like a gates file, {_ONLY_GATES_FILES}"
@@ -170,17 +173,20 @@ def _nested(file: YamlFile) -> Lookalike | None:
 
 def _unreadable(fault: Problem, text: str) -> Lookalike | None:
     """Return the error of a file that is not valid YAML or not a mapping, if its
-    outermost keys resemble an eval file."""
+    outermost keys, or inner ones with gates, resemble an eval file."""
     keys = [(m.start(1) - m.start(), m[1]) for m in _KEY.finditer(text)]
-    outermost = min((indent for indent, _ in keys), default=0)
-    values: dict[str, Any] = {k: UNKNOWN for indent, k in keys if indent == outermost}
-    if gates := next((key for key in values if key.casefold() == "gates"), ""):
-        values[gates] = ">" if GATE_TEXT.search(text) else ""
-    found = resemblance(values)
-    if found is None:
-        return None
-    what = f"looks like {found}, but cannot be read: {fault.what}"
-    return Lookalike(Problem(what, fault.where, fault.fix), found.is_error)
+    indents = sorted({indent for indent, _ in keys})
+    for number, outer in enumerate(indents):
+        values: dict[str, Any] = {k: UNKNOWN for indent, k in keys if indent == outer}
+        gates = next((key for key in values if key.casefold() == "gates"), "")
+        if any(key.casefold() == "gates" for _, key in keys):
+            value = "> 0" if GATE_TEXT.search(text) else ""
+            values |= {gates: value} if gates else {"metadata": {"gates": value}}
+        found = resemblance(values)
+        if found and (number == 0 or (gates and found.is_error)):
+            what = f"looks like {found}, but cannot be read: {fault.what}"
+            return Lookalike(Problem(what, fault.where, fault.fix), found.is_error)
+    return None
 
 
 _KEY = re.compile(r"""^[ \t]*(?:-[ \t]+)?["']?(\w+)["']?[ \t]*:""", re.MULTILINE)

@@ -41,6 +41,13 @@ def message_about(tmp_path, monkeypatch):
         (f"tasks: quiz\n{REST}", 1, "which has no key 'tasks'"),
         (f"task quiz\n{REST}", 2, "but cannot be read: invalid YAML"),
         (f"task: [quiz\n{REST}", 2, "but cannot be read: invalid YAML"),
+        ("- x:\n    promt: a\n    rows: []\n    gates: [a > 0]\n", 1, "not a list"),
+        (
+            "x: 1\n---\nprompt: '{{q}}'\nmetadata:\n  gates: [exact > 0.5]\n",
+            2,
+            "but cannot be read: invalid YAML: expected a single document",
+        ),
+        ("gates:\n\t- quiz/exact >= 0.9\n", 2, "a gates file, but cannot be read"),
         (f"- {INDENTED.lstrip()}", 1, "expected a mapping, not a list"),
         ("{task: x, dataset_path: y, doc_to_text: z}", 1, "does not begin its line"),
         ("task: x\ndoc_to_text: a\nmetric_list: []\n", 1, "it has no 'dataset_path'"),
@@ -81,7 +88,7 @@ def message_about(tmp_path, monkeypatch):
 )
 def test_the_missing_key_is_reported_with_its_line(message_about, text, line, expected):
     message = message_about(text)
-    assert message.startswith(f"quiz.yaml:{line}: looks like a ")
+    assert message.startswith(f"quiz.yaml:{line}: looks like a")
     assert expected in message
 
 

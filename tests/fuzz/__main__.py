@@ -82,7 +82,7 @@ def _many(cases: Iterable[tuple[Case, Outcome]], n: int, keep: Path | None) -> i
 def _show(failure: Failure, keep: Path | None) -> None:
     case, outcome = failure.case, failure.outcome
     print(f"\n=== {failure.kind}: seed {case.seed}, case {case.number} ({case.suite})")
-    suite = " --suite secrets" if case.secrets else ""
+    suite = f" --suite {case.suite}" if case.suite in ("secrets", "structure") else ""
     again = f"python -m tests.fuzz --seed {case.seed} --case {case.number}{suite}"
     print(f"again: {again}")
     print(f"exit code {outcome.code}, {outcome.seconds:.1f} s, by {case.how}")

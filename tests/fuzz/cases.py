@@ -16,6 +16,7 @@ from pytest_evals.plugin.settings.option_table import TABLE
 from tests.fuzz import values
 from tests.fuzz.mutations import FOLDER, LINK, mutate
 from tests.fuzz.planted import plant
+from tests.fuzz.structure import gated
 
 __all__ = ["Case", "gates_of", "make"]
 
@@ -56,6 +57,8 @@ SHARES = (
 
 PLANTED = 0.1
 """Share of cases with planted secrets."""
+STRUCTURE = 0.1
+"""Share of the others whose gate a change of structure may lose."""
 
 UNKNOWN = "nobody/acc >= 0.0199"
 """A gate of a task that does not exist."""
@@ -89,6 +92,14 @@ class Case:
         """Create files and command from the seeds."""
         if self.suite == "secrets":
             self._plant()
+            return
+        if self.suite == "structure":
+            seeds = [
+                random.Random(f"{self.seed} {self.number} {n}") for n in self.steps
+            ]
+            rng = random.Random(f"{self.seed} {self.number}")
+            self.files, self.changes = gated(seeds, rng)
+            self.arguments = ["--model=scripted:echo", rng.choice(("evals", "."))]
             return
         self.files = dict(_suite(self.suite))
         self.changes = []
@@ -169,8 +180,8 @@ class Case:
             path.parent.mkdir(parents=True, exist_ok=True)
             if content == FOLDER:
                 path.mkdir()
-            elif content == LINK:
-                path.symlink_to("nowhere")
+            elif content.startswith(LINK[:11]):
+                path.symlink_to(content[11:-1].decode())
             else:
                 path.write_bytes(content)
 
@@ -182,6 +193,8 @@ def make(seed: int, number: int, suite: str = "") -> Case:
     drawn = rng.choice(SHARES)
     if random.Random(f"{seed}/{number} secrets").random() < PLANTED:
         drawn = "secrets"
+    elif random.Random(f"{seed}/{number} structure").random() < STRUCTURE:
+        drawn = "structure"
     suite = suite or drawn
     draw = rng.random()
     how = "workers" if draw < 0.02 else "process" if draw < 0.05 else "fork"

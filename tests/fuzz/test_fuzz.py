@@ -26,8 +26,9 @@ def test_changed_suites_end_in_order_and_lose_no_gate(part):
 
 
 @pytest.mark.slow
-def test_no_output_contains_a_planted_secret():
-    _attack(f"{PLANTED}", "--suite", "secrets")
+@pytest.mark.parametrize("suite", ["secrets", "structure"])
+def test_no_secret_is_shown_and_no_hidden_gate_is_lost(suite):
+    _attack(f"{PLANTED}", "--suite", suite)
 
 
 def _attack(cases: str, *options: str) -> None:

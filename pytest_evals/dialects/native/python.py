@@ -403,7 +403,7 @@ DEFINED = "_pytest_evals_defined"
 """The name of a module's list of its evals."""
 
 
-class Definition(NamedTuple):
+class DefinedEval(NamedTuple):
     """An eval while it exists, its name, that of its function, and its place."""
 
     eval: weakref.ref[Eval]
@@ -419,7 +419,7 @@ def _record(made: Eval) -> None:
         frame = frame.f_back
     if frame is not None:
         place = Place(Path(frame.f_code.co_filename), frame.f_lineno)
-        one = Definition(weakref.ref(made), made.name, made.__name__, place)
+        one = DefinedEval(weakref.ref(made), made.name, made.__name__, place)
         frame.f_globals.setdefault(DEFINED, []).append(one)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_evals.dialects.native.python import DEFINED, Definition, Eval
+from pytest_evals.dialects.native.python import DEFINED, DefinedEval, Eval
 from pytest_evals.dialects.native.python import eval as decorator
 from pytest_evals.errors import Place, Problem
 
@@ -35,7 +35,7 @@ def replaced_evals(names: Mapping[str, Any]) -> Iterator[Problem]:
 def unnamed_evals(names: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield a problem for each eval that exists, but is no name of its module."""
     known = {id(value) for value in names.values()}
-    made: list[Definition] = names.get(DEFINED, [])
+    made: list[DefinedEval] = names.get(DEFINED, [])
     for one in made:
         if (existing := one.eval()) is not None and id(existing) not in known:
             what = f"the eval {one.name!r} is not a name of its module, so that pytest "
