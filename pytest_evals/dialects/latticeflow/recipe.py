@@ -249,11 +249,11 @@ class SampleRecipe:
         if self.solver is None:
             return [Row(sample, None)]  # type: ignore[arg-type]
         n = self.trials.n if self.trials is not None else 1
-        solver, postprocessor = self.solver.solver, self.solver.postprocessor
-        outputs = yield from together([solver.dialogue(sample, t) for t in range(n)])
-        if postprocessor is None:
+        solve, postprocess = self.solver.solve, self.solver.postprocess
+        outputs = yield from together([solve(sample, trial) for trial in range(n)])
+        if postprocess is None:
             return [Row(sample, output) for output in outputs]
-        return [row for one in outputs for row in postprocessor.rows(sample, one)]
+        return [row for one in outputs for row in postprocess(sample, one)]
 
     def _aggregate_trials(self, found: Sequence[ScorerResult]) -> ScorerResult:
         """Return the aggregate of all trials' scores."""
@@ -324,7 +324,7 @@ class SampleRecipe:
     @property
     def makes_rows(self) -> bool:
         """Whether a sample may have several rows."""
-        return self.solver is not None and self.solver.postprocessor is not None
+        return self.solver is not None and self.solver.postprocess is not None
 
 
 def _or_error(dialogue: Dialogue[SampleScore]) -> Dialogue[ScorerResult]:

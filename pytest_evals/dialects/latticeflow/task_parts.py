@@ -119,7 +119,7 @@ def refuse_identical(
 def _requests(recipe: SampleRecipe, index: int) -> list[Ask]:
     """Return all requests of a solver for a sample, if every reply is the same."""
     assert recipe.solver is not None
-    dialogue = recipe.solver.solver.dialogue(recipe.sample(index), 0)
+    dialogue = recipe.solver.solve(recipe.sample(index), 0)
     requests: list[Ask] = []
     try:
         asks = next(dialogue)

@@ -18,12 +18,13 @@ from pytest_evals.dialects.latticeflow.prompts.output import SampleScore, Solver
 from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.dialects.latticeflow.scoring.scorer import (
     SampleScorer,
+    ScorerContext,
     needs_solver,
     scoring,
     target_of,
 )
 from pytest_evals.dialects.latticeflow.scoring.strings import parse_literal
-from pytest_evals.dialects.latticeflow.solvers.model_client import Models, Sample
+from pytest_evals.dialects.latticeflow.solvers.model_client import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 
 _MODES = ("any_order", "in_order")
@@ -51,14 +52,12 @@ class Call(NamedTuple):
         return self.arguments is None or self.arguments == made.arguments
 
 
-def read_coverage(
-    section: Section, _models: Models, has_solver: bool
-) -> SampleScorer | None:
+def read_coverage(section: Section, task: ScorerContext) -> SampleScorer | None:
     """Return the scorer; errors are added to the problems of the section."""
     fix = "{{ sample.function_calls | tojson }}"
     required = template(section, "function_calls", fix)
     in_order = section.one_of("mode", "mode", _MODES, _MODES[0]) == "in_order"
-    needs_solver(section, has_solver)
+    needs_solver(section, task.has_solver)
     if required is None:
         return None
 

@@ -22,11 +22,12 @@ from pytest_evals.dialects.latticeflow.metrics.reader import (
     means_of,
 )
 from pytest_evals.dialects.latticeflow.prompts.output import SampleScore, SolverOutput
-from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
-from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer, variables_of
+from pytest_evals.dialects.latticeflow.scoring.scorer import (
+    SampleScorer,
+    ScorerContext,
+    variables_of,
+)
 from pytest_evals.dialects.latticeflow.solvers.model_client import (
-    ModelClient,
-    Models,
     Sample,
     model_client,
 )
@@ -75,53 +76,36 @@ class _Form:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class _Judge:
-    """A judge model, its prompts and the format of its reply."""
+def _read_judge(
+    section: Section, task: ScorerContext, system: str, form: _Form, read: Read
+) -> SampleScorer | None:
+    """Return a scorer that asks a judge and reads the score in its reply."""
+    client = model_client(section, "model_key", task.models)
+    system = section.text("system_prompt", system)
+    system_prompt = text_template(section, "system_prompt", system)
+    user_prompt = template(section, "user_prompt", "Is {{ sample.answer }} right?")
+    is_structured = section.flag("use_structured_outputs")
+    if system_prompt is None or user_prompt is None:
+        return None
 
-    client: ModelClient
-    system: SampleTemplate
-    user: SampleTemplate
-    form: _Form
-    is_structured: bool  # whether the model must use structured output
-    read: Read
-
-    def dialogue(
-        self, sample: Sample, output: SolverOutput | None
-    ) -> Dialogue[SampleScore]:
-        """Return the score in the judge's reply."""
+    def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
         variables = variables_of(sample, output)
-        user = f"{self.user.render(variables)}\n\n{self.form.instructions}"
+        user = f"{user_prompt.render(variables)}\n\n{form.instructions}"
         model_input: dict[str, Any] = {
             "messages": [
-                {"role": "system", "content": self.system.render(variables)},
+                {"role": "system", "content": system_prompt.render(variables)},
                 {"role": "user", "content": user},
             ]
         }
-        if self.is_structured:
-            model_input["response_format"] = self.form.response_format
-        ask = self.client.readable(self.client.ask(model_input, sample), self.read)
-        (response,) = yield (ask,)
-        return self.read(self.client.read(response).text)
+        if is_structured:
+            model_input["response_format"] = form.response_format
+        (response,) = yield (client.readable(client.ask(model_input, sample), read),)
+        return read(client.read(response).text)
+
+    return SampleScorer(dialogue=dialogue)
 
 
-def _read_judge(
-    section: Section, models: Models, system: str, form: _Form, read: Read
-) -> SampleScorer | None:
-    client = model_client(section, "model_key", models)
-    system = section.text("system_prompt", system)
-    system_prompt = text_template(section, "system_prompt", system)
-    user = template(section, "user_prompt", "Is {{ sample.answer }} right?")
-    is_structured = section.flag("use_structured_outputs")
-    if system_prompt is None or user is None:
-        return None
-    judge = _Judge(client, system_prompt, user, form, is_structured, read)
-    return SampleScorer(dialogue=judge.dialogue)
-
-
-def read_classifier(
-    section: Section, models: Models, _has_solver: bool
-) -> SampleScorer | None:
+def read_classifier(section: Section, task: ScorerContext) -> SampleScorer | None:
     """Return a ``model_as_a_judge_classifier`` scorer."""
     correct = _labels(section, "correct_labels", required=True)
     incorrect = _labels(section, "incorrect_labels", required=True)
@@ -140,16 +124,14 @@ def read_classifier(
         )
 
     form = _label_form("prediction", labels)
-    scorer = _read_judge(section, models, _JUDGE, form, read)
+    scorer = _read_judge(section, task, _JUDGE, form, read)
     names = ("is_correct",)
     return scorer and replace(
         scorer, scores=names, shares=names, metric_values=(ACCURACY,)
     )
 
 
-def read_labeler(
-    section: Section, models: Models, _has_solver: bool
-) -> SampleScorer | None:
+def read_labeler(section: Section, task: ScorerContext) -> SampleScorer | None:
     """Return a ``labeler_via_model``: a label, from the valid ones."""
     labels = _labels(section, "valid_labels")
 
@@ -158,13 +140,11 @@ def read_labeler(
         return SampleScore({"label": judgement.value}, judgement.metadata)
 
     form = _label_form("label", labels)
-    scorer = _read_judge(section, models, _LABELER, form, read)
+    scorer = _read_judge(section, task, _LABELER, form, read)
     return scorer and replace(scorer, scores=("label",), metric_values=(FREQUENCY,))
 
 
-def read_grader(
-    section: Section, models: Models, _has_solver: bool
-) -> SampleScorer | None:
+def read_grader(section: Section, task: ScorerContext) -> SampleScorer | None:
     """Return a ``model_as_a_judge_scorer``: a score, scaled to 0 to 1."""
     minimum = float(section.take("score_min", (int, float), 0.0))
     maximum = float(section.take("score_max", (int, float), 1.0))
@@ -180,7 +160,7 @@ def read_grader(
 
     value = {"type": "number", "minimum": minimum, "maximum": maximum}
     form = _Form("score", value, f"a number from {minimum:g} to {maximum:g}")
-    scorer = _read_judge(section, models, _JUDGE, form, read)
+    scorer = _read_judge(section, task, _JUDGE, form, read)
     names = ("score",)
     return scorer and replace(
         scorer,

@@ -7,7 +7,7 @@ This type is an extension; other LatticeFlow tools reject it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,16 +23,15 @@ from pytest_evals.dialects.latticeflow.metrics.measures import (
 )
 from pytest_evals.dialects.latticeflow.metrics.value import ScorerValue
 from pytest_evals.dialects.latticeflow.prompts.output import SampleScore, SolverOutput
-from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.dialects.latticeflow.scoring.scorer import (
     SampleScorer,
+    ScorerContext,
     answer_text,
     needs_answer,
     target_of,
 )
 from pytest_evals.dialects.latticeflow.solvers.model_client import (
     ModelClient,
-    Models,
     Sample,
     model_client,
 )
@@ -47,27 +46,64 @@ from pytest_evals.scorers.lighteval.task_metric import TaskMetric
 from pytest_evals.scorers.metric_value import plain
 
 
-def read_lighteval(
-    section: Section, models: Models, has_solver: bool
-) -> SampleScorer | None:
+def read_lighteval(section: Section, task: ScorerContext) -> SampleScorer | None:
     """Return the scorer; errors are added to the problems of the section."""
     metric = _metric(section)
     reference = template(section, "ground_truth", "…", required=False)
     value = template(section, "value", "{{ sample.answer }}", required=False)
-    needs_answer(section, has_solver or value is not None)
+    needs_answer(section, task.has_solver or value is not None)
     judge = None
     if metric is not None and metric.judges:
-        judge = model_client(section, "model_key", models)
+        judge = model_client(section, "model_key", task.models)
     elif section.raw("model_key") is not None and metric is not None:
         section.problem("model_key", f"metric {metric.names[0]!r} does not use a judge")
     if metric is None:
         return None
+    target = target_of(reference) if reference else None
+
+    def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
+        golds = [target(sample)] if target else []
+        # The last user message, for metrics that use the question.
+        question = (output.trace.get_last_user_text() or "") if output else ""
+        positions = list(range(len(golds)))
+        doc = Doc(question, golds, positions, specific=dict(sample))
+        response = ModelResponse(text=[answer_text(value, sample, output)])
+        part = JudgedMetric(metric, doc, response)
+        ask = partial(_ask, judge, sample)
+        response = yield from judge_dialogue(part, ask, partial(_read, judge))
+        measured = metric.measure(doc, response)
+        for one in measured:
+            if one.unscored:
+                raise DocumentError(one.unscored)
+        values = {one.metric: plain(one.value) for one in measured}
+        # A tuple would be the values of several rows.
+        values = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+        metadata = {"answer_gt": golds[0]} if golds else {}
+        return SampleScore(values, {**metadata, "answer_pred": response.text[0]})
+
     return SampleScorer(
-        dialogue=_LightevalScorer(metric, reference, value, judge).dialogue,
+        dialogue=dialogue,
         scores=metric.names,
         metric_values=tuple(map(_value, metric.metrics("none"))),
-        target=target_of(reference) if reference else None,
+        target=target,
     )
+
+
+def _read(judge: ModelClient | None, response: Response) -> str:
+    assert judge is not None, "metrics with a judge have a client"
+    return judge.read(response).text
+
+
+def _ask(judge: ModelClient | None, sample: Sample, question: JudgeQuestion) -> Ask:
+    assert judge is not None, "metrics with a judge have a client"
+    request = question.request
+    messages = [
+        {"role": one.role, "content": one.content}
+        for one in request.prompt
+        if not isinstance(one, str)
+    ]
+    given = {"messages": messages, "max_tokens": request.max_tokens}
+    return judge.readable(judge.ask(given, sample), question.read)
 
 
 def _metric(section: Section) -> TaskMetric | None:
@@ -99,55 +135,6 @@ def _check(metric: TaskMetric, name: str) -> None:
             "scorer gets one\n"
             "  fix: use trials with aggregators"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _LightevalScorer:
-    """A lighteval metric and its inputs."""
-
-    metric: TaskMetric
-    reference: SampleTemplate | None
-    value: SampleTemplate | None  # of the answer; without it, the solver's answer
-    judge: ModelClient | None  # that the metric calls
-
-    def dialogue(
-        self, sample: Sample, output: SolverOutput | None
-    ) -> Dialogue[SampleScore]:
-        """Return the score of a sample."""
-        golds = [self.reference.render({"sample": sample})] if self.reference else []
-        # The last user message, for metrics that use the question.
-        question = (output.trace.get_last_user_text() or "") if output else ""
-        positions = list(range(len(golds)))
-        doc = Doc(question, golds, positions, specific=dict(sample))
-        response = ModelResponse(text=[answer_text(self.value, sample, output)])
-        part = JudgedMetric(self.metric, doc, response)
-        response = yield from judge_dialogue(
-            part, partial(self._ask, sample), self._read
-        )
-        measured = self.metric.measure(doc, response)
-        for one in measured:
-            if one.unscored:
-                raise DocumentError(one.unscored)
-        values = {one.metric: plain(one.value) for one in measured}
-        # A tuple would be the values of several rows.
-        values = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
-        metadata = {"answer_gt": golds[0]} if golds else {}
-        return SampleScore(values, {**metadata, "answer_pred": response.text[0]})
-
-    def _read(self, response: Response) -> str:
-        assert self.judge is not None, "metrics with a judge have a client"
-        return self.judge.read(response).text
-
-    def _ask(self, sample: Sample, question: JudgeQuestion) -> Ask:
-        assert self.judge is not None, "metrics with a judge have a client"
-        request = question.request
-        messages = [
-            {"role": one.role, "content": one.content}
-            for one in request.prompt
-            if not isinstance(one, str)
-        ]
-        given = {"messages": messages, "max_tokens": request.max_tokens}
-        return self.judge.readable(self.judge.ask(given, sample), question.read)
 
 
 def _value(metric: Metric) -> ScorerValue:

@@ -8,21 +8,23 @@ from typing import Any
 
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.dialects.latticeflow.prompts.output import SampleScore, SolverOutput
-from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer, scoring
+from pytest_evals.dialects.latticeflow.scoring.scorer import (
+    SampleScorer,
+    ScorerContext,
+    scoring,
+)
 from pytest_evals.dialects.latticeflow.snippets.snippet import (
     SnippetFunction,
     snippet_of,
     to_json,
 )
-from pytest_evals.dialects.latticeflow.solvers.model_client import Models, Sample
+from pytest_evals.dialects.latticeflow.solvers.model_client import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 
 _SNIPPET, _FUNCTION = "compute_scores_snippet", "compute_scores"
 
 
-def read_python_scorer(
-    section: Section, _models: Models, _has_solver: bool
-) -> SampleScorer | None:
+def read_python_scorer(section: Section, task: ScorerContext) -> SampleScorer | None:
     """Return a ``python`` scorer: ``compute_scores(sample, solver_output)``, or of the
     sample only."""
     function = snippet_of(section, _SNIPPET, _FUNCTION)
@@ -53,11 +55,9 @@ def _arguments(
     return (sample,) if output is None or len(parameters) == 1 else (sample, output)
 
 
-def read_all_samples(
-    section: Section, _models: Models, has_solver: bool
-) -> SampleScorer | None:
+def read_all_samples(section: Section, task: ScorerContext) -> SampleScorer | None:
     """Return a ``python_all_samples`` scorer: one score for each sample."""
-    if has_solver:
+    if task.has_solver:
         what = "python_all_samples cannot be used in a task with a solver"
         section.problem("type", what, "type: python")
     function = snippet_of(section, _SNIPPET, _FUNCTION)

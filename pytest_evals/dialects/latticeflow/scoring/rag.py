@@ -21,10 +21,13 @@ from pytest_evals.dialects.latticeflow.scoring.claims import (
     Entailment,
     rag_scores,
 )
-from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer, needs_solver
+from pytest_evals.dialects.latticeflow.scoring.scorer import (
+    SampleScorer,
+    ScorerContext,
+    needs_solver,
+)
 from pytest_evals.dialects.latticeflow.solvers.model_client import (
     ModelClient,
-    Models,
     Sample,
     model_client,
 )
@@ -273,9 +276,9 @@ def _select(flags: Sequence[bool], required: list[bool] | None) -> list[bool]:
     return [flag for flag, one in zip(flags, required, strict=True) if one]
 
 
-def read_rag(section: Section, models: Models, has_solver: bool) -> SampleScorer | None:
+def read_rag(section: Section, task: ScorerContext) -> SampleScorer | None:
     """Return the scorer; errors are added to the problems of the section."""
-    needs_solver(section, has_solver)
+    needs_solver(section, task.has_solver)
     given = section.take("scores_to_compute", list, [])
     for name in given:
         if name not in SCORES:
@@ -287,7 +290,7 @@ def read_rag(section: Section, models: Models, has_solver: bool) -> SampleScorer
         what = f"mode {mode} needs labels of the claims"
         section.problem("mode", what, "target_labels_column: labels")
     checker = _Checker(
-        client=model_client(section, "judge_model_key", models),
+        client=model_client(section, "judge_model_key", task.models),
         columns=columns,
         scores=scores,
         extraction=section.text("claim_extraction_instructions"),

@@ -22,7 +22,10 @@ from pytest_evals.dialects.latticeflow.scoring.python import (
     read_python_scorer,
 )
 from pytest_evals.dialects.latticeflow.scoring.rag import read_rag
-from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer
+from pytest_evals.dialects.latticeflow.scoring.scorer import (
+    SampleScorer,
+    ScorerContext,
+)
 from pytest_evals.dialects.latticeflow.scoring.strings import (
     read_bleu,
     read_equals,
@@ -35,9 +38,9 @@ from pytest_evals.scorers.choice_answers import UNPARSABLE
 
 MCQA = "string_equals_mcqa"
 """Type of scorers for multiple-choice questions."""
-Reader = Callable[[Section, Models, bool], SampleScorer | None]
-"""Section, models and whether there is a solver → scorer; ``None`` if it is invalid,
-with errors added to the problems of the section."""
+Reader = Callable[[Section, ScorerContext], SampleScorer | None]
+"""Section → scorer; ``None`` if it is invalid, with errors added to the problems of the
+section."""
 _READERS: dict[str, Reader] = {
     "bleu": read_bleu,
     "function_call_coverage": read_coverage,
@@ -116,7 +119,7 @@ class _ScorerReader(NamedTuple):
 
         purpose = section.one_of("purpose", "purpose", ("score", "qa"), "score")
         section.text("display_name")
-        scorer = reader(section, record_model, self.has_solver)
+        scorer = reader(section, ScorerContext(record_model, self.has_solver))
         values = self._metrics(section, purpose, scorer)
         if scorer is None:
             return None

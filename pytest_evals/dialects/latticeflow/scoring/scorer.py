@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.core.metric import Span
 from pytest_evals.dialects.latticeflow.metrics.value import ScorerValue
 from pytest_evals.dialects.latticeflow.prompts.output import SampleScore, SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
-from pytest_evals.dialects.latticeflow.solvers.model_client import Sample
+from pytest_evals.dialects.latticeflow.solvers.model_client import Models, Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 
 Scoring = Callable[[Sample, SolverOutput | None], Dialogue[SampleScore]]
 """A sample, and its output if there is a solver → its score. Raises ``DocumentError``
 if it cannot be scored, which is different from a wrong answer."""
+
+
+class ScorerContext(NamedTuple):
+    """What reading a scorer needs besides its section."""
+
+    models: Models
+    has_solver: bool
+
+
 Score = Callable[[Sample, SolverOutput | None], SampleScore]
 """The same, for scorers that call no model."""
 

@@ -24,13 +24,14 @@ from pytest_evals.dialects.latticeflow.prompts.templates import (
 )
 from pytest_evals.dialects.latticeflow.scoring.scorer import (
     SampleScorer,
+    ScorerContext,
     answer_text,
     needs_answer,
     needs_solver,
     scoring,
     target_of,
 )
-from pytest_evals.dialects.latticeflow.solvers.model_client import Models, Sample
+from pytest_evals.dialects.latticeflow.solvers.model_client import Sample
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, MissingExtraError
 from pytest_evals.prompts.choice_letters import labels_of
@@ -38,27 +39,23 @@ from pytest_evals.scorers.choice_answers import UNPARSABLE, select
 from pytest_evals.scorers.corpus import check_library
 
 
-def read_equals(
-    section: Section, _models: Models, has_solver: bool
-) -> SampleScorer | None:
+def read_equals(section: Section, task: ScorerContext) -> SampleScorer | None:
     """Return a ``string_equals`` scorer: exact match, including case and whitespace."""
 
     def equal(reference: str, predicted: str) -> dict[str, Any]:
         return {"is_correct": reference == predicted}
 
-    return _comparison(section, has_solver, equal, "is_correct", ACCURACY)
+    return _comparison(section, task, equal, "is_correct", ACCURACY)
 
 
-def read_bleu(
-    section: Section, _models: Models, has_solver: bool
-) -> SampleScorer | None:
+def read_bleu(section: Section, task: ScorerContext) -> SampleScorer | None:
     """Return a ``bleu`` scorer: n-gram overlap."""
     try:
         check_library("bleu")
     except MissingExtraError as error:
         section.problem("type", str(error))
     (default,) = means_of(["bleu_score"])
-    return _comparison(section, has_solver, _bleu, "bleu_score", default)
+    return _comparison(section, task, _bleu, "bleu_score", default)
 
 
 def _bleu(reference: str, predicted: str) -> dict[str, Any]:
@@ -70,7 +67,7 @@ def _bleu(reference: str, predicted: str) -> dict[str, Any]:
 
 def _comparison(
     section: Section,
-    has_solver: bool,
+    task: ScorerContext,
     compare: Callable[[str, str], dict[str, Any]],
     score: str,
     metric: ScorerValue,
@@ -78,7 +75,7 @@ def _comparison(
     """Return a scorer that compares the answer with a reference."""
     reference = template(section, "ground_truth", "{{ sample.target }}")
     value = template(section, "value", "{{ sample.answer }}", required=False)
-    needs_answer(section, has_solver or section.values.get("value") is not None)
+    needs_answer(section, task.has_solver or section.values.get("value") is not None)
     if reference is None:
         return None
     target = target_of(reference)
@@ -98,13 +95,11 @@ def _comparison(
     )
 
 
-def read_mcqa(
-    section: Section, _models: Models, has_solver: bool
-) -> SampleScorer | None:
+def read_mcqa(section: Section, task: ScorerContext) -> SampleScorer | None:
     """Return a ``string_equals_mcqa`` scorer: an answer's first character counts."""
     correct = _column_template(section, "ground_truth_choice")
     choices = _column_template(section, "choices")
-    needs_solver(section, has_solver)
+    needs_solver(section, task.has_solver)
     if correct is None or choices is None:
         return None
     target = target_of(correct)
@@ -133,12 +128,10 @@ def read_mcqa(
     )
 
 
-def read_parsed_mcqa(
-    section: Section, models: Models, has_solver: bool
-) -> SampleScorer | None:
+def read_parsed_mcqa(section: Section, task: ScorerContext) -> SampleScorer | None:
     """Return a ``string_equals_mcqa`` scorer that extracts the choice from the answer
     by letter or text (``--evals-choices=generate``)."""
-    first_letter = read_mcqa(section, models, has_solver)
+    first_letter = read_mcqa(section, task)
     if first_letter is None:
         return None
 

@@ -1,5 +1,5 @@
 """``multi_turn_solver``: a conversation that message builders create; and
-``pass_through_solver``: a recorded one.
+``pass_through_solver``: a recorded one. ``_READERS`` has all types of builders.
 
 Not specified by LatticeFlow's documentation: ``terminate_if`` ends the innermost loop,
 or the conversation outside loops; ``loop_index`` counts from 0.
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.data.calls import ColumnError, FieldError
@@ -20,7 +20,7 @@ from pytest_evals.dialects.latticeflow.fields import (
     template,
 )
 from pytest_evals.dialects.latticeflow.prompts.items import Message, Part, text_of
-from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
+from pytest_evals.dialects.latticeflow.prompts.output import ModelResponse, SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
 from pytest_evals.dialects.latticeflow.prompts.trace import Trace, trace_of
 from pytest_evals.dialects.latticeflow.solvers.model_client import (
@@ -30,9 +30,13 @@ from pytest_evals.dialects.latticeflow.solvers.model_client import (
     input_of,
     model_client,
 )
-from pytest_evals.dialects.latticeflow.solvers.single_turn import ROLES, read_role
+from pytest_evals.dialects.latticeflow.solvers.single_turn import (
+    ROLES,
+    Solver,
+    read_role,
+)
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.errors import DocumentError, Place, unknown_name
+from pytest_evals.errors import DocumentError, unknown_name
 
 
 @dataclass(slots=True)
@@ -45,13 +49,20 @@ class Conversation:
     raw_outputs: list[Any] = field(default_factory=list)  # of the tested model
     loop_index: int | None = None  # iteration of the innermost loop
 
-    def render(self, content: SampleTemplate) -> str:
-        """Return the text of a message template."""
+    def message(self, role: str, content: SampleTemplate) -> Part:
+        """Return a message from a template, without adding it."""
         messages = SolverOutput(trace=self.items).messages
         variables: dict[str, Any] = {"sample": self.sample, "messages": messages}
         if self.loop_index is not None:
             variables["loop_index"] = self.loop_index
-        return content.render(variables)
+        return Message(role=role, content=content.render(variables))
+
+    def ask(
+        self, client: ModelClient, items: Sequence[Part]
+    ) -> Dialogue[ModelResponse]:
+        """Send items to a model."""
+        (response,) = yield (client.ask(input_of(items), self.sample, self.trial),)
+        return client.read(response)
 
     def mark(self) -> tuple[int, int]:
         """Return the current position."""
@@ -63,16 +74,11 @@ class Conversation:
         del self.raw_outputs[mark[1] :]
 
 
-class Step(Protocol):
-    """Adds to a conversation and returns the last text that it added."""
-
-    def dialogue(self, conversation: Conversation) -> Dialogue[str]:
-        """Add to the conversation."""
-        ...
+Step = Callable[[Conversation], Dialogue[str]]
+"""Adds to a conversation and returns the last text that it added."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(NamedTuple):
     """``terminate_if``: a text that ends the loop, or the conversation. ``keep``:
     whether the messages of this iteration are kept; outside loops, the message."""
 
@@ -80,124 +86,12 @@ class Ending:
     keep: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Builder:
+class Builder(NamedTuple):
     """A message builder of the file: a step, and the condition that ends the
     conversation or loop."""
 
     step: Step
     ending: Ending | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ChatMessage:
-    """A message from a template."""
-
-    role: str
-    content: SampleTemplate
-
-    def message(self, conversation: Conversation) -> Part:
-        """Return the message without adding it."""
-        return Message(role=self.role, content=conversation.render(self.content))
-
-    def dialogue(self, conversation: Conversation) -> Dialogue[str]:
-        """Add the message; sends no request."""
-        yield from ()
-        message = self.message(conversation)
-        conversation.items.append(message)
-        return text_of(message) or ""
-
-
-@dataclass(frozen=True, slots=True)
-class GenerateAnswer:
-    """An answer of the tested model to the conversation."""
-
-    client: ModelClient
-
-    def dialogue(self, conversation: Conversation) -> Dialogue[str]:
-        """Send one request."""
-        given = input_of(conversation.items)
-        (response,) = yield (
-            self.client.ask(given, conversation.sample, conversation.trial),
-        )
-        reply = self.client.read(response)
-        conversation.items += reply.items
-        conversation.raw_outputs.append(reply.raw_output)
-        texts = [text_of(item) for item in reply.items if item["type"] == "message"]
-        return "\n".join(text for text in texts if text is not None)
-
-
-@dataclass(frozen=True, slots=True)
-class GenerateMessage:
-    """A message that another model writes. It receives the conversation, unless that is
-    switched off, and then the additional messages."""
-
-    client: ModelClient
-    extra: tuple[ChatMessage, ...]
-    with_conversation: bool
-    role: str
-
-    def dialogue(self, conversation: Conversation) -> Dialogue[str]:
-        """Send one request."""
-        items = conversation.items if self.with_conversation else []
-        given = input_of([*items, *(one.message(conversation) for one in self.extra)])
-        (response,) = yield (
-            self.client.ask(given, conversation.sample, conversation.trial),
-        )
-        text = self.client.read(response).text
-        conversation.items.append(Message(role=self.role, content=text))
-        return text
-
-
-@dataclass(frozen=True, slots=True)
-class TraceColumn:
-    """A column with recorded traces: a start of the conversation, or all of it."""
-
-    name: str
-    place: Place
-
-    def read(self, sample: Sample) -> Trace:
-        """Return the trace of a sample."""
-        if self.name not in sample:
-            what = f"trace_column: {unknown_name('column', self.name, sample)}"
-            raise ColumnError(what, self.place)
-        try:
-            return trace_of(sample[self.name])
-        except DocumentError as error:
-            what = f"trace_column {self.name!r}: {error}"
-            raise FieldError(what, self.place) from None
-
-    def dialogue(self, conversation: Conversation) -> Dialogue[str]:
-        """Add the trace; sends no request."""
-        yield from ()
-        conversation.items += self.read(conversation.sample).items
-        return ""
-
-
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """Repeats builders. ``must_end``: whether reaching the maximum is an error."""
-
-    builders: tuple[Builder, ...]
-    max_iterations: int
-    must_end: bool
-    place: Place
-
-    def dialogue(self, conversation: Conversation) -> Dialogue[str]:
-        """Run the loop."""
-        for index in range(self.max_iterations):
-            mark = conversation.mark()
-            met = yield from _run(self.builders, conversation, index)
-            if met is not None:
-                if not met.keep:
-                    conversation.back_to(mark)
-                return ""
-        if self.must_end and any(builder.ending for builder in self.builders):
-            n = self.max_iterations
-            what = f"no terminate_if was met in {n} iterations of the loop"
-            fix = "raise max_iterations, or set on_max_iterations: continue"
-            raise FieldError(what, self.place, fix)
-        return ""
 
 
 def _run(
@@ -208,7 +102,7 @@ def _run(
     met = None
     for builder in builders:
         mark = conversation.mark()
-        text = yield from builder.step.dialogue(conversation)
+        text = yield from builder.step(conversation)
         if builder.ending is not None and builder.ending.includes in text:
             met = builder.ending
             if loop_index is None and not met.keep:
@@ -218,40 +112,28 @@ def _run(
     return met
 
 
-@dataclass(frozen=True, slots=True)
-class MultiTurnSolver:
-    """Runs message builders in order."""
+def read_pass_through(section: Section, _models: Models) -> Solver:
+    """Return a solver whose output is the recorded trace."""
+    recorded = _trace_column(section)
 
-    builders: tuple[Builder, ...]
+    def solve(sample: Sample, trial: int) -> Dialogue[SolverOutput]:
+        yield from ()
+        return SolverOutput(trace=recorded(sample))
 
-    def dialogue(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:
-        """Create the conversation."""
+    return solve
+
+
+def read_multi_turn(section: Section, models: Models) -> Solver:
+    """Return a solver that runs message builders in order."""
+    builders = _read_builders(section, models, _READERS)
+
+    def solve(sample: Sample, trial: int) -> Dialogue[SolverOutput]:
         conversation = Conversation(sample, trial)
-        yield from _run(self.builders, conversation, None)
+        yield from _run(builders, conversation, None)
         raw_outputs = conversation.raw_outputs
         return SolverOutput(trace=conversation.items, raw_outputs=raw_outputs)
 
-
-@dataclass(frozen=True, slots=True)
-class PassThroughSolver:
-    """Returns the recorded trace as output."""
-
-    column: TraceColumn
-
-    def dialogue(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:
-        """Return the output; sends no request."""
-        yield from ()
-        return SolverOutput(trace=self.column.read(sample))
-
-
-def read_pass_through(section: Section, _models: Models) -> PassThroughSolver:
-    """Return the solver; errors are added to the problems of the section."""
-    return PassThroughSolver(_trace_column(section))
-
-
-def read_multi_turn(section: Section, models: Models) -> MultiTurnSolver:
-    """Return the solver; errors are added to the problems of the section."""
-    return MultiTurnSolver(_read_builders(section, models, _READERS))
+    return solve
 
 
 Reader = Callable[[Section, Models], Step | None]
@@ -288,43 +170,120 @@ def _read_ending(entry: Section) -> Ending | None:
     return Ending(includes, keep)
 
 
-def _chat_message(entry: Section, models: Models) -> ChatMessage | None:
+def _chat_message(entry: Section, _models: Models) -> Step | None:
+    """Read a message from a template."""
     role = read_role(entry)
     content = template(entry, "content", "{{ sample.question }}")
-    return None if content is None else ChatMessage(role, content)
+    if content is None:
+        return None
+
+    def step(conversation: Conversation) -> Dialogue[str]:
+        yield from ()
+        message = conversation.message(role, content)
+        conversation.items.append(message)
+        return text_of(message) or ""
+
+    return step
 
 
-def _generate(entry: Section, models: Models) -> GenerateAnswer:
-    return GenerateAnswer(models(""))
+def _generate(_entry: Section, models: Models) -> Step:
+    """Read an answer of the tested model to the conversation."""
+    client = models("")
+
+    def step(conversation: Conversation) -> Dialogue[str]:
+        reply = yield from conversation.ask(client, conversation.items)
+        conversation.items += reply.items
+        conversation.raw_outputs.append(reply.raw_output)
+        texts = [text_of(item) for item in reply.items if item["type"] == "message"]
+        return "\n".join(text for text in texts if text is not None)
+
+    return step
 
 
-def _generate_message(entry: Section, models: Models) -> GenerateMessage:
+def _generate_message(entry: Section, models: Models) -> Step:
+    """Read a message that another model writes. It receives the conversation, unless
+    that is switched off, and then the additional messages."""
     fix = "[{type: chat_message, role: user, content: …}]"
     entries = required_entries(entry, "extra_input_messages", fix)
-    known = {"chat_message": _chat_message}
-    extra = [_read_builder(one, models, known) for one in entries]
-    steps = [one.step for one in extra if one is not None]
-    return GenerateMessage(
-        client=model_client(entry, "model_key", models),
-        extra=tuple(one for one in steps if isinstance(one, ChatMessage)),
-        with_conversation=entry.take("include_conversation", bool, True),
-        role=entry.one_of("output_role", "role", ROLES, "assistant"),
-    )
+    extra = [_read_extra(one) for one in entries]
+    client = model_client(entry, "model_key", models)
+    with_conversation = entry.take("include_conversation", bool, True)
+    role = entry.one_of("output_role", "role", ROLES, "assistant")
+
+    def step(conversation: Conversation) -> Dialogue[str]:
+        items = [*conversation.items] if with_conversation else []
+        items += [conversation.message(*one) for one in extra if one is not None]
+        reply = yield from conversation.ask(client, items)
+        text = reply.text
+        conversation.items.append(Message(role=role, content=text))
+        return text
+
+    return step
 
 
-def _trace_column(section: Section, _models: Models | None = None) -> TraceColumn:
+def _read_extra(entry: Section) -> tuple[str, SampleTemplate] | None:
+    def read(entry: Section) -> tuple[str, SampleTemplate] | None:
+        role = read_role(entry)
+        _read_ending(entry)  # accepted, without effect
+        content = template(entry, "content", "{{ sample.question }}")
+        return None if content is None else (role, content)
+
+    known = {"chat_message": read}
+    return read_typed(entry, "message builder", "a message builder", known)
+
+
+def _load_trace(entry: Section, _models: Models) -> Step:
+    """Read a recorded start of the conversation."""
+    recorded = _trace_column(entry)
+
+    def step(conversation: Conversation) -> Dialogue[str]:
+        yield from ()
+        conversation.items += recorded(conversation.sample).items
+        return ""
+
+    return step
+
+
+def _trace_column(section: Section) -> Callable[[Sample], Trace]:
+    """Return a function that reads the recorded trace of a sample."""
     name = required_text(section, "trace_column", "trace")
-    return TraceColumn(name, section.place("trace_column"))
+    place = section.place("trace_column")
+
+    def recorded(sample: Sample) -> Trace:
+        if name not in sample:
+            what = f"trace_column: {unknown_name('column', name, sample)}"
+            raise ColumnError(what, place)
+        try:
+            return trace_of(sample[name])
+        except DocumentError as error:
+            what = f"trace_column {name!r}: {error}"
+            raise FieldError(what, place) from None
+
+    return recorded
 
 
-def _loop(entry: Section, models: Models) -> Loop:
+def _loop(entry: Section, models: Models) -> Step:
+    """Read a loop; reaching the maximum is an error, unless it is switched off."""
+    builders = _read_builders(entry, models, _IN_LOOPS)
+    n, place = entry.whole("max_iterations", 0, 10), entry.place("max_iterations")
     known = ("error", "continue")
-    return Loop(
-        builders=_read_builders(entry, models, _IN_LOOPS),
-        max_iterations=entry.whole("max_iterations", 0, 10),
-        must_end=entry.one_of("on_max_iterations", "way", known, "error") == "error",
-        place=entry.place("max_iterations"),
-    )
+    on_maximum = entry.one_of("on_max_iterations", "way", known, "error")
+
+    def step(conversation: Conversation) -> Dialogue[str]:
+        for index in range(n):
+            mark = conversation.mark()
+            met = yield from _run(builders, conversation, index)
+            if met is not None:
+                if not met.keep:
+                    conversation.back_to(mark)
+                return ""
+        if on_maximum == "error" and any(builder.ending for builder in builders):
+            what = f"no terminate_if was met in {n} iterations of the loop"
+            fix = "raise max_iterations, or set on_max_iterations: continue"
+            raise FieldError(what, place, fix)
+        return ""
+
+    return step
 
 
 _WITH_ENDING = ("chat_message", "generate", "generate_message")
@@ -335,5 +294,5 @@ _IN_LOOPS: Mapping[str, Reader] = {
     "generate_message": _generate_message,
     "loop": _loop,
 }
-_READERS = dict(sorted({**_IN_LOOPS, "load_trace": _trace_column}.items()))
+_READERS = dict(sorted({**_IN_LOOPS, "load_trace": _load_trace}.items()))
 """Type of a message builder → its reader."""

@@ -10,10 +10,9 @@ import inspect
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pytest_evals.core.dialogue import Ask, Dialogue
@@ -39,6 +38,7 @@ from pytest_evals.dialects.latticeflow.solvers.model_client import (
     Sample,
     input_of,
 )
+from pytest_evals.dialects.latticeflow.solvers.single_turn import Solver
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError
 
@@ -52,6 +52,10 @@ class Row(NamedTuple):
 
     sample: Sample
     output: SolverOutput
+
+
+Postprocess = Callable[[Sample, SolverOutput], tuple[Row, ...]]
+"""Returns the rows to score of an output."""
 
 
 class _Model:
@@ -84,42 +88,40 @@ class _Model:
         return self._client.read(await self._ask(one))
 
 
-@dataclass(frozen=True, slots=True)
-class PythonSolver:
-    """Runs ``run_solver(sample, model, trace)``."""
+def read_python(section: Section, models: Models) -> Solver | None:
+    """Return a solver that runs ``run_solver(sample, model, trace)``. Requests that it
+    awaits concurrently form one round."""
+    function = snippet_of(section, "run_solver_snippet", "run_solver")
+    if function is None:
+        return None
+    client = models("")
 
-    client: ModelClient
-    function: SnippetFunction
-
-    def dialogue(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:
-        """Run the snippet; requests that it awaits concurrently form one round."""
+    def solve(sample: Sample, trial: int) -> Dialogue[SolverOutput]:
         seeded_random = _SeededRandom(sample, trial)
 
         async def start(ask: SendRequest) -> SolverOutput:
-            trace = SolverTrace()
-            own = deepcopy(dict(sample))
-            model = _Model(self.client, sample, trial, ask)
-            result = self.function.raw()(own, model, trace)
+            trace, own = SolverTrace(), deepcopy(dict(sample))
+            model = _Model(client, sample, trial, ask)
+            result = function.raw()(own, model, trace)
             if inspect.isawaitable(result):
                 result = await result
-            return self._output(trace if result is None else result, trace)
+            if isinstance(result, Trace):
+                return SolverOutput(result, trace.raw_outputs, trace.direct_ios)
+            output = _as_output(trace if result is None else result)
+            if output is None:
+                what = f"must return the trace, not {type(result).__name__}"
+                raise function.invalid_return(what, "return trace")
+            return output
 
         @contextmanager
         def guarded() -> Iterator[None]:
-            with seeded_random.active(), self.function.guarded():
+            with seeded_random.active(), function.guarded():
                 yield
 
         output: SolverOutput = yield from drive(start, guarded)
         return output
 
-    def _output(self, result: Any, trace: SolverTrace) -> SolverOutput:
-        if isinstance(result, Trace):
-            return SolverOutput(result, trace.raw_outputs, trace.direct_ios)
-        output = _as_output(result)
-        if output is None:
-            what = f"must return the trace, not {type(result).__name__}"
-            raise self.function.invalid_return(what, "return trace")
-        return output
+    return solve
 
 
 def _as_output(result: Any) -> SolverOutput | None:
@@ -148,50 +150,42 @@ class _SeededRandom:
             random.setstate(before)
 
 
-@dataclass(frozen=True, slots=True)
-class Postprocessor:
-    """Runs ``postprocess(sample, solver_output)``, which returns any number of rows."""
-
-    function: SnippetFunction
-
-    def rows(self, sample: Sample, output: SolverOutput) -> tuple[Row, ...]:
-        """Return the rows to score."""
-        return self.function.read(self._read, deepcopy(dict(sample)), output)
-
-    def _read(self, result: Any) -> tuple[Row, ...]:
-        if not isinstance(result, list | tuple):
-            raise self._invalid(f"must return a list, not {result!r:.80}")
-        return tuple(map(self._row, result))
-
-    def _row(self, pair: Any) -> Row:
-        if not isinstance(pair, list | tuple) or len(pair) != 2:
-            what = f"must return pairs of sample and output, not {pair!r:.80}"
-            raise self._invalid(what)
-        sample, output = pair
-        if not isinstance(sample, Mapping):
-            raise self._invalid(f"must return a mapping as sample, not {sample!r:.80}")
-        try:
-            return Row(sample, _as_output(output) or SolverOutput(trace=output))
-        except DocumentError as error:
-            what = f"must return a valid output: {error}"
-            raise self.function.invalid_return(what) from None
-
-    def _invalid(self, what: str) -> DocumentError:
-        return self.function.invalid_return(what, "return [(sample, solver_output)]")
-
-
-def read_python(section: Section, models: Models) -> PythonSolver | None:
-    """Return the solver; errors are added to the problems of the section."""
-    function = snippet_of(section, "run_solver_snippet", "run_solver")
-    return None if function is None else PythonSolver(models(""), function)
-
-
-def read_postprocessor(section: Section) -> Postprocessor | None:
-    """Return the postprocessor of a solver's section, or ``None``."""
+def read_postprocessor(section: Section) -> Postprocess | None:
+    """Return the postprocessor of a solver's section, ``postprocess(sample,
+    solver_output)``, which returns any number of rows; or ``None``."""
     inner = section.section("postprocessor")
     if inner is None:
         return None
     inner.one_of("type", "postprocessor", ("python",), "python")
     function = snippet_of(inner, "postprocess_snippet", "postprocess")
     inner.close("a postprocessor")
-    return None if function is None else Postprocessor(function)
+    if function is None:
+        return None
+
+    def rows(sample: Sample, output: SolverOutput) -> tuple[Row, ...]:
+        return function.read(
+            lambda given: _rows(given, function), deepcopy(dict(sample)), output
+        )
+
+    return rows
+
+
+def _rows(result: Any, function: SnippetFunction) -> tuple[Row, ...]:
+    fix = "return [(sample, solver_output)]"
+    if not isinstance(result, list | tuple):
+        raise function.invalid_return(f"must return a list, not {result!r:.80}", fix)
+    rows = []
+    for pair in result:
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            what = f"must return pairs of sample and output, not {pair!r:.80}"
+            raise function.invalid_return(what, fix)
+        sample, output = pair
+        if not isinstance(sample, Mapping):
+            what = f"must return a mapping as sample, not {sample!r:.80}"
+            raise function.invalid_return(what, fix)
+        try:
+            rows.append(Row(sample, _as_output(output) or SolverOutput(trace=output)))
+        except DocumentError as error:
+            what = f"must return a valid output: {error}"
+            raise function.invalid_return(what) from None
+    return tuple(rows)

@@ -3,42 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.dialects.latticeflow.fields import read_typed
-from pytest_evals.dialects.latticeflow.prompts.output import SolverOutput
-from pytest_evals.dialects.latticeflow.solvers.model_client import (
-    ModelClient,
-    Models,
-    Sample,
-)
+from pytest_evals.dialects.latticeflow.solvers.model_client import ModelClient, Models
 from pytest_evals.dialects.latticeflow.solvers.multi_turn import (
     read_multi_turn,
     read_pass_through,
 )
 from pytest_evals.dialects.latticeflow.solvers.python import (
-    Postprocessor,
+    Postprocess,
     read_postprocessor,
     read_python,
 )
 from pytest_evals.dialects.latticeflow.solvers.single_turn import (
+    Solver,
     read_grouped,
     read_single_turn,
 )
 from pytest_evals.dialects.yaml_reader.section import Section
 
 _FORMATS = ("latticeflow", "open_responses")
-
-
-class Solver(Protocol):
-    """Turns a sample into an output by calling models."""
-
-    def dialogue(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:
-        """Run the solver for one sample, which it never modifies."""
-        ...
-
-
 _READERS: Mapping[str, Callable[[Section, Models], Solver | None]] = {
     "grouped_single_turn_solver": read_grouped,
     "multi_turn_solver": read_multi_turn,
@@ -51,8 +36,8 @@ _READERS: Mapping[str, Callable[[Section, Models], Solver | None]] = {
 class SolverParts(NamedTuple):
     """The ``solver`` section of a task."""
 
-    solver: Solver
-    postprocessor: Postprocessor | None  # turns an output into rows
+    solve: Solver
+    postprocess: Postprocess | None  # turns an output into rows
     models: frozenset[str]  # keys of models it may call; the tested model's is empty
     is_single_round: bool = False
     is_declared: bool = False  # requests depend on the file only, not on code
@@ -62,11 +47,11 @@ def read_solver(section: Section, models: Models) -> SolverParts | None:
     """Return the solver of a task; ``None`` if it is invalid, with errors added to the
     problems of the section."""
     kind = section.values.get("type")
-    postprocessor = None
+    postprocess = None
     if kind in _READERS:
         # Both message formats are accepted everywhere.
         section.one_of("message_format", "message format", _FORMATS, _FORMATS[1])
-        postprocessor = read_postprocessor(section)
+        postprocess = read_postprocessor(section)
     called: set[str] = set()
 
     def record_model(key: str) -> ModelClient:
@@ -78,7 +63,7 @@ def read_solver(section: Section, models: Models) -> SolverParts | None:
         return None
     return SolverParts(
         solver,
-        postprocessor,
+        postprocess,
         frozenset(called),
         is_single_round=str(kind).endswith("single_turn_solver") or not called,
         is_declared=kind != "python",

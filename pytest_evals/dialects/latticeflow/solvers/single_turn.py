@@ -1,10 +1,10 @@
-"""``single_turn_solver`` and ``grouped_single_turn_solver``: one response per input."""
+"""``single_turn_solver`` and ``grouped_single_turn_solver``: one response per input.
+``_BUILDERS`` has all types of input builders."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -24,57 +24,57 @@ from pytest_evals.dialects.latticeflow.prompts.items import (
 )
 from pytest_evals.dialects.latticeflow.prompts.output import ModelResponse, SolverOutput
 from pytest_evals.dialects.latticeflow.prompts.templates import SampleTemplate
-from pytest_evals.dialects.latticeflow.solvers.model_client import (
-    ModelClient,
-    Models,
-    Sample,
-)
+from pytest_evals.dialects.latticeflow.solvers.model_client import Models, Sample
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.errors import Place
 
 ROLES = ("system", "user", "assistant")
 """Roles of messages in task files."""
+Solver = Callable[[Sample, int], Dialogue[SolverOutput]]
+"""A sample, which is never modified, and the number of the trial → the output."""
 Build = Callable[[Sample], Any]
 """Sample → model input: a chat, or any JSON value."""
 
 
-@dataclass(frozen=True, slots=True)
-class SingleTurnSolver:
-    """Calls the model once."""
+def read_single_turn(section: Section, models: Models) -> Solver | None:
+    """Return a solver that calls the model once."""
+    build = _read_builder(section, _BUILDERS)
+    if build is None:
+        return None
+    client = models("")
 
-    client: ModelClient
-    build: Build
+    def solve(sample: Sample, trial: int) -> Dialogue[SolverOutput]:
+        model_input = build(sample)
+        (response,) = yield (client.ask(model_input, sample, trial),)
+        return _output([model_input], [client.read(response)])
 
-    def dialogue(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:
-        """Send one request."""
-        model_input = self.build(sample)
-        (response,) = yield (self.client.ask(model_input, sample, trial),)
-        return _output([model_input], [self.client.read(response)])
+    return solve
 
 
-@dataclass(frozen=True, slots=True)
-class GroupedSolver:
-    """Calls the model for each member of a group: a rendered list or object."""
+def read_grouped(section: Section, models: Models) -> Solver | None:
+    """Return a solver that calls the model for each member of a group, in one round. A
+    group is a rendered list or object."""
+    build = _read_builder(section, {"generic": _BUILDERS["generic"]})
+    if build is None:
+        return None
+    client = models("")
+    place = section.file.place(*section.steps, "input_builder", "template")
 
-    client: ModelClient
-    build: Build
-    place: Place
-
-    def dialogue(self, sample: Sample, trial: int) -> Dialogue[SolverOutput]:
-        """Send the requests of all members in one round."""
-        group = self.build(sample)
+    def solve(sample: Sample, trial: int) -> Dialogue[SolverOutput]:
+        group = build(sample)
         if not isinstance(group, list | dict) or not group:
             shown = _shorten(json.dumps(group))
             what = f"template must render a group of model inputs, not {shown}"
             fix = "a JSON list, or an object, with a model input for each call"
-            raise FieldError(what, self.place, fix)
+            raise FieldError(what, place, fix)
         parts = list(group.values()) if isinstance(group, dict) else group
-        responses = yield [self.client.ask(one, sample, trial) for one in parts]
-        read = [self.client.read(response) for response in responses]
+        responses = yield [client.ask(one, sample, trial) for one in parts]
+        read = [client.read(response) for response in responses]
         outputs = [_output([g], [r]) for g, r in zip(parts, read, strict=True)]
         is_object = isinstance(group, dict)
         by_name = dict(zip(group, outputs, strict=True)) if is_object else outputs
         return _output(parts, read, by_name)
+
+    return solve
 
 
 def _output(
@@ -89,21 +89,6 @@ def _output(
         items += response.items
     raw = [response.raw_output for response in responses]
     return SolverOutput(trace=items, raw_outputs=raw, solver_outputs=group)
-
-
-def read_single_turn(section: Section, models: Models) -> SingleTurnSolver | None:
-    """Return the solver; errors are added to the problems of the section."""
-    build = _read_builder(section, _BUILDERS)
-    return None if build is None else SingleTurnSolver(models(""), build)
-
-
-def read_grouped(section: Section, models: Models) -> GroupedSolver | None:
-    """Return the solver; errors are added to the problems of the section."""
-    build = _read_builder(section, {"generic": _BUILDERS["generic"]})
-    if build is None:
-        return None
-    place = section.file.place(*section.steps, "input_builder", "template")
-    return GroupedSolver(models(""), build, place)
 
 
 def _read_builder(
@@ -132,10 +117,8 @@ def _json_value(template: SampleTemplate, sample: Sample) -> Any:
 
 
 def _chat_completion(section: Section) -> Build:
-    fix = "[{role: user, content: …}]"
-    messages = [
-        _read_message(one) for one in required_entries(section, "input_messages", fix)
-    ]
+    entries = required_entries(section, "input_messages", "[{role: user, content: …}]")
+    messages = [_read_message(one) for one in entries]
 
     def build(sample: Sample) -> Any:
         chat = [

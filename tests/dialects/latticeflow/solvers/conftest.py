@@ -36,13 +36,13 @@ def solve(read):
         parts, problems = read(text, lines)
         assert problems == []
         exchanges, rounds = [], []
-        dialogue, responses = parts.solver.dialogue(sample, trial), None
+        dialogue, responses = parts.solve(sample, trial), None
         while True:
             try:
                 asks = dialogue.send(responses)
             except StopIteration:
                 # scoring runs it again with the responses
-                again = parts.solver.dialogue(sample, trial)
+                again = parts.solve(sample, trial)
                 return replayed(again, exchanges), rounds
             rounds.append([(one.model, one.request.prompt) for one in asks])
             responses = [

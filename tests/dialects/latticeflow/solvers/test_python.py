@@ -75,7 +75,7 @@ async def run_solver(sample, model, trace):
 """
 
     parts, _ = read(solver(code))
-    (sent,) = next(parts.solver.dialogue({}, 0))
+    (sent,) = next(parts.solve({}, 0))
     assert (sent.request.temperature, sent.request.max_tokens) == (0.5, 5)
 
 
@@ -112,7 +112,7 @@ async def run_solver(sample, model, trace):
     for heat in (1.0, 0.0):
         line = ModelClient(temperature=heat)
         parts, _ = read(solver(code), lambda _key, line=line: line)
-        sent = next(parts.solver.dialogue({}, 0))
+        sent = next(parts.solve({}, 0))
         assert (len(sent), len(set(sent))) == (2, 2)
 
 
@@ -192,7 +192,7 @@ def rows(read, body):
     code = solver("def run_solver(s, m, t): pass", POST % body)
     parts, problems = read(code)
     assert problems == []
-    return parts.postprocessor.rows({"q": 1}, SolverOutput(trace=[]))
+    return parts.postprocess({"q": 1}, SolverOutput(trace=[]))
 
 
 def test_an_output_may_become_any_number_of_rows(read):

@@ -47,7 +47,7 @@ def test_a_chat_sends_one_request(solve):
 def test_a_generic_input_sets_generation_arguments(read):
     """SEED: extra keys such as temperature are passed on."""
     parts, _ = read(GENERIC)
-    (sent,) = next(parts.solver.dialogue({"word": "hi"}, 0))
+    (sent,) = next(parts.solve({"word": "hi"}, 0))
     request = sent.request
     assert (request.temperature, request.max_tokens) == (0.5, 7)
     assert (request.stop, request.options) == (("END",), (("top_p", 0.9),))
@@ -57,7 +57,7 @@ def test_a_generic_input_sets_generation_arguments(read):
 def test_a_default_length_is_only_an_upper_bound(read, gen_kwargs):
     """A value in the input or on the command line overrides the default."""
     parts, _ = read(CHAT, lambda key: ModelClient(name=key, gen_kwargs=gen_kwargs))
-    (found,) = next(parts.solver.dialogue({"word": "hi"}, 0))
+    (found,) = next(parts.solve({"word": "hi"}, 0))
     length, fits = found.request.max_tokens, (FITTING, True)
     expected = (5, False) if gen_kwargs else (1024, True)
     assert (length, fits in found.request.options) == expected
@@ -67,7 +67,7 @@ def test_the_command_line_sets_the_length_of_answers_by_any_name(read):
     parts, _ = read(
         GENERIC, lambda key: ModelClient(name=key, gen_kwargs={"max_tokens": 3})
     )
-    (found,) = next(parts.solver.dialogue({"word": "hi"}, 0))
+    (found,) = next(parts.solve({"word": "hi"}, 0))
     assert found.request.max_tokens == 3
 
 
@@ -118,11 +118,12 @@ def test_trials_are_separate_requests(read):
     hot = ModelClient(temperature=1.0)
     parts, _ = read(CHAT, lambda _key: hot)
     cold, _ = read(CHAT)
-    asks = [next(parts.solver.dialogue({"word": "a"}, n))[0] for n in range(2)]
+    asks = [next(parts.solve({"word": "a"}, n))[0] for n in range(2)]
     assert [one.request.repeat for one in asks] == [0, 1]
-    assert [
-        next(cold.solver.dialogue({"word": "a"}, n))[0].request.repeat for n in range(2)
-    ] == [0, 1]
+    assert [next(cold.solve({"word": "a"}, n))[0].request.repeat for n in range(2)] == [
+        0,
+        1,
+    ]
 
 
 def test_all_parts_of_a_group_are_sent_in_one_round(solve):
@@ -374,7 +375,7 @@ def test_all_models_of_a_solver_are_known_in_advance(read):
 
 def test_a_solver_that_sends_something_else_when_it_is_replayed_is_an_error(read):
     parts, _ = read(CHAT)
-    dialogue = parts.solver.dialogue
+    dialogue = parts.solve
     (ask,) = next(dialogue({"word": "a"}, 0))
     exchange = Exchange(*ask, Response(text="x"))
     assert replayed(dialogue({"word": "a"}, 0), [exchange]).output == "x"
