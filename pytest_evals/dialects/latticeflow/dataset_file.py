@@ -13,7 +13,12 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from pytest_evals.dialects.latticeflow.entities import Entity
-from pytest_evals.dialects.latticeflow.fields import need, read_header, read_typed
+from pytest_evals.dialects.latticeflow.fields import (
+    need,
+    read_header,
+    read_typed,
+    required_name,
+)
 from pytest_evals.dialects.latticeflow.filters import (
     SampleFilter,
     matching_rows,
@@ -137,9 +142,8 @@ def _local(section: Section) -> Load | None:
 
 def _path(section: Section, key: str) -> Path | None:
     """Return a path, resolved relative to the file that contains it."""
-    text = section.name(key)
-    if text is None:
-        section.problem(key, f"{key} is missing", f"{key}: ./data")
+    text = required_name(section, key, "./data")
+    if not text:
         return None
     path = section.place(key).path.parent / os.path.expanduser(text)
     return Path(os.path.normpath(path))
@@ -154,9 +158,9 @@ def _folder(section: Section) -> Load | None:
 
 
 def _url(section: Section) -> Load | None:
-    url, place = section.name("url"), section.place("url")
-    if url is None:
-        section.problem("url", "url is missing", "url: https://example.org/rows.jsonl")
+    url = required_name(section, "url", "https://example.org/rows.jsonl")
+    place = section.place("url")
+    if not url:
         return None
     if PurePosixPath(urlsplit(url).path).suffix.lower() not in _TABLES:
         what = f"url: the path of {url!r} does not end in .csv or .jsonl"
@@ -165,15 +169,13 @@ def _url(section: Section) -> Load | None:
 
 
 def _hub(section: Section) -> Load | None:
-    path, split = section.name("path"), section.name("split")
+    path = required_name(section, "path", "org/name")
+    split = required_name(section, "split", "test")
     arguments = section.take("load_dataset_kwargs", dict, {})
-    for key, value, example in (("path", path, "org/name"), ("split", split, "test")):
-        if value is None:
-            section.problem(key, f"{key} is missing", f"{key}: {example}")
     if "split" in arguments:
         what = "load_dataset_kwargs must not contain split"
         section.problem("load_dataset_kwargs", what, f"split: {arguments['split']}")
-    if path is None or split is None:
+    if not path or not split:
         return None
     places = section.place("path"), section.place("split")
     load = partial(hub_rows, path, split, arguments, places)

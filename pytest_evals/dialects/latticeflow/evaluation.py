@@ -16,6 +16,8 @@ from pytest_evals.dialects.latticeflow.fields import (
     entry_problem,
     need,
     read_header,
+    required_entries,
+    required_name,
 )
 from pytest_evals.dialects.latticeflow.parameters import (
     Parameter,
@@ -153,11 +155,9 @@ class _RunReader:
         )
         for name in ("use_cases", "domains", "providers", "config_spec"):
             top.raw(name)
-        entries = top.entries("task_specifications")
-        if not entries:
-            what = "an evaluation needs task_specifications"
-            fix = "task_specifications: [{task_key: my-task}]"
-            top.problem("task_specifications", what, fix)
+        what = "an evaluation needs task_specifications"
+        fix = "[{task_key: my-task}]"
+        entries = required_entries(top, "task_specifications", fix, what)
         top.close("an evaluation")
         return Evaluation(
             key=header.key, specifications=_specifications(entries, sizes)
@@ -236,9 +236,7 @@ def _specification(entry: Section, sizes: _Sizes, auto: str) -> Specification:
     key = entry.text("key", auto)
     if entry.values.get("key"):
         check_key(entry, "a specification")
-    task = entry.name("task_key")
-    if task is None:
-        entry.problem("task_key", "task_key is missing", "task_key: my-task")
+    task = required_name(entry, "task_key", "my-task")
     config = _values(entry, "task_config")
     if entry.raw("dataset_key") is not None:
         dataset = ParameterValue(entry.text("dataset_key"), entry.place("dataset_key"))
@@ -252,7 +250,7 @@ def _specification(entry: Section, sizes: _Sizes, auto: str) -> Specification:
     how: Literal["head", "random"] = "random" if own.how == "random" else "head"
     return Specification(
         key=key,
-        task=task or "",
+        task=task,
         config=config,
         model=model,
         subsample=Subsample(n=own.n_samples, how=how) if own.n_samples else None,

@@ -91,6 +91,24 @@ def required_text(section: Section, key: str, example: str = "…") -> str:
     return section.text(key) if need(section, key, f'"{example}"') else ""
 
 
+def required_name(section: Section, key: str, example: str, what: str = "") -> str:
+    """Return a required string that must not be empty; empty if it is missing."""
+    value = section.name(key)
+    if value is None:
+        section.problem(key, what or f"{key} is missing", f"{key}: {example}")
+    return value or ""
+
+
+def required_key(section: Section, owner: str, example: str) -> str:
+    """Return the required key of an entry."""
+    key = section.text("key")
+    if key:
+        check_key(section, owner)
+    else:
+        section.problem("key", f"{owner} needs a key", f"key: {example}")
+    return key
+
+
 def required_section(
     section: Section, key: str, example: str, what: str = ""
 ) -> Section | None:
@@ -130,13 +148,20 @@ def read_typed(
     return result
 
 
-def text_template(section: Section, key: str, text: str) -> SampleTemplate | None:
-    """Return the template of a text under a key."""
+def or_problems(
+    section: Section, function: Callable[..., T], *arguments: Any
+) -> T | None:
+    """Return the function's result; a ``TaskFileError`` is added to the problems."""
     try:
-        return compile_template(text, section.place(key), key)
+        return function(*arguments)
     except TaskFileError as error:
         section.problems.extend(error.problems)
         return None
+
+
+def text_template(section: Section, key: str, text: str) -> SampleTemplate | None:
+    """Return the template of a text under a key."""
+    return or_problems(section, compile_template, text, section.place(key), key)
 
 
 def template(

@@ -13,13 +13,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.data.calls import FieldError
-from pytest_evals.dialects.latticeflow.fields import check_key, required_section
+from pytest_evals.dialects.latticeflow.fields import (
+    or_problems,
+    required_key,
+    required_section,
+)
 from pytest_evals.dialects.latticeflow.prompts.templates import (
     Expression,
     compile_expression,
 )
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.errors import DocumentError, TaskFileError
+from pytest_evals.errors import DocumentError
 
 _COMPARISONS = (
     "equals",
@@ -69,10 +73,9 @@ def read_filter(section: Section) -> SampleFilter | None:
     section.close(f"a filter with op: {op}" if op else "a filter")
     if not op or not text:
         return None
-    try:
-        expression = compile_expression(text, section.place("expression"))
-    except TaskFileError as error:
-        section.problems.extend(error.problems)
+    place = section.place("expression")
+    expression = or_problems(section, compile_expression, text, place)
+    if expression is None:
         return None
     return SampleFilter(op=op, expression=expression, expected=expected)
 
@@ -180,11 +183,7 @@ def read_actions(definition: Section) -> tuple[Action, ...]:
     """Return the exclusion rules of a task; errors go to the section's problems."""
     found: dict[str, Action] = {}
     for entry in definition.entries("actions"):
-        key = entry.text("key")
-        if not key:
-            entry.problem("key", "an action needs a key", "key: skip-empty")
-        else:
-            check_key(entry, "an action")
+        key = required_key(entry, "an action", "skip-empty")
         entry.one_of("action", "action", ("exclude_from_metrics",), "")
         fix = '{op: equals, expression: "{{ sample.split }}", value: train}'
         inner = required_section(entry, "filter", fix, "an action needs a filter")

@@ -15,8 +15,11 @@ from typing import Any
 
 from pytest_evals.dialects.latticeflow.dataset_file import GeneratedSource
 from pytest_evals.dialects.latticeflow.fields import (
+    or_problems,
     read_header,
     read_typed,
+    required_entries,
+    required_name,
     required_section,
 )
 from pytest_evals.dialects.latticeflow.parameters import (
@@ -127,18 +130,16 @@ def _empty(section: Section, datasets: Datasets) -> Start:
 
 
 def _inline(section: Section, datasets: Datasets) -> Start:
-    samples = [entry.values for entry in section.entries("samples")]
-    if not samples:
-        section.problem("samples", "samples are missing", "samples: [{text: …}]")
+    what = "samples are missing"
+    entries = required_entries(section, "samples", "[{text: …}]", what)
+    samples = [entry.values for entry in entries]
     return lambda: samples
 
 
 def _dataset(section: Section, datasets: Datasets) -> Start:
-    key = section.name("key")
-    if key is None:
-        section.problem("key", "key is missing", "key: << config.seeds >>")
+    key = required_name(section, "key", "<< config.seeds >>")
     ordered, place = _order(section), section.place("key")
-    return lambda: ordered(datasets(key or "", place))
+    return lambda: ordered(datasets(key, place))
 
 
 def _combinations(section: Section, datasets: Datasets) -> Start:
@@ -199,12 +200,8 @@ def _balanced_product(datasets: Sequence[Sequence[Row]]) -> Iterator[Row]:
 
 
 def _synthesizers(definition: Section) -> list[Synthesizer]:
-    entries = definition.entries("synthesizers")
-    if not entries:
-        fix = "synthesizers: [{type: empty}]"
-        definition.problem("synthesizers", "a generator needs synthesizers", fix)
-    found = []
-    for entry in entries:
+    what, found = "a generator needs synthesizers", []
+    for entry in required_entries(definition, "synthesizers", "[{type: empty}]", what):
         kind = entry.values.get("type")
         if kind in _REFUSED:
             what = f"the synthesizer {kind!r} requires a model, which is not supported"
@@ -256,12 +253,11 @@ def _template(entry: Section) -> Synthesizer | None:
         entry.problem("template", "template is missing", 'template: "Is {what} red?"')
         return None
     place = entry.text_place("template")
-    try:
-        templates = [compile_template(text, place, "template") for text in texts]
-    except TaskFileError as error:
-        entry.problems.extend(error.problems)
-        return None
-    return partial(_fill_templates, templates, fields)
+    templates = [
+        or_problems(entry, compile_template, text, place, "template") for text in texts
+    ]
+    complete = [one for one in templates if one is not None]
+    return partial(_fill_templates, complete, fields)
 
 
 def _fill_templates(

@@ -27,6 +27,7 @@ from pytest_evals.data.network_variables import network_fault
 from pytest_evals.dialects.latticeflow.entities import Entity
 from pytest_evals.dialects.latticeflow.fields import (
     need,
+    or_problems,
     read_header,
     required_section,
     required_text,
@@ -260,11 +261,7 @@ class _ModelReader:
         inner.close("adapter")
         if key in BUILT_IN:
             return BUILT_IN[key]
-        try:
-            return self._adapters(key, inner) if key else None
-        except TaskFileError as error:
-            config.problems.extend(error.problems)
-            return None
+        return or_problems(config, self._adapters, key, inner) if key else None
 
     def _info(self, model_key: str) -> ModelInfo:
         return ModelInfo(self._key, model_key, self._task)

@@ -17,8 +17,10 @@ from typing import Any, cast
 from pytest_evals.core.gate import Bound, Gate
 from pytest_evals.dialects.latticeflow.entities import Entity
 from pytest_evals.dialects.latticeflow.fields import (
-    check_key,
     read_header,
+    required_entries,
+    required_key,
+    required_name,
     required_section,
 )
 from pytest_evals.dialects.yaml_reader.section import Section
@@ -134,10 +136,8 @@ def read_policy(entity: Entity) -> tuple[PolicyRule, ...]:
     top = Section(entity.file, problems)
     header = read_header(top, "a policy", ("key", "display_name"))
     rules: dict[str, PolicyRule] = {}
-    entries = top.entries("rules")
-    if not entries:
-        top.problem("rules", "a policy needs rules", "rules: [{key: …, definition: …}]")
-    for entry in entries:
+    fix, what = "[{key: …, definition: …}]", "a policy needs rules"
+    for entry in required_entries(top, "rules", fix, what):
         one = _rule(entry, header.key)
         if one.id in rules:
             entry.problem("key", f"duplicate rule {entry.values.get('key')!r}")
@@ -149,11 +149,7 @@ def read_policy(entity: Entity) -> tuple[PolicyRule, ...]:
 
 
 def _rule(entry: Section, policy: str) -> PolicyRule:
-    key = entry.text("key")
-    if not key:
-        entry.problem("key", "a rule needs a key", "key: accuracy")
-    else:
-        check_key(entry, "a rule")
+    key = required_key(entry, "a rule", "accuracy")
     name = entry.text("display_name")
     entry.text("description")
     if not name:
@@ -176,16 +172,14 @@ def _rule(entry: Section, policy: str) -> PolicyRule:
 
 def _definition(section: Section) -> tuple[str, tuple[Bound, ...]]:
     kind = section.one_of("type", "type of rule", ("threshold", "exists"), "")
-    metric = section.name("metric")
-    if metric is None:
-        section.problem("metric", "a rule needs a metric", "metric: accuracy")
+    metric = required_name(section, "metric", "accuracy", "a rule needs a metric")
     bounds: tuple[Bound, ...] = ()
     if kind == "threshold":
         op = section.one_of("operator", "operator", tuple(_OPERATORS), "")
         value = _threshold(section)
         bounds = tuple(Bound(cast("Any", one), value) for one in _OPERATORS.get(op, ()))
     section.close(f"a rule of type {kind}" if kind else "the definition of a rule")
-    return metric or "", bounds
+    return metric, bounds
 
 
 def _threshold(section: Section) -> Decimal:

@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from pytest_evals.data.calls import FieldError
+from pytest_evals.dialects.latticeflow.fields import or_problems
 from pytest_evals.dialects.latticeflow.snippets.guard import guarded
 from pytest_evals.dialects.latticeflow.snippets.shims import builtins_of_snippets
 from pytest_evals.dialects.yaml_reader.section import Section
@@ -165,11 +166,9 @@ def snippet_of(section: Section, key: str, name: str) -> SnippetFunction | None:
         fix = f"--evals-latticeflow-allow-code {Place(place.path.parent)}"
         section.problem(key, what, fix)
         return None
-    try:
-        return Snippet(source, place, rules.seconds).function(name)
-    except TaskFileError as error:
-        section.problems.extend(error.problems)
-        return None
+    return or_problems(
+        section, lambda: Snippet(source, place, rules.seconds).function(name)
+    )
 
 
 def _names(body: list[ast.stmt]) -> Iterator[tuple[str, int]]:

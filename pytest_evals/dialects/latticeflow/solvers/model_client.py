@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from pytest_evals.core.dialogue import Ask, ReadAsk
 from pytest_evals.core.request import FITTING, Generate, Message, Response, Role
-from pytest_evals.dialects.latticeflow.fields import required_text
+from pytest_evals.dialects.latticeflow.fields import or_problems, required_text
 from pytest_evals.dialects.latticeflow.prompts.items import (
     items_of,
     messages_of,
@@ -24,7 +24,7 @@ from pytest_evals.dialects.latticeflow.prompts.items import (
 )
 from pytest_evals.dialects.latticeflow.prompts.output import ModelResponse
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.errors import DocumentError, EvalsError, TaskFileError
+from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.models.latticeflow.messages import INPUT, KWARGS, SAMPLE
 from pytest_evals.prompts.generation import Sampling, read_sampling
 
@@ -134,11 +134,8 @@ def model_client(section: Section, key: str, models: Models) -> ModelClient:
     """Return the client of the model whose key is set; errors are added to the problems
     of the section."""
     model = required_text(section, key, "<< config.my_model >>")
-    try:
-        return models(model) if model else ModelClient()
-    except TaskFileError as error:
-        section.problems.extend(error.problems)
-        return ModelClient()
+    client = or_problems(section, models, model) if model else None
+    return client or ModelClient()
 
 
 def input_of(items: Any) -> Any:
