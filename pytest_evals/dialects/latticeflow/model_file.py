@@ -341,13 +341,7 @@ _CONNECTIONS: Mapping[str, Callable[[_ModelReader, Section], ModelFile | None]] 
     "placeholder": _ModelReader.placeholder,
     "provider_connection": _ModelReader.provider,
     **dict.fromkeys(
-        (
-            "aws_bedrock",
-            "azure_foundry",
-            "claude_managed_agents",
-            "dify",
-            "langsmith",
-        ),
+        ("aws_bedrock", "azure_foundry", "claude_managed_agents", "dify", "langsmith"),
         _ModelReader.unsupported,
     ),
 }

@@ -16,12 +16,7 @@ from pytest_evals.models.openai.kind import spend_plan_of
 from pytest_evals.models.openai.settings import OpenAISettings
 from pytest_evals.models.openai.usage import count_of
 
-_LIMITS = (
-    "max_tokens",
-    "max_completion_tokens",
-    "max_output_tokens",
-    "max_new_tokens",
-)
+_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens")
 
 
 def token_limit(body: str) -> int | None:

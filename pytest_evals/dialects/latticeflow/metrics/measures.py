@@ -293,8 +293,7 @@ def _direction(field: str) -> bool | None:
 
 
 def _numbers(
-    values: Sequence[Any],
-    invalid: InvalidMessage = _invalid_count,
+    values: Sequence[Any], invalid: InvalidMessage = _invalid_count
 ) -> list[float]:
     """Return all rows as numbers."""
     numbers = flatten(values)

@@ -27,10 +27,7 @@ from pytest_evals.dialects.latticeflow.scoring.scorer import (
     ScorerContext,
     variables_of,
 )
-from pytest_evals.dialects.latticeflow.solvers.model_client import (
-    Sample,
-    model_client,
-)
+from pytest_evals.dialects.latticeflow.solvers.model_client import Sample, model_client
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.scorers.judge_replies import read_grade, read_label
 

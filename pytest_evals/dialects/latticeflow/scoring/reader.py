@@ -22,10 +22,7 @@ from pytest_evals.dialects.latticeflow.scoring.python import (
     read_python_scorer,
 )
 from pytest_evals.dialects.latticeflow.scoring.rag import read_rag
-from pytest_evals.dialects.latticeflow.scoring.scorer import (
-    SampleScorer,
-    ScorerContext,
-)
+from pytest_evals.dialects.latticeflow.scoring.scorer import SampleScorer, ScorerContext
 from pytest_evals.dialects.latticeflow.scoring.strings import (
     read_bleu,
     read_equals,
