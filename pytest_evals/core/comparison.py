@@ -16,68 +16,48 @@ def is_environment(note: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricChange:
-    """A metric of a task or group in both runs.
-
-    Args:
-        before: Its value in the baseline, ``None`` if it has none.
-        now: Its value in this run.
-        higher_is_better: Direction, ``None`` if unknown.
-        low: Lower limit of the 90% confidence interval of the change, from the paired
-            documents; ``None`` without one.
-        high: Upper limit.
-        unit: ``percent`` if the limits are relative to ``before`` (0.02 is 2%), as for
-            perplexities; else ``plain``.
-        method: Name of the interval's method.
-        no_interval: The reason for a missing interval.
-    """
+    """A metric of a task or group in both runs."""
 
     task: str
     key: str
-    before: float | None
-    now: float | None
-    higher_is_better: bool | None = None
+    before: float | None  # its value in the baseline, None if it has none
+    now: float | None  # its value in this run
+    higher_is_better: bool | None = None  # direction, None if unknown
     low: float | None = None
-    high: float | None = None
+    """Lower limit of the 90% confidence interval of the change, from the paired
+    documents; ``None`` without one."""
+    high: float | None = None  # upper limit
     unit: Literal["plain", "percent"] = "plain"
-    method: str = ""
-    no_interval: str = ""
+    """``percent`` if the limits are relative to ``before`` (0.02 is 2%), as for
+    perplexities; else ``plain``."""
+    method: str = ""  # name of the interval's method
+    no_interval: str = ""  # the reason for a missing interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentChange:
-    """A document whose correctness differs between baseline and run.
-
-    Args:
-        prompt: The prompt, equal in both runs: a string, or messages.
-        before: The answer in the baseline.
-        now: The answer in this run.
-    """
+    """A document whose correctness differs between baseline and run."""
 
     task: str
     id: str
-    prompt: Any
+    prompt: Any  # the prompt, equal in both runs: a string, or messages
     target: str
-    before: str
-    now: str
+    before: str  # the answer in the baseline
+    now: str  # the answer in this run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """A run compared with a baseline.
-
-    Args:
-        metrics: Metrics of the tasks that could be compared.
-        worse: Documents that were correct and are wrong now.
-        better: Documents that were wrong and are correct now.
-        n_paired: Documents with a score in both runs.
-        refused: Reasons why tasks could not be compared; empty if all could.
-        warnings: Other differences that may explain a change.
-    """
+    """A run compared with a baseline."""
 
     name: str
     metrics: tuple[MetricChange, ...] = ()
+    """Metrics of the tasks that could be compared."""
     worse: tuple[DocumentChange, ...] = ()
+    """Documents that were correct and are wrong now."""
     better: tuple[DocumentChange, ...] = ()
-    n_paired: int = 0
+    """Documents that were wrong and are correct now."""
+    n_paired: int = 0  # documents with a score in both runs
     refused: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    """Reasons why tasks could not be compared; empty if all could."""
+    warnings: tuple[str, ...] = ()  # other differences that may explain a change

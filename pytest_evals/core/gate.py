@@ -38,18 +38,12 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Margin:
-    """The largest allowed decline from a baseline.
-
-    Args:
-        key: As typed. ``recovery`` is the smallest allowed share of the baseline's
-            value.
-        value: As typed, never negative; a percentage is a share.
-        relative: Whether the value is a share of the baseline's.
-    """
+    """The largest allowed decline from a baseline."""
 
     key: Literal["max_drop", "max_rise", "recovery"]
-    value: Decimal
-    relative: bool = False
+    """As typed. ``recovery`` is the smallest allowed share of the baseline's value."""
+    value: Decimal  # as typed, never negative; a percentage is a share
+    relative: bool = False  # whether the value is a share of the baseline's
 
     @property
     def sign(self) -> int:
@@ -87,17 +81,12 @@ class Every(NamedTuple):
 
 
 class Published(NamedTuple):
-    """A published number.
+    """A published number."""
 
-    Args:
-        value: As typed.
-        n: Number of its documents, ``None`` if unknown.
-        protocol: How it was measured, by key (``num_fewshot``, ``limit`` …).
-    """
-
-    value: Decimal
-    n: int | None = None
+    value: Decimal  # as typed
+    n: int | None = None  # number of its documents, None if unknown
     protocol: tuple[tuple[str, Any], ...] = ()
+    """How it was measured, by key (``num_fewshot``, ``limit`` …)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,48 +183,31 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A confidence interval.
+    """A confidence interval."""
 
-    Args:
-        low: One-sided lower confidence limit.
-        high: One-sided upper confidence limit.
-        method: Name of the method.
-    """
-
-    low: float
-    high: float
+    low: float  # one-sided lower confidence limit
+    high: float  # one-sided upper confidence limit
     method: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A metric compared with its baseline over the same documents.
-
-    Args:
-        baseline: Name of the baseline.
-        before: Value in the baseline.
-        now: Value in this run.
-        difference: The change that is compared: ``now - before``, or ``now / before -
-            1`` if ``unit`` is percent of a ratio.
-        op: Direction of the condition.
-        bar: Threshold, on the same scale.
-        unit: Unit of these three.
-        n: Number of paired documents.
-        gained: Documents that were wrong and are correct now; ``None`` if documents are
-            neither.
-        lost: Documents that were correct and are wrong now.
-    """
+    """A metric compared with its baseline over the same documents."""
 
     baseline: str
-    before: float
-    now: float
+    before: float  # value in the baseline
+    now: float  # value in this run
     difference: float
-    op: Literal[">=", "<="]
-    bar: float
-    unit: Unit
-    n: int
+    """The change that is compared: ``now - before``, or ``now / before - 1`` if
+    ``unit`` is percent of a ratio."""
+    op: Literal[">=", "<="]  # direction of the condition
+    bar: float  # threshold, on the same scale
+    unit: Unit  # unit of these three
+    n: int  # number of paired documents
     gained: int | None = None
-    lost: int | None = None
+    """Documents that were wrong and are correct now; ``None`` if documents are neither.
+    """
+    lost: int | None = None  # documents that were correct and are wrong now
 
 
 class Outcome(StrEnum):

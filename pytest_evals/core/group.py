@@ -12,21 +12,17 @@ from pytest_evals.errors import Place
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
-    """One metric of a group: the average of a metric over its tasks.
-
-    Args:
-        metric: Name of the metric.
-        filters: Filter pipelines that are averaged, each separately; ``None`` for all
-            filters of the tasks.
-        weighted: Whether tasks are weighted by their numbers of documents; if not, all
-            tasks have the same weight.
-        higher_is_better: Direction if the tasks have none or different ones.
-    """
+    """One metric of a group: the average of a metric over its tasks."""
 
     metric: str
     filters: tuple[str, ...] | None = None
+    """Filter pipelines that are averaged, each separately; ``None`` for all filters of
+    the tasks."""
     weighted: bool = True
+    """Whether tasks are weighted by their numbers of documents; if not, all tasks have
+    the same weight."""
     higher_is_better: bool | None = None
+    """Direction if the tasks have none or different ones."""
 
     def takes(self, filter_: str) -> bool:
         """Whether the metric is averaged under this filter pipeline."""
@@ -35,27 +31,17 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """A group and its members.
+    """A group and its members."""
 
-    Args:
-        name: Unique within the session, among tasks too.
-        source: File and line that define it.
-        children: Its tasks and groups, with unique names.
-        aggregates: Its metrics; without any, it is only a heading.
-        gates: Gates on these metrics.
-        alias: Name shown in tables.
-        version: As in the file, as a string.
-        warnings: Warnings about its file.
-    """
-
-    name: str
-    source: Place
-    children: tuple[Task | Group, ...] = ()
+    name: str  # unique within the session, among tasks too
+    source: Place  # file and line that define it
+    children: tuple[Task | Group, ...] = ()  # its tasks and groups, with unique names
     aggregates: tuple[Aggregate, ...] = ()
-    gates: tuple[Gate, ...] = ()
-    alias: str = ""
-    version: str = "N/A"
-    warnings: tuple[str, ...] = ()
+    """Its metrics; without any, it is only a heading."""
+    gates: tuple[Gate, ...] = ()  # gates on these metrics
+    alias: str = ""  # name shown in tables
+    version: str = "N/A"  # as in the file, as a string
+    warnings: tuple[str, ...] = ()  # warnings about its file
 
     def tasks(self) -> Iterator[Task]:
         """All tasks of the group, in order; a task that belongs to several subgroups is

@@ -13,36 +13,24 @@ LEAST_LABELS = 30
 
 
 class HumanLabel(NamedTuple):
-    """A person's rating of the answer to one document.
+    """A person's rating of the answer to one document."""
 
-    Args:
-        value: From 0 to 1, on the scale of the judge's values.
-        response: The rated answer, ``None`` if the file does not contain it.
-    """
-
-    value: float
-    response: str | None
+    value: float  # from 0 to 1, on the scale of the judge's values
+    response: str | None  # the rated answer, None if the file does not contain it
     line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HumanLabels:
-    """The human labels of a judge.
+    """The human labels of a judge."""
 
-    Args:
-        by_id: Id of a document → its label.
-        sampled: How the labelled documents were chosen, as the user stated it.
-        place: The file.
-        threshold: An answer passes from this value on.
-        scale: Lowest and highest grade, if grades are few enough for a table; ``None``
-            for pass or fail.
-    """
-
-    by_id: Mapping[str, HumanLabel]
-    sampled: str
-    place: Place
-    threshold: float
+    by_id: Mapping[str, HumanLabel]  # id of a document → its label
+    sampled: str  # how the labelled documents were chosen, as the user stated it
+    place: Place  # the file
+    threshold: float  # an answer passes from this value on
     scale: tuple[int, int] | None = None
+    """Lowest and highest grade, if grades are few enough for a table; ``None`` for pass
+    or fail."""
 
     @property
     def is_random(self) -> bool:

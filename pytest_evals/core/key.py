@@ -25,15 +25,10 @@ _SHOWN = (IMAGES, LEADING_IMAGES)
 
 
 class RequestKey(NamedTuple):
-    """The identity of a request, without the model.
+    """The identity of a request, without the model."""
 
-    Args:
-        prompt: Hash of the prompt, the context or the text, 16 bytes.
-        settings: The kind of request and all its other fields, as canonical JSON.
-    """
-
-    prompt: bytes
-    settings: str
+    prompt: bytes  # hash of the prompt, the context or the text, 16 bytes
+    settings: str  # the kind of request and all its other fields, as canonical JSON
 
     def digest(self, model: bytes) -> bytes:
         """32 bytes for this request to the model with that fingerprint."""

@@ -58,41 +58,30 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """The contributions of each document to the sums that a metric is computed from.
+    """The contributions of each document to the sums that a metric is computed from."""
 
-    Args:
-        columns: (m, n): m numbers of each of n documents.
-        score: Computes the metric from the m sums; its logarithm if ``is_log``.
-        is_log: Whether the metric is compared as a ratio: a perplexity.
-        is_smooth: Whether the score is differentiable; BLEU's brevity penalty has a
-            kink.
-        is_ratio: Whether it is a ratio of sums or a mean, which is approximately normal
-            even for few documents.
-        kinds: The possible contributions of one document, if they are few: of F1 those
-            of a true positive, an error and a true negative.
-    """
-
-    columns: Sequence[Sequence[float]]
+    columns: Sequence[Sequence[float]]  # (m, n): m numbers of each of n documents
     score: Callable[[Sequence[float]], float]
-    is_log: bool = False
+    """Computes the metric from the m sums; its logarithm if ``is_log``."""
+    is_log: bool = False  # whether the metric is compared as a ratio: a perplexity
     is_smooth: bool = True
+    """Whether the score is differentiable; BLEU's brevity penalty has a kink."""
     is_ratio: bool = False
+    """Whether it is a ratio of sums or a mean, which is approximately normal even for
+    few documents."""
     kinds: Sequence[Sequence[float]] = ()
+    """The possible contributions of one document, if they are few: of F1 those of a
+    true positive, an error and a true negative."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
     """A ratio of weighted counts: precision, recall, F1. Each document adds 1 to at
-    most one of the counts.
-
-    Args:
-        above: Weights of the counts in the numerator, in the order of the totals'
-            columns.
-        below: Weights in the denominator.
-    """
+    most one of the counts."""
 
     above: tuple[int, ...]
-    below: tuple[int, ...]
+    """Weights of the counts in the numerator, in the order of the totals' columns."""
+    below: tuple[int, ...]  # weights in the denominator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,61 +8,45 @@ from typing import Any, NamedTuple
 
 
 class Answers(NamedTuple):
-    """The answers to a document with several of them.
+    """The answers to a document with several of them."""
 
-    Args:
-        values: The value of each.
-        texts: Each answer, for display.
-    """
-
-    values: tuple[Any, ...]
-    texts: tuple[str, ...]
+    values: tuple[Any, ...]  # the value of each
+    texts: tuple[str, ...]  # each answer, for display
 
 
 class ComparedValues(NamedTuple):
-    """The values by which two runs of a document are compared.
+    """The values by which two runs of a document are compared."""
 
-    Args:
-        answers: Filter → answer, as text.
-        logprobs: Log-probability of each choice, in nats; empty if missing.
-        top_logprobs: Those of the first generation, as compact JSON
-            (:mod:`pytest_evals.core.top_logprobs`); empty if missing.
-    """
-
-    answers: Mapping[str, str]
+    answers: Mapping[str, str]  # filter → answer, as text
     logprobs: tuple[float, ...]
+    """Log-probability of each choice, in nats; empty if missing."""
     top_logprobs: str = ""
+    """Those of the first generation, as compact JSON
+    (:mod:`pytest_evals.core.top_logprobs`); empty if missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """The values of a task's documents in a baseline.
-
-    Args:
-        baseline: Name of the baseline.
-        values: Key of a metric → position of a document in this run's dataset → its
-            value in the baseline.
-        repeats: Key of a metric → position of a document → its answers in the baseline,
-            if it had several and they were stored.
-        compared: Position of a document → its answers and log-probabilities.
-        rest: Key of a metric → its values of documents that are not in this run, if
-            this run is a random sample of the baseline's documents.
-        n: Number of the baseline's documents.
-        fault: Why the two runs cannot be compared, and the fix; empty if they can.
-        is_replaced: Whether this run replaces the baseline, so that it need not be
-            comparable.
-        notes: Other differences that may explain a change.
-    """
+    """The values of a task's documents in a baseline."""
 
     baseline: str
     values: Mapping[str, Mapping[int, Any]] = field(default_factory=dict)
+    """Key of a metric → position of a document in this run's dataset → its value in the
+    baseline."""
     repeats: Mapping[str, Mapping[int, Answers]] = field(default_factory=dict)
+    """Key of a metric → position of a document → its answers in the baseline, if it had
+    several and they were stored."""
     compared: Mapping[int, ComparedValues] = field(default_factory=dict)
+    """Position of a document → its answers and log-probabilities."""
     rest: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    n: int = 0
+    """Key of a metric → its values of documents that are not in this run, if this run
+    is a random sample of the baseline's documents."""
+    n: int = 0  # number of the baseline's documents
     fault: str = ""
+    """Why the two runs cannot be compared, and the fix; empty if they can."""
     is_replaced: bool = False
-    notes: tuple[str, ...] = ()
+    """Whether this run replaces the baseline, so that it need not be comparable."""
+    notes: tuple[str, ...] = ()  # other differences that may explain a change
 
 
 def logprobs_in(row: Mapping[str, Any]) -> tuple[float, ...]:

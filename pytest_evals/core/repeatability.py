@@ -7,43 +7,31 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A possible threshold.
-
-    Args:
-        false_alarm: Probability that an unchanged model fails it.
-        catches: A true change for the worse, and the probability that it is detected.
-    """
+    """A possible threshold."""
 
     value: float
-    false_alarm: float
+    false_alarm: float  # probability that an unchanged model fails it
     catches: tuple[tuple[float, float], ...]
+    """A true change for the worse, and the probability that it is detected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricRepeatability:
-    """Repeatability of one metric over several runs.
-
-    Args:
-        n: Number of documents with a value in each run.
-        stderr: Standard deviation of the metric between runs.
-        flip_rate: Mean square of a document's change between two runs; for correct and
-            wrong answers, the flip rate.
-        sampling: Standard error over other documents.
-        bars: Thresholds from the tightest to the loosest; none if no answer flipped.
-        is_share: Whether documents are correct or wrong.
-        is_bounded: Whether all values are between 0 and 1, so that drops are in points.
-        is_lower_better: Whether the thresholds are upper limits.
-    """
+    """Repeatability of one metric over several runs."""
 
     task: str
     key: str
     n_runs: int
-    n: int
+    n: int  # number of documents with a value in each run
     mean: float
-    stderr: float
+    stderr: float  # standard deviation of the metric between runs
     flip_rate: float
-    sampling: float
+    """Mean square of a document's change between two runs; for correct and wrong
+    answers, the flip rate."""
+    sampling: float  # standard error over other documents
     bars: tuple[Bar, ...] = ()
-    is_share: bool = True
+    """Thresholds from the tightest to the loosest; none if no answer flipped."""
+    is_share: bool = True  # whether documents are correct or wrong
     is_bounded: bool = True
-    is_lower_better: bool = False
+    """Whether all values are between 0 and 1, so that drops are in points."""
+    is_lower_better: bool = False  # whether the thresholds are upper limits

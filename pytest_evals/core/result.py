@@ -77,22 +77,16 @@ class TaskResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupResult:
-    """One group after the documents of its tasks were run.
-
-    Args:
-        group: The group.
-        tasks: Results of all its tasks, in order; a task that belongs to several
-            subgroups is repeated, and counts as often.
-        metrics: Its metrics.
-        sample_counts: Key of a metric → number of documents of the tasks that have it.
-        notes: Remarks about these metrics.
-    """
+    """One group after the documents of its tasks were run."""
 
     group: Group
     tasks: tuple[TaskResult, ...]
+    """Results of all its tasks, in order; a task that belongs to several subgroups is
+    repeated, and counts as often."""
     metrics: tuple[MetricResult, ...] = ()
     sample_counts: Mapping[str, int] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    """Key of a metric → number of documents of the tasks that have it."""
+    notes: tuple[str, ...] = ()  # remarks about these metrics
 
     @property
     def sample_len(self) -> int:
@@ -161,21 +155,13 @@ class GroupResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reuse:
-    """Use of the response cache in a session.
+    """Use of the response cache in a session."""
 
-    Args:
-        n_asked: Responses of the model that could be stored.
-        n_reused: Cache hits.
-        n_tokens: Tokens of the cache hits, prompts and generations.
-        elapsed_s: Seconds of inference that the cache hits had taken.
-        note: Why nothing is stored; empty otherwise.
-    """
-
-    n_asked: int = 0
-    n_reused: int = 0
-    n_tokens: int = 0
-    elapsed_s: float = 0.0
-    note: str = ""
+    n_asked: int = 0  # responses of the model that could be stored
+    n_reused: int = 0  # cache hits
+    n_tokens: int = 0  # tokens of the cache hits, prompts and generations
+    elapsed_s: float = 0.0  # seconds of inference that the cache hits had taken
+    note: str = ""  # why nothing is stored; empty otherwise
 
     def __add__(self, other: Reuse) -> Reuse:
         """The sum over two models."""

@@ -10,15 +10,11 @@ from pytest_evals.core.request import Prompt, Request
 class TokenStrings(NamedTuple):
     """The strings of a request's tokens, special tokens included.
 
-    Tokens that only form a character together are one string.
+    Tokens that only form a character together are one string."""
 
-    Args:
-        context: Tokens that are not scored.
-        continuation: Tokens that are scored; empty for a generation request.
-    """
-
-    context: tuple[str, ...]
+    context: tuple[str, ...]  # tokens that are not scored
     continuation: tuple[str, ...]
+    """Tokens that are scored; empty for a generation request."""
     n_context: int
     n_continuation: int
 

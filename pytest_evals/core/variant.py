@@ -16,16 +16,13 @@ from pytest_evals.errors import OptionError
 
 
 class Variant(NamedTuple):
-    """One variant of a task.
-
-    Args:
-        shots: Number of few-shot examples; ``None`` for the task's own number, or that
-            of the session.
-        arguments: Arguments of its metrics, as sorted pairs.
-    """
+    """One variant of a task."""
 
     shots: int | None = None
+    """Number of few-shot examples; ``None`` for the task's own number, or that of the
+    session."""
     arguments: tuple[tuple[str, Any], ...] = ()
+    """Arguments of its metrics, as sorted pairs."""
 
     def __str__(self) -> str:
         """As typed after the name."""

@@ -67,26 +67,19 @@ _FORMATS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Source of a task's rows.
+    """Source of a task's rows."""
 
-    Args:
-        path: A dataset of the Hub, a folder, or a builder such as ``json``.
-        name: The dataset's configuration.
-        arguments: Further arguments of ``datasets.load_dataset``, or of ``maker``.
-        maker: A user function that creates the dataset instead.
-        place: Place of the path in the task file.
-        base: Folder for relative paths, after the task file's own.
-        as_text: Whether cells of local CSV files are text, as they are written.
-    """
-
-    path: str
-    name: str | None = None
+    path: str  # a dataset of the Hub, a folder, or a builder such as json
+    name: str | None = None  # the dataset's configuration
     arguments: Mapping[str, Any]
+    """Further arguments of ``datasets.load_dataset``, or of ``maker``."""
     maker: Callable[..., Any] | None = None
-    place: Place
+    """A user function that creates the dataset instead."""
+    place: Place  # place of the path in the task file
     data_place: Place
-    base: Path
+    base: Path  # folder for relative paths, after the task file's own
     as_text: bool = False
+    """Whether cells of local CSV files are text, as they are written."""
 
 
 def load(source: Source, *, plain: bool = False) -> Mapping[str, Any]:

@@ -27,17 +27,12 @@ _SEQUENCES = (string.ascii_uppercase, string.ascii_lowercase)
 
 
 class LetteredQuestion(NamedTuple):
-    """A question that lists its choices with labels.
+    """A question that lists its choices with labels."""
 
-    Args:
-        text: The question with the choices, without an answer format.
-        labels: Label of each choice.
-        texts: Text of each choice; empty if the labels are all that is known.
-    """
-
-    text: str
-    labels: tuple[str, ...]
+    text: str  # the question with the choices, without an answer format
+    labels: tuple[str, ...]  # label of each choice
     texts: tuple[str, ...] = ()
+    """Text of each choice; empty if the labels are all that is known."""
 
     def choice(self, index: int) -> str:
         """A choice as the question lists it."""

@@ -57,15 +57,10 @@ Reader = Callable[[Row], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """A key of the task file whose value depends on the row.
+    """A key of the task file whose value depends on the row."""
 
-    Args:
-        key: Name of the key, such as ``doc_to_text``.
-        spec: Name of a column, a template, a function, or a constant.
-    """
-
-    key: str
-    spec: Any
+    key: str  # name of the key, such as doc_to_text
+    spec: Any  # name of a column, a template, a function, or a constant
     place: Place
 
 
@@ -214,15 +209,11 @@ def _own_key_reader(field: Field, render: Reader) -> Reader:
 
 
 class TemplateFault(NamedTuple):
-    """Why a template cannot be rendered.
-
-    Args:
-        is_column: Whether the reason is a missing column.
-    """
+    """Why a template cannot be rendered."""
 
     what: str
     fix: str = ""
-    is_column: bool = False
+    is_column: bool = False  # whether the reason is a missing column
 
 
 def template_fault(
@@ -267,19 +258,14 @@ _CHANGES = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """A compiled template.
-
-    Args:
-        names: Names that a row may have to provide.
-        render: Renders a row. Raises ``jinja2.UndefinedError`` for a missing name, and
-            any exception of its expressions.
-        folds: Whether it may change the case of a rendered null.
-    """
+    """A compiled template."""
 
     text: str
-    names: frozenset[str]
+    names: frozenset[str]  # names that a row may have to provide
     render: Callable[[Mapping[str, Any]], str]
-    folds: bool = False
+    """Renders a row. Raises ``jinja2.UndefinedError`` for a missing name, and any
+    exception of its expressions."""
+    folds: bool = False  # whether it may change the case of a rendered null
 
     def nulls(self, row: Mapping[str, Any], rendered: str) -> Sequence[str]:
         """Return the expressions whose value is null, rendered as "None". ``row`` is

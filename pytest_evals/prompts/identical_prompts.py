@@ -28,13 +28,11 @@ class IdenticalPrompts:
 
     Usually the first two differ, and no others are rendered. The whole dataset is
     checked independent of the selection, so that two equal rows alone are not an error.
-
-    Args:
-        sent: Position of a document → its requests; ``None`` for none. A document for
-            which it raises is ignored.
     """
 
     sent: Callable[[int], Any]
+    """Position of a document → its requests; ``None`` for none. A document for which it
+    raises is ignored."""
     total: Callable[[], int]
 
     @cached_property

@@ -25,17 +25,11 @@ _TYPE_TESTS = ("boolean", "false", "float", "integer", "none", "number", "true")
 
 
 class _Use(NamedTuple):
-    """An operation whose result differs for text.
+    """An operation whose result differs for text."""
 
-    Args:
-        sign: The operator; ``if`` for a condition, ``is`` and a name for a test.
-        names: Names of values.
-        has_number: Whether the other operand is a number or a boolean.
-    """
-
-    sign: str
-    names: tuple[str, ...]
-    has_number: bool = False
+    sign: str  # the operator; if for a condition, is and a name for a test
+    names: tuple[str, ...]  # names of values
+    has_number: bool = False  # whether the other operand is a number or a boolean
 
 
 class TextFault(NamedTuple):

@@ -16,45 +16,34 @@ StopMode = Literal["off", "curtail", "auto"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig:
-    """The configuration of a run.
+    """The configuration of a run."""
 
-    Args:
-        dir: The results folder: response cache, runs and baselines.
-        here: The folder that paths of baselines are relative to.
-        root: The suite's folder, whose commit names the order of early stopping.
-        spec: The tested model's spec as typed; empty if it was opened elsewhere.
-        compare: The baseline to compare with, or the folder of a run; may be empty.
-        save: The name of the baseline to save this run as; may be empty.
-        consent: The option for ``save_failed``, for messages.
-        stop: When tasks stop early, see ``--evals-stop``.
-        stop_error: Probability, over all gates, that an early verdict differs from that
-            of the full run.
-        order_seed: Seed of the order of documents, instead of the suite's commit.
-        fills: Whether documents that are not selected are filled from the cache.
-        keeps_records: Whether results contain complete records, with prompts and rows.
-        writes_to: Folder of the run, if not in ``dir``.
-    """
-
-    dir: Path
-    here: Path
-    root: Path
+    dir: Path  # the results folder: response cache, runs and baselines
+    here: Path  # the folder that paths of baselines are relative to
+    root: Path  # the suite's folder, whose commit names the order of early stopping
     started: Start
     name: str
-    spec: str = ""
+    spec: str = ""  # the tested model's spec as typed; empty if it was opened elsewhere
     full_spec: str = ""
     judge: str = ""
     compare: str = ""
-    save: str = ""
+    """The baseline to compare with, or the folder of a run; may be empty."""
+    save: str = ""  # the name of the baseline to save this run as; may be empty
     save_failed: bool = False
-    consent: str = ""
+    consent: str = ""  # the option for save_failed, for messages
     inconclusive: Policy = "warn"
-    stop: StopMode = "off"
+    stop: StopMode = "off"  # when tasks stop early, see --evals-stop
     stop_error: float = 0.01
+    """Probability, over all gates, that an early verdict differs from that of the full
+    run."""
     order_seed: int | None = None
+    """Seed of the order of documents, instead of the suite's commit."""
     chat: bool = False
     fills: bool = False
+    """Whether documents that are not selected are filled from the cache."""
     keeps_records: bool = False
+    """Whether results contain complete records, with prompts and rows."""
     writes: bool = True
-    writes_to: Path | None = None
+    writes_to: Path | None = None  # folder of the run, if not in dir
     judges: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)

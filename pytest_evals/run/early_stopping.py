@@ -49,23 +49,18 @@ class Watched(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class StoppableTask:
-    """A task that may stop.
-
-    Args:
-        order: Places in ``indices``, in random order.
-        ranks: Position of a document → its place in the random order.
-        watches: One for each gate, once the task is watched.
-        waiting: Results of later waves, by rank.
-    """
+    """A task that may stop."""
 
     name: str
-    order: Sequence[int]
+    order: Sequence[int]  # places in indices, in random order
     indices: Sequence[int]
-    ranks: Mapping[int, int]
+    ranks: Mapping[int, int]  # position of a document → its place in the random order
     size: int
     gates: Sequence[Watched]
     watches: list[Watch] = field(default_factory=list)
+    """One for each gate, once the task is watched."""
     waiting: dict[int, Record] = field(default_factory=dict)
+    """Results of later waves, by rank."""
     n_read: int = 0
 
     @property

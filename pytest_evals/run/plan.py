@@ -87,16 +87,11 @@ def _no_auxiliary_models(task: Task, name: str) -> Model:
 
 
 class _Window(NamedTuple):
-    """Documents that are answered together.
+    """Documents that are answered together."""
 
-    Args:
-        order: The number of each document in the plan.
-        places: Their distinct requests, each with its occurrences.
-    """
-
-    order: list[int]
+    order: list[int]  # the number of each document in the plan
     records: list[Record]
-    places: Places
+    places: Places  # their distinct requests, each with its occurrences
 
 
 class Plan:

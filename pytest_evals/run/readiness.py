@@ -37,23 +37,17 @@ _UNKNOWN = "the responses of this model are not available"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRequests:
-    """The requests of a run.
-
-    Args:
-        tested: Spec of the tested model, empty if missing; ``None`` if it is
-            opened elsewhere.
-        judge: Spec of the judge, likewise.
-        prepare: Maps the records of a task to those that are sent.
-        reuses: Whether stored responses are used.
-        no_judge: Error message if there is no judge.
-    """
+    """The requests of a run."""
 
     jobs: Sequence[Job]
     tested: str | None
-    judge: str | None
+    """Spec of the tested model, empty if missing; ``None`` if it is opened elsewhere.
+    """
+    judge: str | None  # spec of the judge, likewise
     prepare: Callable[[Task, list[Record]], list[Record]] | None = None
-    reuses: bool = True
-    no_judge: str = NO_JUDGE
+    """Maps the records of a task to those that are sent."""
+    reuses: bool = True  # whether stored responses are used
+    no_judge: str = NO_JUDGE  # error message if there is no judge
 
     def specs(self, task: Task) -> Iterator[tuple[str, str | None, str]]:
         """The models of a task: the task's name for each, its spec, and the error for

@@ -33,18 +33,12 @@ from pytest_evals.store.baselines import without_contents
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceDocuments:
-    """Documents of a task.
-
-    Args:
-        indices: Positions in its dataset.
-        hook: Calls the hooks of users.
-        required: What its gates need of each document.
-    """
+    """Documents of a task."""
 
     task: Task
-    indices: Sequence[int]
-    hook: Any
-    required: Required
+    indices: Sequence[int]  # positions in its dataset
+    hook: Any  # calls the hooks of users
+    required: Required  # what its gates need of each document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

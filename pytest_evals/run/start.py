@@ -7,15 +7,10 @@ from typing import NamedTuple
 
 
 class Start(NamedTuple):
-    """A point in time.
+    """A point in time."""
 
-    Args:
-        date: Unix time.
-        clock: Monotonic clock, which is unaffected by changes of the date.
-    """
-
-    date: float
-    clock: float
+    date: float  # unix time
+    clock: float  # monotonic clock, which is unaffected by changes of the date
 
     @classmethod
     def now(cls) -> Start:

@@ -22,19 +22,15 @@ class KeyChange(NamedTuple):
 
 
 class RequestCacheInfo(NamedTuple):
-    """Cache information of one request.
-
-    Args:
-        stored: Unix time at which the nearest stored request was stored; ``None`` if
-            without one.
-        differences: How that one differs, except for its prompt.
-        before: The stored prompt, empty if it is the same.
-    """
+    """Cache information of one request."""
 
     stored: float | None
+    """Unix time at which the nearest stored request was stored; ``None`` if without
+    one."""
     differences: tuple[KeyChange, ...] = ()
+    """How that one differs, except for its prompt."""
     prompt: str = ""
-    before: str = ""
+    before: str = ""  # the stored prompt, empty if it is the same
 
 
 def cache_info_lines(

@@ -53,19 +53,14 @@ _TEXT = frozenset({str})
 
 
 class Sample(NamedTuple):
-    """Rows of one document in results files.
+    """Rows of one document in results files."""
 
-    Args:
-        lines: Its rows, each as a line of strict JSON, one a filter.
-        hashes: SHA-256 of its row, its prompt and its target, and the first
-            :data:`SHORT` digits of that of its choices, one after the other in
-            hexadecimal.
-        reads: Fields of its row that scoring has read; ``None`` if it got no row.
-    """
-
-    lines: list[str]
+    lines: list[str]  # its rows, each as a line of strict JSON, one a filter
     hashes: str
+    """SHA-256 of its row, its prompt and its target, and the first :data:`SHORT` digits
+    of that of its choices, one after the other in hexadecimal."""
     reads: tuple[str, ...] | None = None
+    """Fields of its row that scoring has read; ``None`` if it got no row."""
 
 
 def sample_of(record: Record, task: Task) -> Sample:

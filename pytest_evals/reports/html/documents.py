@@ -37,34 +37,22 @@ Row = Mapping[str, Any]
 
 
 class DocumentEntry(NamedTuple):
-    """A document.
-
-    Args:
-        id: Its id.
-        state: ``r`` correct, ``w`` wrong, ``s`` scored but neither correct nor wrong,
-            ``e`` errored, ``u`` unscored, ``x`` scored but in no metric.
-        flags: Bitwise sum of its flags.
-        question: The question, on one line.
-        answer: Its first answer, on one line.
-        target: The reference, on one line.
-        values: Value of each metric; other values are omitted.
-        numbers: Other numbers, such as the confidence.
-        others: State and answer in each of the other runs; ``None`` if it is not there.
-        whole: All details, as JSON values.
-        doc: Its row of the data.
-    """
+    """A document."""
 
     id: str
     state: str
-    flags: int
-    question: str
-    answer: str
-    target: str
-    values: dict[str, float]
-    numbers: dict[str, float]
+    """``r`` correct, ``w`` wrong, ``s`` scored but neither correct nor wrong, ``e``
+    errored, ``u`` unscored, ``x`` scored but in no metric."""
+    flags: int  # bitwise sum of its flags
+    question: str  # the question, on one line
+    answer: str  # its first answer, on one line
+    target: str  # the reference, on one line
+    values: dict[str, float]  # value of each metric; other values are omitted
+    numbers: dict[str, float]  # other numbers, such as the confidence
     others: list[tuple[str, str] | None]
-    whole: dict[str, Any]
-    doc: Any
+    """State and answer in each of the other runs; ``None`` if it is not there."""
+    whole: dict[str, Any]  # all details, as JSON values
+    doc: Any  # its row of the data
 
 
 def documents_of(

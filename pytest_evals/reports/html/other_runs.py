@@ -16,18 +16,14 @@ _MOST_ROWS = 50_000
 
 
 class OtherRuns(NamedTuple):
-    """The runs next to the run of the page.
+    """The runs next to the run of the page."""
 
-    Args:
-        baseline: The baseline, if available.
-        comparison: The changes since then, as in ``comparison.json``; ``None`` for
-            those in the run's folder.
-        runs: Further runs; ``None`` for the newest ones with the same requests.
-    """
-
-    baseline: EarlierRun | None = None
+    baseline: EarlierRun | None = None  # the baseline, if available
     comparison: Mapping[str, Any] | None = None
+    """The changes since then, as in ``comparison.json``; ``None`` for those in the
+    run's folder."""
     runs: Sequence[EarlierRun] | None = None
+    """Further runs; ``None`` for the newest ones with the same requests."""
 
 
 NO_OTHERS = OtherRuns()

@@ -10,19 +10,12 @@ from pytest_evals.reports.html.sections import mapping, section
 
 
 class FewshotExamples(NamedTuple):
-    """The few-shot format of a task's prompts.
+    """The few-shot format of a task's prompts."""
 
-    Args:
-        n: Number of few-shot examples.
-        delimiter: Delimiter after each example.
-        description: Template of the text before the examples.
-        is_chat: Whether prompts are chats rendered with a chat template.
-    """
-
-    n: int
-    delimiter: str
-    description: str = ""
-    is_chat: bool = False
+    n: int  # number of few-shot examples
+    delimiter: str  # delimiter after each example
+    description: str = ""  # template of the text before the examples
+    is_chat: bool = False  # whether prompts are chats rendered with a chat template
 
 
 def fewshot_examples(results: Mapping[str, Any], task: str) -> FewshotExamples:

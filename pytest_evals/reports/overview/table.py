@@ -21,18 +21,14 @@ class TableLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableColumn:
-    """A column.
-
-    Args:
-        rank: Order in which columns give way if the table is too wide; 0 is never
-            changed.
-        least: Width down to which cells are shortened; 0 removes the column instead.
-    """
+    """A column."""
 
     title: str
     right: bool = False
     rank: int = 0
+    """Order in which columns give way if the table is too wide; 0 is never changed."""
     least: int = 0
+    """Width down to which cells are shortened; 0 removes the column instead."""
 
 
 @dataclass(frozen=True, slots=True)
