@@ -24,9 +24,9 @@ from pytest_evals.models.hf.device_memory import (
 from pytest_evals.models.hf.generation.memory_budget import free_tokens
 from pytest_evals.models.hf.loader import _device
 from pytest_evals.models.hf.model import _budget
-from pytest_evals.models.hf.prefetch import Prefetch
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.hf.weights import _placement
+from pytest_evals.models.prefetch import Prefetch
 
 FAILED = [
     torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),

@@ -304,6 +304,30 @@ def test_prefetching_does_not_change_responses(opened):
         )
 
 
+@pytest.mark.parametrize(
+    "requests",
+    [
+        [Loglikelihood("the cat sat on", f" the {c}") for c in ("mat", "dog", "cat")],
+        [Generate(f"Question {i}", stop=("zzz",), max_tokens=4) for i in range(3)],
+    ],
+    ids=["log-likelihoods", "texts"],
+)
+@pytest.mark.parametrize("works_ahead", [False, True])
+def test_all_responses_of_a_batch_are_received_before_one_is_scored(
+    opened, requests, works_ahead
+):
+    """So that they are stored if scoring is interrupted."""
+    model, received = opened("llama"), []
+    model.works_ahead = works_ahead
+    model.on_response = lambda request, response: received.append(request)
+    try:
+        answers = model.answer(requests)
+        next(answers)
+        assert sorted(received, key=requests.index) == requests
+    finally:
+        model.works_ahead, model.on_response = False, None
+
+
 def test_closing_a_model_stops_its_work(saved_model):
     model = open_model(parse_spec(f"hf:{saved_model('llama')},device=cpu,batch_size=1"))
     model.works_ahead = True

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pytest_evals.models.hf.prefetch import Prefetch
+from pytest_evals.models.prefetch import Prefetch
 
 
 def threads() -> list[threading.Thread]:

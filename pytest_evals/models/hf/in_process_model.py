@@ -10,10 +10,8 @@ from typing import Any
 
 import torch
 
-from pytest_evals.core.model import Model
 from pytest_evals.core.request import Generate, Prompt, Request, Response
 from pytest_evals.models.hf.device_memory import inference_thread
-from pytest_evals.models.hf.prefetch import Prefetch
 from pytest_evals.models.hf.scoring.scorer import LoglikelihoodScorer
 from pytest_evals.models.hf.tokenization.background_encoding import (
     BackgroundEncoder,
@@ -21,11 +19,10 @@ from pytest_evals.models.hf.tokenization.background_encoding import (
 )
 from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
 from pytest_evals.models.hf.tokenization.tokenizer import first_tokens
+from pytest_evals.models.prefetch import Answer, BatchModel
 
-Answer = tuple[int, Response]
 
-
-class InProcessModel(Model):
+class InProcessModel(BatchModel):
     """A causal language model in this process."""
 
     is_deterministic = True
@@ -41,7 +38,6 @@ class InProcessModel(Model):
         it would only compete with scoring."""
         self._encoder = encoder
         self._expected = BackgroundEncoder(encoder)
-        self._running: list[Prefetch[Answer]] = []
         self._device = device
         self._info: Mapping[str, Any] = {
             "model": name,
@@ -57,12 +53,9 @@ class InProcessModel(Model):
         """
         if "first_tokens" not in self._info:
             self._info = {**self._info, **first_tokens(self._encoder, requests)}
-        answers = self._answer(requests, self._expected.take(requests))
-        if not self.works_ahead:
-            return answers
-        ahead = Prefetch(answers, partial(inference_thread, self._device))
-        self._running = [ahead]
-        return ahead
+        batches = self._answer(requests, self._expected.take(requests))
+        settings = partial(inference_thread, self._device)
+        return self._answers(requests, batches, settings if self.works_ahead else None)
 
     def expect(self, requests: Sequence[Request]) -> None:
         """Encode the next requests while the model runs."""
@@ -79,18 +72,16 @@ class InProcessModel(Model):
     def close(self) -> None:
         """Stop the threads; the model cannot be used afterwards."""
         self._expected.close()
-        for ahead in self._running:
-            ahead.close()
+        super().close()
 
     def _answer(
         self, requests: Sequence[Request], known: PendingRequests
-    ) -> Iterator[Answer]:
+    ) -> Iterator[Sequence[Answer]]:
         texts = {i: r for i, r in enumerate(requests) if isinstance(r, Generate)}
         if texts:
             self._check_generation()
         asked = known.encoded()
-        for position, why in asked.refused.items():
-            yield position, Response(error=str(why))
+        yield [(i, Response(error=str(why))) for i, why in asked.refused.items()]
         yield from self._scorer.answer(asked.pairs, asked.texts)
         yield from self._generate(texts, asked.prompts)
 
@@ -100,4 +91,4 @@ class InProcessModel(Model):
     @abstractmethod
     def _generate(
         self, texts: Mapping[int, Generate], prompts: Mapping[int, Any]
-    ) -> Iterator[Answer]: ...
+    ) -> Iterator[Sequence[Answer]]: ...

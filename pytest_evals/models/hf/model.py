@@ -6,11 +6,11 @@ Has no global state: no seed is set, and several models may be open at once.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from pytest_evals.core.request import Generate, Response
+from pytest_evals.core.request import Generate
 from pytest_evals.errors import ModelError
 from pytest_evals.models.hf.batches import BatchBudget, default_tokens
 from pytest_evals.models.hf.device_memory import (
@@ -37,6 +37,7 @@ from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.hf.token_counts import TokenCounts
 from pytest_evals.models.hf.tokenization.encoder import Ids
 from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
+from pytest_evals.models.prefetch import Answer
 
 
 class HfModel(InProcessModel):
@@ -101,7 +102,7 @@ class HfModel(InProcessModel):
 
     def _generate(
         self, texts: Mapping[int, Generate], prompts: Mapping[int, Ids]
-    ) -> Iterator[tuple[int, Response]]:
+    ) -> Iterator[Sequence[Answer]]:
         if texts:
             self._scorer.forget()
         return self._generator.answer(texts, prompts)

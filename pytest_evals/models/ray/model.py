@@ -7,12 +7,13 @@ stay in this process.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from typing import Any
 
-from pytest_evals.core.model import Model
 from pytest_evals.core.request import Prompt, Request, Response
 from pytest_evals.core.token_strings import RequestTokenizer
+from pytest_evals.models.prefetch import BatchModel
 from pytest_evals.models.ray.cluster import Cluster
 from pytest_evals.models.ray.pool import ReplicaPool
 from pytest_evals.models.ray.replica import quick_hash
@@ -26,7 +27,7 @@ from pytest_evals.models.registry import (
 from pytest_evals.models.spec import ModelSpec
 
 
-class RayModel(Model):
+class RayModel(BatchModel):
     """Replicas of one model."""
 
     works_ahead = True
@@ -66,7 +67,8 @@ class RayModel(Model):
         queue, self._pool.next_window = self._pool.next_window, None
         if queue is None or queue.requests != requests:
             queue = WorkQueue(requests, self.replicas)
-        return self._pool.answer(queue)
+        # Responses are received in a thread, also while documents are scored here.
+        return self._answers(requests, self._pool.answer(queue), nullcontext)
 
     def expect(self, requests: Sequence[Request]) -> None:
         """Assign each replica its first share of the next requests, which it prepares
@@ -97,5 +99,6 @@ class RayModel(Model):
 
     def close(self) -> None:
         """Stop the replicas and disconnect from the cluster."""
+        super().close()
         self._cluster.end(self._actors)
         self._actors = []

@@ -114,8 +114,9 @@ class ReplicaPool:
         """Warnings of all replicas, each once."""
         return tuple(dict.fromkeys(n for m in self._members for n in m.notes))
 
-    def answer(self, queue: WorkQueue) -> Iterator[tuple[int, Response]]:
-        """Assign requests until all have responses.
+    def answer(self, queue: WorkQueue) -> Iterator[Sequence[tuple[int, Response]]]:
+        """Assign requests until all have responses; yields those that arrive together,
+        or none after a second without any.
 
         Raises:
             ModelError: A model is broken, or too many replicas are lost.
@@ -123,7 +124,7 @@ class ReplicaPool:
         try:
             while queue.n_open:
                 self._hand_out(queue)
-                yield from self._events(queue)
+                yield [*self._events(queue)]
         finally:
             for member in self._members:
                 member.work.clear()

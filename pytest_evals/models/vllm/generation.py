@@ -15,6 +15,7 @@ from pytest_evals.models.hf.tokenization.request_encoder import (
     InvalidRequestError,
     RequestEncoder,
 )
+from pytest_evals.models.prefetch import Answer
 from pytest_evals.models.prefix_order import prefix_order
 from pytest_evals.models.vllm.engine import EngineOutput, EngineRequest, VllmEngine
 from pytest_evals.models.vllm.sampling import SamplingInput, sampling_input
@@ -58,8 +59,9 @@ class VllmGeneration:
 
     def answer(
         self, requests: Mapping[int, Generate], prompts: Mapping[int, Ids]
-    ) -> Iterator[tuple[int, Response]]:
-        """Responses with the positions of their requests, as sequences finish.
+    ) -> Iterator[Sequence[Answer]]:
+        """Responses with the positions of their requests, as sequences finish, those of
+        a step together.
 
         Args:
             requests: The requests by position.
@@ -69,7 +71,7 @@ class VllmGeneration:
         for position, ids in prompts.items():
             job = self._job(requests[position], ids)
             if isinstance(job, InvalidRequestError):
-                yield position, Response(error=str(job))
+                yield [(position, Response(error=str(job)))]
             else:
                 jobs[position] = job
         positions = [*jobs]
@@ -81,8 +83,7 @@ class VllmGeneration:
         begun = time.perf_counter()
         for outputs in self._engine.run(asked):
             share = (time.perf_counter() - begun) / len(outputs)
-            for one in outputs:
-                yield one.key, self._response(jobs[one.key], one, share)
+            yield [(o.key, self._response(jobs[o.key], o, share)) for o in outputs]
             begun = time.perf_counter()
 
     def _job(self, request: Generate, ids: Ids) -> _Job | InvalidRequestError:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from pytest_evals.core.request import Generate, Response
+from pytest_evals.core.request import Generate
 from pytest_evals.models.hf.batches import BatchBudget
 from pytest_evals.models.hf.fingerprint import hash_file
 from pytest_evals.models.hf.in_process_model import InProcessModel
@@ -20,6 +20,7 @@ from pytest_evals.models.hf.scoring.scorer import LoglikelihoodScorer
 from pytest_evals.models.hf.scoring.strategies import StrategyChoice
 from pytest_evals.models.hf.tokenization.encoder import Ids
 from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
+from pytest_evals.models.prefetch import Answer
 from pytest_evals.models.vllm.engine import VllmEngine
 from pytest_evals.models.vllm.fingerprint import (
     environment,
@@ -104,7 +105,7 @@ class VllmModel(InProcessModel):
 
     def _generate(
         self, texts: Mapping[int, Generate], prompts: Mapping[int, Ids]
-    ) -> Iterator[tuple[int, Response]]:
+    ) -> Iterator[Sequence[Answer]]:
         return self._generation.answer(texts, prompts)
 
     def close(self) -> None:

@@ -110,6 +110,24 @@ def test_a_run_on_a_cluster_reuses_responses_of_a_run_without(
                 assert row.get(key) == other.get(key), (task, row["doc_id"], key)
 
 
+def test_responses_of_replicas_are_received_while_nobody_consumes_them(
+    nodes, slow_rules
+):
+    model, received = open_replicas(nodes, slow_rules), []
+    model.on_response = lambda request, response: received.append(request)
+    try:
+        requests = [Generate(f"Question {i}") for i in range(40)]
+        answers = model.answer(requests)
+        next(answers)
+        until = time.monotonic() + 60
+        while len(received) < len(requests) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert {*received} == {*requests}
+        assert len([*answers]) == len(requests) - 1
+    finally:
+        model.close()
+
+
 def test_every_request_is_answered_once_when_a_node_dies_in_mid_run(nodes, slow_rules):
     """Its replica's requests are sent to others; and a node that joins later is
     used."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from random import Random
 from typing import Any, NamedTuple
 
@@ -110,26 +111,25 @@ class GenerationEngine:
 
     def write(
         self, writings: Sequence[GenerationInput], params: SamplingParams
-    ) -> Iterator[tuple[int, GenerationOutput | InvalidRequestError]]:
-        """Generate all completions; yields the position and the output of each as it
-        finishes."""
-        rows = self._rows(writings)
-        for row in self._ended(rows, params):
-            yield row.number, self._finished(row)
+    ) -> Iterator[Sequence[tuple[int, GenerationOutput | InvalidRequestError]]]:
+        """Generate all completions; yields the positions and outputs of those that
+        finish together."""
+        for ended in self._ended(self._rows(writings), params):
+            yield [(row.number, self._finished(row)) for row in ended]
 
     def _ended(
         self, rows: Iterable[SequenceState], params: SamplingParams
-    ) -> Iterator[SequenceState]:
+    ) -> Iterator[Sequence[SequenceState]]:
         if params.slow:
             self.notes[_BY_LIBRARY.format(", ".join(params.slow))] = None
-            return (self._library.written(row, params) for row in rows)
-        return (
-            row for some in self._together(rows) for row in self._flow(some, params)
+            return ([self._library.written(row, params)] for row in rows)
+        return chain.from_iterable(
+            self._flow(some, params) for some in self._together(rows)
         )
 
     def _flow(
         self, rows: Iterable[SequenceState], params: SamplingParams
-    ) -> Iterator[SequenceState]:
+    ) -> Iterator[Sequence[SequenceState]]:
         steps = self._steps()
         if isinstance(steps, UncachedDecoder):
             self.notes[_UNCACHED] = None

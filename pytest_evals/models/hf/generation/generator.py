@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from pytest_evals.models.hf.scoring.scorer import NOT_A_NUMBER
 from pytest_evals.models.hf.tokenization.encoder import Ids
 from pytest_evals.models.hf.tokenization.prompt_truncation import fit_prompt
 from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
+from pytest_evals.models.prefetch import Answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +59,9 @@ class Generator:
 
     def answer(
         self, requests: Mapping[int, Generate], prompts: Mapping[int, Ids]
-    ) -> Iterator[tuple[int, Response]]:
-        """Responses with the positions of their requests, as sequences finish. Unknown
-        options and invalid values give an error response.
+    ) -> Iterator[Sequence[Answer]]:
+        """Responses with the positions of their requests, as sequences finish, those of
+        a step together. Unknown options and invalid values give an error response.
 
         Args:
             requests: The requests by position.
@@ -72,11 +73,11 @@ class Generator:
             request = requests[position]
             params = sampling_params_of(request, self._config, slow)
             if isinstance(params, InvalidRequestError):
-                yield position, Response(error=str(params))
+                yield [(position, Response(error=str(params)))]
                 continue
             job = self._job(position, request, ids)
             if isinstance(job, InvalidRequestError):
-                yield position, Response(error=str(job))
+                yield [(position, Response(error=str(job)))]
             else:
                 groups.setdefault(params, []).append(job)
         for params, jobs in groups.items():
@@ -84,10 +85,9 @@ class Generator:
 
     def _answer_group(
         self, jobs: list[_Job], params: SamplingParams
-    ) -> Iterator[tuple[int, Response]]:
-        written = self._engine.write([job.writing for job in jobs], params)
-        for number, text in written:
-            yield jobs[number].position, _response(jobs[number], text)
+    ) -> Iterator[Sequence[Answer]]:
+        for written in self._engine.write([job.writing for job in jobs], params):
+            yield [(jobs[n].position, _response(jobs[n], text)) for n, text in written]
 
     def _job(
         self, position: int, request: Generate, ids: Ids

@@ -140,19 +140,20 @@ class Scheduler:
         self._n_full = 0
         """Batch size at which no further sequence fits."""
 
-    def run(self, rows: Iterable[SequenceState]) -> Iterator[SequenceState]:
-        """Generate all sequences; yields each when it has finished or failed."""
+    def run(self, rows: Iterable[SequenceState]) -> Iterator[Sequence[SequenceState]]:
+        """Generate all sequences; yields those that have finished or failed
+        together."""
         self._waiting.extend(rows)
         while self._waiting or self._rows:
             yield from self._enter()
-            yield from self._leave()
+            yield self._leave()
             if self._rows:
                 self._step()
-                yield from self._leave()
+                yield self._leave()
 
     # Entering
 
-    def _enter(self) -> Iterator[SequenceState]:
+    def _enter(self) -> Iterator[Sequence[SequenceState]]:
         """Admit sequences as memory allows; yields those that failed."""
         n = self._n_entering()
         self._sort(n)
@@ -165,7 +166,7 @@ class Scheduler:
             elif self._rows:
                 return
             elif group[0].lost:
-                yield self._waiting.popleft()
+                yield [self._waiting.popleft()]
                 n -= 1
 
     def _n_entering(self) -> int:
@@ -346,17 +347,17 @@ class Scheduler:
 
     # Leaving
 
-    def _leave(self) -> Iterator[SequenceState]:
-        """Remove and yield finished sequences; others move to their rows."""
+    def _leave(self) -> Sequence[SequenceState]:
+        """Remove and return finished sequences; others move to their rows."""
         ended = [row for row in self._rows if row.ended]
         if not ended:
-            return
+            return ()
         n = len(self._rows) - len(ended)
         stay = [i for i, row in enumerate(self._rows) if not row.ended]
         late = iter([i for i in stay if i >= n])
         order = [next(late) if self._rows[i].ended else i for i in range(n)]
         self._keep(order)
-        yield from ended
+        return ended
 
     def _send_back(self, n: int) -> None:
         """Preempt all but the first ``n`` sequences; they wait at the front of the

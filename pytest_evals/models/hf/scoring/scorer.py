@@ -5,7 +5,7 @@ Continuations and rolling windows are scored in the same batches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_evals.core.request import Response
@@ -23,6 +23,7 @@ from pytest_evals.models.hf.tokenization.request_encoder import (
     RequestEncoder,
     TokenPair,
 )
+from pytest_evals.models.prefetch import Answer
 
 NOT_A_NUMBER = "the model's logits are not numbers (NaN or infinite)"
 
@@ -107,26 +108,28 @@ class LoglikelihoodScorer:
 
     def answer(
         self, pairs: Mapping[int, TokenPair], texts: Mapping[int, Ids]
-    ) -> Iterator[tuple[int, Response]]:
-        """Responses with the positions of their requests, as batches finish.
+    ) -> Iterator[Sequence[Answer]]:
+        """Responses with the positions of their requests, batch by batch.
 
         Args:
             pairs: Continuations after their contexts, by position.
             texts: Whole texts, by position.
         """
         work = self._work(pairs, texts)
-        yield from work.refused.items()
+        yield [*work.refused.items()]
         if not work.spans:
             return
         if self._choice.note:
             self.notes[self._choice.note] = None
         for done in self._choice.path.score(work.spans, self._budget):
             share = done.elapsed_s / max(1, len(done.scored))
+            finished: list[Answer] = []
             for i, scored in done.scored.items():
                 request = work.open[work.owners[i]]
                 _close(request, scored, share)
                 if request.n_left == 0:
-                    yield work.owners[i], request.response()
+                    finished.append((work.owners[i], request.response()))
+            yield finished
 
     def forget(self) -> None:
         """Free memory that is cached between calls."""

@@ -17,7 +17,6 @@ from pytest_evals.core.request import (
     Rolling,
     size_of,
 )
-from pytest_evals.models.hf.prefetch import Prefetch
 from pytest_evals.models.hf.tokenization.encoder import Ids
 from pytest_evals.models.hf.tokenization.request_encoder import (
     InvalidRequestError,
@@ -25,6 +24,7 @@ from pytest_evals.models.hf.tokenization.request_encoder import (
     TokenPair,
 )
 from pytest_evals.models.hf.tokenization.words import chunks
+from pytest_evals.models.prefetch import Prefetch
 
 Key = Loglikelihood | Rolling | Prompt
 """The part of a request that is encoded: only the prompt for generation requests."""
