@@ -138,6 +138,38 @@ def test_added_responses_are_committed_soon(tmp_path):
     responses.close()
 
 
+ADDS = """
+import os, sys, time
+from pathlib import Path
+from pytest_evals.core.key import request_keys
+from pytest_evals.core.request import Generate, Response
+from pytest_evals.store.responses import Responses
+r = Responses(Path(sys.argv[1]), {'weights': '0a1b'})
+for i in range(10**6):
+    (key,) = request_keys([Generate(f'prompt {i}')])
+    r.add(key, Response(text=f'text {i}'))
+    os.write(1, f'{time.time()}\\n'.encode())
+    time.sleep(0.005)
+"""
+
+
+@pytest.mark.parametrize("after_s", [0.2, 1.7])
+def test_a_killed_process_loses_the_responses_of_the_last_tenth_of_a_second(
+    tmp_path, after_s
+):
+    with subprocess.Popen(
+        [sys.executable, "-c", ADDS, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        first = process.stdout.readline()
+        time.sleep(after_s)
+        process.kill()
+        killed = time.time()
+        added = [float(line) for line in [first, *process.stdout.read().splitlines()]]
+    slow_s = 0.1 * max(1.0, os.getloadavg()[0] / os.cpu_count())
+    n_old = sum(moment < killed - 0.1 - slow_s for moment in added)
+    assert len(stored(tmp_path, len(added))) >= n_old
+
+
 def test_a_models_description_is_stored(tmp_path):
     responses = Responses(tmp_path, MODEL)
     assert responses.info is None

@@ -81,6 +81,7 @@ class Interrupts:
     def pytest_sessionfinish(self) -> Generator[None, Any, Any]:
         """Show that the session waits for requests in flight."""
         self._ended.set()
+        one_line_for_interrupts(self._session)
         self._session.run.inference.on_wait = self._show_wait
         return (yield)
 
@@ -120,9 +121,9 @@ class Interrupts:
 
 
 def one_line_for_interrupts(session: EvalSession) -> None:
-    """Let another Ctrl-C, while results are written, end the process with one line
-    instead of a traceback; in a worker, with none."""
-    previous = sys.excepthook
+    """Let a Ctrl-C while results are written end the process with one line instead of a
+    traceback; in a worker, with none."""
+    previous = sys.__excepthook__
     is_worker = session.assignment is not None
 
     def show(
@@ -132,8 +133,8 @@ def one_line_for_interrupts(session: EvalSession) -> None:
             previous(kind, error, trace)
         elif not is_worker:
             sys.stderr.write(
-                "\ninterrupted again: received responses are stored, results may be "
-                "incomplete\n"
+                "\ninterrupted while results were written: received responses are "
+                "stored, results may be incomplete\n"
             )
 
     sys.excepthook = show
