@@ -8,8 +8,9 @@ import html
 import json
 import os
 import random
+import re
 import string
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -38,7 +39,7 @@ MODES = (
 OUTPUTS = (
     "-v", "-vv", "-q", "-rA", "--tb=long", "--tb=short", "--showlocals", "--junitxml=junit.xml",
     "--evals-junit=docs", "--evals-json=results.json", "--evals-html=report.html",
-    "--evals-markdown=summary.md", "--log-file=log.txt", "--log-level=DEBUG", "-x", "--durations=3",
+    "--report-log=log.jsonl", "--evals-markdown=summary.md", "--log-file=log.txt", "--log-level=DEBUG", "-x", "--durations=3",
     "--evals-max-errors=100%", "--evals-max-errors=100%", "--evals-strict",
 )  # fmt: skip
 
@@ -54,6 +55,8 @@ class Planted:
     model: str = "python:app:answer"
     task: dict[str, Any] = field(default_factory=dict)
     ini: list[str] = field(default_factory=list)
+    others: dict[str, str] = field(default_factory=dict)
+    """Further files."""
     code: dict[str, list[str]] = field(default_factory=dict)
     """Place → lines: ``import``, ``answer``, ``conftest``, ``hooks``, ``helpers``."""
 
@@ -96,6 +99,7 @@ class Planted:
             "app.py": _APP.format(**{"import": "", "answer": "", **parts}),
             "conftest.py": _CONFTEST.format(**{"conftest": "", "hooks": "", **parts}),
             "evals/helpers.py": "import os\n" + parts.get("helpers", ""),
+            **self.others,
         }
         return {name: content.encode() for name, content in found.items()}
 
@@ -129,6 +133,8 @@ def plant(seeds: list[random.Random], rng: random.Random) -> Planted:
         suite.changes.append(seed.choice(_INPUTS)(suite, seed))
     mode = rng.choice(MODES)
     suite.arguments += [*mode, *rng.sample(OUTPUTS, rng.randrange(7))]
+    if "--report-log=log.jsonl" in suite.arguments:
+        suite.arguments.append("-ppytest_reportlog.plugin")
     if not any(line.startswith("addopts") for line in suite.ini):
         suite.arguments.append(f"--model={suite.model}")
     suite.arguments.append("evals")
@@ -388,8 +394,166 @@ def _json_variable(suite: Planted, rng: random.Random) -> str:
     return f"{name} {key} in an answer"
 
 
+# --- judges, LatticeFlow and notebooks ------------------------------------------------
+
+
+_REPLIES = {
+    "verdict": "json.dumps({'reason': f'with {key}', 'pass': n != 1})",
+    "plain text": "f'I do not know {key}'",
+    "cut off": "'{\"reason\": \"' + 'x' * 60 + key",
+    "label": "f'correct {key}'",
+    "exception": "raised(f'no {key}')",
+}
+
+
+def _judge(
+    suite: Planted, rng: random.Random, kinds: Sequence[str] = ("native",)
+) -> str:
+    """A judge whose replies contain a value of the environment."""
+    name, secret = rng.choice(NAMES), suite.secret(rng)
+    how = rng.choice(sorted(_REPLIES))
+    suite.environment[name] = secret
+    suite.others["judge.py"] = _JUDGE_APP.format(name=name, reply=_REPLIES[how])
+    given = "--evals-judge=python:judge:judge"
+    if not any("--evals-judge" in line for line in (*suite.ini, *suite.arguments)):
+        suite.arguments.append(given)
+    kind = rng.choice(kinds)
+    if kind == "native":
+        score = rng.choice(
+            (
+                "judge: Is it polite?",
+                "judge: {rubric: Is it polite?, scale: [1, 5]}",
+                "pairwise: {rubric: Which is polite?, versus: hm}",
+            )
+        )
+        suite.others["evals/polite.yaml"] = _POLITE.format(score=score)
+    else:
+        suite.others |= _LATTICEFLOW
+    return f"{kind} judge: {how} with {name}"
+
+
+def _latticeflow(suite: Planted, rng: random.Random) -> str:
+    """LatticeFlow files: a judge, the address of a dataset, or a snippet of Python."""
+    kind = rng.choice(("judge", "url", "snippet", "header"))
+    if kind == "judge":
+        return _judge(suite, rng, ("LatticeFlow",))
+    suite.others |= _LATTICEFLOW
+    secret = suite.secret(rng, one_line=True)
+    if kind == "url":
+        source = f"url: http://me:{quote(secret, '')}@127.0.0.1:1/rows.jsonl"
+        suite.others["evals/rows.yaml"] = _LATTICEFLOW["evals/rows.yaml"].replace(
+            "type: local, file_path: rows.jsonl", f"type: url, {source}"
+        )
+    elif kind == "snippet":
+        suite.environment["APP_API_KEY"] = secret
+        suite.others["evals/polite.yaml"] = _LATTICEFLOW["evals/polite.yaml"].replace(
+            _SCORER, _SNIPPET
+        )
+    else:
+        suite.others["evals/run.yaml"] = (
+            _LATTICEFLOW["evals/run.yaml"]
+            + "models:\n  - key: mine\n    display_name: Mine\n    url: http://127.0.0.1:1/v1\n"
+            + f"    api_key: {json.dumps(secret)}\n"
+        )
+    return f"LatticeFlow: {kind}"
+
+
+def _notebook(suite: Planted, rng: random.Random) -> str:
+    """The result of a run as a notebook shows it."""
+    name, secret = rng.choice(NAMES), suite.secret(rng)
+    suite.environment[name] = secret
+    suite.add(
+        "answer",
+        f"    if n == {rng.randrange(4)}: text = 'it is ' + os.environ[{name!r}]",
+    )
+    if rng.random() < 0.5:
+        suite.add("answer", f"    if n == 3: raise ValueError(os.environ[{name!r}])")
+    suite.add("hooks", _NOTEBOOK)
+    return f"notebook: {name}"
+
+
+_JUDGE_APP = """
+import json, os
+
+def raised(text):
+    raise ValueError(text)
+
+def judge(prompt):
+    key = os.environ[{name!r}]
+    n = sum(map(ord, str(prompt))) % 4
+    return {reply}
+
+judge.version = "1"
+"""
+_POLITE = """
+prompt: "{{{{ q }}}}"
+rows: [{{id: one, q: hello}}, {{id: two, q: bye}}]
+score: [{{{score}}}]
+"""
+_SCORER = """
+    - type: model_as_a_judge_classifier
+      model_key: judge-model
+      user_prompt: "Is it polite? {{ solver_output.output }}"
+      correct_labels: [correct]
+      incorrect_labels: [incorrect]
+"""
+_SNIPPET = """
+    - type: python
+      key: own
+      compute_scores_snippet: |
+        import os
+        def compute_scores(sample, solver_output):
+            raise ValueError(os.environ["APP_API_KEY"])
+"""
+_LATTICEFLOW = {
+    "evals/polite.yaml": f"""
+key: polite
+display_name: Polite
+description: Is it polite?
+tasks: [chat_completion]
+config_spec:
+  - {{type: dataset, key: rows, display_name: Rows, default_value: rows}}
+definition:
+  dataset: {{key: "<< config.rows >>"}}
+  solver:
+    type: single_turn_solver
+    input_builder:
+      type: chat_completion
+      input_messages: [{{role: user, content: "{{{{ sample.q }}}}"}}]
+  scorers:{_SCORER}""",
+    "evals/rows.yaml": """
+key: rows
+display_name: Rows
+description: Rows.
+source: {type: local, file_path: rows.jsonl}
+""",
+    "evals/rows.jsonl": '{"id": "one", "q": "hello"}\n{"id": "two", "q": "bye"}\n',
+    "evals/run.yaml": """
+tasks: [{$ref: ./polite.yaml}]
+datasets: [{$ref: ./rows.yaml}]
+evaluation:
+  key: small
+  display_name: Small
+  description: Two rows.
+  task_specifications: [{key: one, task_key: polite}]
+""",
+}
+_NOTEBOOK = """
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workerinput"):
+        return
+    import sys
+    from pathlib import Path
+    from pytest_evals import evaluate
+    sys.path.insert(0, ".")
+    import app
+    found = evaluate("evals/quiz.yaml", app.answer, folder="notebook")
+    Path("notebook.html").write_text(found._repr_html_() + repr(found) + str(found))
+"""
+
 _INPUTS: tuple[Callable[[Planted, random.Random], str], ...] = (
     *(_environment,) * 6, *(_spec,) * 3, _addopts, _metadata, _metadata, _custom_model, _proxy, _json_variable,
+    *(_judge,) * 2, *(_latticeflow,) * 2, _notebook,
 )  # fmt: skip
 
 
@@ -405,9 +569,11 @@ def leaks(
     Source lines of the user's code in a traceback are theirs: these secrets are not in
     the code, except values that are set after the start.
     """
+    # A terminal breaks long lines, also within a word.
+    joined = re.sub(r"\s*\n(?:E +| +)?", "", output)
     for secret in secrets:
         forms = [*_encoded(secret)]
-        if any(form in output for form in forms):
+        if any(form in text for form in forms for text in (output, joined)):
             yield "output"
         for path in folder.rglob("*"):
             name = path.relative_to(folder).as_posix()

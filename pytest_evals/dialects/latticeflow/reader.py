@@ -32,6 +32,7 @@ from pytest_evals.errors import (
 )
 from pytest_evals.masking.names import is_secret_name
 from pytest_evals.masking.registry import learn_secret
+from pytest_evals.masking.values import learn, masked
 
 _VARIABLE = re.compile(r"\$(?:(?P<name>\w+)|\{(?P<braced>\w+)\})")
 _QUOTED_INCLUDE = re.compile(r"!include\s+\S")
@@ -96,6 +97,7 @@ def _dotenv(base: Path) -> Mapping[str, str]:
             quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
             bare = value[1:-1] if quoted else value.partition(" #")[0].rstrip()
             values[name.strip()] = bare
+    masked(values)  # from here on, no output repeats a secret
     return values
 
 
@@ -115,6 +117,7 @@ class _Reader(YamlParser):
     def document(self, raw: bytes) -> YamlFile:
         """Read any document; its value is stored under an empty key."""
         value = self._root(raw)
+        learn({"": value}, raw)
         return YamlFile(
             path=self._path,
             values={"": value},

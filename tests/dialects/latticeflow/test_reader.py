@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_evals.dialects.latticeflow.reader import read_entity_file
+from pytest_evals.dialects.latticeflow.reader import Environment, read_entity_file
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
-from pytest_evals.errors import Place, TaskFileError
+from pytest_evals.errors import EvalsError, Place, TaskFileError
 
 
 def read(folder: Path, **files: str) -> YamlFile:
@@ -119,3 +119,18 @@ def test_every_placeholder_is_named_by_its_way(tmp_path: Path) -> None:
         read(tmp_path, main="a:\n  - {b: '((TODO)) soon'}\nc: ((TODO))\n")
     whats = [problem.what for problem in caught.value.problems]
     assert whats == ["a[0].b still contains ((TODO))", "c still contains ((TODO))"]
+
+
+@pytest.mark.parametrize("name", [".env", "rows.yaml"])
+def test_secrets_in_the_files_are_masked_in_errors(tmp_path: Path, name: str) -> None:
+    secret = "Tr0ub4dor-and-3"
+    texts = {
+        ".env": f"MY_TOKEN={secret}\n",
+        "rows.yaml": f"source: {{type: url, url: 'http://me:{secret}@host/rows.csv'}}\n",
+    }
+    (tmp_path / name).write_text(texts[name])
+    if name == ".env":
+        Environment(tmp_path).get("NO_SUCH_VARIABLE")
+    else:
+        read_entity_file(tmp_path / name)
+    assert secret not in str(EvalsError(f"cannot fetch with {secret}"))
