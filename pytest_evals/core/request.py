@@ -24,6 +24,11 @@ GRAMMAR = "grammar"
 """The option of a :class:`Generate` with a constraint on the response, as JSON: a
 mapping of ``type``, ``json`` or ``regex``, and ``value``, the schema or the expression.
 A model without support returns an error."""
+RESPONSE_FORMAT = "response_format"
+"""The option of a :class:`Generate` with OpenAI's parameter of that name, as JSON."""
+RATING = "rating"
+"""Name of the schema in a ``response_format`` for judges. Their prompts describe the
+same form, so that a server that rejects the option is sent the request without it."""
 TOP_LOGPROBS = "top_logprobs"
 """The option of a :class:`Generate` with the number of top tokens whose
 log-probabilities are returned for each generated token."""

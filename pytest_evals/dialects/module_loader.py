@@ -19,6 +19,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from pytest_evals.errors import Place
+
 Import = Callable[..., ModuleType]
 """The function behind the ``import`` statement: ``__import__``."""
 
@@ -43,6 +45,28 @@ def loaded(file: Path, imports: Import) -> ModuleType:
         del sys.modules[name]
         raise
     return module
+
+
+def missing_module_fix(error: BaseException, folder: Path) -> str:
+    """How to fix the import error of a missing module; empty for other errors.
+
+    Modules next to a file are not importable unless their folder is on the import
+    path, as in the harnesses.
+
+    Args:
+        folder: Of the file with the import.
+    """
+    name = str(error.name or "") if isinstance(error, ModuleNotFoundError) else ""
+    first = name.partition(".")[0]
+    if not first or "pip install" in str(error):
+        return ""
+    if any((folder / one).exists() for one in (f"{first}.py", first)):
+        path = Place(folder)
+        return (
+            f"put its folder on the import path: run with PYTHONPATH={path}, or set "
+            f"pythonpath = {path} in pytest's ini file, relative to that file"
+        )
+    return f"install the package that provides {first!r}"
 
 
 class StandIn(ModuleType):

@@ -212,6 +212,14 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
         from pytest_evals.plugin.suite.unknown_ids import explained
 
         raise explained(session, error) from None
+    except KeyboardInterrupt as error:
+        from pytest_evals.plugin.models.compatibility import InvalidModelError
+        from pytest_evals.plugin.settings.option_checks import with_place
+
+        if not isinstance(error, InvalidModelError):
+            raise
+        fault = pytest.UsageError(str(error))
+        raise with_place(session.config, fault) from None
 
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)

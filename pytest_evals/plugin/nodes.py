@@ -32,6 +32,7 @@ from pytest_evals.plugin.messages import (
     message_of,
     users_traceback,
 )
+from pytest_evals.plugin.models.compatibility import refuse_early
 from pytest_evals.plugin.models.definitions import Definition
 from pytest_evals.plugin.session import session_of
 from pytest_evals.plugin.small_item import SmallItem
@@ -57,6 +58,7 @@ class TaskFile(pytest.File):
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
         """Return the documents of all its tasks, then their gates; or its groups."""
         session = session_of(self.config)
+        refuse_early(self.config, session.run.inference.answers)
         self.add_marker("evals")
         nodes: list[pytest.Item | pytest.Collector] = []
         gates: list[pytest.Collector] = []

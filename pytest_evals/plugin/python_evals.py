@@ -21,6 +21,7 @@ from pytest_evals.dialects.native.task import EvalParts, eval_task
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
 from pytest_evals.plugin.execution.start import start
 from pytest_evals.plugin.messages import users_traceback
+from pytest_evals.plugin.models.compatibility import refuse_early
 from pytest_evals.plugin.nodes import DocItem, TaskFile
 from pytest_evals.plugin.parameter_sets import parameter_sets
 from pytest_evals.plugin.session import session_of
@@ -197,6 +198,7 @@ class EvalNode(TaskFile):
         session, found = session_of(self.config), self.eval
         if not session.task_options.takes([found.name, *found.settings.tags]):
             return []
+        refuse_early(self.config, session.run.inference.answers)
         calls = parameter_sets(self, found, self.refuse)
         self.parameters = calls[0].values
         parts = found.parts(session.task_options, _CaseFixtures(self), calls)

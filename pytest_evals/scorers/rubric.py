@@ -19,7 +19,13 @@ from pytest_evals.core.case import Case
 from pytest_evals.core.dialogue import JUDGE, Dialogue, ModelSource, ReadAsk
 from pytest_evals.core.human_labels import HumanLabels
 from pytest_evals.core.record import Score
-from pytest_evals.core.request import Generate, Message, Response
+from pytest_evals.core.request import (
+    RATING,
+    RESPONSE_FORMAT,
+    Generate,
+    Message,
+    Response,
+)
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.judge_replies import read_json
 from pytest_evals.scorers.templates import ScorerTemplate, prompt_text
@@ -155,12 +161,12 @@ class RubricScorer:
 
         code = f"-{_code(message(''))}"
         orders = f"{system} {_DATA.format(code=code)}"
-        form = {"name": "rating", "strict": True, "schema": self.schema}
+        form = {"name": RATING, "strict": True, "schema": self.schema}
         asked = json.dumps({"type": "json_schema", "json_schema": form})
         return Generate(
             (Message("system", orders), Message("user", message(code))),
             max_tokens=_MAX_TOKENS,
-            options=(("response_format", asked),) if self.structured else (),
+            options=((RESPONSE_FORMAT, asked),) if self.structured else (),
         )
 
     def _rubric_text(self, case: Case, answer: str, marks: tuple[str, str]) -> str:

@@ -147,3 +147,43 @@ def test_validation_checks_compatibility(mixed):
     result = mixed.run("evals", "--evals-validate", model=CHAT)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*the chat api gives no log-probabilities*"])
+
+
+@pytest.mark.parametrize(
+    ("option", "what"),
+    [
+        ("--model=scripted:", "'scripted:' names no model; write 'scripted:first'"),
+        ("--model=hf:gpt2,dtyp=auto", "the hf model takes no argument 'dtyp'"),
+        ("--evals-judge=openai:", "--evals-judge: 'openai:' names no model"),
+    ],
+)
+@pytest.mark.parametrize("name", ["test_python.py", "lazy.yaml"])
+def test_an_invalid_spec_is_refused_before_documents_are_collected(
+    pytester, option, what, name
+):
+    pytester.makepyfile(
+        test_python="""
+        import pathlib
+        import pytest_evals as ev
+
+        @ev.eval
+        def bot():
+            pathlib.Path("collected").touch()
+            yield ev.case("Q?", target="a")
+        """,
+        utils="""
+        import pathlib
+
+        def rows(**kwargs):
+            pathlib.Path("collected").touch()
+            return {"test": [{"q": "Q?", "a": "a"}]}
+        """,
+    )
+    pytester.path.joinpath("lazy.yaml").write_text(
+        "task: lazy\ncustom_dataset: !function utils.rows\ntest_split: test\n"
+        "doc_to_text: q\ndoc_to_target: a\noutput_type: generate_until\n"
+    )
+    run = pytester.runpytest_inprocess(name, "--model=scripted:echo", option)
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    assert run.stderr.str().startswith(f"ERROR: {what}")
+    assert not pytester.path.joinpath("collected").exists()

@@ -63,7 +63,7 @@ def _module(ref: FunctionRef, name: str, roots: Sequence[str] | None) -> ModuleT
             raise _fault(ref, what, fix) from None
         what = f"importing {name!r} failed: {error_text(error)}"
         unreachable = is_unreachable(error)
-        problem = Problem(what, ref.place, _fix(error), unreachable)
+        problem = Problem(what, ref.place, _fix(error, file.parent), unreachable)
         raise TaskFileError([problem]) from error
 
 
@@ -101,11 +101,14 @@ def unresolved_function(*_arguments: object) -> None:
     raise AssertionError("a task file with problems does not run")
 
 
-def _fix(error: BaseException) -> str:
+def _fix(error: BaseException, folder: Path) -> str:
     from pytest_evals.dialects.lm_eval.shims.unavailable_names import INSTALL
+    from pytest_evals.dialects.module_loader import missing_module_fix
 
     missing = error.name if isinstance(error, ImportError) else None
-    return INSTALL if _is_part("lm_eval", missing or "") else ""
+    if _is_part("lm_eval", missing or ""):
+        return INSTALL
+    return missing_module_fix(error, folder)
 
 
 def _is_part(missing: str | None, name: str) -> bool:

@@ -9,13 +9,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.request import (
+    RATING,
+    RESPONSE_FORMAT,
+    TOP_LOGPROBS,
     UNSENT,
     Finish,
     Generate,
     Request,
     Response,
 )
-from pytest_evals.core.top_logprobs import without_top_logprobs
 from pytest_evals.errors import ModelError, SpendCapError
 from pytest_evals.models.event_loop import BackgroundModel
 from pytest_evals.models.openai.client import OpenAIClient
@@ -87,7 +89,8 @@ class OpenAIModel(BackgroundModel):
         self._scorer = ServerScorer(self._client, settings, _encoding_of(settings))
         if probed is not None:
             self._scorer.adopt(probed._scorer)
-        self._gives_top = True
+        self._rejected: frozenset[str] = frozenset()
+        """Optional parameters that the server rejects."""
         self._n_shared = 1
         self._n_too_long = 0
         self._fitting = PromptTruncation(
@@ -143,12 +146,17 @@ class OpenAIModel(BackgroundModel):
                 f"the server was overloaded: at times only {lowest} of "
                 f"{self._settings.concurrency} requests were sent at once"
             )
+        if RESPONSE_FORMAT in self._rejected:
+            notes.append(
+                "the server rejects response_format, so judges were asked without it; "
+                "set structured: false for them"
+            )
         if self._settings.thinks:
             notes.append(
                 f"{self._settings.target} takes no temperature: its answers are "
                 "sampled, even if a task sets greedy decoding"
             )
-        if not self._gives_top:
+        if TOP_LOGPROBS in self._rejected:
             notes.append(
                 "the server does not accept requests for top log-probabilities"
             )
@@ -172,7 +180,7 @@ class OpenAIModel(BackgroundModel):
         try:
             began = time.perf_counter()
             if isinstance(request, Generate):
-                response = await self._text_with_top(request)
+                response = await self._text_with_optional(request)
             else:
                 response = await self._scorer.score(request)
         except RequestFailedError as fault:
@@ -187,19 +195,19 @@ class OpenAIModel(BackgroundModel):
             cost=meter.cost,
         )
 
-    async def _text_with_top(self, request: Generate) -> Response:
-        """The completion; without top log-probabilities if the server rejects them."""
-        bare = without_top_logprobs(request)
+    async def _text_with_optional(self, request: Generate) -> Response:
+        """The completion; without optional parameters if the server rejects them."""
         fit = self._fitting.take(request)
-        if bare is not request and not self._gives_top:
-            request = bare
+        bare, names = _without_optional(request)
+        if names & self._rejected:
+            request, names = bare, frozenset()
         try:
             return await self._text(request, fit)
         except RequestFailedError as fault:
-            if bare is request or fault.kind not in _INVALID:
+            if not names or fault.kind not in _INVALID:
                 raise
         response = await self._text(bare, fit)
-        self._gives_top = False
+        self._rejected |= names
         return response
 
     async def _text(self, request: Generate, fit: FittedPrompt | None) -> Response:
@@ -223,6 +231,20 @@ class OpenAIModel(BackgroundModel):
         """Elapsed seconds, divided by the number of concurrent requests."""
         n = self._client.concurrency.limit * self._n_shared
         return (time.perf_counter() - began) / n
+
+
+def _without_optional(request: Generate) -> tuple[Generate, frozenset[str]]:
+    """The request without parameters that it can do without, and their names."""
+    schema = f'"name": "{RATING}"'
+    names = frozenset(
+        name
+        for name, value in request.options
+        if name == TOP_LOGPROBS or (name == RESPONSE_FORMAT and schema in str(value))
+    )
+    if not names:
+        return request, names
+    kept = tuple(one for one in request.options if one[0] not in names)
+    return replace(request, options=kept), names
 
 
 def _is_name(requested: str, replied: str) -> bool:

@@ -12,6 +12,7 @@ from pytest_evals.core.request import (
     GRAMMAR,
     IMAGES,
     LEADING_IMAGES,
+    RESPONSE_FORMAT,
     TOP_LOGPROBS,
     Generate,
 )
@@ -20,8 +21,6 @@ from pytest_evals.errors import suggestion
 from pytest_evals.models.openai.errors import RequestFailedError
 from pytest_evals.models.openai.settings import OpenAISettings
 
-RESPONSE_FORMAT = "response_format"
-"""Option for the format of the completion, as JSON."""
 OPTIONS = frozenset(
     {
         "frequency_penalty",

@@ -50,6 +50,29 @@ def check_models(
         _check_judges(answers, options.judge, tasks, may_lack=options.validate)
 
 
+class InvalidModelError(KeyboardInterrupt):
+    """A model that cannot exist: ends the collection, which catches exceptions."""
+
+
+def refuse_early(config: pytest.Config, answers: CachedModels) -> None:
+    """Refuse invalid specs of built-in kinds before the documents of a file are
+    collected; of other kinds, a hook in another folder may open the model. Workers and
+    their controller, and ``--evals-validate``, report them later.
+
+    Raises:
+        InvalidModelError: With the message of the usage error.
+    """
+    options = config.stash[OPTIONS]
+    if is_distributed(config) or hasattr(config, "workerinput") or options.validate:
+        return
+    given = (options.model, options.judge)
+    if any(text.partition(":")[0] in KINDS for text in given):
+        try:
+            check_models(config, answers, options.model, ())
+        except pytest.UsageError as error:
+            raise InvalidModelError(str(error)) from None
+
+
 def check_model(
     config: pytest.Config, answers: CachedModels, spec: str, tasks: Sequence[Task]
 ) -> None:

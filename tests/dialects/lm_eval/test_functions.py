@@ -84,7 +84,25 @@ def test_a_library_that_the_module_lacks_is_named(tmp_path, monkeypatch):
 
     assert failure(tmp_path, "utils.Y") == (
         "a.yaml:3: importing 'utils' failed: ModuleNotFoundError: No module named "
-        "'no_such_library' (utils.py:1)"
+        "'no_such_library' (utils.py:1)\n"
+        "  fix: install the package that provides 'no_such_library'"
+    )
+
+
+@pytest.mark.parametrize("name", ["helper.py", "helper/__init__.py"])
+def test_a_module_next_to_the_task_file_is_put_on_the_import_path(
+    tmp_path, monkeypatch, name
+):
+    monkeypatch.chdir(tmp_path.parent)
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("Y = 1\n")
+    (tmp_path / "utils.py").write_text("from helper import Y\n")
+
+    folder = tmp_path.name
+    assert failure(tmp_path, "utils.Y").endswith(
+        f"No module named 'helper' ({folder}/utils.py:1)\n"
+        f"  fix: put its folder on the import path: run with PYTHONPATH={folder}, or "
+        f"set pythonpath = {folder} in pytest's ini file, relative to that file"
     )
 
 

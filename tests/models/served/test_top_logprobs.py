@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
+from pytest_evals.core.case import Case
 from pytest_evals.core.request import TOP_LOGPROBS, Generate, Message
+from pytest_evals.scorers.rubric import judge
 
 CHAT = (Message("user", "Hi?"),)
 TOP = ((TOP_LOGPROBS, 2),)
@@ -115,6 +118,23 @@ def test_a_server_that_refuses_them_is_sent_the_request_without(
     assert [one.error for one in responses] == [""] * 3
     assert [bool(body.get("logprobs")) for _, body in served.bodies] == [1, 0, 0, 0]
     assert "does not accept requests for top log-probabilities" in model.notes[0]
+
+
+def test_a_judge_whose_server_refuses_its_format_is_asked_without(
+    served, model_of, ask, fault
+):
+    scorer = judge("Is it polite?")
+    request = scorer.request("Rate.", (("answer", "no"),), "no", Case(prompt="Q?"))
+    refusal = {"error": {"message": "response_format is not supported"}}
+    served.fault = lambda body: "response_format" in body and fault(422, refusal)
+    model = model_of(concurrency=1)
+    responses = ask(model, request, replace(request, max_tokens=7))
+    assert [one.error for one in responses] == ["", ""]
+    assert ["response_format" in body for _, body in served.bodies] == [1, 0, 0]
+    assert "the server rejects response_format" in model.notes[0]
+    own = replace(request, options=(("response_format", '{"type": "json_object"}'),))
+    (response,) = ask(model, own)
+    assert "the server returned 422: 'response_format is not" in response.error
 
 
 def test_another_refusal_is_the_error_of_the_request(served, model_of, ask, fault):

@@ -54,7 +54,10 @@ class ShotTurns:
             self._sampler = _sampler_of(recipe, tables, excluded)
         except EvalsError as error:
             what = f"{error} in {tables.pool_name}"
-            fix = "lower num_fewshot or set fewshot_split to a larger split"
+            more = "set fewshot_split to a larger split"
+            if shots.samples is not None:
+                more = "add rows to fewshot_config.samples"
+            fix = f"lower num_fewshot or {more}"
             fix = fix if isinstance(shots.sampler, str) else ""
             raise TaskFileError([Problem(what, shots.place, fix)]) from None
         self.own = own
