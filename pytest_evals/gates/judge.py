@@ -50,11 +50,7 @@ from pytest_evals.gates.explain import (
 )
 from pytest_evals.gates.formatting import figure, missing_count
 from pytest_evals.gates.must_pass import judge_documents
-from pytest_evals.gates.reversal import (
-    Reversal,
-    reversal_of_proportion,
-    reversal_of_value,
-)
+from pytest_evals.gates.reversal import Reversal, reversal_of
 from pytest_evals.gates.run_metrics import RUN_METRICS, with_documents, with_run_metric
 
 
@@ -286,25 +282,13 @@ def _reversal(
     conditions: Sequence[Condition],
     decision: Decision,
 ) -> Reversal | None:
-    stderr = metric.estimate.stderr if metric.estimate else None
     if not conditions:
         return None
-    if estimate.is_share and estimate.count is not None:
-        return reversal_of_proportion(
-            conditions, estimate.count, estimate.n, decision.outcome, gate.flip_rate
-        )
+    stderr = (metric.estimate.stderr if metric.estimate else None) or 0.0
     rerun = None
-    if gate.flip_rate is not None and gate.measured:
+    if gate.flip_rate is not None and (estimate.is_share or gate.measured):
         rerun = math.sqrt(gate.flip_rate / (2 * estimate.n))
-    limits = metric.how.known_limits if metric.how and metric.how.is_mean else None
-    return reversal_of_value(
-        conditions,
-        float(estimate.value),
-        stderr or 0.0,
-        decision.outcome,
-        limits or (-math.inf, math.inf),
-        rerun,
-    )
+    return reversal_of(conditions, estimate, decision.outcome, stderr, rerun)
 
 
 def _change_verdict(
@@ -317,12 +301,8 @@ def _change_verdict(
     compared = decision.interval is None and estimate.spread is not None
     if gate.over == "run" and compared and estimate.scale == "plain":
         assert estimate.spread is not None
-        reversal = reversal_of_value(
-            [condition],
-            float(estimate.value),
-            estimate.spread.stderr,
-            decision.outcome,
-            estimate.range,
+        reversal = reversal_of(
+            [condition], estimate, decision.outcome, estimate.spread.stderr
         )
     about = estimate.notes if decision.interval else ()
     failed = decision.outcome is Outcome.FAILED

@@ -1,8 +1,5 @@
 """Probability that a gate that compares the number is decided differently next time: on
-other documents of the same population, or in another run on the same documents.
-
-Standard library only, because every gate without an inference target uses it.
-"""
+other documents of the same population, or in another run on the same documents."""
 
 from __future__ import annotations
 
@@ -13,11 +10,12 @@ from typing import NamedTuple
 
 from pytest_evals.core.gate import Interval, Outcome
 from pytest_evals.gates.decide import Condition, counts_that_hold
+from pytest_evals.gates.estimate.estimate import GateEstimate
+from pytest_evals.stats.power import chance_below
 
 CONFIDENCE = 0.95
 """One-sided; together a 90% confidence interval."""
 _Z = NormalDist().inv_cdf(CONFIDENCE)
-_NEGLIGIBLE = 1e-12
 
 
 class Reversal(NamedTuple):
@@ -36,75 +34,55 @@ class Reversal(NamedTuple):
     rerun: float | None = None
 
 
-def reversal_of_proportion(
+def reversal_of(
     conditions: Sequence[Condition],
-    count: int,
-    n: int,
+    estimate: GateEstimate,
     outcome: Outcome,
-    flip_rate: float | None = None,
-) -> Reversal | None:
-    """For a proportion, by the posterior predictive distribution with a uniform prior
-    (beta-binomial); ``None`` if no threshold is within the confidence interval.
-
-    Args:
-        count: Number of documents with value 1.
-        flip_rate: Fraction of documents that flip between two runs of one model.
-    """
-    if not any(_is_within(one, count, n) for one in conditions):
-        return None
-    from scipy.special import betaincinv
-
-    low = float(betaincinv(count, n - count + 1, 1 - CONFIDENCE)) if count else 0.0
-    high = float(betaincinv(count + 1, n - count, CONFIDENCE)) if count < n else 1.0
-    holds = counts_that_hold(conditions, n)
-    passes = sum(_beta_binomial(k, n, count + 1, n - count + 1) for k in holds)
-    rerun = None
-    if flip_rate is not None:
-        rerun = _rerun(conditions, count / n, math.sqrt(flip_rate / (2 * n)), outcome)
-    interval = Interval(low, high, "Clopper-Pearson")
-    return Reversal(interval, _opposite(passes, outcome), rerun)
-
-
-def reversal_of_value(
-    conditions: Sequence[Condition],
-    value: float,
     stderr: float,
-    outcome: Outcome,
-    limits: tuple[float, float],
     rerun_stderr: float | None = None,
 ) -> Reversal | None:
-    """For any other number, by the normal approximation; the standard error of the
-    difference of two runs is sqrt(2) standard errors.
+    """The probability of another decision; ``None`` if no threshold is within the
+    confidence interval.
+
+    For a proportion, by the posterior predictive distribution with a uniform prior
+    (beta-binomial); else by the normal approximation, in which the difference of two
+    runs has sqrt(2) standard errors.
 
     Args:
-        stderr: Its standard error over other documents.
-        limits: Possible values of the number.
-        rerun_stderr: Its standard error over reruns, ``None`` if unknown.
+        stderr: Standard error of the number over other documents.
+        rerun_stderr: Over reruns; ``None`` if unknown.
     """
+    value, n, count = float(estimate.value), estimate.n, estimate.count
+    if estimate.is_share and count is not None:
+        # An interval that contains the exact one, which needs scipy.
+        reach = 2 * math.sqrt(value * (1 - value) / n) + 4 / n
+    else:
+        count, reach = None, _Z * stderr
     edges = [float(one.threshold) for one in conditions]
-    if stderr <= 0 or not any(abs(value - edge) < _Z * stderr for edge in edges):
+    if not any(abs(value - edge) < reach for edge in edges):
         return None
-    low, high = max(limits[0], value - _Z * stderr), min(limits[1], value + _Z * stderr)
+    if count is None:
+        low, high = estimate.range
+        interval = Interval(max(low, value - reach), min(high, value + reach), "normal")
+        passes = _normal_passes(conditions, value, math.sqrt(2) * stderr)
+    else:
+        from pytest_evals.stats.interval_methods import Proportion
+
+        exact = Proportion(count, n).interval(CONFIDENCE)
+        interval = Interval(exact.low, exact.high, "Clopper-Pearson")
+        if not any(interval.low < edge < interval.high for edge in edges):
+            return None
+        holds = counts_that_hold(conditions, n)
+        passes = sum(_beta_binomial(k, n, count + 1, n - count + 1) for k in holds)
     rerun = None
     if rerun_stderr is not None:
-        rerun = _rerun(conditions, value, rerun_stderr, outcome)
-    passes = _normal_passes(conditions, value, math.sqrt(2) * stderr)
-    interval = Interval(low, high, "normal")
+        again = _normal_passes(conditions, value, math.sqrt(2) * rerun_stderr)
+        rerun = _opposite(again, outcome) if rerun_stderr else 0.0
     return Reversal(interval, _opposite(passes, outcome), rerun)
 
 
 def _opposite(passes: float, outcome: Outcome) -> float:
     return max(0.0, passes if outcome is Outcome.FAILED else 1 - passes)
-
-
-def _rerun(
-    conditions: Sequence[Condition], value: float, stderr: float, outcome: Outcome
-) -> float:
-    """Both this run and the next one vary around the model's mean."""
-    spread = math.sqrt(2) * stderr
-    if not spread:
-        return 0.0
-    return _opposite(_normal_passes(conditions, value, spread), outcome)
 
 
 def _normal_passes(
@@ -113,18 +91,9 @@ def _normal_passes(
     """Probability that all conditions hold; at most one fails for any number."""
     fails = 0.0
     for one in conditions:
-        below = NormalDist(value, stderr).cdf(float(one.threshold))
+        below = chance_below(float(one.threshold), value, stderr)
         fails += below if one.is_lower else 1 - below
     return max(0.0, 1 - fails)
-
-
-def _is_within(condition: Condition, count: int, n: int) -> bool:
-    """Whether the threshold is within the exact 90% confidence interval."""
-    edge = float(condition.threshold)
-    if not 0 < edge < 1:
-        return False
-    alpha = 1 - CONFIDENCE
-    return _at_most(count, n, edge) > alpha and _at_most(n - count, n, 1 - edge) > alpha
 
 
 def _beta_binomial(k: int, n: int, a: int, b: int) -> float:
@@ -140,26 +109,3 @@ def _beta_binomial(k: int, n: int, a: int, b: int) -> float:
         - log(a)
         - log(b)
     )
-
-
-def _at_most(most: int, n: int, p: float) -> float:
-    """P(Bin(n, p) <= most), summed from the largest term on, for 0 < p < 1."""
-    if most < 0:
-        return 0.0
-    if most >= n:
-        return 1.0
-    if most > n * p:
-        return 1 - _at_most(n - most - 1, n, 1 - p)
-    sum_, k = 0.0, most
-    term = math.exp(
-        math.lgamma(n + 1)
-        - math.lgamma(k + 1)
-        - math.lgamma(n - k + 1)
-        + k * math.log(p)
-        + (n - k) * math.log1p(-p)
-    )
-    while k >= 0 and term > _NEGLIGIBLE * sum_:
-        sum_ += term
-        term *= k * (1 - p) / ((n - k + 1) * p)
-        k -= 1
-    return min(1.0, sum_)

@@ -17,7 +17,7 @@ from pytest_evals.core.record import Record, Score
 from pytest_evals.core.reference import Answers, Reference
 from pytest_evals.core.result import TaskResult
 from pytest_evals.errors import OptionError, Place
-from pytest_evals.gates.families import corrected
+from pytest_evals.gates.decide import corrected
 from pytest_evals.gates.judge import judge as judge_result
 from pytest_evals.gates.read.entry import read_expression, read_gate
 from pytest_evals.gates.read.text import ConditionError, read_condition

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pytest_evals.core.gate import Gate, Outcome, Policy, Verdict
 from pytest_evals.core.reference import Reference
 from pytest_evals.core.result import GroupResult, RunResult, TaskResult
-from pytest_evals.gates.families import corrected
+from pytest_evals.gates.decide import corrected
 from pytest_evals.gates.judge import judge
 from pytest_evals.judge_command.gates import GivenGates, assigned, tasks_of_groups
 from pytest_evals.judge_command.results import Range, group_result, task_result

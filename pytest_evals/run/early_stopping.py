@@ -17,6 +17,7 @@ from pytest_evals.core.metric import Metric, MetricResult
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import StoreError
+from pytest_evals.gates.decide import family_of
 from pytest_evals.gates.early_stopping.steps import (
     PAYS,
     Steps,
@@ -30,7 +31,6 @@ from pytest_evals.gates.early_stopping.watch import (
     wave_size,
 )
 from pytest_evals.gates.estimate.value import has_limits
-from pytest_evals.gates.families import family_of
 from pytest_evals.reports.files.environment import commit_of
 from pytest_evals.run.baselines import Baselines
 from pytest_evals.run.config import RunConfig

@@ -40,7 +40,7 @@ MOST_DISTINCT = 512
 """Maximum number of distinct values; more are binned by their mean."""
 _STEPS = 128
 """Steps of double exponential quadrature on each side of the middle."""
-_NODES_PER_WIDTH = 4.8
+_NODES_PER_WIDTH = 3.2
 """Nodes of Gauss-Legendre quadrature, per width of the integrand."""
 _NOTHING = 40.0
 """Logarithm of a factor that double precision does not show."""
@@ -200,6 +200,7 @@ class GaffkeLimits:
         from scipy.optimize import brentq
         from scipy.special import ndtri
 
+        @cache
         def away(at: float) -> float:
             return float(ndtri(min(max(p_value(at), 1e-300), 1 - 1e-16)) - target)
 

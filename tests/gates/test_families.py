@@ -6,7 +6,7 @@ import pytest
 
 from pytest_evals.core.gate import Gate, Outcome, Verdict
 from pytest_evals.errors import Place
-from pytest_evals.gates.families import corrected
+from pytest_evals.gates.decide import corrected
 
 RED, OPEN = Outcome.FAILED, Outcome.INCONCLUSIVE
 

@@ -122,15 +122,14 @@ def rated_documents(result: TaskResult, metric: MetricResult) -> RatedDocuments 
 
 def estimate_labelled(
     gate: Gate, metric: MetricResult, result: TaskResult
-) -> GateEstimate | None:
-    """The estimate of a judge's mean, corrected by human labels; ``None`` without.
+) -> GateEstimate:
+    """The estimate of a judge's mean, corrected by its human labels.
 
     Raises:
         InvalidGateError: The labels or the gate do not allow it.
     """
     rated = rated_documents(result, metric)
-    if rated is None:
-        return None
+    assert rated is not None
     if fault := labels_fault(gate) or rated.fault:
         raise InvalidGateError(fault)
     spread = _spread(gate, rated, result)

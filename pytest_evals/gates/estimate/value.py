@@ -60,9 +60,8 @@ def estimate_value(
     Raises:
         InvalidGateError: The variance is unknown.
     """
-    labelled = estimate_labelled(gate, metric, result)
-    if labelled is not None:
-        return labelled
+    if metric.how is not None and metric.how.labels is not None:
+        return estimate_labelled(gate, metric, result)
     point = estimate_point(metric)
     reruns = _by_repeats(gate, metric, result, point)
     if reruns is not None:
