@@ -31,10 +31,9 @@ from pytest_evals.dialects.resemblance import (
     UNKNOWN,
     FileKind,
     Resemblance,
-    are_gates,
+    has_gates,
     listed,
     resemblance,
-    value_of,
 )
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile, read_yaml
 from pytest_evals.errors import Place, Problem, TaskFileError
@@ -89,24 +88,29 @@ def _misnamed(path: Path, raw: bytes) -> Problem | None:
     """Return the error of a file with nearly the name of an eval file or gates file."""
     if not may_be_misnamed(path):
         return None
+    name = f"{path.name.partition('.')[0]}.yaml"
     if dialect(raw) is not None:
         what = "looks like an eval file, but its name does not end in .yaml"
-        fix = f"rename it to {path.name.partition('.')[0]}.yaml"
-        return Problem(what, Place(path), fix)
+        return Problem(what, Place(path), f"rename it to {name}")
     if (key := _GATES_KEY.search(raw)) is None:
         return None
     try:
         is_toml = path.suffix.lower() == ".toml"
         values = tomllib.loads(raw.decode()) if is_toml else read_yaml(path).values
-    except TaskFileError as error:
-        lost = _unreadable(error.problems[0], _decoded(raw).decode(errors="replace"))
-        return lost.problem if lost and path.suffix.lower() in YAML_SUFFIXES else None
-    except ValueError:
-        return None
+    except (TaskFileError, ValueError) as error:
+        lost = None
+        if isinstance(error, TaskFileError) and path.suffix.lower() in YAML_SUFFIXES:
+            text = _decoded(raw).decode(errors="replace")
+            lost = _unreadable(error.problems[0], text)
+        return lost.problem if lost else None
     place = Place(path, raw.count(b"\n", 0, key.start()) + 1)
-    what = f"looks like a gates file, {_ONLY_GATES_FILES}"
-    is_gates = are_gates(value_of(values, "gates"))
-    return Problem(what, place, _RENAME) if is_gates else None
+    found = resemblance(values)
+    if found is None or not has_gates(values):
+        return None
+    what = f"looks like {found}, {_ONLY_GATES_FILES}"
+    if found.kind is not None:
+        what = f"looks like {found}, but its name does not end in .yaml"
+    return Problem(what, place, f"rename it to {name}" if found.kind else _RENAME)
 
 
 _GATES_KEY = re.compile(rb"""\bgates["']?\s*[\]:=]""", re.IGNORECASE)
@@ -162,7 +166,7 @@ def _nested(file: YamlFile) -> Lookalike | None:
     for key, value in file.values.items():
         for one in listed(value):
             found = resemblance(one) if isinstance(one, dict) else None
-            if found and found.is_error and are_gates(value_of(one, "gates")):
+            if found and found.is_error and has_gates(one):
                 what = f"looks like {found}, but its keys are below {key!r}"
                 fix = "move them to the start of the line"
                 return Lookalike(
@@ -183,10 +187,16 @@ def _unreadable(fault: Problem, text: str) -> Lookalike | None:
             value = "> 0" if GATE_TEXT.search(text) else ""
             values |= {gates: value} if gates else {"metadata": {"gates": value}}
         found = resemblance(values)
-        if found and (number == 0 or (gates and found.is_error)):
+        if found and (number == 0 or (has_gates(values) and found.is_error)):
             what = f"looks like {found}, but cannot be read: {fault.what}"
             return Lookalike(Problem(what, fault.where, fault.fix), found.is_error)
-    return None
+    # A line may have the wrong indentation.
+    names = {key for _, key in keys} - {"definition", "evaluation"}
+    found = resemblance(dict.fromkeys(names, UNKNOWN))
+    if found is None or not found.is_error:
+        return None
+    what = f"looks like {found}, but cannot be read: {fault.what}"
+    return Lookalike(Problem(what, fault.where, fault.fix), is_error=False)
 
 
 _KEY = re.compile(r"""^[ \t]*(?:-[ \t]+)?["']?(\w+)["']?[ \t]*:""", re.MULTILINE)

@@ -146,9 +146,7 @@ def _errors(
     cannot be another program's."""
     misspelt = _misspelt(kind, values)
     rare, common = _evidence(kind, values)
-    gates = are_gates(value_of(values, "gates")) or are_gates(
-        value_of(value_of(values, "metadata"), "gates")
-    )
+    gates = has_gates(values)
     n = len(rare | common) + gates
     is_ours = rare or (gates and kind is not _LATTICEFLOW)
     is_whole = all(any(key in values for key in group) for group in kind.needs)
@@ -244,3 +242,9 @@ def are_gates(value: object) -> bool:
 _GATE = re.compile(r"[<>≤≥]=?\s*-?[\d.]|=>|must_pass")
 GATE_TEXT = re.compile(_GATE.pattern + r"|\bmetric\b")
 _NAMES = {"metric", "id", "task"}
+
+
+def has_gates(values: Mapping[Any, Any]) -> bool:
+    """Whether a file has gates, at its top or in its metadata."""
+    places = values, value_of(values, "metadata")
+    return any(are_gates(value_of(place, "gates")) for place in places)

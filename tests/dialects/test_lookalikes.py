@@ -47,6 +47,13 @@ def message_about(tmp_path, monkeypatch):
             2,
             "but cannot be read: invalid YAML: expected a single document",
         ),
+        (
+            "eval:\n  group: g\n  aggregate_metric_list: [{metric: acc}]\n"
+            "  metadata: {gates: [acc > 0]}\n",
+            1,
+            "but its keys are below 'eval'",
+        ),
+        ('prompt: "{{q}}"\n  rows:\n  - q: a\nscore: exact\n', 2, "cannot be read"),
         ("gates:\n\t- quiz/exact >= 0.9\n", 2, "a gates file, but cannot be read"),
         (f"- {INDENTED.lstrip()}", 1, "expected a mapping, not a list"),
         ("{task: x, dataset_path: y, doc_to_text: z}", 1, "does not begin its line"),
