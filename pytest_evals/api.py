@@ -18,6 +18,7 @@ from pytest_evals.core.case import Case
 from pytest_evals.core.group import Group
 from pytest_evals.core.model import ModelLike
 from pytest_evals.core.reasoning import REFUSALS
+from pytest_evals.core.reference import MIN_OVERLAP
 from pytest_evals.core.result import RunResult
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
@@ -152,6 +153,7 @@ def evaluate(  # noqa: PLR0913 - what pytest has as options
         stop=stop,
         stop_error=stop_error,
         inconclusive=policy_of(profile),
+        min_overlap=1.0 if profile == RELEASE else MIN_OVERLAP,
         order_seed=options.typed_seed if options is not None else None,
         chat=options.chat if options is not None else False,
         keeps_records=True,
@@ -248,7 +250,13 @@ class _Call:
             options = replace(options, model_arguments=model_arguments(config.spec))
         noise = partial(measured_rate, config.dir, config.compare)
         expressions = tuple(map(read_expression, self.gates))
-        gates = SuiteGates(config.here, expressions, noise, is_release=self.is_release)
+        gates = SuiteGates(
+            config.here,
+            expressions,
+            noise,
+            is_release=self.is_release,
+            min_overlap=config.min_overlap,
+        )
         reads = bool(hook.pytest_evals_load_tasks.get_hookimpls())
         load = self.hook.load if reads else None
         return read_suite(

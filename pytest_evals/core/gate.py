@@ -128,6 +128,8 @@ class Gate:
         reducer: How several answers to one document become one value; empty for the
             task's filters.
         allows_missing: Whether scored documents may lack the metric.
+        min_overlap: Smallest share of the baseline's documents that the run must have
+            with equal content; ``None`` for the session's.
         advisory: Whether it is judged and shown, but never fails the session.
         when: Conditions on model and machine: a key and its patterns, one of which must
             match. If a condition does not hold, the gate is not judged.
@@ -159,6 +161,7 @@ class Gate:
     family: str = ""
     reducer: str = ""
     allows_missing: bool = False
+    min_overlap: float | None = None
     advisory: bool = False
     when: tuple[tuple[str, tuple[str, ...]], ...] = ()
     text: str = ""

@@ -25,6 +25,46 @@ class ComparedValues(NamedTuple):
     (:mod:`pytest_evals.core.top_logprobs`); empty if missing."""
 
 
+class Overlap(NamedTuple):
+    """The documents that a baseline and a run share.
+
+    Args:
+        n_before: Documents of the baseline; of a sampled run, those it has sampled.
+        shared: Positions of the documents in this run that both have, with equal
+            prompt, target, choices and fields that scoring reads.
+        changes: The other documents, as text: ``1 document added (d9)``.
+    """
+
+    n_before: int
+    shared: frozenset[int]
+    changes: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The number of compared documents, and the others."""
+        n, of = f"{len(self.shared):,}", f"{self.n_before:,}"
+        changes = "; ".join(self.changes)
+        return f"{n} of {of} documents in the baseline compared; {changes}"
+
+    def fault(self, least: float) -> str:
+        """Why too few documents are left to compare; empty if enough are.
+
+        Args:
+            least: Smallest share of the baseline's documents.
+        """
+        n = len(self.shared)
+        if n and n >= least * self.n_before:
+            return ""
+        return (
+            f"{'; '.join(self.changes)}: {n:,} of {self.n_before:,} documents are left "
+            f"to compare, and min_overlap is {least:.4g}"
+        )
+
+
+MIN_OVERLAP = 0.8
+"""Smallest share of a baseline's documents that a comparison needs, by default."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
     """The values of a task's documents in a baseline."""
@@ -42,8 +82,10 @@ class Reference:
     """Key of a metric → its values of documents that are not in this run, if this run
     is a random sample of the baseline's documents."""
     n: int = 0  # number of the baseline's documents
+    overlap: Overlap | None = None  # documents to compare; all if None
     fault: str = ""
     """Why the two runs cannot be compared, and the fix; empty if they can."""
+    is_new: bool = False  # whether the baseline has no such task
     is_replaced: bool = False
     """Whether this run replaces the baseline, so that it need not be comparable."""
     notes: tuple[str, ...] = ()  # other differences that may explain a change

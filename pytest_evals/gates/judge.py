@@ -50,6 +50,7 @@ from pytest_evals.gates.explain import (
 )
 from pytest_evals.gates.formatting import figure, missing_count
 from pytest_evals.gates.must_pass import judge_documents
+from pytest_evals.gates.overlap import shared_documents
 from pytest_evals.gates.reversal import Reversal, reversal_of
 from pytest_evals.gates.run_metrics import RUN_METRICS, with_documents, with_run_metric
 
@@ -137,6 +138,10 @@ def _of_number(
     _check_coverage(gate, metric)
     if gate.margin is not None:
         _check_direction(gate, metric)
+    notes: tuple[str, ...] = ()
+    if gate.baseline:
+        result, notes = shared_documents(gate, result, find)
+        metric = next(one for one in result.metrics if one.key == metric.key)
     if gate.reducer:
         result = reduced_result(gate, metric, result)
         reduced_metrics = (one for one in result.metrics if one.key == metric.key)
@@ -149,7 +154,8 @@ def _of_number(
         bracket = bracket_of(gate, metric, result, estimate, find)
     if isinstance(estimate, ChangeEstimate):
         verdict = _change_verdict(gate, metric, estimate, bracket)
-        return _with_reference(verdict, result, find)
+        verdict = _with_reference(verdict, result, find)
+        return replace(verdict, notes=(*notes, *verdict.notes))
     is_group = isinstance(result, GroupResult)
     return _verdict(gate, _shown(metric, estimate, is_group), estimate, bracket)
 
@@ -179,9 +185,11 @@ def _of_two_runs(gate: Gate, result: TaskResult | GroupResult, find: Find) -> Ve
         return Verdict(gate=gate, outcome=Outcome.SKIPPED, reason=reason)
     reference = find(gate.baseline, gate.task)
     try:
-        estimate, metric, bracket = estimate_two_runs(gate, result, reference)
+        shared, notes = shared_documents(gate, result, find)
+        assert isinstance(shared, TaskResult)
+        estimate, metric, bracket = estimate_two_runs(gate, shared, reference)
         verdict = _verdict(gate, metric, estimate, bracket)
-        return replace(verdict, notes=estimate.notes)
+        return replace(verdict, notes=(*notes, *estimate.notes))
     except InvalidGateError as error:
         return Verdict(gate=gate, outcome=error.outcome, reason=error.reason)
 

@@ -98,6 +98,7 @@ class EvalSession:
             options.gates,
             partial(measured_rate, options.dir, options.compare),
             is_release=options.profile == RELEASE,
+            min_overlap=options.min_overlap,
         )
         self.has_result_tests = False
         """Whether tests that use the results are selected; known after collection."""

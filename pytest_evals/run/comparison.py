@@ -6,11 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from pytest_evals.core.comparison import Comparison, DocumentChange, MetricChange
 from pytest_evals.core.gate import Outcome
 from pytest_evals.core.metric import Metric
+from pytest_evals.core.reference import MIN_OVERLAP
 from pytest_evals.core.result import RunResult, broken_metrics
 from pytest_evals.errors import StoreError
 from pytest_evals.gates.documents import field_in
@@ -25,21 +27,20 @@ from pytest_evals.gates.formatting import figure, shown_change, suffix
 from pytest_evals.scorers.metrics import METRICS, MetricSpec, metric
 from pytest_evals.store.baselines import save_baseline
 from pytest_evals.store.document_pairs import (
-    Pair,
+    Pairing,
     Side,
-    complete,
-    content_changes,
     document_change,
     environment_notes,
     firsts,
     is_sample,
-    pair_documents,
+    pairing_of,
     setting_changes,
     values_by_key,
 )
 from pytest_evals.store.files import write_json
 from pytest_evals.store.history import EarlierRun, read_run
 
+Numbers = tuple[Mapping[str, Any], Mapping[str, Any]]
 Methods = Mapping[tuple[str, str], Metric]
 """Task and key of a metric → its definition."""
 
@@ -54,7 +55,12 @@ def changes(name: str, baseline: EarlierRun, run: EarlierRun) -> Comparison:
 
 
 def compared(
-    name: str, baseline: EarlierRun, path: Path, result: RunResult
+    name: str,
+    baseline: EarlierRun,
+    path: Path,
+    result: RunResult,
+    *,
+    min_overlap: float = MIN_OVERLAP,
 ) -> Comparison:
     """Write the changes to ``comparison.json`` next to the results, and return them.
 
@@ -67,7 +73,8 @@ def compared(
         for one in task.metrics
         if one.how is not None
     }
-    comparison = compare(name, _side(baseline), _side(read_run(path)), methods)
+    both = _side(baseline), _side(read_run(path))
+    comparison = compare(name, *both, methods, min_overlap=min_overlap)
     write_json(path / "comparison.json", asdict(comparison))
     return comparison
 
@@ -158,7 +165,12 @@ def _side(run: EarlierRun) -> Side:
 
 
 def compare(
-    name: str, before: Side, now: Side, methods: Methods | None = None
+    name: str,
+    before: Side,
+    now: Side,
+    methods: Methods | None = None,
+    *,
+    min_overlap: float = MIN_OVERLAP,
 ) -> Comparison:
     """Compare a run with a baseline.
 
@@ -168,83 +180,119 @@ def compare(
         now: This run.
         methods: The definitions of its metrics; of others, means and metrics of
             built-in names are known.
+        min_overlap: Smallest share of a task's documents in the baseline that this run
+            must have with equal content.
     """
-    refused = [
-        f"{task}: not in the baseline" for task in now.rows if task not in before.rows
-    ]
-    metrics: list[MetricChange] = []
-    estimates: dict[str, Estimates] = {}
-    worse: list[DocumentChange] = []
-    better: list[DocumentChange] = []
-    n_paired = 0
-    for task in now.rows:
-        if task not in before.rows:
-            continue
-        pairs = pair_documents(firsts(before.rows[task]), firsts(now.rows[task]))
-        faults = [*setting_changes(task, before, now), *content_changes(pairs, now)]
-        if faults:
-            refused.append(f"{task}: {'; '.join(faults)}")
-            continue
-        paired = [*complete(pairs)]
-        estimates[task] = _estimates(task, before, now, paired, methods or {})
-        side = _same_documents(task, before, now, estimates[task])
-        metrics += _metrics(task, side, now, estimates[task])
-        for old, row in paired:
-            was, right = old.get("correct"), row.get("correct")
-            n_paired += old.get("status") == row.get("status") == "scored"
-            if (was, right) == (True, False):
-                worse.append(document_change(task, old, row))
-            elif (was, right) == (False, True):
-                better.append(document_change(task, old, row))
-    groups = _groups(before, now)
-    for group, tasks in groups.items():
+    new = [task for task in now.rows if task not in before.rows]
+    found = {
+        task: _compared_task(task, before, now, methods or {}, min_overlap)
+        for task in now.rows
+        if task not in new
+    }
+    differences = [f"{task}: new, not in the baseline" for task in new]
+    differences += [one.difference for one in found.values() if one.difference]
+    refused = [f"{task}: {one.refused}" for task, one in found.items() if one.refused]
+    metrics = [metric for one in found.values() for metric in one.metrics]
+    estimates = {task: one.estimates for task, one in found.items() if not one.refused}
+    differing = {*new, *(task for task, one in found.items() if one.difference)}
+    for group, tasks in _groups(before, now).items():
         missing = [task for task in tasks if task not in estimates]
-        if any(task in now.rows for task in missing):
-            refused.append(f"{group}: contains {', '.join(dict.fromkeys(missing))}")
+        if bad := [task for task in missing if task in found]:
+            refused.append(f"{group}: contains {', '.join(dict.fromkeys(bad))}")
+        elif differing.intersection(tasks):
+            differences.append(f"{group}: not compared, its documents differ")
         elif not missing:
             changes = _group_estimates(group, tasks, before, now, estimates)
-            metrics = [*_metrics(group, before, now, changes), *metrics]
+            numbers = _numbers(group, before, now)
+            metrics = [*_metrics(group, numbers, now, changes), *metrics]
     return Comparison(
         name=name,
         metrics=tuple(metrics),
-        worse=tuple(worse),
-        better=tuple(better),
-        n_paired=n_paired,
+        worse=tuple(change for one in found.values() for change in one.worse),
+        better=tuple(change for one in found.values() for change in one.better),
+        n_paired=sum(one.n_paired for one in found.values()),
         refused=tuple(refused),
-        warnings=environment_notes(before, now),
+        warnings=(*differences, *environment_notes(before, now)),
     )
 
 
-def _same_documents(task: str, before: Side, now: Side, estimates: Estimates) -> Side:
-    """Return the baseline; if this run is a sample, with its numbers over the same
-    documents."""
-    if not is_sample(task, before, now):
-        return before
-    known = {
-        key: float(one.before)
-        for key, one in estimates.items()
-        if not isinstance(one, str)
-    }
-    return Side(results={"results": {task: known}}, rows={})
+class _ComparedTask(NamedTuple):
+    """A task in both runs.
+
+    Args:
+        refused: Why it cannot be compared; empty if it can.
+        difference: The documents that only one run has, as text.
+        n_paired: Documents with a score in both.
+    """
+
+    refused: str = ""
+    difference: str = ""
+    estimates: Estimates = MappingProxyType({})
+    metrics: tuple[MetricChange, ...] = ()
+    worse: tuple[DocumentChange, ...] = ()
+    better: tuple[DocumentChange, ...] = ()
+    n_paired: int = 0
 
 
-def _numbers(
-    name: str, before: Side, now: Side
-) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def _compared_task(
+    task: str, before: Side, now: Side, methods: Methods, min_overlap: float
+) -> _ComparedTask:
+    faults = [*setting_changes(task, before, now)]
+    pairing = pairing_of(task, before, now)
+    if pairing.changes and not faults:
+        faults = [*filter(None, [pairing.overlap.fault(min_overlap)])]
+    if faults:
+        return _ComparedTask(refused="; ".join(faults))
+    estimates = _estimates(task, before, now, pairing, methods)
+    numbers = _numbers(task, before, now)
+    if pairing.changes or is_sample(task, before, now):
+        numbers = _same_documents(estimates)
+    difference = f"{task}: {pairing.overlap.text}" if pairing.changes else ""
+    changed: dict[object, list[DocumentChange]] = {}
+    for old, row in pairing.same:
+        correct = old.get("correct"), row.get("correct")
+        if correct in _TURNED:
+            changed.setdefault(correct, []).append(document_change(task, old, row))
+    return _ComparedTask(
+        difference=difference,
+        estimates=estimates,
+        metrics=tuple(_metrics(task, numbers, now, estimates)),
+        worse=tuple(changed.get(_TURNED[0], ())),
+        better=tuple(changed.get(_TURNED[1], ())),
+        n_paired=sum(
+            old.get("status") == row.get("status") == "scored"
+            for old, row in pairing.same
+        ),
+    )
+
+
+_TURNED = ((True, False), (False, True))
+"""Whether a document that became worse, or better, was correct before and is now."""
+
+
+def _same_documents(estimates: Estimates) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The numbers of both runs over the documents that they share."""
+    known = {k: one for k, one in estimates.items() if not isinstance(one, str)}
+    before = {key: float(one.before) for key, one in known.items()}
+    return before, {key: float(one.now) for key, one in known.items()}
+
+
+def _numbers(name: str, before: Side, now: Side) -> Numbers:
     """Return the numbers of a task or group in both runs."""
     return before.of("results", name) or {}, now.of("results", name) or {}
 
 
 def _metrics(
-    name: str, before: Side, now: Side, estimates: Estimates
+    name: str, numbers: Numbers, now: Side, estimates: Estimates
 ) -> Iterator[MetricChange]:
-    """Yield the changes of the metrics of a task or group."""
+    """Yield the changes of the metrics of a task or group. ``numbers``: its numbers in
+    the baseline and in this run."""
     directions = now.of("higher_is_better", name) or {}
-    return metric_changes(name, _numbers(name, before, now), directions, estimates)
+    return metric_changes(name, numbers, directions, estimates)
 
 
 def _estimates(
-    task: str, before: Side, now: Side, pairs: Sequence[Pair], methods: Methods
+    task: str, before: Side, now: Side, pairing: Pairing, methods: Methods
 ) -> Estimates:
     def candidates(key: str) -> Iterator[Metric]:
         name, known = key.partition(",")[0], methods.get((task, key))
@@ -256,15 +304,22 @@ def _estimates(
             yield metric(MetricSpec(name=name), "none", kind, declared=True)
         yield MEAN
 
-    same = {old["doc_id"]: new["doc_id"] for old, new in pairs}
+    same = {old["doc_id"]: new["doc_id"] for old, new in pairing.same}
+    here = {row["doc_id"]: row["doc_id"] for row in firsts(now.rows[task])}
+    every = values_by_key(now.rows[task], here)
+    shared = {*same.values()}
     return paired_estimates(
         _numbers(task, before, now),
         (
             values_by_key(before.rows[task], same),
-            values_by_key(now.rows[task], {at: at for at in same.values()}),
+            {
+                k: {at: v for at, v in found.items() if at in shared}
+                for k, found in every.items()
+            },
         ),
         candidates,
         lambda at: _clusters(task, now, at),
+        every=every if pairing.changes else None,
         is_sample=is_sample(task, before, now),
     )
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pytest_evals.core.gate import Policy
+from pytest_evals.core.reference import MIN_OVERLAP
 from pytest_evals.run.start import Start
 
 StopMode = Literal["off", "curtail", "auto"]
@@ -32,6 +33,8 @@ class RunConfig:
     save_failed: bool = False
     consent: str = ""  # the option for save_failed, for messages
     inconclusive: Policy = "warn"
+    min_overlap: float = MIN_OVERLAP
+    """Smallest share of a baseline's documents that a comparison needs."""
     stop: StopMode = "off"  # when tasks stop early, see --evals-stop
     stop_error: float = 0.01
     """Probability, over all gates, that an early verdict differs from that of the full

@@ -267,6 +267,8 @@ class EarlyStopping:
         reference = self._baselines.find(one.gate.baseline, one.gate.task)
         values = reference.values.get(one.metric.key, {})
         moved = any(one.before.get(index) != value for index, value in values.items())
+        if reference.overlap is not None:
+            return "documents differ from those of the baseline"
         return reference.fault or (
             "its documents have other positions" if moved else ""
         )

@@ -296,7 +296,13 @@ class Run:
         """
         path, result = self._written()
         if self.compared is not None:
-            found = compared(self.config.compare, self.compared.run, path, result)
+            found = compared(
+                self.config.compare,
+                self.compared.run,
+                path,
+                result,
+                min_overlap=self.config.min_overlap,
+            )
             self.result = replace(result, comparison=found)
             self.writer.add_comparison(summary_of(found))
 

@@ -1,8 +1,8 @@
 """The documents of two runs in pairs, or the reasons why they are not comparable.
 
 Documents are paired by the hash of their row, else by prompt, target and choices, else
-by id. A task is compared only if its prompts, targets, choices and the fields that
-scoring reads equal those of the baseline; other fields of the rows may differ.
+by id. Those are compared whose prompts, targets, choices and fields that scoring reads
+equal those of the baseline; other fields of the rows may differ.
 """
 
 from __future__ import annotations
@@ -17,12 +17,20 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from itertools import compress
+from operator import not_
+from typing import Any, NamedTuple
 
 from pytest_evals.core.comparison import ENVIRONMENT, DocumentChange
 from pytest_evals.core.doc import field_faults, reads_of
-from pytest_evals.core.reference import Answers, ComparedValues, Reference, logprobs_in
+from pytest_evals.core.reference import (
+    Answers,
+    ComparedValues,
+    Overlap,
+    Reference,
+    logprobs_in,
+)
 from pytest_evals.core.top_logprobs import compact
 from pytest_evals.errors import suggestion
 
@@ -98,17 +106,16 @@ def refer(name: str, task: str, before: Side, now: Side) -> Reference:
     if task not in before.rows:
         known = [*before.rows]
         hint = suggestion(task, known)
-        return _refused(name, f"it has no task {task!r}{hint}")
+        return replace(_refused(name, f"it has no task {task!r}{hint}"), is_new=True)
     partial = before.results.get("partial")
     if partial:
         return _refused(name, f"it is a partial run ({partial})")
+    if faults := [*setting_changes(task, before, now)]:
+        return _refused(name, "; ".join(faults))
     rows = before.rows[task]
     old = sorted(firsts(rows), key=lambda row: row["doc_id"])
-    pairs = pair_documents(old, now.rows.get(task, ()))
-    faults = [*setting_changes(task, before, now), *content_changes(pairs, now)]
-    if faults:
-        return _refused(name, "; ".join(faults))
-    position = {old["doc_id"]: row["doc_id"] for old, row in complete(pairs)}
+    pairing = pairing_of(task, before, now)
+    position = {one["doc_id"]: row["doc_id"] for one, row in pairing.same}
     repeats: dict[str, dict[int, Answers]] = {}
     compared: dict[int, ComparedValues] = {}
     for row in rows:
@@ -135,6 +142,7 @@ def refer(name: str, task: str, before: Side, now: Side) -> Reference:
         values=values_by_key(rows, position),
         rest=rest,
         n=len(old),
+        overlap=pairing.overlap if pairing.changes else None,
         repeats=repeats,
         compared=compared,
         notes=notes,
@@ -238,9 +246,10 @@ def setting_changes(task: str, before: Side, now: Side) -> Iterator[str]:
     shots = before.of("n-shot", task), now.of("n-shot", task)
     if shots[0] != shots[1]:
         yield f"{shots[1]} shots instead of {shots[0]}"
-    sizes = _selected(before, task), _selected(now, task)
+    sizes = _limited(before, task), _limited(now, task)
     if sizes[0] != sizes[1] and not is_sample(task, before, now):
-        yield f"{sizes[1]} documents instead of {sizes[0]} (limit or sample)"
+        shown = [_selected(one, task) for one in (before, now)]
+        yield f"{shown[1]} documents instead of {shown[0]} (limit or sample)"
     versions = before.of("versions", task), now.of("versions", task)
     if None not in versions and versions[0] != versions[1]:
         yield f"version {versions[1]} of the task instead of {versions[0]}"
@@ -267,34 +276,85 @@ def is_sample(task: str, before: Side, now: Side) -> bool:
     return not options.get("limit") and _selected(before, task) == total is not None
 
 
+def _limited(side: Side, task: str) -> Any:
+    """The number of documents that a limit or a sample has left, ``None`` without one:
+    a dataset may grow."""
+    samples, selected = side.of("n-samples", task), _selected(side, task)
+    total = samples.get("original") if isinstance(samples, Mapping) else None
+    return None if total is None or selected == total else selected
+
+
 def _selected(side: Side, task: str) -> Any:
     counts = side.of("counts", task)
     return counts.get("selected") if isinstance(counts, dict) else None
 
 
-def content_changes(
-    pairs: Sequence[tuple[Row | None, Row]], now: Side
-) -> Iterator[str]:
-    """Yield differences in prompts, targets and the fields that scoring reads."""
-    unknown = [row for old, row in pairs if old is None]
-    if unknown:
-        yield f"the data has changed: {_count(unknown)} not in the baseline"
+class Pairing(NamedTuple):
+    """The documents of a task in two runs.
+
+    Args:
+        same: Pairs with equal content.
+        changes: The other documents, as text: added, removed and changed ones.
+        n_before: Documents of the baseline, of a sampled or partial run those that it
+            has sampled or run.
+    """
+
+    same: Sequence[Pair]
+    changes: tuple[str, ...]
+    n_before: int
+
+    @property
+    def overlap(self) -> Overlap:
+        """The shared documents by their position in the later run."""
+        shared = frozenset(row["doc_id"] for _, row in self.same)
+        return Overlap(self.n_before, shared, self.changes)
+
+
+def pairing_of(task: str, before: Side, now: Side) -> Pairing:
+    """Pair the documents of a task; documents with another prompt, target or choices,
+    or another field that scoring reads, have changed."""
+    old, new = firsts(before.rows[task]), firsts(now.rows.get(task, ()))
+    pairs = pair_documents(old, new)
     both = [*complete(pairs)]
+    changed = _changed(both, now)
+    lost = {id(row) for rows in changed.values() for row in rows}
+    same = [pair for pair in both if id(pair[1]) not in lost]
+    added = [row for one, row in pairs if one is None]
+    removed: list[Row] = []
+    # A partial run may still get the others.
+    if not is_sample(task, before, now) and len(new) >= (_selected(now, task) or 0):
+        paired = {id(one) for one, _ in both}
+        removed = [row for row in old if id(row) not in paired]
+    changes = [
+        f"{_count(rows)} {what}"
+        for what, rows in (("added", added), ("removed", removed))
+        if rows
+    ]
+    changes += [f"{what}: {_count(rows)}" for what, rows in changed.items()]
+    return Pairing(same, tuple(changes), len(both) + len(removed))
+
+
+def _changed(pairs: Sequence[Pair], now: Side) -> dict[str, list[Row]]:
+    """What has changed in documents of both runs → these documents, each once."""
+    found: dict[str, list[Row]] = {}
     for what, field in (("prompt", "prompt_hash"), ("target", "target_hash")):
-        changed = [row for old, row in both if row.get(field) != old.get(field)]
-        if changed:
-            yield f"the {what} has changed: {_count(changed)}"
-    other = [pair for pair in both if _content(pair[0]) != _content(pair[1])]
+        differs = [old.get(field) != row.get(field) for old, row in pairs]
+        if any(differs):
+            found[f"the {what} has changed"] = [
+                row for _, row in compress(pairs, differs)
+            ]
+            pairs = [*compress(pairs, map(not_, differs))]
+    other = [pair for pair in pairs if _content(pair[0]) != _content(pair[1])]
     if other:
-        yield from _row_changes(
-            other, reads_of(row for pair in both for row in pair), now
-        )
+        reads = reads_of(row for pair in pairs for row in pair)
+        found |= _row_changes(other, reads, now)
+    return found
 
 
 def _row_changes(
     pairs: Sequence[Pair], reads: Collection[str], now: Side
-) -> Iterator[str]:
-    """Yield differences in rows that scoring depends on.
+) -> dict[str, list[Row]]:
+    """Differences in rows that scoring depends on.
 
     Args:
         pairs: Documents whose rows differ.
@@ -302,24 +362,23 @@ def _row_changes(
         now: The later run.
     """
     known = [pair for pair in pairs if all("choices_hash" in row for row in pair)]
+    found: dict[str, list[Row]] = {}
     if len(known) < len(pairs):
-        changed = [row for _, row in pairs]
-        yield (
-            f"the data has changed: {_count(changed)}; the baseline was saved by an "
-            "earlier version, which did not record the fields that scoring reads"
-        )
-        return
+        found[_UNRECORDED] = [row for _, row in pairs]
+        return found
     choices = [new for old, new in known if old["choices_hash"] != new["choices_hash"]]
     if choices:
-        yield f"the choices or references have changed: {_count(choices)}"
-    if not reads:
-        return
-    found: dict[str, list[Row]] = {}
-    for old, new in known:
+        found["the choices or references have changed"] = choices
+    for old, new in known if reads else ():
         for fault in field_faults(old, new, reads, now.doc):
             found.setdefault(fault, []).append(new)
-    for fault, rows in found.items():
-        yield f"{fault}: {_count(rows)}"
+    return found
+
+
+_UNRECORDED = (
+    "the data has changed, in a baseline that does not record the fields that scoring "
+    "reads"
+)
 
 
 def _count(rows: Sequence[Row]) -> str:

@@ -128,7 +128,7 @@ def test_another_limit_or_num_fewshot_is_refused_before_the_run(saved, arguments
     ("change", "why"),
     [
         ({"doc_to_text": "Q: {{question}}"}, "the prompt has changed: 10 documents *"),
-        ({"doc_to_target": "x"}, "the target has changed: 10 documents (q0, q1, *, …)"),
+        ({"doc_to_target": "x"}, "the target has changed: 10 documents (q0, q1, *"),
     ],
 )
 def test_other_prompts_or_targets_are_refused_and_fail_the_run(saved, change, why):
@@ -136,16 +136,6 @@ def test_other_prompts_or_targets_are_refused_and_fail_the_run(saved, change, wh
     result = compare(saved)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines([f"not compared: quiz: {why}"])
-
-
-def test_other_data_is_refused(saved):
-    path = saved.evals / "quiz.jsonl"
-    path.write_text(path.read_text().replace('"a3"', '"a33"'))
-    result = compare(saved)
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(
-        ["not compared: quiz: the target has changed: 1 document (q3); *"]
-    )
 
 
 def test_an_unknown_baseline_is_refused_with_the_closest_name(saved):

@@ -12,6 +12,7 @@ from typing import Any
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.group import Group
 from pytest_evals.core.metric import Metric
+from pytest_evals.core.reference import MIN_OVERLAP
 from pytest_evals.core.task import Task
 from pytest_evals.dialects.detect import GATES_FILES
 from pytest_evals.dialects.gates_section.gate_faults import GateFaults
@@ -34,6 +35,7 @@ class SuiteGates:
         measured: Callable[[Gate], float | None],
         *,
         is_release: bool = False,
+        min_overlap: float = MIN_OVERLAP,
     ) -> None:
         """Create the collection; gates files are read when a task is.
 
@@ -43,8 +45,9 @@ class SuiteGates:
             measured: Returns the measured flip rate of a gate's answers between two
                 runs, or ``None``.
             is_release: Whether a threshold without ``over`` applies to the population.
+            min_overlap: ``min_overlap`` of baseline gates without one.
         """
-        self._is_release = is_release
+        self._is_release, self._min_overlap = is_release, min_overlap
         self._root, self._measured = root, measured
         self._given = given
         self._files: dict[Path, tuple[Gate, ...]] = {}
@@ -86,6 +89,8 @@ class SuiteGates:
         """Return the gate with the session's settings in place of missing ones."""
         if self._is_release and gate.bounds and not gate.names_target:
             gate = replace(gate, over="population")
+        if gate.baseline and gate.min_overlap is None:
+            gate = replace(gate, min_overlap=self._min_overlap)
         return self._with_flip_rate(gate)
 
     def _with_flip_rate(self, gate: Gate) -> Gate:

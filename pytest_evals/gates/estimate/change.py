@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from pytest_evals.core.gate import Gate, Outcome, Unit
+from pytest_evals.core.gate import Gate, Unit
 from pytest_evals.core.metric import Metric, MetricResult, Totals
 from pytest_evals.core.reference import Reference
 from pytest_evals.core.result import TaskResult
@@ -59,11 +59,6 @@ def estimate_change(
         InvalidGateError: The runs cannot be compared, or the variance of the change is
             unknown.
     """
-    if reference.fault and reference.is_replaced:
-        why = f"not compared, since this run becomes the baseline: {reference.fault}"
-        raise InvalidGateError(why, Outcome.SKIPPED)
-    if reference.fault:
-        raise InvalidGateError(reference.fault)
     pairs = pairs_of(gate, metric, result, reference)
     if gate.over == "run" and (sampled := sampled_run(gate, metric, result, reference)):
         return estimate_whole_change(sampled)

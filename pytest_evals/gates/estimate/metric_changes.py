@@ -51,6 +51,7 @@ def paired_estimates(
     methods: Callable[[str], Iterable[Metric]],
     labels: Callable[[Sequence[int]], Labels],
     *,
+    every: Values | None = None,
     is_sample: bool = False,
 ) -> Estimates:
     """Return the changes of a task's metrics.
@@ -61,6 +62,8 @@ def paired_estimates(
         methods: Returns the possible definitions of a metric. The first that gives both
             numbers is used.
         labels: Returns the clusters of documents.
+        every: Values of all documents of this run, if the runs share only some of
+            them: then this run's numbers over all of them select the definition.
         is_sample: Whether the baseline's numbers are those of more documents, so that
             only this run's numbers select the definition.
     """
@@ -68,8 +71,13 @@ def paired_estimates(
     for key in _keys(*numbers):
         both = [None if is_sample else numbers[0].get(key), numbers[1].get(key)]
         paired = [side.get(key, {}) for side in values]
+        how = methods(key)
+        if every is not None:
+            now = [*every.get(key, {}).values()]
+            how = (one for one in how if _gives(one, now, both[1]))
+            both = [None, None]
         try:
-            found[key] = _estimated(both, paired, methods(key), labels)
+            found[key] = _estimated(both, paired, how, labels)
         except (EvalsError, ValueError, _NoIntervalError) as error:
             found[key] = str(error).removeprefix("it ").partition("\n")[0]
         except (Exception, SystemExit) as error:  # noqa: BLE001 - user's code
@@ -100,11 +108,23 @@ def _estimated(
         except (Exception, SystemExit) as error:  # noqa: BLE001 - user's code
             fault = error
             continue
-        known = numbers[0] is None or _equal(change.before, numbers[0])
-        if known and _equal(change.now, numbers[1]):
+        found = zip((change.before, change.now), numbers, strict=True)
+        if all(number is None or _equal(value, number) for value, number in found):
             return change
         fault = _NoIntervalError("unknown aggregation")
     raise fault
+
+
+def _gives(how: Metric, values: Sequence[Any], number: Any) -> bool:
+    """Whether this definition gives the number."""
+    try:
+        if how.is_mean:
+            return _equal(mean(values), number)
+        if how.number is None or _is_slow(how, values):
+            return False
+        return _equal(how.number(values), number)
+    except (Exception, SystemExit):  # noqa: BLE001 - user's code
+        return False
 
 
 def _is_slow(how: Metric, values: Sequence[Any]) -> bool:

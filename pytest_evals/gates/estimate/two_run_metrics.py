@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from pytest_evals.core.gate import Gate, Outcome
+from pytest_evals.core.gate import Gate
 from pytest_evals.core.metric import Estimate, MetricResult
 from pytest_evals.core.record import Record
 from pytest_evals.core.reference import ComparedValues, Reference
@@ -49,9 +49,6 @@ def estimate_two_runs(
     Raises:
         InvalidGateError: The runs cannot be compared.
     """
-    if reference.fault:
-        outcome = Outcome.SKIPPED if reference.is_replaced else Outcome.INVALID
-        raise InvalidGateError(reference.fault, outcome)
     included = [one for one in result.records if not one.excluded]
     filter_ = gate.filter or _only_filter(gate, included)
     positions = _Positions()

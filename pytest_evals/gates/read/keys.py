@@ -216,6 +216,14 @@ def _missing(key: str, value: object) -> bool:
     return True
 
 
+def _min_overlap(key: str, value: object) -> float:
+    share = float(read_number(value, key))
+    if not 0 <= share <= 1:
+        what = f"{key} must be a share from 0 to 1, not {value!r}"
+        raise ConditionError(what, f"{key}: 0.8")
+    return share
+
+
 def _advisory(key: str, value: object) -> bool:
     if not isinstance(value, bool):
         what = f"{key} must be true or false, not {value!r}"
@@ -368,6 +376,12 @@ KEYS: Mapping[str, GateKey] = {
         {"const": ALLOWED},
         "allowed: scored documents may lack the metric.",
         "allows_missing",
+    ),
+    "min_overlap": GateKey(
+        _min_overlap,
+        _NUMBER,
+        "Share of the baseline's documents that must be left to compare: 0.8.",
+        "min_overlap",
     ),
     "advisory": GateKey(
         _advisory,

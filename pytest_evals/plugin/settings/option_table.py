@@ -191,6 +191,12 @@ GROUPS: dict[str, tuple[Option, ...]] = {
             default="warn",
         ),
         Option(
+            "min-overlap",
+            "SHARE",
+            "Share of a baseline's documents that a comparison needs; release: 1.",
+            default="0.8",
+        ),
+        Option(
             "profile",
             "default|release",
             "Settings for a purpose; release: inconclusive gates fail, thresholds "

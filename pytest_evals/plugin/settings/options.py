@@ -76,6 +76,7 @@ class Options:
     junit: Literal["gates", "docs"]
     gates: tuple[Gate, ...]
     inconclusive: Policy
+    min_overlap: float
     profile: str
     plan: bool
     repeatability: int
@@ -175,6 +176,7 @@ def _outputs(
         "junit": _checked("junit", raw, one_of("gates", "docs")),
         "gates": tuple(map(_gate, raw["gate"])),
         "inconclusive": _checked("inconclusive", raw, one_of("warn", "fail", "pass")),
+        "min_overlap": _checked("min-overlap", raw, percent),
     }
 
 

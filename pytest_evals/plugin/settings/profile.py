@@ -39,6 +39,8 @@ def apply_profile(config: pytest.Config, raw: dict[str, Any]) -> None:
             f"contradict each other: {found.why}; give one"
         )
     raw["inconclusive"] = policy_of(name)
+    if _given(config, "min-overlap") is None:
+        raw["min-overlap"] = "1"
 
 
 def profile_line(name: str) -> list[str]:
@@ -47,7 +49,8 @@ def profile_line(name: str) -> list[str]:
         return []
     return [
         "evals: profile release: inconclusive gates fail; thresholds without 'over' "
-        "count as over: population; all documents (no limit, no sample)"
+        "count as over: population; all documents (no limit, no sample); all documents "
+        "of a baseline are compared"
     ]
 
 

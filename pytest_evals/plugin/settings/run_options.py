@@ -104,6 +104,7 @@ def run_config(config: pytest.Config, *, is_worker: bool) -> RunConfig:
         save_failed=options.save_failed,
         consent="--evals-save-failed",
         inconclusive=options.inconclusive,
+        min_overlap=options.min_overlap,
         stop=options.stop,
         stop_error=options.stop_error,
         order_seed=options.order_seed,
