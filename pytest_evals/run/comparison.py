@@ -349,10 +349,12 @@ def _groups(before: Side, now: Side) -> dict[str, list[str]]:
     """Return the tasks of each group with numbers in both runs, the last group
     first."""
     members = now.results.get("group_subtasks") or {}
+    below = {group: [*_tasks_below(group, members)] for group in reversed(members)}
+    # lm-eval lists tasks outside of groups as groups without members.
     return {
-        group: [*_tasks_below(group, members)]
-        for group in reversed(members)
-        if all(_numbers(group, before, now))
+        group: tasks
+        for group, tasks in below.items()
+        if tasks and all(_numbers(group, before, now))
     }
 
 
