@@ -89,7 +89,10 @@ def test_a_changed_field_that_custom_scoring_reads_is_named(suite, workers):
     result = rerun(suite, *workers)
     why = "the field 'rubric', which scoring reads, has changed: 1 document (q3)"
     result.stdout.fnmatch_lines(
-        ["quiz::* passed: 9 of 10 documents in the baseline *", f"*: quiz: 9 of*; {why}"]
+        [
+            "quiz::* passed: 9 of 10 documents in the baseline *",
+            f"*: quiz: 9 of*; {why}",
+        ]
     )
     assert result.ret == 0
 
@@ -122,7 +125,9 @@ def test_a_field_read_for_some_answers_is_compared_for_all(suite):
     assert suite.run("evals", "--evals-save-baseline=main").ret == 0
     change(suite, lambda i, row: {**row, "rubric": "y"} if i == 3 else row)
     suite.knows()
-    rerun(suite).stdout.fnmatch_lines(["warning: quiz: 9 of 10 *; the field 'rubric'*(q3)"])
+    rerun(suite).stdout.fnmatch_lines(
+        ["warning: quiz: 9 of 10 *; the field 'rubric'*(q3)"]
+    )
 
 
 def test_changed_choices_are_distinguished_from_changed_prompts(suite):
