@@ -135,6 +135,8 @@ def _mask(report: pytest.TestReport | pytest.CollectReport) -> None:
     properties = getattr(report, "user_properties", None)
     if properties:
         properties[:] = [(name, _shown(value)) for name, value in properties]
+    if lines := getattr(report, "evals_shown", None):  # pytest-reportlog writes them
+        vars(report)["evals_shown"] = [hidden(line) for line in lines]
 
 
 def _safe(value: object) -> object:

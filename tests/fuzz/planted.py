@@ -547,8 +547,13 @@ def pytest_sessionfinish(session):
     from pytest_evals import evaluate
     sys.path.insert(0, ".")
     import app
-    found = evaluate("evals/quiz.yaml", app.answer, folder="notebook")
-    Path("notebook.html").write_text(found._repr_html_() + repr(found) + str(found))
+    try:
+        found = evaluate("evals/quiz.yaml", app.answer, folder="notebook")
+    except Exception as error:
+        text = str(error)
+    else:
+        text = found._repr_html_() + repr(found) + str(found)
+    Path("notebook.html").write_text(text)
 """
 
 _INPUTS: tuple[Callable[[Planted, random.Random], str], ...] = (
