@@ -22,7 +22,9 @@ def one_line(text: object) -> str:
     raw = str(text)
     if not raw.isprintable():
         raw = "".join(
-            c if c.isprintable() or c in _JOINERS else _WORDS.get(c) or _code(c)
+            c
+            if c.isprintable() or c in _JOINERS
+            else _WORDS.get(c) or c.encode("unicode_escape").decode("ascii")
             for c in raw
         )
     if "::" in raw or "##[" in raw:
@@ -89,7 +91,3 @@ def cells(text: str) -> int:
         else 1 + (unicodedata.east_asian_width(c) in "WF")
         for c in text
     )
-
-
-def _code(char: str) -> str:
-    return char.encode("unicode_escape").decode("ascii")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pytest_evals.core.gate import Gate, Verdict
-from pytest_evals.core.metric import Metric, MetricResult
+from pytest_evals.core.metric import Metric
 from pytest_evals.core.record import Record
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.errors import StoreError
@@ -280,7 +280,8 @@ class EarlyStopping:
         task = self._watched[gate.task]
         for watch, one in zip(task.watches, task.gates, strict=True):
             if one.gate == gate:
-                number = _number(one.metric, result)
+                key = one.metric.key
+                number = next((x for x in result.metrics if x.key == key), None)
                 return watch.verdict(number, self._promise)
         return None
 
@@ -289,7 +290,3 @@ def _old(run: EarlierRun | None, task: str, metric: Metric) -> Mapping[int, floa
     """Position → value of a metric in the run that this one is compared with."""
     has_task = run is not None and task in run.tasks
     return earlier_values(run, task, metric) if run and has_task else {}
-
-
-def _number(metric: Metric, result: TaskResult | GroupResult) -> MetricResult | None:
-    return next((one for one in result.metrics if one.key == metric.key), None)

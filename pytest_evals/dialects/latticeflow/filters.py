@@ -8,9 +8,10 @@ numbers if they look like numbers.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.latticeflow.fields import (
@@ -25,18 +26,6 @@ from pytest_evals.dialects.latticeflow.prompts.templates import (
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError
 
-_COMPARISONS = (
-    "equals",
-    "not_equals",
-    "greater_than",
-    "less_than",
-    "greater_or_equal",
-    "less_or_equal",
-)
-_MEMBERSHIPS = ("in", "not_in")
-_UNARY = ("exists", "not_exists", "is_true", "is_false")
-_OPS = (*_COMPARISONS, *_MEMBERSHIPS, *_UNARY)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleFilter:
@@ -48,13 +37,11 @@ class SampleFilter:
 
     def matches(self, variables: Mapping[str, Any]) -> bool:
         """Return whether a document matches the filter."""
-        if self.op == "exists":
-            return self.expression.exists(variables)
-        if self.op == "not_exists":
-            return not self.expression.exists(variables)
+        if self.op in ("exists", "not_exists"):
+            return self.expression.exists(variables) == (self.op == "exists")
         value = self.expression.value(variables)
         try:
-            return _TESTS[self.op](value, self.expected)
+            return _OPS[self.op].test(value, self.expected)
         except TypeError as error:
             what = f"{self.expression.what}: {self.op}: {error}"
             raise FieldError(what, self.expression.place) from None
@@ -62,7 +49,7 @@ class SampleFilter:
 
 def read_filter(section: Section) -> SampleFilter | None:
     """Return a filter; errors are added to the problems of the section."""
-    op = section.one_of("op", "filter operation", _OPS, "")
+    op = section.one_of("op", "filter operation", tuple(_OPS), "")
     text = section.take("expression", str, "")
     if not text:
         fix = 'expression: "{{ sample.split }}"'
@@ -81,16 +68,8 @@ def read_filter(section: Section) -> SampleFilter | None:
 
 
 def _expected(section: Section, op: str) -> Any:
-    if op in _COMPARISONS:
-        value = section.raw("value")
-        if not isinstance(value, str | int | float):
-            what = f"{op} compares with a string, a number or a boolean, not {value!r}"
-            section.problem("value", what, "value: test")
-        elif op not in ("equals", "not_equals") and _number(value) is None:
-            what = f"{op} compares with a number, not {value!r}"
-            section.problem("value", what, "value: 3")
-        return value
-    if op in _MEMBERSHIPS:
+    takes = _OPS[op].takes if op else ""
+    if takes == "values":
         values = section.raw("values")
         if not isinstance(values, list):
             what = f"{op} needs a list of values, not {values!r}"
@@ -101,7 +80,16 @@ def _expected(section: Section, op: str) -> Any:
                 what = f"values must be strings, numbers or booleans, not {one!r}"
                 section.problem("values", what)
         return values
-    return None
+    if not takes:
+        return None
+    value = section.raw("value")
+    if not isinstance(value, str | int | float):
+        what = f"{op} compares with a string, a number or a boolean, not {value!r}"
+        section.problem("value", what, "value: test")
+    elif takes == "number" and _number(value) is None:
+        what = f"{op} compares with a number, not {value!r}"
+        section.problem("value", what, "value: 3")
+    return value
 
 
 def _number(value: Any) -> float | None:
@@ -145,17 +133,28 @@ def _boolean(value: Any) -> bool:
     raise TypeError(f"{value!r:.60} is neither true nor false")
 
 
-_TESTS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "equals": _equal,
-    "not_equals": lambda value, expected: not _equal(value, expected),
-    "greater_than": _ordered(lambda left, right: left > right),
-    "less_than": _ordered(lambda left, right: left < right),
-    "greater_or_equal": _ordered(lambda left, right: left >= right),
-    "less_or_equal": _ordered(lambda left, right: left <= right),
-    "in": lambda value, expected: any(_equal(value, one) for one in expected),
-    "not_in": lambda value, expected: not any(_equal(value, one) for one in expected),
-    "is_true": lambda value, _: _boolean(value),
-    "is_false": lambda value, _: not _boolean(value),
+class _Op(NamedTuple):
+    """An operation: the key that it takes, and its test of the two values."""
+
+    takes: Literal["value", "number", "values", ""]  # a number is a value, too
+    test: Callable[[Any, Any], bool]
+
+
+_OPS: Mapping[str, _Op] = {
+    "equals": _Op("value", _equal),
+    "not_equals": _Op("value", lambda value, expected: not _equal(value, expected)),
+    "greater_than": _Op("number", _ordered(operator.gt)),
+    "less_than": _Op("number", _ordered(operator.lt)),
+    "greater_or_equal": _Op("number", _ordered(operator.ge)),
+    "less_or_equal": _Op("number", _ordered(operator.le)),
+    "in": _Op("values", lambda value, known: any(_equal(value, x) for x in known)),
+    "not_in": _Op(
+        "values", lambda value, known: not any(_equal(value, x) for x in known)
+    ),
+    "exists": _Op("", lambda _value, _: True),  # by SampleFilter, without a value
+    "not_exists": _Op("", lambda _value, _: False),
+    "is_true": _Op("", lambda value, _: _boolean(value)),
+    "is_false": _Op("", lambda value, _: not _boolean(value)),
 }
 
 

@@ -236,7 +236,7 @@ def _commands(
 
 def _again(path: Path, names: Sequence[str]) -> list[str]:
     """Yield commands for a task or group, and for a document of it in more detail."""
-    nodes = [_quoted(f"{Place(path)}::{name}") for name in names]
+    nodes = [one_line(shlex.quote(f"{Place(path)}::{name}")) for name in names]
     more = [f"    pytest {node} -v" for node in nodes[1:]]
     heading = "  run again, with the same options"
     return ["", heading, f"    pytest {nodes[0]}", *more]
@@ -244,10 +244,6 @@ def _again(path: Path, names: Sequence[str]) -> list[str]:
 
 def _name(record: Record, result: TaskResult, ids: Mapping[int, str]) -> str:
     return f"{result.task.name}[{ids.get(record.index, record.index)}]"
-
-
-def _quoted(node: str) -> str:
-    return one_line(shlex.quote(node))
 
 
 def member_lines(verdict: Verdict, result: GroupResult) -> list[str]:

@@ -108,8 +108,10 @@ def _row(
     for score in scores:
         if score.explanation:
             explanations[score.metric] = score.explanation
-        if _has_repeats(score):
-            repeats[score.metric] = _repeats(score)
+        # Copies of one answer do not count as repeats.
+        if score.repeats and not (score.is_copied or score.unscored):
+            answers = [*score.repeat_answers]
+            repeats[score.metric] = {"values": [*score.repeats], "answers": answers}
     if explanations:
         row["explanations"] = explanations
     if repeats:
@@ -118,16 +120,6 @@ def _row(
         # A metric that is called like a field must not hide it.
         row[score.key if score.metric in row else score.metric] = score.value
     return row
-
-
-def _has_repeats(score: Score) -> bool:
-    """Return whether there are several answers with a value each; copies of one answer
-    do not count."""
-    return bool(score.repeats) and not (score.is_copied or score.unscored)
-
-
-def _repeats(score: Score) -> dict[str, Any]:
-    return {"values": [*score.repeats], "answers": [*score.repeat_answers]}
 
 
 def _facts(record: Record) -> dict[str, Any]:

@@ -34,7 +34,8 @@ def numbers_of(row: Mapping[str, Any], requests: Sequence[Request]) -> dict[str,
         "latency (s)": row.get("latency_s"),
         "cost": row.get("cost"),
     }
-    return {name: _rounded(one) for name, one in known.items() if is_number(one)}
+    numbers = {name: one for name, one in known.items() if is_number(one)}
+    return {name: float(f"{one:.{_DIGITS}g}") for name, one in numbers.items()}
 
 
 def _generated(row: Mapping[str, Any]) -> Iterator[str]:
@@ -66,7 +67,3 @@ def _confidence(logprobs: Sequence[float]) -> float | None:
         return None
     best = max(logprobs)
     return 1 / sum(math.exp(one - best) for one in logprobs)
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{_DIGITS}g}")

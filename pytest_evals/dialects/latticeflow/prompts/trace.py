@@ -8,7 +8,7 @@ system messages are the preamble.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from pytest_evals.dialects.latticeflow.prompts.items import (
@@ -22,27 +22,22 @@ from pytest_evals.dialects.latticeflow.prompts.items import (
 )
 from pytest_evals.errors import DocumentError
 
+_LEADING = ("system", "developer")
+"""Roles of the preamble in a trace without user messages."""
 
-class _ItemAccessors(Structured):
-    """Accessors that turns and traces share."""
 
-    def _own_items(self) -> Sequence[Part]:
-        raise NotImplementedError
+def _selected(of: str, kind: str, role: str = "") -> Any:
+    """Return a property: the items of a type and role in an attribute."""
+    return property(lambda self: _matching(getattr(self, of), kind, role))
 
-    @property
-    def assistant_messages(self) -> list[Part]:
-        """Messages of the assistant."""
-        return _messages(self._own_items(), "assistant")
 
-    @property
-    def function_calls(self) -> list[Part]:
-        """Function calls."""
-        return _of_type(self._own_items(), "function_call")
+class _Accessors(Structured):
+    """Accessors that turns and traces share: those of ``_own``."""
 
-    @property
-    def function_outputs(self) -> list[Part]:
-        """Outputs of functions."""
-        return _of_type(self._own_items(), "function_call_output")
+    _own: Any
+    assistant_messages = _selected("_own", "message", "assistant")
+    function_calls = _selected("_own", "function_call")
+    function_outputs = _selected("_own", "function_call_output")
 
     @property
     def function_call_pairs(self) -> list[tuple[Part, Part | None]]:
@@ -51,18 +46,19 @@ class _ItemAccessors(Structured):
         return [(call, given.get(call.get("call_id"))) for call in self.function_calls]
 
 
-class TraceTurn(_ItemAccessors):
+class TraceTurn(_Accessors):
     """A user message and the items up to the next one."""
 
     def __init__(self, user_message: Part, assistant_items: list[Part]) -> None:
         self.user_message = user_message
         self.assistant_items = assistant_items
 
-    def _own_items(self) -> Sequence[Part]:
+    @property
+    def _own(self) -> list[Part]:
         return self.assistant_items
 
 
-class Trace(_ItemAccessors):
+class Trace(_Accessors):
     """A conversation, from items in any supported form. Recorded events that have an
     ``item`` replace the items; ``span_id``, ``span_name`` and ``span_type`` are the
     recorder's."""
@@ -96,7 +92,7 @@ class Trace(_ItemAccessors):
     __hash__ = None  # type: ignore[assignment]  # its items may change
 
     def __str__(self) -> str:
-        messages = _of_type(self.items, "message")
+        messages = _matching(self.items, "message")
         return "\n\n".join(f"{i.get('role')}: {text_of(i) or ''}" for i in messages)
 
     def to_dict(self) -> dict[str, Any]:
@@ -106,19 +102,20 @@ class Trace(_ItemAccessors):
             found["metadata"] = unwrap(self.metadata)
         return found
 
-    def _own_items(self) -> Sequence[Part]:
+    @property
+    def _own(self) -> list[Part]:
         return self.conversation_items
 
     @property
     def _preamble_length(self) -> int:
         """Number of items in the preamble."""
-        for n, item in enumerate(self.items):
-            if _is_message(item, "user"):
-                return n
-        for n, item in enumerate(self.items):
-            if not _is_message(item, "system", "developer"):
-                return n
-        return len(self.items)
+        roles = [
+            x.get("role") if x.get("type") == "message" else "" for x in self.items
+        ]
+        if "user" in roles:
+            return roles.index("user")
+        others = (n for n, role in enumerate(roles) if role not in _LEADING)
+        return next(others, len(roles))
 
     @property
     def preamble(self) -> list[Part]:
@@ -130,22 +127,15 @@ class Trace(_ItemAccessors):
         """Items after the preamble."""
         return self.items[self._preamble_length :]
 
-    @property
-    def system_messages(self) -> list[Part]:
-        """System messages of the preamble."""
-        return _messages(self.preamble, "system")
-
-    @property
-    def user_messages(self) -> list[Part]:
-        """User messages."""
-        return _messages(self.conversation_items, "user")
+    system_messages = _selected("preamble", "message", "system")
+    user_messages = _selected("conversation_items", "message", "user")
 
     @property
     def turns(self) -> list[TraceTurn]:
         """The conversation, split before each user message."""
         found: list[TraceTurn] = []
         for item in self.conversation_items:
-            if _is_message(item, "user"):
+            if item.get("type") == "message" and item.get("role") == "user":
                 found.append(TraceTurn(item, []))
             elif found:
                 found[-1].assistant_items.append(item)
@@ -153,15 +143,19 @@ class Trace(_ItemAccessors):
 
     def get_last_assistant_text(self) -> str | None:
         """Return the last assistant message, or ``None``."""
-        return _text_at(_messages(self.items, "assistant"), -1)
+        return self._text("assistant", -1)
 
     def get_last_user_text(self) -> str | None:
         """Return the last user message, or ``None``."""
-        return _text_at(_messages(self.items, "user"), -1)
+        return self._text("user", -1)
 
     def get_first_system_prompt(self) -> str | None:
         """Return the first system message, or ``None``."""
-        return _text_at(_messages(self.items, "system"), 0)
+        return self._text("system", 0)
+
+    def _text(self, role: str, position: int) -> str | None:
+        messages = _matching(self.items, "message", role)
+        return text_of(messages[position]) if messages else None
 
     def get_function_calls_by_name(self, name: str) -> list[Part]:
         """Return the calls of one function."""
@@ -212,17 +206,9 @@ def trace_of(recorded: Any) -> Trace:
     raise DocumentError(f"not a trace: {recorded!r:.80}")
 
 
-def _of_type(items: Iterable[Part], kind: str) -> list[Part]:
-    return [item for item in items if item.get("type") == kind]
-
-
-def _messages(items: Iterable[Part], role: str) -> list[Part]:
-    return [item for item in items if _is_message(item, role)]
-
-
-def _text_at(messages: Sequence[Part], position: int) -> str | None:
-    return text_of(messages[position]) if messages else None
-
-
-def _is_message(item: Mapping[str, Any], *roles: str) -> bool:
-    return item.get("type") == "message" and item.get("role") in roles
+def _matching(items: Iterable[Part], kind: str, role: str = "") -> list[Part]:
+    return [
+        item
+        for item in items
+        if item.get("type") == kind and (not role or item.get("role") == role)
+    ]

@@ -8,7 +8,7 @@ computed from that. The prompts and the reply format are our own.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -126,24 +126,16 @@ class _Checker:
         self, sample: Sample, query: str, target: str, answer: str
     ) -> Dialogue[tuple[list[str], list[str]]]:
         """Return the claims of target and answer, from a column or from the judge."""
-        claims = [
-            self._column(sample, "target_claims_column"),
-            self._column(sample, "response_claims_column"),
+        columns = ("target_claims_column", "response_claims_column")
+        claims = [self._column(sample, key) for key in columns]
+        texts = {0: target, 1: answer}
+        sides = [n for n, text in texts.items() if claims[n] is None and text.strip()]
+        asks = [
+            self._ask(sample, _EXTRACT, self.extraction, query, texts[n]) for n in sides
         ]
-        sides = [
-            side
-            for side, text in enumerate((target, answer))
-            if claims[side] is None and text.strip()
-        ]
-        read = partial(_reply_list, key="claims")
-        asks = []
-        for side in sides:
-            text = (target, answer)[side]
-            ask = self._ask(sample, _EXTRACT, self.extraction, query, text)
-            asks.append(self.client.readable(ask, read))
-        responses = (yield asks) if asks else ()
-        for side, response in zip(sides, responses, strict=True):
-            claims[side] = read(self.client.read(response).text)
+        found = yield from self._replies(asks, [partial(_reply_list, key="claims")] * 2)
+        for n, one in zip(sides, found, strict=True):
+            claims[n] = one
         return _as_strings(claims[0] or ()), _as_strings(claims[1] or ())
 
     def _entailment(
@@ -165,23 +157,32 @@ class _Checker:
             if any(score in self.scores for score in _ASKS[name])
             for text in side_texts
         ]
-        asks = []
-        for _, own, text in checks:
-            if own:
-                listed = json.dumps(own, indent=1)
-                ask = self._ask(sample, _ENTAIL, self.labeling, listed, text)
-                asks.append(self.client.readable(ask, partial(_flags, n=len(own))))
-        replies = iter((yield asks) if asks else ())
+        asked = [one for one in checks if one[1]]
+        asks = [
+            self._ask(sample, _ENTAIL, self.labeling, json.dumps(own, indent=1), text)
+            for _, own, text in asked
+        ]
+        reads = [partial(_flags, n=len(own)) for _, own, _ in asked]
+        replies = iter((yield from self._replies(asks, reads)))
         found: dict[str, list[list[bool]]] = {name: [] for name in sides}
         for name, own, _ in checks:
-            reply = self.client.read(next(replies)).text if own else ""
-            found[name].append(_flags(reply, len(own)) if own else [])
+            found[name].append(next(replies) if own else [])
         return Entailment(
             target_by_answer=(found["target_by_answer"] or [[]])[0],
             answer_by_target=(found["answer_by_target"] or [[]])[0],
             target_by_chunk=found["target_by_chunk"],
             answer_by_chunk=found["answer_by_chunk"],
         )
+
+    def _replies(
+        self, asks: Sequence[Ask], reads: Sequence[Callable[[str], list[Any]]]
+    ) -> Dialogue[list[list[Any]]]:
+        """Return the judge's replies, read."""
+        pairs = list(zip(asks, reads, strict=False))
+        asked = [self.client.readable(ask, read) for ask, read in pairs]
+        responses = (yield asked) if asked else ()
+        texts = [self.client.read(response).text for response in responses]
+        return [read(text) for (_, read), text in zip(pairs, texts, strict=True)]
 
     def _ask(
         self, sample: Sample, task: str, more: str, first: str, second: str

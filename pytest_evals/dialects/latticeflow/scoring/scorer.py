@@ -42,7 +42,7 @@ class SampleScorer:
     scores: tuple[str, ...] = ()  # names of its scores; empty if a snippet returns them
     shares: tuple[str, ...] = ()  # scores with a range of 0 to 1
     scale: Span | None = None  # range from which they were converted
-    metric_values: tuple[ScorerValue, ...] = ()  # those without metrics: at first
+    metric_values: tuple[ScorerValue, ...] = ()  # a reader sets the default ones
     key: str = ""  # its name in scores
     models: frozenset[str] = frozenset()  # keys of the models that it calls
 
