@@ -119,6 +119,8 @@ class Gate:
         published: The published number that it compares with.
         cluster: Field of the rows whose values define clusters of dependent documents
             (such as questions on one passage); empty if documents are independent.
+        largest_drop: Assumption that no document's value drops more than this since the
+            baseline; ``None`` without it.
         range: Smallest and largest possible value of a document, as declared; ``None``
             if the metric's own range counts.
         control: Name of a complete baseline; the number of a sampled run over the whole
@@ -156,6 +158,7 @@ class Gate:
     margin: Margin | None = None
     published: Published | None = None
     cluster: str = ""
+    largest_drop: float | None = None
     range: tuple[float, float] | None = None
     control: str = ""
     family: str = ""

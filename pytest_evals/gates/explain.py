@@ -23,6 +23,7 @@ from pytest_evals.gates.formatting import (
     figure,
     figure_beside,
     missing_count,
+    offer_of_assumption,
     shown_bar,
     shown_change,
     suffix,
@@ -34,6 +35,8 @@ from pytest_evals.stats.power import documents_for, first_that
 
 WITHIN_NOISE = "within noise"
 """Part of the reason of a verdict with a threshold within the confidence interval."""
+_ANSWERS = 4
+"""Answers to each document that are recommended."""
 LOW_POWER = "low power"
 NO_NOISE = "the noise between runs is unknown, so this run's number is compared"
 MOST_TIMES = 100
@@ -373,11 +376,14 @@ def _weakness(
     stderr, edge = estimate.spread.stderr, float(decision.condition.threshold)
     is_log = estimate.scale == "log1p"
     margin = abs(math.log1p(edge)) if is_log and edge > -1 else abs(edge)
-    least = _least(gate, estimate, margin)
+    is_lower = decision.condition.is_lower
+    least = _least(gate, estimate, margin, is_lower=is_lower)
     if decision.outcome is Outcome.INCONCLUSIVE and least > estimate.n:
+        width = 0.0 if estimate.shares is not None else -estimate.range[0]
+        offer = offer_of_assumption(gate, margin, width)
         yield (
             f"{LOW_POWER}: a model that changes no answer passes only from {least:,} "
-            f"documents on, not with {estimate.n:,}"
+            f"documents on, not with {estimate.n:,}{offer}"
         )
         return
     if decision.outcome is Outcome.FAILED or stderr <= 0 or not 0 < margin < math.inf:
@@ -387,6 +393,7 @@ def _weakness(
     if power >= (POWER if decision.outcome is Outcome.INCONCLUSIVE else WEAK):
         return
     detected = (z + _NORMAL.inv_cdf(POWER)) * stderr
+    more = _with_answers(gate, estimate, decision, margin)
     n = math.ceil(estimate.n * (detected / margin) ** 2)
     assert gate.margin is not None
     key = "margin" if gate.margin.key == "recovery" else gate.margin.key
@@ -395,14 +402,34 @@ def _weakness(
         f"{LOW_POWER}: {estimate.n:,} documents detect a {way} of "
         f"{_size(margin, estimate)} in {_percent(power)} of runs; {n:,} would in "
         f"{_percent(POWER)}, if they vary as these do, or set {key} to "
-        f"{_size(detected, estimate)}"
+        f"{_size(detected, estimate)}{more}"
     )
 
 
-def _least(gate: Gate, estimate: ChangeEstimate, margin: float) -> int:
+def _with_answers(
+    gate: Gate, estimate: ChangeEstimate, decision: Decision, margin: float
+) -> str:
+    """Recommends several answers to each document, if answers flip both ways as they do
+    by chance and documents are enough; else empty."""
+    shares, z = estimate.shares, _NORMAL.inv_cdf(gate.confidence)
+    if shares is None or gate.reducer or not min(shares.gained, shares.lost):
+        return ""
+    if documents_for(1 - gate.confidence, margin) > estimate.n:
+        return ""
+    power = _NORMAL.cdf(margin / (shares.stderr / math.sqrt(_ANSWERS)) - z)
+    return (
+        f"; if answers are sampled and flip by chance, {_ANSWERS} answers to each "
+        f"document in both runs (repeats: {_ANSWERS}, reducer: mean) give up to "
+        f"{_percent(power)}"
+    )
+
+
+def _least(
+    gate: Gate, estimate: ChangeEstimate, margin: float, *, is_lower: bool
+) -> int:
     """The smallest number of documents with which a model that changes no answer
     passes; 0 if unknown."""
-    width = estimate.range[1]
+    width = -estimate.range[0] if is_lower else estimate.range[1]
     if not 0 < margin < width < math.inf:
         return 0
     if not isinstance(estimate.spread, PairedProportions):

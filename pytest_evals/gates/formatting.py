@@ -8,7 +8,8 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 
-from pytest_evals.core.gate import Change, Unit
+from pytest_evals.core.gate import Change, Gate, Unit
+from pytest_evals.stats.power import documents_for
 
 MOST_DIGITS = 15
 """Digits after the decimal point that a double can distinguish near 1."""
@@ -80,3 +81,18 @@ def missing_count(n_errored: int, n_unscored: int) -> str:
     counts = [(n_errored, "errored"), (n_unscored, "unscored")]
     parts = [f"{n} {word}" for n, word in counts if n]
     return f" ({', '.join(parts)})" if parts else ""
+
+
+def offer_of_assumption(gate: Gate, margin: float, width: float) -> str:
+    """The number of documents that a baseline gate would need with ``largest_drop``,
+    half of the width of the range; empty if it has the key, or no use for it."""
+    assumed = width / 2
+    if gate.largest_drop is not None or gate.margin is None or gate.margin.sign < 0:
+        return ""
+    if not 0 < margin < assumed < math.inf:
+        return ""
+    n = documents_for(1 - gate.confidence, margin / assumed)
+    return (
+        f"; from {n:,} on if you can assume that no document loses more than "
+        f"{assumed:g} (largest_drop: {assumed:g})"
+    )

@@ -16,7 +16,7 @@ from pytest_evals.core.metric import Metric
 from pytest_evals.core.run_plan import GatePlan
 from pytest_evals.gates.early_stopping.steps import SHARES, USUAL_FLIPS
 from pytest_evals.gates.estimate.value import has_limits
-from pytest_evals.gates.formatting import figure
+from pytest_evals.gates.formatting import figure, offer_of_assumption
 from pytest_evals.gates.read.entry import COMPARED
 from pytest_evals.gates.run_metrics import RUN_METRICS
 from pytest_evals.stats.independent import IndependentDifference
@@ -64,6 +64,14 @@ def forecast(
     if why := _unplanned(gate, last):
         least = least_documents(gate, limits) if gate.over == "population" else None
         few = _few(gate, n, least) if least is not None and n < least else ""
+        if (
+            few
+            and limits
+            and gate.margin
+            and (gate.metric not in SHARES or gate.reducer)
+        ):
+            margin = gate.margin.allowed(max(map(abs, limits)))
+            few += offer_of_assumption(gate, margin, limits[1] - limits[0])
         return replace(bare, why=why, n_needed=least, warning=few)
     rate = flips if gate.flip_rate is None else gate.flip_rate
     if gate.margin is not None:
@@ -140,7 +148,8 @@ def least_documents(gate: Gate, limits: tuple[float, float] | None) -> int | Non
         for b in gate.bounds
     ]
     if gate.margin is not None:
-        shares.append(gate.margin.allowed(max(abs(low), abs(high))) / width)
+        most = min(width, gate.largest_drop or width)
+        shares.append(gate.margin.allowed(max(abs(low), abs(high))) / most)
     if not shares or not 0 < min(shares) < 1:
         return None
     return documents_for(alpha, min(shares))

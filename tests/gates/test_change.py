@@ -96,11 +96,24 @@ def test_message_has_change_limits_threshold_documents_and_the_fix():
         "over: population, paired score test; 90% CI: both one-sided limits at 95%"
     )
     # SE = sqrt(.04 / 200): Phi(.02 / SE - 1.645) = 41 %; (1.645 + .842) SE = 3.5
-    # points; 200 (3.516 / 2)^2 = 619.
+    # points; 200 (3.516 / 2)^2 = 619; half the SE: Phi(.04 / SE - 1.645) = 88 %.
     assert found.notes == (
         "low power: 200 documents detect a drop of 2 points in 41% of runs; 619 would "
-        "in 80%, if they vary as these do, or set max_drop to 3.5 points",
+        "in 80%, if they vary as these do, or set max_drop to 3.5 points; if answers "
+        "are sampled and flip by chance, 4 answers to each document in both runs "
+        "(repeats: 4, reducer: mean) give up to 88%",
     )
+
+
+@pytest.mark.parametrize(
+    ("counts", "keys"),
+    [((200, 0, 1), {}), ((100, 4, 4), {}), ((200, 4, 4), {"max_drop": 0.01})],
+)
+def test_answers_are_not_recommended_if_nothing_flips_by_chance_or_n_is_too_small(
+    counts, keys
+):
+    found = verdict(*flips(*counts), **{"max_drop": 0.02, **keys})
+    assert not any("repeats" in note for note in found.notes)
 
 
 def test_verdict_has_the_change_and_the_documents_that_got_worse():

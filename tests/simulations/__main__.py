@@ -20,6 +20,7 @@ from tests.simulations.labels import clustered_judges, judges, label_rows
 from tests.simulations.means import means, paired, repeats, unbounded
 from tests.simulations.power import power_rows
 from tests.simulations.reruns import point_rows, repeatability_rows
+from tests.simulations.several_answers import several_rows
 from tests.simulations.whole_gates import (
     divergences,
     groups,
@@ -50,6 +51,7 @@ CELLS: dict[str, Callable[..., Iterator[Cell]]] = {
 }
 """Tables of error rates."""
 ROWS: dict[str, Callable[[int], Iterator[str]]] = {
+    "several_answers": lambda n_samples: several_rows(n_samples // 2),
     "label_widths": lambda n_samples: label_rows(n_samples // 2),
     "widths": lambda n_samples: width_rows(n_samples // 2),
     "point": lambda _: point_rows(),

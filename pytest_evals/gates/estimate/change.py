@@ -25,7 +25,7 @@ from pytest_evals.gates.estimate.estimate import (
     antilog,
     without_variance,
 )
-from pytest_evals.gates.estimate.pairs import pairs_of
+from pytest_evals.gates.estimate.pairs import check_drops, pairs_of
 from pytest_evals.gates.estimate.sampled_run import (
     estimate_whole_change,
     sampled_run,
@@ -64,12 +64,18 @@ def estimate_change(
         return estimate_whole_change(sampled)
     old = dict(zip(pairs.positions, pairs.old, strict=True))
     check_range(gate, result, {**old, **pairs.lost}, f" in {reference.baseline!r}")
+    check_drops(gate, metric, result, pairs)
     labels = labels_of(result, gate.cluster, pairs.positions)
     assert metric.how is not None
     only_number = gate.over != "population"
     try:
         change = paired_change(
-            metric.how, pairs.old, pairs.new, labels, only_number=only_number
+            metric.how,
+            pairs.old,
+            pairs.new,
+            labels,
+            only_number=only_number,
+            largest_drop=gate.largest_drop,
         )
     except (EvalsError, ValueError, TypeError, ArithmeticError, LookupError) as error:
         why = f"{metric.key} cannot be compared: {error}"
@@ -88,6 +94,7 @@ def paired_change(
     labels: Labels,
     *,
     only_number: bool = False,
+    largest_drop: float | None = None,
 ) -> ChangeEstimate:
     """The change of a metric, without the design of a gate.
 
@@ -96,6 +103,7 @@ def paired_change(
         new: The same documents' values now.
         labels: Their clusters.
         only_number: Whether confidence limits are optional.
+        largest_drop: Assumed bound of the drop of each value.
 
     Raises:
         ValueError: There is no number, or there are no confidence limits.
@@ -104,7 +112,7 @@ def paired_change(
     if how.is_mean and ends == (0, 1) and all(one in (0, 1) for one in (*old, *new)):
         return _of_shares(old, new, labels)
     if how.is_mean:
-        return _of_means(old, new, labels, ends)
+        return _of_means(old, new, labels, ends, largest_drop)
     before, now = totals_of(how, old), totals_of(how, new)
     if before is not None and now is not None:
         return _of_sums(how, before, now, labels, only_number=only_number)
@@ -148,6 +156,7 @@ def _of_means(
     new: Sequence[Any],
     labels: Labels,
     ends: tuple[float, float] | None,
+    largest_drop: float | None,
 ) -> ChangeEstimate:
     """For means; a known range of the values bounds their differences."""
     differences = [float(b) - float(a) for a, b in zip(old, new, strict=True)]
@@ -155,7 +164,11 @@ def _of_means(
     if not (math.isfinite(before) and math.isfinite(now)):
         raise ValueError(f"it was {before} and is {now}")
     low, high = ends or usual_range([*old, *new])
-    width = (low - high, high - low)
+    width = (-min(high - low, largest_drop or math.inf), high - low)
+    notes: tuple[str, ...] = ()
+    if largest_drop is not None:
+        notes = (f"assumes that no document loses more than {largest_drop:g}",)
+        differences = [max(width[0], one) for one in differences]  # rounding errors
     if ends is None:
         estimate = estimate_unbounded(differences, labels, width)
     else:
@@ -169,7 +182,7 @@ def _of_means(
         spread=estimate.spread,
         method=f"paired {estimate.method}",
         range=estimate.range,
-        notes=estimate.notes,
+        notes=(*estimate.notes, *notes),
         unit="points" if is_share else "plain",
     )
 

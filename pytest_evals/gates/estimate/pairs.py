@@ -16,6 +16,10 @@ from pytest_evals.gates.documents import (
     reduced_reference,
     values_of,
 )
+from pytest_evals.gates.estimate.sums import limits_of
+from pytest_evals.stats.averages import mean
+
+_ROUNDING = 1e-9
 
 
 class Pairs(NamedTuple):
@@ -74,6 +78,49 @@ def pairs_of(
         raise InvalidGateError(why)
     lost = {r.index: old[r.index] for r in included if r.index not in new}
     return Pairs([*new], [old[i] for i in new], [*new.values()], lost)
+
+
+def check_drops(
+    gate: Gate, metric: MetricResult, result: TaskResult, pairs: Pairs
+) -> None:
+    """Check the assumption of a gate with ``largest_drop``.
+
+    Raises:
+        InvalidGateError: A document contradicts it, it does not apply to the metric, or
+            the gate would pass by it alone.
+    """
+    largest, how = gate.largest_drop, metric.how
+    if largest is None:
+        return
+    assert gate.margin is not None
+    old, new = [*pairs.old, *pairs.lost.values()], pairs.new
+    limits = how and how.is_mean and limits_of([*old, *new], how.known_limits)
+    if not limits:
+        raise InvalidGateError(
+            f"largest_drop needs scores in a known range, which {metric.key} has not; "
+            "range: [lowest, highest] in the gate sets it"
+        )
+    if {*old, *new} <= {0, 1} and limits == (0, 1):
+        raise InvalidGateError(
+            "largest_drop is for scores between correct and wrong: an answer that "
+            f"becomes wrong loses 1, and {metric.key} is 0 or 1 in all documents"
+        )
+    allowed = gate.margin.allowed(mean(old))
+    if allowed >= largest:
+        raise InvalidGateError(
+            f"largest_drop {largest:g} is not above the allowed drop {allowed:.4g}: "
+            "the gate would pass by assumption alone"
+        )
+    ids = {record.index: record.doc.id for record in result.records}
+    triples = zip(pairs.positions, pairs.old, pairs.new, strict=True)
+    above = [(a - b, ids[at]) for at, a, b in triples if a - b > largest + _ROUNDING]
+    if above:
+        drop, name = max(above)
+        more = f" (and {len(above) - 1} more)" if len(above) > 1 else ""
+        raise InvalidGateError(
+            f"document {name!r}{more} lost {drop:.4g}, and largest_drop assumes that "
+            f"no document loses more than {largest:g}: remove it or set it higher"
+        )
 
 
 def _is_lost(record: Record, key: str) -> bool:

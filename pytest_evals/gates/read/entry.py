@@ -58,6 +58,7 @@ _FIXES = {
 """What to write instead of a key that other tools or earlier versions have."""
 _OPTION = Place(Path("--evals-gate"))
 _EXAMPLE = "{metric: acc, baseline: main, max_drop: 0.02}"
+_DROP_EXAMPLE = "{metric: score, baseline: main, max_drop: 0.02, largest_drop: 0.5}"
 Parsed = dict[str, Any]
 
 
@@ -179,7 +180,7 @@ def _of_mapping(entry: Mapping[object, object], task: str) -> Parsed:
     fields: Parsed = {
         KEYS[key].field: value for key, value in parsed.items() if KEYS[key].field
     }
-    for combine in (_subject, _bounds, _compared, _noise):
+    for combine in (_subject, _bounds, _compared, _noise, _assumed):
         try:
             # A key with an invalid value is present, so it is not reported as missing.
             fields.update(combine({**dict.fromkeys(map(str, entry)), **parsed}, task))
@@ -322,6 +323,26 @@ def _noise(entry: Parsed, _: str) -> Parsed:
         "measured": noise == "auto",
         "names_target": bool({"over", "noise"} & entry.keys()),
     }
+
+
+def _assumed(entry: Parsed, _: str) -> Parsed:
+    """``largest_drop``: an assumption on the documents of a paired comparison."""
+    largest = entry.get("largest_drop")
+    if largest is None:
+        return {}
+    margin = entry.get("max_drop")
+    if "baseline" not in entry or not {"max_drop", "recovery"} & entry.keys():
+        what = "largest_drop is about drops since a baseline: it needs baseline and "
+        raise ConditionError(f"{what}max_drop (or recovery)", _DROP_EXAMPLE)
+    if _over(entry) != "population":
+        what = f"largest_drop has no effect with over: {_over(entry)}"
+        raise ConditionError(what, "over: population")
+    if margin is not None and not margin.relative and float(margin.value) >= largest:
+        what = (
+            f"largest_drop {largest:g} is not above max_drop {margin.value}: the gate "
+        )
+        raise ConditionError(f"{what}would pass by assumption alone", _DROP_EXAMPLE)
+    return {}
 
 
 def _misspelt(entry: Mapping[object, object], keys: Sequence[str]) -> bool:

@@ -182,6 +182,15 @@ def _range(key: str, value: object) -> tuple[float, float]:
     return low, high
 
 
+def _largest_drop(key: str, value: object) -> float:
+    """The largest loss of one document that is assumed to be possible."""
+    number = float(read_number(value, key))
+    if not number > 0:
+        what = f"{key} must be above 0, not {value!r}: no document loses more"
+        raise ConditionError(what, f"{key}: 0.5")
+    return number
+
+
 def _cluster(key: str, value: object) -> str:
     return _name(key, value, "passage_id")
 
@@ -361,6 +370,12 @@ KEYS: Mapping[str, GateKey] = {
         {"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2},
         "Lowest and highest possible score of a document.",
         "range",
+    ),
+    "largest_drop": GateKey(
+        _largest_drop,
+        _NUMBER,
+        "Assumption: no document's score drops by more since the baseline.",
+        "largest_drop",
     ),
     "family": GateKey(
         _family,
