@@ -46,7 +46,7 @@ class SolverParts(NamedTuple):
 def read_solver(section: Section, models: Models) -> SolverParts | None:
     """Return the solver of a task; ``None`` if it is invalid, with errors added to the
     problems of the section."""
-    kind = section.values.get("type")
+    kind = str(section.values.get("type"))
     postprocess = None
     if kind in _READERS:
         # Both message formats are accepted everywhere.
@@ -65,6 +65,6 @@ def read_solver(section: Section, models: Models) -> SolverParts | None:
         solver,
         postprocess,
         frozenset(called),
-        is_single_round=str(kind).endswith("single_turn_solver") or not called,
+        is_single_round=kind.endswith("single_turn_solver") or not called,
         is_declared=kind != "python",
     )
