@@ -11,8 +11,8 @@ from typing import Any
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.latticeflow.fields import (
+    need,
     read_typed,
-    required_entries,
     required_section,
     required_text,
     template,
@@ -117,7 +117,8 @@ def _json_value(template: SampleTemplate, sample: Sample) -> Any:
 
 
 def _chat_completion(section: Section) -> Build:
-    entries = required_entries(section, "input_messages", "[{role: user, content: …}]")
+    need(section, "input_messages", "[{role: user, content: …}]")
+    entries = section.entries("input_messages")
     messages = [_read_message(one) for one in entries]
 
     def build(sample: Sample) -> Any:
