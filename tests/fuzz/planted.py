@@ -543,12 +543,15 @@ def pytest_sessionfinish(session):
     if hasattr(session.config, "workerinput"):
         return
     import sys
+    from contextlib import redirect_stdout
+    from io import StringIO
     from pathlib import Path
     from pytest_evals import evaluate
     sys.path.insert(0, ".")
     import app
     try:
-        found = evaluate("evals/quiz.yaml", app.answer, folder="notebook")
+        with redirect_stdout(StringIO()):  # the application's own output
+            found = evaluate("evals/quiz.yaml", app.answer, folder="notebook")
     except Exception as error:
         text = str(error)
     else:
