@@ -15,8 +15,8 @@ from pathlib import Path
 from pytest_evals.errors import StoreError
 from pytest_evals.reports.html.other_runs import OtherRuns
 from pytest_evals.reports.html.write import write_html
+from pytest_evals.result_files.find import find_run
 from pytest_evals.run.comparison import changes
-from pytest_evals.store.baselines import find_baseline
 from pytest_evals.store.history import EarlierRun, read_run
 
 _WRONG_USE = 2
@@ -68,7 +68,7 @@ def _write(options: argparse.Namespace) -> Path:
     before, found = None, None
     if options.compare:
         base = run.path.resolve().parent.parent
-        before = find_baseline(base, options.compare, Path.cwd())
+        before = find_run(base, options.compare, Path.cwd())
         found = asdict(changes(options.compare, before, run))
     shown = OtherRuns(before, found, others or None)
     write_html(run, output, others=shown, option="-o")

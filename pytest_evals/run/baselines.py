@@ -21,10 +21,10 @@ from pytest_evals.reports.files.jsonfile import version_of
 from pytest_evals.reports.files.model import judged_by
 from pytest_evals.reports.files.samples import sample_of
 from pytest_evals.reports.strict import strict
+from pytest_evals.result_files.find import find_run
 from pytest_evals.run.config import RunConfig
 from pytest_evals.run.run_writer import TaskHashes
 from pytest_evals.run.suite import Suite
-from pytest_evals.store.baselines import find_baseline
 from pytest_evals.store.document_pairs import (
     Side,
     identities,
@@ -74,7 +74,7 @@ def stored_run(base: Path, name: str, here: Path) -> EarlierRun | str:
     """The stored run of a name; or the error, with its fix, if missing. ``name``:
     name of a baseline, or the folder of a run."""
     try:
-        return find_baseline(base, name, here)
+        return find_run(base, name, here)
     except StoreError as error:
         if _has_kind(name):
             model = masked_text(name)

@@ -29,6 +29,7 @@ from pytest_evals.gates.documents import Required, with_required
 from pytest_evals.masking.registry import knows_any
 from pytest_evals.masking.values import without_secrets
 from pytest_evals.reports.files.samples import Sample, rendered, sample_of
+from pytest_evals.result_files.find import find_run
 from pytest_evals.run.baselines import Baselines, EarlierOutcomes, setting_faults
 from pytest_evals.run.comparison import (
     baseline_lines,
@@ -48,7 +49,6 @@ from pytest_evals.run.run_writer import RunWriter
 from pytest_evals.run.suite import Suite, TaskRun
 from pytest_evals.run.task_responses import ReasoningWarnings
 from pytest_evals.scorers.groups import overall_results
-from pytest_evals.store.baselines import find_baseline
 
 UNFINISHED = "the run has not ended, or was killed"
 TIES = 0.01
@@ -86,7 +86,7 @@ class Run:
         self.compared: EarlierOutcomes | None = None
         """The run that this one is compared with."""
         if config.compare:
-            run = find_baseline(config.dir, config.compare, config.here)
+            run = find_run(config.dir, config.compare, config.here)
             self.compared = EarlierOutcomes(run)
         self.baselines = Baselines(
             config, suite, self.writer.hashes, lambda: inference.info

@@ -412,7 +412,7 @@ def environment_notes(before: Side, now: Side) -> tuple[str, ...]:
 
 def _machine_changes(before: Side, now: Side) -> Iterator[str]:
     old, new = (side.results.get("model_info") or {} for side in (before, now))
-    keys = MACHINE_KEYS if new else ()  # a model may say nothing of itself
+    keys = MACHINE_KEYS if new and old else ()  # a model may say nothing of itself
     if old.get("device_name") and new.get("device_name"):
         keys = (*keys, "device_name")
     yield from _differing(keys, old, new, "unknown")

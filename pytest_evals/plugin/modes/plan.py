@@ -25,8 +25,8 @@ from pytest_evals.plugin.checks.reference_models import reference_models
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.reports.terminal.plan import plan_lines
+from pytest_evals.result_files.find import find_run
 from pytest_evals.run.rounds import first_round
-from pytest_evals.store.baselines import find_baseline
 from pytest_evals.store.history import EarlierRun, earlier_runs
 from pytest_evals.store.model import StoredModel
 
@@ -243,7 +243,7 @@ class PlanMode:
             session = self._session
             here = session.config.invocation_params.dir
             try:
-                run = find_baseline(session.options.dir, gate.baseline, here)
+                run = find_run(session.options.dir, gate.baseline, here)
             except StoreError:
                 return None
         results = run.results.get("results") if run is not None else None

@@ -294,10 +294,10 @@ def _baseline(name: str, folder: Path, here: Path) -> str:
     """The name of a baseline that exists."""
     if name:
         from pytest_evals.errors import StoreError
-        from pytest_evals.store.baselines import find_baseline
+        from pytest_evals.result_files.find import find_run
 
         try:
-            find_baseline(folder, name, here)
+            find_run(folder, name, here)
         except StoreError as error:
             raise pytest.UsageError(f"--evals-compare: {error}") from None
     return name
