@@ -15,7 +15,7 @@ from pathlib import Path
 from pytest_evals.errors import StoreError
 from pytest_evals.reports.html.other_runs import OtherRuns
 from pytest_evals.reports.html.write import write_html
-from pytest_evals.result_files.find import find_run
+from pytest_evals.result_files.baselines import find_run
 from pytest_evals.run.comparison import changes
 from pytest_evals.store.history import EarlierRun, read_run
 

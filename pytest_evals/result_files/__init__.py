@@ -12,5 +12,6 @@ Everything that reads a stored run reads these too.
 | inspect: ``.json`` and ``.eval`` logs  | ``inspect_logs`` |
 | Harbor's jobs, SWE-bench's reports     | ``agent_trials`` |
 
-``find`` detects the program, ``documents`` makes rows of what they have in common.
+``find`` detects the program, ``baselines`` finds a baseline by its name or path, and
+``documents`` makes rows of what they have in common.
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
@@ -23,7 +22,6 @@ from pytest_evals.result_files.lm_eval import (
 )
 from pytest_evals.result_files.row_files import read_row_file
 from pytest_evals.result_files.tables import SUFFIXES, parse_json, read_bytes
-from pytest_evals.store.baselines import find_baseline
 from pytest_evals.store.history import RESULTS, EarlierRun, read_run
 
 _FOLDERS: Sequence[
@@ -40,27 +38,6 @@ _KNOWN = (
     "job of Harbor, a report of SWE-bench, or JSON Lines, CSV or Parquet with a row "
     "for each document"
 )
-
-
-def find_run(base: Path, name: str, here: Path) -> EarlierRun:
-    """The baseline with a name, or the run in a file or folder: of this program or of
-    another one.
-
-    Raises:
-        StoreError: It does not exist, or cannot be read.
-    """
-    place = here / os.path.expanduser(name)
-    is_named = place.name == name and (base / "baselines" / name).is_dir()
-    if is_named or not place.exists() or _is_ours(_folder(place)):
-        return find_baseline(base, name, here)
-    try:
-        return read_results(place)
-    except OptionError as error:
-        raise StoreError(str(error)) from None
-
-
-def _folder(place: Path) -> Path:
-    return place.parent if place.name == RESULTS else place
 
 
 def read_results(

@@ -21,7 +21,7 @@ from pytest_evals.reports.files.jsonfile import version_of
 from pytest_evals.reports.files.model import judged_by
 from pytest_evals.reports.files.samples import sample_of
 from pytest_evals.reports.strict import strict
-from pytest_evals.result_files.find import find_run
+from pytest_evals.result_files.baselines import find_run
 from pytest_evals.run.config import RunConfig
 from pytest_evals.run.run_writer import TaskHashes
 from pytest_evals.run.suite import Suite

@@ -29,7 +29,7 @@ from pytest_evals.gates.documents import Required, with_required
 from pytest_evals.masking.registry import knows_any
 from pytest_evals.masking.values import without_secrets
 from pytest_evals.reports.files.samples import Sample, rendered, sample_of
-from pytest_evals.result_files.find import find_run
+from pytest_evals.result_files.baselines import find_run
 from pytest_evals.run.baselines import Baselines, EarlierOutcomes, setting_faults
 from pytest_evals.run.comparison import (
     baseline_lines,

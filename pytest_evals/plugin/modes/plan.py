@@ -25,7 +25,7 @@ from pytest_evals.plugin.checks.reference_models import reference_models
 from pytest_evals.plugin.messages import write_text
 from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.reports.terminal.plan import plan_lines
-from pytest_evals.result_files.find import find_run
+from pytest_evals.result_files.baselines import find_run
 from pytest_evals.run.rounds import first_round
 from pytest_evals.store.history import EarlierRun, earlier_runs
 from pytest_evals.store.model import StoredModel

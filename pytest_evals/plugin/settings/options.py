@@ -294,7 +294,7 @@ def _baseline(name: str, folder: Path, here: Path) -> str:
     """The name of a baseline that exists."""
     if name:
         from pytest_evals.errors import StoreError
-        from pytest_evals.result_files.find import find_run
+        from pytest_evals.result_files.baselines import find_run
 
         try:
             find_run(folder, name, here)
