@@ -10,9 +10,12 @@ from __future__ import annotations
 import codecs
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import yaml
 
 from pytest_evals.dialects.detect import (
     FOREIGN_KEYS,
@@ -178,6 +181,9 @@ def _nested(file: YamlFile) -> Lookalike | None:
 def _unreadable(fault: Problem, text: str) -> Lookalike | None:
     """Return the error of a file that is not valid YAML or not a mapping, if its
     outermost keys, or inner ones with gates, resemble an eval file."""
+    with suppress(yaml.YAMLError):
+        if isinstance(entries := yaml.load(text, yaml.BaseLoader), list):
+            return _in_list(fault, entries)
     keys = [(m.start(1) - m.start(), m[1]) for m in _KEY.finditer(text)]
     indents = sorted({indent for indent, _ in keys})
     for number, outer in enumerate(indents):
@@ -197,6 +203,17 @@ def _unreadable(fault: Problem, text: str) -> Lookalike | None:
         return None
     what = f"looks like {found}, but cannot be read: {fault.what}"
     return Lookalike(Problem(what, fault.where, fault.fix), is_error=False)
+
+
+def _in_list(fault: Problem, entries: Sequence[Any]) -> Lookalike | None:
+    """Return the error of a file that is a list, if an entry is an eval with gates."""
+    for entry in entries:
+        found = resemblance(entry) if isinstance(entry, dict) else None
+        if found and found.is_error and has_gates(entry):
+            what = f"looks like {found}, but cannot be read: {fault.what}"
+            fix = "remove the dash before its first key"
+            return Lookalike(Problem(what, fault.where, fix), is_error=True)
+    return None
 
 
 _KEY = re.compile(r"""^[ \t]*(?:-[ \t]+)?["']?(\w+)["']?[ \t]*:""", re.MULTILINE)

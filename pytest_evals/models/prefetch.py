@@ -7,9 +7,8 @@ Items and their order are the same as without the thread.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from itertools import chain
 from queue import SimpleQueue
 from threading import Event, Thread
 from typing import Generic, TypeVar
@@ -27,7 +26,7 @@ def received(
     requests: Sequence[Request],
     batches: Iterable[Sequence[Answer]],
     on_response: OnResponse | None,
-) -> Iterator[Sequence[Answer]]:
+) -> Generator[Sequence[Answer]]:
     """Yield batches of responses; ``on_response`` gets all responses of a batch
     before."""
     for batch in batches:
@@ -115,7 +114,7 @@ class BatchModel(Model):
         thread, ``None`` for no thread."""
         found = received(requests, batches, self.on_response)
         if settings is None:
-            return chain.from_iterable(found)
+            return _singly(found)
         self._running = Prefetch(found, settings)
         return _singly(self._running)
 
@@ -136,7 +135,9 @@ class BatchModel(Model):
             self._running.close()
 
 
-def _singly(batches: Prefetch[Sequence[Answer]]) -> Iterator[Answer]:
+def _singly(
+    batches: Prefetch[Sequence[Answer]] | Generator[Sequence[Answer]],
+) -> Iterator[Answer]:
     try:
         for batch in batches:
             yield from batch

@@ -197,3 +197,16 @@ def test_evaluate_refuses_named_lookalike_files_and_warns_about_others(
     assert str(error.value).startswith(f"evals/zoo.yaml:1: {NO_TASK}")
     found = evaluate("evals", Knowing()).warnings
     assert [one for one in found if NO_TASK in one]
+
+
+def test_a_list_of_other_things_is_not_an_eval(suite):
+    """The text of an entry contains the keys of an eval; only an entry that is an eval
+    with gates is reported."""
+    text = "- mistake: m\n  edit:\n    q.yaml:\n    - 'score: exact'\n  gates: none\n"
+    (suite.evals / "mistakes.yaml").write_text(text)
+    assert suite.run("evals").ret == 0
+    eval_ = "- prompt: '{{q}}'\n  rows: [{q: a, target: a}]\n  gates: [exact >= 0.9]\n"
+    (suite.evals / "mistakes.yaml").write_text(eval_)
+    result = suite.run("evals")
+    assert result.ret == 2
+    result.stdout.fnmatch_lines(["*remove the dash before its first key*"])

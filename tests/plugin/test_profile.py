@@ -34,7 +34,8 @@ def test_release_thresholds_default_to_over_population(suite, workers):
     result.stdout.fnmatch_lines(
         [
             "evals: profile release: inconclusive gates fail; thresholds without "
-            "'over' count as over: population; all documents (no limit, no sample)"
+            "'over' count as over: population; all documents (no limit, no sample); "
+            "all documents of a baseline are compared"
         ]
     )
     found = {name: one["over"] for name, one in gates(suite).items()}

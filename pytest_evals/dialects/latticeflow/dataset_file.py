@@ -73,7 +73,7 @@ class DatasetFile:
 
     def rows(self, loading: Loading) -> Rows:
         """Return the rows. Each has a ``sample_id``: its own, or its position before
-        filtering, as text. Raises ``TaskFileError``, also if there are none."""
+        filtering, as text. Raises ``TaskFileError``, also if all are filtered out."""
         rows = self.load(loading)
         numbered = [
             row if row.get(ID) is not None else {**row, ID: str(number)}

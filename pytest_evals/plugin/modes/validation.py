@@ -355,7 +355,7 @@ def _reply(target: str, ask: Ask) -> Response:
 
 
 def _target(record: Record) -> str:
-    """Return the first reference answer; empty if there is none."""
+    """Return the first reference answer, or an empty text."""
     try:
         golds = record.doc.get_golds()
     except IndexError:

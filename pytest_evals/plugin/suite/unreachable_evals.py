@@ -33,8 +33,12 @@ def replaced_evals(names: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def unnamed_evals(names: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield a problem for each eval that exists, but is no name of its module."""
+    """Yield a problem for each eval that exists, but is not a name of its module. Those
+    in a class that pytest collects are reported with the class."""
     known = {id(value) for value in names.values()}
+    for name, value in names.items():
+        if isinstance(value, type) and name.startswith("Test"):
+            known |= {id(one) for one in vars(value).values()}
     made: list[DefinedEval] = names.get(DEFINED, [])
     for one in made:
         if (existing := one.eval()) is not None and id(existing) not in known:

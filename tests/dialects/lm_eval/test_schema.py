@@ -31,6 +31,7 @@ BEYOND = {
     "nothing": "the same",
     "split": "which splits the data has",
     "template": "the grammar of templates",
+    "too_few_samples": "how many samples a prompt needs",
     "too_many_shots": "how many rows there are",
     "unsafe_code": "the options of the command line",
 }
