@@ -206,13 +206,20 @@ def _unreadable(fault: Problem, text: str) -> Lookalike | None:
 
 
 def _in_list(fault: Problem, entries: Sequence[Any]) -> Lookalike | None:
-    """Return the error of a file that is a list, if an entry is an eval with gates."""
+    """Return the error of a file that is a list, if an entry, or the value of its key,
+    is an eval with gates; or if the only entry is a whole eval."""
     for entry in entries:
-        found = resemblance(entry) if isinstance(entry, dict) else None
-        if found and found.is_error and has_gates(entry):
-            what = f"looks like {found}, but cannot be read: {fault.what}"
-            fix = "remove the dash before its first key"
-            return Lookalike(Problem(what, fault.where, fix), is_error=True)
+        inner = [*entry.values()] if isinstance(entry, dict) else []
+        for one in (entry, *inner):
+            found = resemblance(one) if isinstance(one, dict) else None
+            if found is None or not found.is_error:
+                continue
+            needs = found.kind.needs if found.kind else ()
+            is_whole = all(any(key in one for key in group) for group in needs)
+            if has_gates(one) or (is_whole and len(entries) == 1):
+                what = f"looks like {found}, but cannot be read: {fault.what}"
+                fix = "remove the dash before its first key"
+                return Lookalike(Problem(what, fault.where, fix), is_error=True)
     return None
 
 
