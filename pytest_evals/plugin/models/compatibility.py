@@ -23,6 +23,7 @@ from pytest_evals.plugin.models.session_models import (
 )
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.settings.process import is_distributed
+from pytest_evals.plugin.settings.run_options import spec_of
 from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.readiness import NO_JUDGE, PlannedRequests, why_refused
 
@@ -68,7 +69,7 @@ def refuse_early(config: pytest.Config, answers: CachedModels) -> None:
     given = (options.model, options.judge)
     if any(text.partition(":")[0] in KINDS for text in given):
         try:
-            check_models(config, answers, options.model, ())
+            check_models(config, answers, spec_of(config), ())
         except pytest.UsageError as error:
             raise InvalidModelError(str(error)) from None
 
