@@ -196,8 +196,9 @@ def _unreadable(fault: Problem, text: str) -> Lookalike | None:
         if found and (number == 0 or (has_gates(values) and found.is_error)):
             what = f"looks like {found}, but cannot be read: {fault.what}"
             return Lookalike(Problem(what, fault.where, fault.fix), found.is_error)
-    # A line may have the wrong indentation.
-    names = {key for _, key in keys} - {"definition", "evaluation"}
+    # A line may have the wrong indentation, and keys may be in braces.
+    names = {key for _, key in keys} | {*_FLOW_KEY.findall(text)}
+    names -= {"definition", "evaluation"}
     found = resemblance(dict.fromkeys(names, UNKNOWN))
     if found is None or not found.is_error:
         return None
@@ -223,6 +224,7 @@ def _in_list(fault: Problem, entries: Sequence[Any]) -> Lookalike | None:
     return None
 
 
+_FLOW_KEY = re.compile(r"""[{,][ \t]*["']?(\w+)["']?[ \t]*:""")
 _KEY = re.compile(r"""^[ \t]*(?:-[ \t]+)?["']?(\w+)["']?[ \t]*:""", re.MULTILINE)
 
 

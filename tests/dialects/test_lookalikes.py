@@ -55,6 +55,11 @@ def message_about(tmp_path, monkeypatch):
         ),
         ('prompt: "{{q}}"\n  rows:\n  - q: a\nscore: exact\n', 2, "cannot be read"),
         ("gates:\n\t- quiz/exact >= 0.9\n", 2, "a gates file, but cannot be read"),
+        (
+            "base: &a {task: x, dataset_path: y, doc_to_text: z, test_split: t}\n <<: *a\n",
+            2,
+            "but cannot be read: invalid YAML",
+        ),
         (f"- {INDENTED.lstrip()}", 1, "expected a mapping, not a list"),
         ("{task: x, dataset_path: y, doc_to_text: z}", 1, "does not begin its line"),
         ("task: x\ndoc_to_text: a\nmetric_list: []\n", 1, "it has no 'dataset_path'"),
