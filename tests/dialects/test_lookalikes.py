@@ -56,7 +56,7 @@ def message_about(tmp_path, monkeypatch):
         ('prompt: "{{q}}"\n  rows:\n  - q: a\nscore: exact\n', 2, "cannot be read"),
         ("gates:\n\t- quiz/exact >= 0.9\n", 2, "a gates file, but cannot be read"),
         (
-            "b: &a {task: x, dataset_path: y, doc_to_text: z, test_split: t}\n <<: *a\n",
+            "b: &a {task: x, dataset_path: y, doc_to_text: z,test_split: s}\n <<: *a\n",
             2,
             "but cannot be read: invalid YAML",
         ),
