@@ -230,6 +230,16 @@ class Outcome(StrEnum):
     """Documents were deselected or not reached; the gate neither passes nor fails."""
 
 
+WORST_FIRST = (
+    Outcome.FAILED,
+    Outcome.INVALID,
+    Outcome.INCONCLUSIVE,
+    Outcome.SKIPPED,
+    Outcome.PASSED,
+)
+"""Outcomes of gates, the worst first."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """The outcome of a gate and its numbers.

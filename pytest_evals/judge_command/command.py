@@ -53,7 +53,7 @@ def _judge(options: argparse.Namespace) -> int:
         cluster=options.cluster or "",
         has_baseline=options.baseline is not None,
     )
-    read = partial(read_results, wanted=gates.metrics(), id_key=options.id or "")
+    read = partial(read_results, gated=gates.metrics(), id_key=options.id or "")
     run, baseline = read(options.new), None
     if options.baseline is not None:
         baseline = _same_name(read(options.baseline), run)

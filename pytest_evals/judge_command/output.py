@@ -11,7 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from pytest_evals.core.comparison import Comparison
-from pytest_evals.core.gate import Outcome, Verdict
+from pytest_evals.core.gate import WORST_FIRST, Outcome, Verdict
 from pytest_evals.judge_command.verdicts import Judged
 from pytest_evals.reports.details.gate import gate_lines, headline
 from pytest_evals.reports.escape import one_line
@@ -64,7 +64,7 @@ def conclusion(verdicts: Sequence[Verdict]) -> str:
         word = "undecided"
     else:
         word = "go"
-    found = [(one.value, counts[one]) for one in _WORST_FIRST if counts[one]]
+    found = [(one.value, counts[one]) for one in WORST_FIRST if counts[one]]
     parts = [f"{n} {outcome}" for outcome, n in found if outcome != "passed"]
     of = f"{len(deciding)} gate{'s' * (len(deciding) != 1)}"
     first, n = found[0] if found else ("judged", 0)
@@ -74,15 +74,6 @@ def conclusion(verdicts: Sequence[Verdict]) -> str:
     parts += [f"{n_advisory} advisory"] if n_advisory else []
     parts += [f"{n_left_out} not judged, which have when"] if n_left_out else []
     return f"verdict: {word}: {', '.join(parts)}"
-
-
-_WORST_FIRST = (
-    Outcome.FAILED,
-    Outcome.INVALID,
-    Outcome.INCONCLUSIVE,
-    Outcome.SKIPPED,
-    Outcome.PASSED,
-)
 
 
 def write_files(

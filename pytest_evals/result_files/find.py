@@ -41,12 +41,12 @@ _KNOWN = (
 
 
 def read_results(
-    path: Path, *, wanted: Collection[str] = (), id_key: str = ""
+    path: Path, *, gated: Collection[str] = (), id_key: str = ""
 ) -> EarlierRun:
     """The run in a file or folder.
 
     Args:
-        wanted: Names of the metrics that gates use, for files with a row a document.
+        gated: Names of the metrics that gates use, for files with a row a document.
         id_key: Key of the document's id in such files; empty for the usual ones.
 
     Raises:
@@ -66,7 +66,7 @@ def read_results(
         return read_lighteval(path)
     if not id_key and path in samples_files(path.parent):
         return read_lm_eval(path)
-    return _read_json(path) or read_row_file(path, wanted, id_key)
+    return _read_json(path) or read_row_file(path, gated, id_key)
 
 
 def _read_json(path: Path) -> EarlierRun | None:

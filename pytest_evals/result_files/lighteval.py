@@ -46,7 +46,7 @@ def read_lighteval(path: Path) -> ForeignRun:
     files = details_files(path) if path.is_dir() else _beside(path)
     if not files:
         raise OptionError(
-            f"{path}: no details, so there are no documents to judge\n"
+            f"{path}: without details it has no documents to judge\n"
             "  fix: run lighteval with --save-details"
         )
     models = {file.parent.parent for file in files}

@@ -31,12 +31,12 @@ _SHOWN: Mapping[str, Sequence[str]] = {
 _ERRORED = ("error", "errored")
 
 
-def read_row_file(path: Path, wanted: Collection[str], id_key: str = "") -> ForeignRun:
+def read_row_file(path: Path, gated: Collection[str], id_key: str = "") -> ForeignRun:
     """A file with a row for each document; the task is called like the file, unless the
     rows have a ``task``.
 
     Args:
-        wanted: Names of the metrics that gates use; only these keys are scores.
+        gated: Names of the metrics that gates use; only these keys are scores.
         id_key: Key of the document's id; empty for one of :data:`IDS`.
 
     Raises:
@@ -49,8 +49,8 @@ def read_row_file(path: Path, wanted: Collection[str], id_key: str = "") -> Fore
     for number, row in enumerate(rows):
         task = row.fields.get("task")
         task = task if isinstance(task, str) and task else name
-        tasks.setdefault(task, []).append(_answer(row, key, number, wanted))
-    _check_scores(rows, wanted)
+        tasks.setdefault(task, []).append(_answer(row, key, number, gated))
+    _check_scores(rows, gated)
     notes = [] if key else [f"{path.name}: the rows have no id, so position counts"]
     documents = {}
     for task, answers in tasks.items():
@@ -59,9 +59,9 @@ def read_row_file(path: Path, wanted: Collection[str], id_key: str = "") -> Fore
     return foreign_run(path, "rows", documents, notes=notes)
 
 
-def _check_scores(rows: Sequence[PlacedRow], wanted: Collection[str]) -> None:
+def _check_scores(rows: Sequence[PlacedRow], gated: Collection[str]) -> None:
     """Check that some row has a score of each metric."""
-    for name in sorted(wanted):
+    for name in sorted(gated):
         if rows and not any(
             one == name for row in rows for one, _ in _scores(row, [name])
         ):
@@ -71,13 +71,13 @@ def _check_scores(rows: Sequence[PlacedRow], wanted: Collection[str]) -> None:
 
 
 def _answer(
-    row: PlacedRow, key: str, number: int, wanted: Collection[str]
+    row: PlacedRow, key: str, number: int, gated: Collection[str]
 ) -> GradedAnswer:
     at, fields = row
     if key and key not in fields:
         keys = ", ".join(map(repr, fields)) or "none"
         raise OptionError(f"{at}: no key {key!r}; the keys are {keys}")
-    scores = dict(_scores(row, wanted))
+    scores = dict(_scores(row, gated))
     error = fields.get("error")
     is_error = bool(error) or str(fields.get("status", "")).lower() in _ERRORED
     shown = {name: _first(fields, keys, scores) for name, keys in _SHOWN.items()}
@@ -93,14 +93,14 @@ def _answer(
     )
 
 
-def _scores(row: PlacedRow, wanted: Collection[str]) -> Iterator[tuple[str, Any]]:
+def _scores(row: PlacedRow, gated: Collection[str]) -> Iterator[tuple[str, Any]]:
     """The scores of a row: those that it lists as its metrics, or that gates name."""
     at, fields = row
     listed = fields.get("metrics")
     names = (
         [one for one in listed if isinstance(one, str)]
         if isinstance(listed, list)
-        else [*wanted]
+        else [*gated]
     )
     for name in names:
         place: Any = fields

@@ -79,7 +79,7 @@ def _functions(part: ast.AST) -> Iterator[_Function]:
 
 
 def _used(outer: _Function) -> Iterator[str]:
-    """Yield the names that a function reads, apart from decorators such as
+    """Yield the names that a function reads, without decorators such as
     ``@bot.score``."""
     parts: list[ast.AST] = [*outer.body]
     while parts:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from pytest_evals.core.gate import Outcome, Verdict
+from pytest_evals.core.gate import WORST_FIRST, Verdict
 from pytest_evals.core.result import RunResult, TaskResult
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place
@@ -47,13 +47,6 @@ _NO_ENVIRONMENT: Mapping[str, str | None] = {
     "upper_git_hash": None,
 }
 """lm-eval's values for an unknown environment."""
-_WORST_FIRST = (
-    Outcome.FAILED,
-    Outcome.INVALID,
-    Outcome.INCONCLUSIVE,
-    Outcome.SKIPPED,
-    Outcome.PASSED,
-)
 
 
 def results_json(
@@ -195,7 +188,7 @@ def _verdict(verdicts: Sequence[Verdict]) -> str | None:
     """Return the worst outcome of all gates, ``None`` without gates."""
     judged = [verdict for verdict in verdicts if not verdict.left_out]
     outcomes = {verdict.outcome for verdict in judged or verdicts}
-    return next((one.value for one in _WORST_FIRST if one in outcomes), None)
+    return next((one.value for one in WORST_FIRST if one in outcomes), None)
 
 
 def _gate(verdict: Verdict) -> dict[str, Any]:
