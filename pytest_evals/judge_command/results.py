@@ -70,11 +70,9 @@ def task_result(
     for row in rows:
         by_document.setdefault(row["doc_id"], []).append(row)
     records = [
-        _record(name, index, found, required.fields, required.counts)
-        for index, found in sorted(by_document.items())
+        _record(name, index, by_document[doc_id], required.fields, required.counts)
+        for index, doc_id in enumerate(sorted(by_document))
     ]
-    positions = {one.index: at for at, one in enumerate(records)}
-    records = [replace(one, index=positions[one.index]) for one in records]
     metrics = _metrics(run, name, records, every, span)
     task = Task(
         name=name,

@@ -9,13 +9,15 @@ generates and counts them several times faster
 (:mod:`pytest_evals.stats.mersenne_twister`).
 
 A statistic is a function from (B, n) counts of each of n values in B resamples to (B,)
-replicates.
+replicates. Values that contribute alike are of one kind, and only kinds are counted
+(:class:`OfKinds`): F1 has three, accuracies have two.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +32,32 @@ if TYPE_CHECKING:
     Replicates = NDArray[np.float64]
     """(B,) the statistic of each resample."""
     Statistic = Callable[[Counts], Replicates]
+
+
+@dataclass(frozen=True, slots=True)
+class OfKinds:
+    """A statistic that depends only on how many values of each kind are drawn.
+
+    Args:
+        kinds: (n,) the kind of each value, from 0.
+        n_kinds: Number of kinds, K.
+        of_counts: Maps (B, K) counts to (B,) replicates.
+    """
+
+    kinds: NDArray[np.intp]
+    n_kinds: int
+    of_counts: Callable[[Counts], Replicates]
+
+    def __call__(self, counts: Counts) -> Replicates:
+        """Return the replicates for (B, n) counts."""
+        import numpy as np
+
+        b = len(counts)
+        at = (np.arange(b)[:, None] * self.n_kinds + self.kinds).ravel()
+        length = b * self.n_kinds
+        found: Any = np.bincount(at, weights=counts.ravel(), minlength=length)
+        return self.of_counts(found.reshape(b, self.n_kinds))
+
 
 CHUNK = 1000
 """Replicates that share a seed."""
@@ -64,12 +92,16 @@ def bootstrap_stderr(
     size = min(CHUNK, iterations)
     n_draws = n * iterations
     compiled = n_draws >= COMPILED and find_spec("numba") is not None
+    kinds, n_kinds, number = np.arange(n), n, statistic
+    if isinstance(statistic, OfKinds):
+        kinds, n_kinds = statistic.kinds, statistic.n_kinds
+        number = statistic.of_counts
 
     def chunk(seed: int) -> Replicates:
         # The error state is per thread, so it is set here.
         with np.errstate(all="ignore"):
-            blocks = resamples(seed, n, size, compiled=compiled)
-            return np.concatenate([statistic(counts) for counts in blocks])
+            blocks = resamples(seed, kinds, n_kinds, size, compiled=compiled)
+            return np.concatenate([number(counts) for counts in blocks])
 
     replicates = np.concatenate(_each(chunk, iterations // size, n_draws))
     with np.errstate(all="ignore"):
@@ -89,45 +121,55 @@ def _each(
 
 
 def resamples(
-    seed: int, n: int, size: int, *, compiled: bool = False
+    seed: int,
+    kinds: NDArray[np.intp],
+    n_kinds: int,
+    size: int,
+    *,
+    compiled: bool = False,
 ) -> Iterator[Counts]:
-    """Count the draws of ``random.Random(seed).choices(range(n), k=n)``, ``size``
-    times.
+    """Count the draws of ``random.Random(seed).choices(kinds, k=n)``, ``size`` times.
 
     Args:
+        kinds: (n,) the kind of each value, from 0.
         compiled: Whether to draw in a compiled loop; needs numba.
 
     Yields:
-        (B, n); the rows of all blocks are the resamples in order. All blocks share one
-        array, which is overwritten: threads that allocate block each other.
+        (B, n_kinds); the rows of all blocks are the resamples in order. All blocks
+        share one array, which is overwritten: threads that allocate block each other.
     """
     import numpy as np
 
     # A list, not an integer nor an array of one: those are seeded by another rule.
     state: Any = np.random.RandomState([seed]).get_state(legacy=False)
-    rows = min(size, max(1, BLOCK // n))
-    kept = np.empty((rows, n))
-    count = _in_loops(state) if compiled else _by_numpy(state, rows, n)
+    # Compiled draws stay in the cache anyway: only the counts must fit.
+    rows = min(size, max(1, BLOCK // (n_kinds if compiled else len(kinds))))
+    kept = np.empty((rows, n_kinds))
+    count = (
+        _in_loops(state, kinds) if compiled else _by_numpy(state, kinds, n_kinds, rows)
+    )
     for done in range(0, size, rows):
         block = kept[: size - done]
         count(block)
         yield block
 
 
-def _in_loops(state: Any) -> Callable[[Counts], None]:
+def _in_loops(state: Any, kinds: NDArray[np.intp]) -> Callable[[Counts], None]:
     from pytest_evals.stats.mersenne_twister import Draws, count
 
-    draws = Draws(state["state"]["key"])
-    return lambda block: count(draws.key, draws.at, draws.used, block)
+    draws, small = Draws(state["state"]["key"]), kinds.astype("int32")
+    return lambda block: count(draws.key, draws.at, draws.used, small, block)
 
 
-def _by_numpy(state: Any, rows: int, n: int) -> Callable[[Counts], None]:
+def _by_numpy(
+    state: Any, kinds: NDArray[np.intp], n_kinds: int, rows: int
+) -> Callable[[Counts], None]:
     import numpy as np
 
     twister = np.random.MT19937()
     twister.state = state
-    generator = np.random.Generator(twister)
-    starts = np.arange(rows)[:, None] * n
+    generator, n = np.random.Generator(twister), len(kinds)
+    starts = np.arange(rows)[:, None] * n_kinds
     uniform, at = np.empty((rows, n)), np.empty((rows, n), dtype=np.intp)
 
     def count(block: Counts) -> None:
@@ -135,8 +177,10 @@ def _by_numpy(state: Any, rows: int, n: int) -> Callable[[Counts], None]:
         generator.random(out=uniform[:b])
         np.multiply(uniform[:b], n, out=uniform[:b])
         np.copyto(at[:b], uniform[:b], casting="unsafe")
-        at[:b] += starts[:b]
-        block[:] = np.bincount(at[:b].ravel(), minlength=b * n).reshape(b, n)
+        found = kinds[at[:b]]
+        found += starts[:b]
+        length = b * n_kinds
+        block[:] = np.bincount(found.ravel(), minlength=length).reshape(b, n_kinds)
 
     return count
 
@@ -167,45 +211,56 @@ def resampled_scores(
     """
     import numpy as np
 
-    table = _table(columns)
-    return lambda counts: np.array([score(row) for row in (counts @ table).tolist()])
+    return _of_sums(
+        columns, lambda sums: np.array([score(row) for row in sums.tolist()])
+    )
 
 
-def _table(columns: Sequence[ArrayLike]) -> NDArray[np.float64]:
-    """Return (n, m), of which counts are the weights."""
+def _of_sums(
+    columns: Sequence[ArrayLike], number: Callable[[NDArray[np.float64]], Replicates]
+) -> OfKinds:
+    """Return a function of sums; values with equal columns are of one kind.
+
+    Args:
+        columns: (m, n): m numbers for each of n values.
+        number: Maps (B, m) sums to (B,) replicates.
+    """
     import numpy as np
 
-    return np.ascontiguousarray(np.asarray(columns, dtype=np.float64).T)
+    table = np.asarray(columns, dtype=np.float64).T
+    rows, kinds = np.unique(table, axis=0, return_inverse=True)
+    return OfKinds(kinds.ravel(), len(rows), lambda counts: number(counts @ rows))
 
 
 def resampled_mean(values: Sequence[float]) -> Statistic:
     """Return the mean as a resampled statistic."""
-    (column,) = _table([values]).T
-    return lambda counts: counts @ column / len(column)
+    n = len(values)
+    return _of_sums([values], lambda sums: sums[:, 0] / n)
 
 
 def resampled_perplexity(values: Sequence[float]) -> Statistic:
     """Return ``exp(-mean)`` of log-probabilities in nats as a resampled statistic."""
     import numpy as np
 
-    mean = resampled_mean(values)
-    return lambda counts: np.exp(-mean(counts))
+    n = len(values)
+    return _of_sums([values], lambda sums: np.exp(-sums[:, 0] / n))
 
 
 def resampled_median(values: Sequence[float]) -> Statistic:
     """Return the upper median as a resampled statistic."""
     import numpy as np
 
-    array = np.asarray(values, dtype=np.float64)
-    order = np.argsort(array, kind="stable")
-    in_order, middle = array[order], len(array) // 2
+    middle = len(values) // 2
+    in_order, kinds = np.unique(
+        np.asarray(values, dtype=np.float64), return_inverse=True, equal_nan=False
+    )
 
     def median(counts: Counts) -> Replicates:
-        below = np.cumsum(counts.take(order, axis=1), axis=1)
+        below = np.cumsum(counts, axis=1)
         found: Replicates = in_order[(below <= middle).sum(axis=1)]
         return found
 
-    return median
+    return OfKinds(kinds, len(in_order), median)
 
 
 def resampled_nanmean(values: Sequence[float]) -> Statistic:
@@ -214,13 +269,12 @@ def resampled_nanmean(values: Sequence[float]) -> Statistic:
 
     array = np.asarray(values, dtype=np.float64)
     present = ~np.isnan(array)
-    table = _table([present, np.where(present, array, 0.0)])
 
-    def mean(counts: Counts) -> Replicates:
-        n, total = (counts @ table).T
+    def mean(sums: NDArray[np.float64]) -> Replicates:
+        n, total = sums.T
         return np.where(n > 0, total / np.maximum(n, 1), np.nan)
 
-    return mean
+    return _of_sums([present, np.where(present, array, 0.0)], mean)
 
 
 def resampled_f1(
@@ -231,14 +285,13 @@ def resampled_f1(
 
     right = np.array([gold == 1 for gold in golds])
     predicted = np.array([prediction == 1 for prediction in predictions])
-    table = _table([right & predicted, right ^ predicted])
 
-    def f1(counts: Counts) -> Replicates:
-        hits, misses = (counts @ table).T
+    def f1(sums: NDArray[np.float64]) -> Replicates:
+        hits, misses = sums.T
         either = 2 * hits + misses
         return np.where(either > 0, 2 * hits / np.maximum(either, 1), 0.0)
 
-    return f1
+    return _of_sums([right & predicted, right ^ predicted], f1)
 
 
 def resampled_matthews(
@@ -248,7 +301,7 @@ def resampled_matthews(
     import numpy as np
 
     n, labels = len(golds), [*dict.fromkeys((*golds, *predictions))]
-    table = _table(
+    columns = (
         [
             [one == g == p for g, p in zip(golds, predictions, strict=True)]
             for one in labels
@@ -257,11 +310,11 @@ def resampled_matthews(
         + [[one == p for p in predictions] for one in labels]
     )
 
-    def matthews(counts: Counts) -> Replicates:
-        same, right, predicted = np.split(counts @ table, 3, axis=1)  # (B, L) each
+    def matthews(sums: NDArray[np.float64]) -> Replicates:
+        same, right, predicted = np.split(sums, 3, axis=1)  # (B, L) each
         both = same.sum(axis=1) * n - (right * predicted).sum(axis=1)
         spread = (n * n - (right**2).sum(axis=1)) * (n * n - (predicted**2).sum(axis=1))
         safe = np.where(spread > 0, spread, 1.0)
         return np.where(spread > 0, both / np.sqrt(safe), 0.0)
 
-    return matthews
+    return _of_sums(columns, matthews)

@@ -89,19 +89,24 @@ def _draw(key: Key, at: NDArray[np.int32], n: int) -> None:
 
 @_compiled
 def count(
-    key: Key, at: NDArray[np.int32], used: NDArray[np.int64], counts: Counts
+    key: Key,
+    at: NDArray[np.int32],
+    used: NDArray[np.int64],
+    kinds: NDArray[np.int32],
+    counts: Counts,
 ) -> None:
-    """Count the next draws.
+    """Count the kinds of the next draws.
 
     Args:
         key: State of the generator; advanced in place, as the next two are.
         at: Its last positions.
         used: How many of them were counted.
-        counts: (B, n) the counts of n values in each of B resamples; overwritten.
+        kinds: (n,) the kind of each value, from 0.
+        counts: (B, K) the counts of K kinds in each of B resamples; overwritten.
     """
     counts[:] = 0.0
-    n_rows, n = counts.shape
-    for row in range(n_rows):
+    n = kinds.size
+    for row in range(len(counts)):
         left = n
         while left:
             if used[0] == DRAWS:
@@ -109,6 +114,6 @@ def count(
                 used[0] = 0
             end = used[0] + min(DRAWS - used[0], left)
             for i in range(used[0], end):
-                counts[row, np.uint32(at[i])] += 1.0
+                counts[row, np.uint32(kinds[np.uint32(at[i])])] += 1.0
             left -= end - used[0]
             used[0] = end

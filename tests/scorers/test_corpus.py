@@ -6,6 +6,7 @@ in ``test_metrics.py``; here the counts are compared with sacrebleu's public fun
 
 import re
 
+import numpy as np
 import pytest
 import sacrebleu
 from hypothesis import given, settings
@@ -46,7 +47,7 @@ def plain(name, values):
 def check(name, values):
     made = Corpus(name, values)
     assert made.score() == pytest.approx(plain(name, values), rel=1e-12)
-    counts = next(resamples(3, len(values), 6))
+    counts = next(resamples(3, np.arange(len(values)), len(values), 6))
     for row, score in zip(counts.tolist(), made.resampled()(counts), strict=True):
         times = map(int, row)
         drawn = [v for v, n in zip(values, times, strict=True) for _ in range(n)]

@@ -14,28 +14,48 @@ from hypothesis import strategies as st
 from pytest_evals.stats import bootstrap
 
 
-def resamples(seed, n, size, **how):
-    blocks = bootstrap.resamples(seed, n, size, **how)
+def resamples(seed, n, size, n_kinds, **how):
+    kinds = np.arange(n) % n_kinds
+    blocks = bootstrap.resamples(seed, kinds, n_kinds, size, **how)
     return np.concatenate([block.copy() for block in blocks]).tolist()
 
 
-def by_python(seed, n, size):
-    generator = random.Random(seed)
-    drawn = [Counter(generator.choices(range(n), k=n)) for _ in range(size)]
-    return [[one[i] for i in range(n)] for one in drawn]
+def by_python(seed, n, size, n_kinds):
+    generator, values = random.Random(seed), [i % n_kinds for i in range(n)]
+    drawn = [Counter(generator.choices(values, k=n)) for _ in range(size)]
+    return [[one[i] for i in range(n_kinds)] for one in drawn]
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 700), size=st.integers(1, 40))
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 700),
+    size=st.integers(1, 40),
+    share=st.floats(0.01, 1),
+)
 @settings(max_examples=60, deadline=None)
-def test_resamples_are_those_of_pythons_choices(compiled, seed, n, size):
-    assert resamples(seed, n, size, compiled=compiled) == by_python(seed, n, size)
+def test_resamples_are_those_of_pythons_choices(compiled, seed, n, size, share):
+    """Counted for each value, or for the kinds of values that contribute alike."""
+    given_ = seed, n, size, max(1, int(n * share))
+    assert resamples(*given_, compiled=compiled) == by_python(*given_)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_a_resample_may_be_larger_than_a_block(compiled):
-    n = bootstrap.BLOCK + 7
-    assert resamples(3, n, 2, compiled=compiled) == by_python(3, n, 2)
+@pytest.mark.parametrize("n_kinds", [3, bootstrap.BLOCK + 7])
+def test_a_resample_may_be_larger_than_a_block(compiled, n_kinds):
+    given_ = 3, bootstrap.BLOCK + 7, 2, n_kinds
+    assert resamples(*given_, compiled=compiled) == by_python(*given_)
+
+
+@pytest.mark.parametrize("values", [[0, 1, 1, 2], [0.5, math.nan, 0.5, 1.0]])
+def test_a_statistic_of_kinds_is_that_of_the_values(values):
+    """Gates pass counts of values, standard errors those of kinds."""
+    counts = np.array([[1.0, 1, 1, 1], [0, 0, 2, 2], [3, 0, 1, 0]])
+    for row, found in zip(
+        counts, bootstrap.resampled_nanmean(values)(counts), strict=True
+    ):
+        drawn = np.repeat(values, row.astype(int))
+        assert found == pytest.approx(np.nanmean(drawn))
 
 
 @pytest.mark.parametrize(

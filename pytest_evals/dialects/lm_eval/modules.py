@@ -81,7 +81,7 @@ def _import_installed(
 
     lm-eval refuses a second registration, but a changed file must be loadable again.
     """
-    module = _import_other(name, globals, locals, fromlist, level)
+    module = _import_other(name, globals, locals, fromlist or (), level)
     if name != _REGISTRY or "register_filter" not in (fromlist or ()):
         return module
     registry = ModuleType(name)
@@ -90,17 +90,11 @@ def _import_installed(
     return registry
 
 
-def _import_other(
-    name: str,
-    globals: Mapping[str, Any] | None = None,  # noqa: A002 - as Python calls it
-    locals: Mapping[str, Any] | None = None,  # noqa: A002
-    fromlist: Sequence[str] | None = (),
-    level: int = 0,
-) -> ModuleType:
+def _import_other(name: str, *how: Any) -> ModuleType:
     """``__import__``, except that the library ``evaluate`` is imported quickly."""
     if name == "evaluate":
         import_evaluate()
-    return builtins.__import__(name, globals, locals, fromlist or (), level)
+    return builtins.__import__(name, *how)
 
 
 def _register(registry: Any, name: str) -> Callable[[Any], Any]:
