@@ -1,6 +1,7 @@
 """Loads the datasets that task files name, as rows by split.
 
-Uses the ``datasets`` library. Paths are resolved relative to the task file first. A
+Uses the ``datasets`` library, except for local files that plain readers read alike, or
+if it is not installed. Paths are resolved relative to the task file first. A
 dataset that several tasks share is loaded once per process.
 """
 
@@ -13,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from glob import iglob
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +42,10 @@ from pytest_evals.data.json_rows import (
     guard_json_builder,
     json_error,
 )
+from pytest_evals.data.local_rows import can_read, read_local_rows
 from pytest_evals.data.network_variables import network_fault
 from pytest_evals.errors import (
+    MissingExtraError,
     Place,
     Problem,
     TaskFileError,
@@ -94,6 +98,8 @@ def load(source: Source, *, plain: bool = False) -> Mapping[str, Any]:
     key = _CacheKey(resolved, arguments, _stamps(resolved))
     try:
         rows = _read_plain(key) if plain else None
+        if rows is None and find_spec("datasets") is None:
+            rows = _without_library(key, plain)
         if rows is not None:
             return rows
         of_hub = source.path not in _FILE_BUILDERS and resolved.path == source.path
@@ -227,6 +233,24 @@ def _read(key: _CacheKey) -> Any:
     return datasets.load_dataset(source.path, name=source.name, **arguments)
 
 
+def _without_library(key: _CacheKey, plain: bool) -> Mapping[str, Any]:
+    """Return the rows of local files where the ``datasets`` library is missing.
+
+    Raises:
+        TaskFileError: Only the library can read them.
+    """
+    source = key.source
+    files = source.arguments.get("data_files")
+    by_split = files if isinstance(files, Mapping) else {"train": files}
+    paths = {split: [*local_files(names)] for split, names in by_split.items()}
+    if not (plain and can_read(source.path, source.arguments) and all(paths.values())):
+        error = MissingExtraError(f"the dataset {source.path!r}", "datasets", "data")
+        what, _, fix = str(error).partition(": pip")
+        raise TaskFileError([Problem(what, source.place, f"pip{fix}")])
+    _check_json(source)
+    return read_local_rows(source.path, paths, source.arguments, as_text=source.as_text)
+
+
 def _is_saved_dataset(folder: Path) -> bool:
     """Return whether ``save_to_disk`` wrote the folder: a dataset, or one split."""
     return any(os.path.isfile(folder / name) for name in _SAVED)
@@ -242,6 +266,10 @@ def _split_mapping(saved: Any) -> Any:
 def _check_rows(source: Source) -> None:
     """Refuse rows that would crash the process or be lost silently."""
     guard_json_builder()
+    _check_json(source)
+
+
+def _check_json(source: Source) -> None:
     files = source.arguments.get("data_files") if source.path == "json" else None
     for path in local_files(files):
         if not {"encoding", "field"} & source.arguments.keys() and are_likely_rows(

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from pytest_evals.data.hub import reading_datasets
+from pytest_evals.data.hub import datasets_library, reading_datasets
 from pytest_evals.data.json_rows import json_row
 from pytest_evals.data.rows import Table
 from pytest_evals.data.sources import Source, load
@@ -70,8 +70,7 @@ def _rows(path: Path, text: str, place: Place | None, *, typed: bool) -> Rows:
 
 def download(url: str, place: Place, *, typed: bool) -> Rows:
     """Return the rows of a file at a URL; the ``datasets`` library caches it."""
-    import datasets
-
+    datasets = datasets_library(f"url: {url!r}")
     try:
         with reading_datasets():
             path = Path(datasets.DownloadManager().download(url))
@@ -110,8 +109,7 @@ def _select_split(splits: Mapping[str, Any], path: str, split: str, at: Place) -
     """Return a split, or a part of one such as ``test[:100]``."""
     if split in splits:
         return splits[split]
-    import datasets
-
+    datasets = datasets_library(f"split: {split!r}")
     lengths = {name: len(rows) for name, rows in splits.items()}
     try:
         parts = datasets.ReadInstruction.from_spec(split).to_absolute(lengths)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from pytest_evals.data.calls import FieldError, call, error_text
-from pytest_evals.data.hub import reading_datasets
+from pytest_evals.data.hub import datasets_library, reading_datasets
 from pytest_evals.data.rows import RowsError, Table
 from pytest_evals.data.sources import load
 from pytest_evals.dialects.lm_eval.prompts.recipe import Recipe
@@ -118,8 +118,7 @@ def _process(rows: Any, process: Field) -> Any:
     The cache on disk is disabled, because it would restore random numbers of an earlier
     run.
     """
-    import datasets
-
+    datasets = datasets_library(process.key)
     cached = datasets.is_caching_enabled()
     datasets.disable_caching()
     try:

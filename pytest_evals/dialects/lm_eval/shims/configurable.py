@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
+from pytest_evals.data.hub import datasets_library
 from pytest_evals.dialects.lm_eval.shims.config import TaskConfig
 from pytest_evals.dialects.lm_eval.shims.fields import value_of
 from pytest_evals.dialects.lm_eval.shims.instance import Instance
@@ -105,14 +106,13 @@ class ConfigurableTask(Task):
         self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any
     ) -> None:
         """Load the dataset into ``self.dataset``."""
-        import datasets
-
         arguments = dict(dataset_kwargs or {})
         arguments.pop("trust_remote_code", None)
         if callable(self.config.custom_dataset):
             metadata = self.config.metadata or {}
             self.dataset = self.config.custom_dataset(**metadata, **arguments)
             return
+        datasets = datasets_library("Task.download")
         self.dataset = datasets.load_dataset(
             path=self.DATASET_PATH, name=self.DATASET_NAME, **arguments
         )

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
+from pytest_evals.data.hub import datasets_library
 from pytest_evals.dialects.lm_eval.shims.config import TaskConfig
 from pytest_evals.dialects.lm_eval.shims.scoring import Ensemble, ensembles
 from pytest_evals.dialects.lm_eval.shims.unavailable_names import (
@@ -72,8 +73,7 @@ class Task:
         self, data_dir: Any = None, cache_dir: Any = None, download_mode: Any = None
     ) -> None:
         """Load the dataset into ``self.dataset``."""
-        import datasets
-
+        datasets = datasets_library("Task.download")
         self.dataset: Any = datasets.load_dataset(
             path=self.DATASET_PATH,
             name=self.DATASET_NAME,
