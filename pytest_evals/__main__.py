@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 
 _WRONG_USE = 2
@@ -40,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    from importlib import metadata  # late: it takes as long as a small file to judge
+
     version = metadata.version(_DISTRIBUTION)
     parser.add_argument("--version", action="version", version=f"{prog} {version}")
     if given and given[0] not in ("-h", "--help", "--version"):
