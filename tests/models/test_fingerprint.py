@@ -5,12 +5,10 @@ import json
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from pytest_evals.models import hf
-from pytest_evals.models.hf.fingerprint import hash_file, source_hash
+from pytest_evals.models.hf.fingerprint import hash_file
 from pytest_evals.models.registry import fingerprint_of, parse_spec
 
 
@@ -117,14 +115,6 @@ def test_it_is_json_and_holds_versions(model):
     assert json.loads(json.dumps(found)) == found
     assert found["libraries"]["torch"]
     assert found["engine"]
-
-
-def test_a_change_anywhere_in_the_engine_is_another_engine(tmp_path):
-    engine = shutil.copytree(Path(hf.__file__).parent, tmp_path / "hf")
-    before = source_hash(engine)
-    trie = engine / "scoring" / "trie.py"
-    trie.write_text(trie.read_text() + "\n")
-    assert source_hash(engine) != before
 
 
 def test_scripted_answers_are_not_worth_storing():

@@ -21,6 +21,7 @@ from typing import Any
 
 from pytest_evals.data.network_variables import network_fault
 from pytest_evals.errors import ModelError
+from pytest_evals.models.engine.code_hash import code_hash
 from pytest_evals.models.folders import is_local
 from pytest_evals.models.hf.settings import HfSettings, read_settings
 from pytest_evals.models.spec import ModelSpec
@@ -90,7 +91,7 @@ def fingerprint(settings: HfSettings, hash_file: HashFile) -> Mapping[str, Any] 
         **others,
         "device": settings.device.partition(":")[0],
         "libraries": {name: _version(name) for name in _libraries(settings)},
-        "engine": _engine(),
+        "engine": code_hash("pytest_evals.models.hf.model"),
     }
 
 
@@ -237,18 +238,3 @@ def _version(library: str) -> str:
         return version(library)
     except PackageNotFoundError:
         return ""
-
-
-@cache
-def _engine() -> str:
-    return source_hash(Path(__file__).parent)
-
-
-def source_hash(folder: Path) -> str:
-    """Hash of all source files in a folder: any change of the engine may change
-    outputs."""
-    total = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        name = path.relative_to(folder).as_posix()
-        total.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return total.hexdigest()[:16]

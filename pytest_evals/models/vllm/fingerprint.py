@@ -11,7 +11,8 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from pathlib import Path
 from typing import Any
 
-from pytest_evals.models.hf.fingerprint import LIBRARIES, provenance, source_hash
+from pytest_evals.models.engine.code_hash import code_hash
+from pytest_evals.models.hf.fingerprint import LIBRARIES, provenance
 from pytest_evals.models.spec import ModelSpec
 from pytest_evals.models.vllm.settings import VllmSettings, read_settings
 
@@ -96,7 +97,7 @@ def fingerprint(
             **{name: _version(name) for name in LIBRARIES},
             "vllm": vllm_version(),
         },
-        "engine": _source(),
+        "engine": code_hash("pytest_evals.models.vllm.model"),
     }
 
 
@@ -121,9 +122,3 @@ def _version(library: str) -> str:
 
 def _plain(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
-
-
-@cache
-def _source() -> str:
-    here = Path(__file__).parent
-    return source_hash(here) + source_hash(here.parent / "hf" / "tokenization")

@@ -1,0 +1,1 @@
+"""What the engines that run models on this machine share."""
