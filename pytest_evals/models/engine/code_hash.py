@@ -44,7 +44,7 @@ NOT_COMPUTING = frozenset(
 _PACKAGE = "pytest_evals"
 _QUOTES = '"' * 3
 _COMMENT = re.compile(
-    r"""((?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^"'#])*)#.*""", re.DOTALL
+    r"""^((?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^"'#])*)#.*""", re.DOTALL
 )
 _IMPORT = re.compile(
     r"^([ \t]*)(?:from ([\w.]+) )?import (?:\(([^)]*)\)|(.*))$", re.MULTILINE
