@@ -47,15 +47,15 @@ if TYPE_CHECKING:
         similar,
         starts_with,
     )
-    from pytest_evals.scorers.lighteval.judges.metrics import JudgeLLM
-    from pytest_evals.scorers.lighteval.metric import (
+    from pytest_evals.scorers.custom_metrics.judged import JudgeLLM
+    from pytest_evals.scorers.custom_metrics.metric import (
         CorpusLevelMetric,
         CorpusLevelMetricGrouping,
         SampleLevelMetric,
         SampleLevelMetricGrouping,
         SamplingMethod,
     )
-    from pytest_evals.scorers.lighteval.response import ModelResponse
+    from pytest_evals.scorers.custom_metrics.response import ModelResponse
     from pytest_evals.scorers.pairs import pairwise
     from pytest_evals.scorers.rubric import judge
 
@@ -96,15 +96,15 @@ _MODULES = {
         "similar",
         "starts_with",
     ),
-    "scorers.lighteval.judges.metrics": ("JudgeLLM",),
-    "scorers.lighteval.metric": (
+    "scorers.custom_metrics.judged": ("JudgeLLM",),
+    "scorers.custom_metrics.metric": (
         "CorpusLevelMetric",
         "CorpusLevelMetricGrouping",
         "SampleLevelMetric",
         "SampleLevelMetricGrouping",
         "SamplingMethod",
     ),
-    "scorers.lighteval.response": ("ModelResponse",),
+    "scorers.custom_metrics.response": ("ModelResponse",),
     "scorers.pairs": ("pairwise",),
     "scorers.rubric": ("judge",),
     "api": ("evaluate",),

@@ -21,6 +21,7 @@ WITH_ALL = (
     "__init__.py",
     "plugin/hooks.py",
     "dialects/",
+    "scorers/custom_metrics",
     "scorers/lighteval",
 )
 """Public names, fixtures that pytest looks up, and names that task files may use."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from pytest_evals.core.dialogue import Dialogue, ModelSource
@@ -28,8 +29,29 @@ def _all(names: Sequence[str]) -> bool:
     return True
 
 
+def _no_folder(folder: Path) -> bool:
+    return False
+
+
 def _as_it_is(names: Sequence[str]) -> tuple[Variant, ...]:
     return (Variant(),)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class SuiteFiles:
+    """The files of a session, for dialects whose files refer to each other.
+
+    Args:
+        collected: Returns the files and folders that are read.
+        skips: Whether a folder is skipped.
+        parameters: Names of the parameters that tasks declare, which dialects add.
+        indexes: Dialect → its index of the files, so that each is read once.
+    """
+
+    collected: Callable[[], Sequence[Path]] = tuple
+    skips: Callable[[Path], bool] = _no_folder
+    parameters: set[str] = field(default_factory=set)
+    indexes: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -81,6 +103,7 @@ class TaskOptions:
         metrics: The user's metrics, by the names that task files may use.
         library: Index of the names in groups; ``None`` for the folder of the group's
             file.
+        files: The files of the session; ``None`` to read one file alone.
     """
 
     takes: Callable[[Sequence[str]], bool] = _all
@@ -112,6 +135,7 @@ class TaskOptions:
     root: str = ""
     metrics: Mapping[str, Any] = field(default_factory=dict)
     library: NameIndex | None = None
+    files: SuiteFiles | None = None
 
     @property
     def default_reasoning_tags(self) -> tuple[tuple[str, str], ...]:

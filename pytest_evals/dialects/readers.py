@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_evals.core.group import Group
+from pytest_evals.core.guests import DIALECTS
 from pytest_evals.core.registry import Registry
-from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.core.task import SuiteFiles, Task, TaskOptions
 from pytest_evals.dialects.detect import GATES_FILES, dialect_of, raw_of
 from pytest_evals.errors import Place, Problem, TaskFileError
 
@@ -23,10 +24,9 @@ Reader = Callable[[Path, TaskOptions], Sequence[Task | Group]]
 READERS: Registry[Reader] = Registry(
     "dialect",
     {
-        "latticeflow": "pytest_evals.dialects.latticeflow.loader:load_tasks",
         "lm_eval": "pytest_evals.dialects.lm_eval.task:load_tasks",
-        "lighteval": "pytest_evals.dialects.lighteval.tasks:load_tasks",
         "native": "pytest_evals.dialects.native.eval_file:load_tasks",
+        **DIALECTS,
     },
 )
 """Dialect → reader of the tasks and groups of a file.
@@ -86,16 +86,17 @@ def load_folder(
 ) -> Iterator[Task | Group]:
     """Yield the tasks and groups of all eval files below a folder. ``first`` is
     called first for each file; reads it unless it returns ``None``."""
+    options = replace(options, files=SuiteFiles(collected=lambda: (folder,)))
     for path in _files(folder):
         loaded = first(path)
         if loaded is None:
-            loaded = load_file(path, options) if _is_selected(path, folder) else ()
+            loaded = load_file(path, options) if _is_selected(path) else ()
         yield from loaded
 
 
 def eval_files(folder: Path) -> Iterator[Path]:
     """Yield all eval files below a folder, sorted by name."""
-    yield from (path for path in _files(folder) if _is_selected(path, folder))
+    yield from (path for path in _files(folder) if _is_selected(path))
 
 
 def is_skipped(path: Path) -> bool:
@@ -113,13 +114,9 @@ def _files(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _is_selected(path: Path, folder: Path) -> bool:
+def _is_selected(path: Path) -> bool:
     """Return whether a file runs if only its folder, or one above, is named."""
     name = _dialect(path)
-    if name == "latticeflow":
-        from pytest_evals.dialects.latticeflow.loader import is_run_by_run_file
-
-        return not is_run_by_run_file(path, folder)
     return bool(name) and (path.suffix != ".py" or _has_module_name(path))
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_evals.core.guests import MODEL_KINDS
 from pytest_evals.core.model import Model
 from pytest_evals.core.registry import Registry
 from pytest_evals.core.request import Request
@@ -88,6 +89,8 @@ class ModelKind:
         fingerprint: JSON values that are equal for models with equal answers, without
             opening the model; the second argument hashes a file. ``None`` if responses
             are not worth storing, or if the files cannot be determined.
+        check_address: Raises ``OptionError`` for a text that is not the address of a
+            cluster.
         address: The server's address without secrets, if the spec does not contain it;
             empty otherwise.
         open_tokenizer: Loads the tokenizer without the model; ``None`` if none exists.
@@ -111,6 +114,7 @@ class ModelKind:
     fingerprint: Callable[[ModelSpec, HashFile], Mapping[str, Any] | None] = (
         _no_fingerprint
     )
+    check_address: Callable[[str], object] = str
     address: Callable[[ModelSpec], str] = _no_address
     open_tokenizer: Callable[[ModelSpec], RequestTokenizer | None] = _no_cutter
     spend_plan: Callable[[ModelSpec, Sequence[Request]], SpendPlan] | None = None
@@ -123,9 +127,9 @@ KINDS: Registry[ModelKind] = Registry(
         "hf": "pytest_evals.models.hf.kind:HF",
         "openai": "pytest_evals.models.openai.kind:OPENAI",
         "python": "pytest_evals.models.python.kind:PYTHON",
-        "ray": "pytest_evals.models.ray.kind:RAY",
         "scripted": "pytest_evals.models.scripted:SCRIPTED",
         "vllm": "pytest_evals.models.vllm.kind:VLLM",
+        **MODEL_KINDS,
     },
 )
 

@@ -244,16 +244,12 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 def pytest_evals_load_tasks(
     path: Path, config: pytest.Config
 ) -> Sequence[Task | Group] | None:
-    """Read the dialects of lm-eval, lighteval and LatticeFlow."""
+    """Read the built-in dialects."""
     from pytest_evals.dialects.readers import READERS
     from pytest_evals.plugin.session import session_of
     from pytest_evals.plugin.suite.eval_files import dialect_here
 
     name = dialect_here(path, config)
-    if name == "latticeflow":
-        from pytest_evals.plugin.suite.entities import load_tasks_near
-
-        return load_tasks_near(path, config, session_of(config).task_options)
     return READERS[name](path, session_of(config).task_options) if name else None
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from pytest_evals.core.record import Record, Status
+from pytest_evals.core.task import SuiteFiles
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
 from pytest_evals.dialects.generative_choices import with_choices
 from pytest_evals.masking.registry import learn_secret, learned
@@ -39,7 +40,8 @@ from pytest_evals.plugin.settings.run_options import (
     run_config,
     task_options,
 )
-from pytest_evals.plugin.suite.task_index import task_index_of
+from pytest_evals.plugin.suite.eval_files import named_places
+from pytest_evals.plugin.suite.task_index import skips_of, task_index_of
 from pytest_evals.plugin.suite.user_metrics import hooks_of
 from pytest_evals.plugin.workers.collection_report import CollectionReport
 from pytest_evals.plugin.workers.serialization import pack, unpack
@@ -91,7 +93,13 @@ class EvalSession:
         self.selection = Selection(options.tasks, chosen=is_distributed(config))
         self.task_index = task_index_of(config)
         self.task_options = task_options(
-            config, options, self.selection, self.task_index
+            config,
+            options,
+            self.selection,
+            self.task_index,
+            SuiteFiles(
+                collected=lambda: sorted(named_places(config)), skips=skips_of(config)
+            ),
         )
         self.gates = SuiteGates(
             suite_root(config, options.include_path),

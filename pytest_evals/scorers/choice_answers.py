@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from pytest_evals.core.task import REASONING_TAGS
+from pytest_evals.scorers.reasoning_tags import remove_reasoning_tags
 
 UNPARSABLE = "unparsable"
 """The metric that counts answers that select no choice."""
@@ -59,9 +60,6 @@ def select(
 
 def _without_reasoning(answer: str, tags: Sequence[tuple[str, str]]) -> str | None:
     """The answer after its reasoning; ``None`` if the reasoning was cut off."""
-    # lighteval's scorers are loaded only by tasks that need them.
-    from pytest_evals.scorers.lighteval.text.reasoning_tags import remove_reasoning_tags
-
     answer = remove_reasoning_tags(answer, tags)
     for opening, closing in tags:
         answer = answer.rpartition(closing)[2]  # the prompt may have opened it

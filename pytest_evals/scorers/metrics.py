@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
+from pytest_evals.core.guests import METRIC_FAMILIES
 from pytest_evals.core.metric import ANYTHING, BOOTSTRAP_ITERS, SHARE, Metric, Span
 from pytest_evals.core.registry import Registry
 from pytest_evals.errors import EvalsError
@@ -27,7 +28,7 @@ from pytest_evals.scorers.aggregations import (
 from pytest_evals.scorers.user_aggregation import Decides, PrefersOnes
 
 if TYPE_CHECKING:
-    from pytest_evals.scorers.lighteval.task_metric import TaskMetric
+    from pytest_evals.scorers.custom_metrics.task_metric import TaskMetric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +143,29 @@ _DEFAULTS: Registry[tuple[str, ...]] = Registry(
         _TEXT: ("exact_match",),
     },
 )
+
+
+FAMILIES: Registry[Callable[[str, Mapping[str, Any]], TaskMetric]] = Registry(
+    "family of metrics", METRIC_FAMILIES
+)
+"""Prefix of names such as ``lighteval:rouge_t5`` → function of the rest of a name and
+of the arguments of its entry. Raises ``EvalsError`` for an unknown name or argument."""
+
+
+def is_in_family(name: str) -> bool:
+    """Whether a name has the prefix of a family."""
+    prefix, colon, _ = name.partition(":")
+    return bool(colon) and prefix in FAMILIES
+
+
+def family_metric(name: str, arguments: Mapping[str, Any]) -> TaskMetric:
+    """The metric of a name with the prefix of a family.
+
+    Raises:
+        EvalsError: The family has no such metric, or an argument is invalid.
+    """
+    prefix, _, rest = name.partition(":")
+    return FAMILIES[prefix](rest, arguments)
 
 
 def default_metrics(output_type: str) -> tuple[MetricSpec, ...]:

@@ -27,6 +27,7 @@ import pytest
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import EvalsError, MissingExtraError
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
 from pytest_evals.scorers.lighteval.extraction.extractive_match import (
     MultilingualExtractiveMatchMetric,
 )
@@ -39,7 +40,6 @@ from pytest_evals.scorers.lighteval.extraction.search import (
     extract_target_from_pred,
     get_extraction_regexes,
 )
-from pytest_evals.scorers.lighteval.response import ModelResponse
 
 HERE = Path(__file__).parent
 SHARE = 0.95

@@ -7,13 +7,13 @@ import pytest
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
 from pytest_evals.scorers.lighteval.catalogue.names import CATALOGUE
 from pytest_evals.scorers.lighteval.code_execution.codegen import (
     Cases,
     CodegenMetric,
     passes,
 )
-from pytest_evals.scorers.lighteval.response import ModelResponse
 
 SUMS = Cases(inputs=["1 2\n"], outputs=["3\n"])
 CALLS = Cases(inputs=["[1, 2]\n3"], outputs=["[4, 5]"], function="add")

@@ -11,8 +11,8 @@ from pytest_evals.dialects.lm_eval.task import load_tasks
 from pytest_evals.errors import TaskFileError
 from pytest_evals.run.plan import ask
 from pytest_evals.run.records import score
+from pytest_evals.scorers.custom_metrics.metric import CorpusLevelMetric, SamplingMethod
 from pytest_evals.scorers.lighteval.catalogue.names import CATALOGUE, PUBLISHED
-from pytest_evals.scorers.lighteval.metric import CorpusLevelMetric, SamplingMethod
 from pytest_evals.scorers.lighteval.metric_entry import lighteval_metric
 from pytest_evals.scorers.summary import summarise
 
@@ -230,7 +230,7 @@ def test_two_metrics_with_one_number_are_distinguished_by_the_error(load):
 
 def test_missing_library_is_reported_before_any_document(load, monkeypatch):
     monkeypatch.setattr(
-        "pytest_evals.scorers.lighteval.task_metric.find_spec", lambda name: None
+        "pytest_evals.scorers.custom_metrics.task_metric.find_spec", lambda name: None
     )
     error = error_message(load, TEXT, "metric: lighteval:expr_gold_metric")
     assert "math-verify: pip install 'pytest-model-evals[metrics]'" in error

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
 from pytest_evals.scorers.lighteval.instruction_following.ifbench.tokens import (
     sentences,
 )
@@ -20,7 +21,6 @@ from pytest_evals.scorers.lighteval.instruction_following.ifeval import (
 from pytest_evals.scorers.lighteval.instruction_following.instructions import (
     is_followed,
 )
-from pytest_evals.scorers.lighteval.response import ModelResponse
 
 CITIES = "ID,Country,City,Year,Count\n" + "1,a,b,2,3\n" * 7
 GRADES = '"StudentID"\t"Subject"\t"Grade"\t"Semester"\t"Score"\n'

@@ -9,21 +9,28 @@ from pytest_evals.core.dialogue import Ask, Exchange, replayed
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.errors import DocumentError
-from pytest_evals.scorers.lighteval.catalogue.names import CATALOGUE
-from pytest_evals.scorers.lighteval.judge_adapter import (
+from pytest_evals.scorers.custom_metrics.judge_adapter import (
     JudgedMetric,
     judge_dialogue,
     judge_dialogues,
     judge_models,
 )
-from pytest_evals.scorers.lighteval.judges.calibration import (
-    CorpusLevelHLE,
-    calibration_error,
-)
-from pytest_evals.scorers.lighteval.judges.judge_lm import (
+from pytest_evals.scorers.custom_metrics.judge_lm import (
     JudgeLM,
     ReplyQueue,
     dict_of_lists_to_list_of_dicts,
+)
+from pytest_evals.scorers.custom_metrics.metric import (
+    SampleLevelMetric,
+    SampleLevelMetricGrouping,
+    SamplingMethod,
+)
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
+from pytest_evals.scorers.custom_metrics.task_metric import TaskMetric
+from pytest_evals.scorers.lighteval.catalogue.names import CATALOGUE
+from pytest_evals.scorers.lighteval.judges.calibration import (
+    CorpusLevelHLE,
+    calibration_error,
 )
 from pytest_evals.scorers.lighteval.judges.metrics import (
     JudgeLLM,
@@ -35,13 +42,6 @@ from pytest_evals.scorers.lighteval.judges.prompts import (
     hle_verdict,
     tagged_score,
 )
-from pytest_evals.scorers.lighteval.metric import (
-    SampleLevelMetric,
-    SampleLevelMetricGrouping,
-    SamplingMethod,
-)
-from pytest_evals.scorers.lighteval.response import ModelResponse
-from pytest_evals.scorers.lighteval.task_metric import TaskMetric
 
 DOC = Doc("Who wrote Emma?", ["Jane Austen"], 0)
 ANSWER = ModelResponse(text=["Austen did."])

@@ -16,7 +16,7 @@ from transformers import (
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, ModelError
 from pytest_evals.models.hf.metric_models import PairClassifier, TokenEncoder
-from pytest_evals.scorers.lighteval.response import ModelResponse
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
 from pytest_evals.scorers.lighteval.similarity.neural import (
     BLEURT,
     BertScore,

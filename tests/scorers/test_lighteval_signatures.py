@@ -6,6 +6,12 @@ import pytest
 from pytest_evals.core.doc import Doc
 from pytest_evals.dialects.lighteval.metrics_enum import MajAtK
 from pytest_evals.errors import DocumentError
+from pytest_evals.scorers.custom_metrics.metric import (
+    Metric,
+    SampleLevelComputation,
+    SamplingMethod,
+)
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
 from pytest_evals.scorers.lighteval.corpus.preparators import GenerativePreparator
 from pytest_evals.scorers.lighteval.extraction.extractive_match import (
     MultilingualExtractiveMatchMetric,
@@ -18,14 +24,8 @@ from pytest_evals.scorers.lighteval.likelihoods.choices import (
     Probability,
     Recall,
 )
-from pytest_evals.scorers.lighteval.metric import (
-    Metric,
-    SampleLevelComputation,
-    SamplingMethod,
-)
 from pytest_evals.scorers.lighteval.repeats.at_k import GPassAtK, PassAtK
 from pytest_evals.scorers.lighteval.repeats.at_n import AvgAtN, MajAtN
-from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.similarity.distance import StringDistance
 from pytest_evals.scorers.lighteval.similarity.fragments import Extractiveness
 from pytest_evals.scorers.lighteval.similarity.matches import ExactMatches, F1_score

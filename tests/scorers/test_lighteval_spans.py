@@ -4,14 +4,14 @@ import math
 
 import pytest
 
+from pytest_evals.scorers.custom_metrics.metric import SampleLevelMetric, SamplingMethod
+from pytest_evals.scorers.custom_metrics.task_metric import TaskMetric
 from pytest_evals.scorers.lighteval.catalogue.names import (
     CHOICE_METRICS,
     CORPUS_METRICS,
 )
 from pytest_evals.scorers.lighteval.catalogue.texts import TEXT_METRICS
-from pytest_evals.scorers.lighteval.metric import SampleLevelMetric, SamplingMethod
 from pytest_evals.scorers.lighteval.similarity.matches import ExactMatches
-from pytest_evals.scorers.lighteval.task_metric import TaskMetric
 from pytest_evals.stats.averages import mean
 
 TABLE = {**TEXT_METRICS, **CHOICE_METRICS, **CORPUS_METRICS}

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
 from pytest_evals.scorers.lighteval.catalogue.names import CATALOGUE, PUBLISHED
 from pytest_evals.scorers.lighteval.corpus.labels import CorpusLevelF1Score, FlatMean
 from pytest_evals.scorers.lighteval.corpus.translation import (
@@ -22,7 +23,6 @@ from pytest_evals.scorers.lighteval.instruction_following.instructions import (
 )
 from pytest_evals.scorers.lighteval.metric_entry import lighteval_metric
 from pytest_evals.scorers.lighteval.repeats.at_k import g_pass_at_k, pass_at_k
-from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.similarity.fragments import fragment_lengths
 from pytest_evals.scorers.lighteval.text.languages import get_multilingual_normalizer
 from pytest_evals.scorers.lighteval.text.normalizers import (

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.core.task import SuiteFiles, Task, TaskOptions
 from pytest_evals.dialects.latticeflow.assembly import assemble
 from pytest_evals.dialects.latticeflow.entities import Entities, Entity
 from pytest_evals.dialects.latticeflow.evaluation import (
@@ -28,45 +28,31 @@ from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean, sug
 def entities_of(path: Path, options: TaskOptions) -> Entities:
     """Return the index of the entities that a file can refer to."""
     root = Path(options.root) if options.root else path.absolute().parent
-    return Entities(root=root, base=Path(options.base) if options.base else None)
+    files = options.files or SuiteFiles()
+    known: dict[Path, Entities] = files.indexes.setdefault("latticeflow", {})
+    if root not in known:
+        base = Path(options.base) if options.base else None
+        known[root] = Entities(
+            root=root, base=base, skips=files.skips, parameters=files.parameters
+        )
+    return known[root]
 
 
-def load_tasks(
-    path: Path,
-    options: TaskOptions,
-    entities: Entities | None = None,
-    *,
-    collected: Sequence[Path] = (),
-) -> tuple[Task, ...]:
-    """Return the tasks of a file that the options select.
-
-    Args:
-        entities: Index of the entities around the file; pass a shared one to save time.
-        collected: Files and folders of the same session. A task that one of their run
-            files runs is not run separately.
-    """
-    known = entities or entities_of(path, options)
+def load_tasks(path: Path, options: TaskOptions) -> tuple[Task, ...]:
+    """Return the tasks of a file that the options select. A task that a run file of the
+    same session runs is not run separately."""
+    known = entities_of(path, options)
     first, *listed = known.in_file(path) or _refuse_undeclared(path)
     suite = EntitySuite(entities=known, options=options)
     if first.kind == "task":
-        if _is_run(first, known, collected):
+        collected = options.files.collected() if options.files else ()
+        if path not in collected and _is_run(first, known, collected):
             return ()
         return tuple(_single_task(first, suite))
     if first.kind in ("run", "evaluation"):
         return tuple(_run(first, listed, suite))
     what = f"this file defines a {first.kind}, not a task"
     raise TaskFileError([Problem(what, first.place)])
-
-
-def is_run_by_run_file(path: Path, folder: Path) -> bool:
-    """Return whether a run file in the folder runs a task file, so that the file is not
-    run separately; ``False`` if the task file cannot be read."""
-    known = entities_of(path, TaskOptions(root=str(folder)))
-    try:
-        first = next(iter(known.in_file(path)), None)
-    except TaskFileError:
-        return False
-    return bool(first and first.kind == "task" and _is_run(first, known, [folder]))
 
 
 def _refuse_undeclared(path: Path) -> NoReturn:

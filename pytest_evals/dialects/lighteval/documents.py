@@ -32,7 +32,7 @@ from pytest_evals.prompts.identical_prompts import (
     are_allowed,
 )
 from pytest_evals.prompts.images import data_url, without_images
-from pytest_evals.scorers.lighteval.metric import SamplingMethod
+from pytest_evals.scorers.custom_metrics.metric import SamplingMethod
 
 _ORDER = 42
 """lighteval's seed for the order of documents."""

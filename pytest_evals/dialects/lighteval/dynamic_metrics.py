@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pytest_evals.scorers.custom_metrics.aggregation import mean
+from pytest_evals.scorers.custom_metrics.metric import SampleLevelMetric, SamplingMethod
 from pytest_evals.scorers.lighteval.extraction.extractive_match import (
     MultilingualExtractiveMatchMetric,
 )
@@ -17,8 +19,7 @@ from pytest_evals.scorers.lighteval.likelihoods.logprobs import (
     LogProbNormalization,
     normalization,
 )
-from pytest_evals.scorers.lighteval.metric import SampleLevelMetric, SamplingMethod
-from pytest_evals.scorers.lighteval.reductions import Reduction, mean
+from pytest_evals.scorers.lighteval.reductions import Reduction
 from pytest_evals.scorers.lighteval.similarity.matches import ExactMatches, F1_score
 from pytest_evals.scorers.lighteval.text.languages import (
     code_of,

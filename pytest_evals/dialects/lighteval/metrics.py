@@ -9,9 +9,10 @@ from typing import Any
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.json_values import as_json
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
-from pytest_evals.scorers.lighteval.metric import IGNORED, Metric, SamplingMethod
-from pytest_evals.scorers.lighteval.metric_entry import check_fields, lighteval_metric
-from pytest_evals.scorers.lighteval.task_metric import TaskMetric
+from pytest_evals.scorers.custom_metrics.entry import check_fields
+from pytest_evals.scorers.custom_metrics.metric import IGNORED, Metric, SamplingMethod
+from pytest_evals.scorers.custom_metrics.task_metric import TaskMetric
+from pytest_evals.scorers.metrics import family_metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def _checked(given: Any) -> Metric:
 def _metric(given: Any) -> Metric:
     """Convert a metric by name, or one of an installed lighteval."""
     if isinstance(given, str):
-        return lighteval_metric(given, {}).metric
+        return family_metric(f"lighteval:{given}", {}).metric
     given = getattr(given, "value", given)
     if isinstance(given, Metric):
         return given

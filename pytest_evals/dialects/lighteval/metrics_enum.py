@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from pytest_evals.core.registry import Registry, UnknownNameError
+from pytest_evals.scorers.custom_metrics.metric import Metric
 from pytest_evals.scorers.lighteval.catalogue.builders import Maker
 from pytest_evals.scorers.lighteval.catalogue.names import CATALOGUE
-from pytest_evals.scorers.lighteval.metric import Metric
 from pytest_evals.scorers.lighteval.repeats.at_n import MajAtN
 from pytest_evals.scorers.lighteval.similarity.matches import match_type
 from pytest_evals.scorers.lighteval.text.normalizers import (

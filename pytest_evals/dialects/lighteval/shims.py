@@ -39,7 +39,8 @@ from pytest_evals.dialects.lighteval.templates.formulation import (
     get_metrics_for_formulation,
     normalize_subset,
 )
-from pytest_evals.scorers.lighteval import metric, response
+from pytest_evals.scorers import reasoning_tags
+from pytest_evals.scorers.custom_metrics import judge_lm, metric, response
 from pytest_evals.scorers.lighteval.corpus import (
     labels,
     perplexities,
@@ -53,7 +54,6 @@ from pytest_evals.scorers.lighteval.extraction import (
     search,
     values,
 )
-from pytest_evals.scorers.lighteval.judges import judge_lm
 from pytest_evals.scorers.lighteval.judges import metrics as judged
 from pytest_evals.scorers.lighteval.likelihoods import choices, logprobs
 from pytest_evals.scorers.lighteval.repeats import at_k, at_n, sampling
@@ -69,7 +69,6 @@ from pytest_evals.scorers.lighteval.text import (
     languages,
     math_text,
     normalizers,
-    reasoning_tags,
 )
 
 P = ParamSpec("P")

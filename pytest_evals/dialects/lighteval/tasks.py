@@ -27,7 +27,7 @@ from pytest_evals.dialects.lighteval.shots import SELECTIONS
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError, did_you_mean
 from pytest_evals.masking.values import masked
 from pytest_evals.prompts.generation import check_overrides
-from pytest_evals.scorers.lighteval.metric import SamplingMethod
+from pytest_evals.scorers.custom_metrics.metric import SamplingMethod
 
 TABLE = "TASKS_TABLE"
 OVERALL = "all"

@@ -39,7 +39,7 @@ from pytest_evals.scorers.metrics import (
 )
 
 if TYPE_CHECKING:
-    from pytest_evals.scorers.lighteval.task_metric import TaskMetric
+    from pytest_evals.scorers.custom_metrics.task_metric import TaskMetric
 
 _OWN_KEYS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")
 

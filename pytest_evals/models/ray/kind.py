@@ -6,7 +6,12 @@ from importlib.util import find_spec
 
 from pytest_evals.core.model import Model
 from pytest_evals.errors import MissingExtraError
-from pytest_evals.models.ray.settings import check_ray, inner_spec, read_settings
+from pytest_evals.models.ray.settings import (
+    check_address,
+    check_ray,
+    inner_spec,
+    read_settings,
+)
 from pytest_evals.models.registry import ModelKind
 from pytest_evals.models.spec import ModelSpec
 
@@ -46,4 +51,5 @@ RAY = ModelKind(
     check=check_ray,
     check_ready=_check_ready,
     answering=inner_spec,
+    check_address=check_address,
 )

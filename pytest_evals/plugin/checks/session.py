@@ -12,7 +12,7 @@ from pytest_evals.dialects.gates_section.gate_faults import GateFaults
 from pytest_evals.dialects.gates_section.nearby_groups import nearby_group_faults
 from pytest_evals.dialects.readers import load_group
 from pytest_evals.dialects.task_index.suite_names import SuiteNames
-from pytest_evals.errors import Problem
+from pytest_evals.errors import Problem, suggestion
 from pytest_evals.plugin.checks.reference_models import check_reference_models
 from pytest_evals.plugin.models.compatibility import check_models
 from pytest_evals.plugin.session import EvalSession
@@ -49,6 +49,26 @@ def check_session(
         check_reference_models(session, ids)
     except pytest.UsageError as error:
         raise with_place(session.config, error) from None
+
+
+def check_parameters(session: EvalSession) -> None:
+    """Refuse values of parameters that no file declares; those of an ini file may be
+    meant for other files.
+
+    Raises:
+        pytest.UsageError: ``--evals-latticeflow-config`` names one.
+    """
+    files = session.task_options.files
+    if not files or not files.indexes:
+        return
+    if not session.config.getoption("evals_latticeflow_config"):
+        return
+    for key in session.options.latticeflow_config:
+        if key not in files.parameters:
+            raise pytest.UsageError(
+                "--evals-latticeflow-config: no task or evaluation has a parameter "
+                f"{key!r}{suggestion(key, sorted(files.parameters))}"
+            )
 
 
 def check_gates(session: EvalSession, *, is_broken: bool) -> None:

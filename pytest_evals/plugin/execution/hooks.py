@@ -13,7 +13,7 @@ from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
 
 from pytest_evals.masking.registry import hidden
 from pytest_evals.plugin.checks.reference_models import run_reference_models
-from pytest_evals.plugin.checks.session import check_session
+from pytest_evals.plugin.checks.session import check_parameters, check_session
 from pytest_evals.plugin.execution.document_reports import Status, mark, status_of
 from pytest_evals.plugin.execution.gate_coverage import GateCoverage
 from pytest_evals.plugin.execution.last_failed import keep_failed
@@ -44,7 +44,6 @@ from pytest_evals.plugin.session import EvalSession
 from pytest_evals.plugin.settings.process import is_distributed
 from pytest_evals.plugin.settings.profile import profile_line
 from pytest_evals.plugin.settings.run_options import check_places
-from pytest_evals.plugin.suite.entities import check_parameters
 from pytest_evals.plugin.suite.lookalike_files import unused_gates_files
 from pytest_evals.plugin.workers.collection_report import GateMark, report_collection
 from pytest_evals.plugin.workers.sharding import shard_items
@@ -116,7 +115,7 @@ class SessionHooks:
         self._session.suite.warn(map(str, lost))
         if assignment is None:
             ids = [item.nodeid for item in items]
-            check_parameters(self._session.config)
+            check_parameters(self._session)
             check_session(self._session, ids, is_broken=bool(session.testsfailed))
             if stopping is not None:
                 stopping.start(ids)

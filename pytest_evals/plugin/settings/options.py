@@ -272,10 +272,10 @@ def _cluster(raw: Mapping[str, Any]) -> str:
     text: str = raw["ray"]
     if text:
         from pytest_evals.errors import OptionError
-        from pytest_evals.models.ray.settings import check_address
+        from pytest_evals.models.registry import KINDS
 
         try:
-            check_address(text)
+            KINDS["ray"].check_address(text)
         except OptionError as error:
             hint = ", or --evals-ray=auto" if os.path.exists(Path(text)) else ""
             raise pytest.UsageError(f"--evals-ray: {error}{hint}") from None

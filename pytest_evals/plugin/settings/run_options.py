@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_evals.core.name_index import NameIndex
-from pytest_evals.core.task import TaskOptions
+from pytest_evals.core.task import SuiteFiles, TaskOptions
 from pytest_evals.errors import StoreError
 from pytest_evals.models.registry import ModelHook
 from pytest_evals.plugin.settings.option_checks import usage_errors, with_place
@@ -116,7 +116,11 @@ def run_config(config: pytest.Config, *, is_worker: bool) -> RunConfig:
 
 
 def task_options(
-    config: pytest.Config, options: Options, selection: Selection, library: NameIndex
+    config: pytest.Config,
+    options: Options,
+    selection: Selection,
+    library: NameIndex,
+    files: SuiteFiles,
 ) -> TaskOptions:
     """What the command line changes in every task."""
     root = suite_root(config, options.include_path)
@@ -154,6 +158,7 @@ def task_options(
         allow_unsafe_code=options.allow_unsafe_code,
         base=str(config.invocation_params.dir),
         metrics=_registered(config),
+        files=files,
     )
 
 

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, unknown_name
-from pytest_evals.stats import averages
+from pytest_evals.scorers.custom_metrics.aggregation import mean
 
 Reduction = Callable[[Any], float]
-
-
-def mean(values: Sequence[float]) -> float:
-    """Return the mean; NaN for no values, like NumPy."""
-    return averages.mean(values) if len(values) else math.nan
 
 
 _NAMES: Mapping[str, Reduction] = {"max": max, "mean": mean, "min": min, "sum": sum}

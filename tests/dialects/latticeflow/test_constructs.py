@@ -33,9 +33,9 @@ import pytest
 
 from pytest_evals import evaluate
 from pytest_evals.core.record import Status
-from pytest_evals.core.task import TaskOptions
+from pytest_evals.core.task import SuiteFiles, TaskOptions
 from pytest_evals.dialects.latticeflow import filters, generator, parameters
-from pytest_evals.dialects.latticeflow.loader import entities_of, load_tasks
+from pytest_evals.dialects.latticeflow.loader import load_tasks
 from pytest_evals.dialects.latticeflow.metrics import reader as metrics
 from pytest_evals.dialects.latticeflow.metrics.trials import FUNCTIONS
 from pytest_evals.dialects.latticeflow.scoring import reader as reading
@@ -54,10 +54,9 @@ def name_of(path: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def entities():
+def files():
     """Data shared by all files; each is read once."""
-    options = TaskOptions(root=str(FOLDER), base=str(FOLDER))
-    return entities_of(FOLDER / "any.yaml", options)
+    return SuiteFiles()
 
 
 @pytest.fixture
@@ -84,7 +83,7 @@ def comments(monkeypatch, tmp_path):
     return read
 
 
-def loaded(path, facts, entities):
+def loaded(path, facts, files):
     """The tasks of a file."""
     given = dict(text.split("=") for word, _, text, _ in facts if word == "with")
     values = {key: int(v) if v.isdigit() else v for key, v in given.items()}
@@ -95,8 +94,9 @@ def loaded(path, facts, entities):
         parameters=values,
         has_model="model" in words,
         has_judge="judge" in words,
+        files=files,
     )
-    return load_tasks(path, options, entities)
+    return load_tasks(path, options)
 
 
 def scripted(facts, word, folder):
@@ -109,9 +109,9 @@ def scripted(facts, word, folder):
     return f"scripted:{path}"
 
 
-def run(path, facts, entities, folder):
+def run(path, facts, files, folder):
     model, judge = (scripted(facts, word, folder) for word in ("model", "judge"))
-    tasks = loaded(path, facts, entities)
+    tasks = loaded(path, facts, files)
     return evaluate(tasks, model, TaskOptions(base=str(FOLDER)), judge=judge)
 
 
@@ -141,10 +141,10 @@ def check_numbers(text, found) -> None:
 
 @pytest.mark.parametrize("path", RIGHT, ids=name_of)
 def test_a_valid_file_gives_the_results_in_its_comments(
-    path, entities, comments, tmp_path
+    path, files, comments, tmp_path
 ):
     facts = [*comments(path)]
-    result = run(path, facts, entities, tmp_path)
+    result = run(path, facts, files, tmp_path)
     records = [record for task in result.tasks for record in task.records]
     lost = {r.doc.id: lacking(r) for r in records if r.status is not Status.SCORED}
     warnings = [message for task in result.tasks for message in task.task.warnings()]
@@ -168,7 +168,7 @@ def test_a_valid_file_gives_the_results_in_its_comments(
 
 @pytest.mark.parametrize("path", WRONG, ids=name_of)
 def test_an_invalid_file_has_the_errors_in_its_comments(
-    path, entities, comments, tmp_path
+    path, files, comments, tmp_path
 ):
     facts = [*comments(path)]
     shown = path.relative_to(FOLDER)
@@ -181,7 +181,7 @@ def test_an_invalid_file_has_the_errors_in_its_comments(
     }
     if expected:
         with pytest.raises(TaskFileError) as caught:
-            for task in loaded(path, facts, entities):
+            for task in loaded(path, facts, files):
                 task.rows.ids()
         messages = Counter(
             (problem.where.line, problem.what.partition("; ")[0])
@@ -197,7 +197,7 @@ def test_an_invalid_file_has_the_errors_in_its_comments(
     ((word, about, text, line),) = [
         fact for fact in facts if fact[0] in ("fails", "unscored")
     ]
-    (result,) = run(path, facts, entities, tmp_path).tasks
+    (result,) = run(path, facts, files, tmp_path).tasks
     record = next(r for r in result.records if r.doc.id == about)
     assert f"{shown}:{line}: {text}" in lacking(record)
     assert record.status is (Status.ERRORED if word == "fails" else Status.UNSCORED)

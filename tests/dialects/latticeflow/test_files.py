@@ -4,14 +4,15 @@ file per case, with all its errors; ``valid/latticeflow`` is a whole project."""
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pytest_evals.core.task import TaskOptions
+from pytest_evals.core.task import SuiteFiles, Task, TaskOptions
 from pytest_evals.dialects.latticeflow.loader import entities_of, load_tasks
 from pytest_evals.dialects.latticeflow.suite import EntitySuite
-from pytest_evals.dialects.readers import eval_files
+from pytest_evals.dialects.readers import eval_files, load_folder
 from pytest_evals.errors import TaskFileError
 
 FILES = Path(__file__).parents[2] / "task_files"
@@ -21,11 +22,11 @@ VALID = FILES / "valid" / "latticeflow"
 
 def faults(path: Path) -> str:
     """All problems of a file, its tasks and its datasets."""
-    options = TaskOptions(base=str(path.parent))
+    options = TaskOptions(base=str(path.parent), files=SuiteFiles())
     entities = entities_of(path, options)
     problems = []
     try:
-        for task in load_tasks(path, options, entities):
+        for task in load_tasks(path, options):
             task.rows.ids()
     except TaskFileError as error:
         problems += error.problems
@@ -117,13 +118,18 @@ def test_each_task_of_the_project_can_be_read_by_itself(path: Path) -> None:
 def test_a_task_is_left_to_a_run_file_that_is_collected_with_it() -> None:
     path = VALID / "tasks" / "system_check.yaml"
     options = TaskOptions(root=str(VALID))
-    assert load_tasks(path, options, collected=[VALID]) == ()
-    assert load_tasks(path, options, collected=[VALID / "run.yaml"]) == ()
-    for collected in ([], [VALID / "tasks"]):
-        (task,) = load_tasks(path, options, collected=collected)
+
+    def load(*collected: Path) -> tuple[Task, ...]:
+        files = SuiteFiles(collected=lambda: collected)
+        return load_tasks(path, replace(options, files=files))
+
+    assert load(VALID) == ()
+    assert load(VALID / "run.yaml") == ()
+    for collected in ((), (VALID / "tasks",)):
+        (task,) = load(*collected)
         assert task.name == "system-check"
-    assert [*eval_files(VALID)] == [VALID / "run.yaml"]
-    assert len([*eval_files(VALID / "tasks")]) == 8
+    run = [task.name for task in load_tasks(VALID / "run.yaml", options)]
+    assert [one.name for one in load_folder(VALID, options, lambda _: None)] == run
 
 
 def test_a_generator_makes_rows_of_those_of_a_dataset() -> None:

@@ -22,7 +22,7 @@ from pytest_evals.dialects.lighteval.config import LightevalTaskConfig
 from pytest_evals.dialects.lighteval.shims import find_export
 from pytest_evals.dialects.lighteval.tasks import load_tasks
 from pytest_evals.errors import TaskFileError
-from pytest_evals.scorers.lighteval.response import ModelResponse
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
 
 
 def test_torch_is_not_loaded_when_a_module_is_collected(module, tmp_path):

@@ -37,13 +37,16 @@ from pytest_evals.dialects.latticeflow.solvers.model_client import (
 )
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import DocumentError, EvalsError
-from pytest_evals.scorers.lighteval.judge_adapter import JudgedMetric, judge_dialogue
-from pytest_evals.scorers.lighteval.judges.judge_lm import JudgeQuestion
-from pytest_evals.scorers.lighteval.metric import SamplingMethod
-from pytest_evals.scorers.lighteval.metric_entry import lighteval_metric
-from pytest_evals.scorers.lighteval.response import ModelResponse
-from pytest_evals.scorers.lighteval.task_metric import TaskMetric
+from pytest_evals.scorers.custom_metrics.judge_adapter import (
+    JudgedMetric,
+    judge_dialogue,
+)
+from pytest_evals.scorers.custom_metrics.judge_lm import JudgeQuestion
+from pytest_evals.scorers.custom_metrics.metric import SamplingMethod
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
+from pytest_evals.scorers.custom_metrics.task_metric import TaskMetric
 from pytest_evals.scorers.metric_value import plain
+from pytest_evals.scorers.metrics import family_metric
 
 
 def read_lighteval(section: Section, task: ScorerContext) -> SampleScorer | None:
@@ -112,7 +115,7 @@ def _metric(section: Section) -> TaskMetric | None:
     if not name:
         return None
     try:
-        metric = lighteval_metric(name, arguments)
+        metric = family_metric(f"lighteval:{name}", arguments)
         _check(metric, name)
         metric.check_requirements(may_execute=True)
     except EvalsError as error:

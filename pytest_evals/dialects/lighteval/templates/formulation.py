@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pytest_evals.dialects.lighteval.dynamic_metrics import LogLikelihoodAccMetric
-from pytest_evals.scorers.lighteval.metric import Metric
+from pytest_evals.scorers.custom_metrics.metric import Metric
 
 __all__ = [
     "CFFormulation",

@@ -1,6 +1,6 @@
-"""Metrics of a task class that do not come from lm-eval: lighteval's by name, and those
-of user hooks. They are removed from ``metric_list`` and computed next to the class's
-``process_results``."""
+"""Metrics of a task class that do not come from lm-eval: those of families, such as
+``lighteval:rouge_t5``, and of user hooks. They are removed from ``metric_list`` and
+computed next to the class's ``process_results``."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from pytest_evals.core.metric import Metric
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.lm_eval.python.requests import repeats_of
-from pytest_evals.dialects.lm_eval.scoring.metric_names import LIGHTEVAL, MetricNames
+from pytest_evals.dialects.lm_eval.scoring.metric_names import MetricNames
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError
-from pytest_evals.scorers.lighteval.judge_adapter import (
+from pytest_evals.scorers.custom_metrics.judge_adapter import (
     JudgedMetric,
     judge_dialogues,
     judge_models,
 )
-from pytest_evals.scorers.lighteval.response import ModelResponse, response_of
-from pytest_evals.scorers.lighteval.task_metric import TaskMetric
+from pytest_evals.scorers.custom_metrics.response import ModelResponse, response_of
+from pytest_evals.scorers.custom_metrics.task_metric import TaskMetric
 from pytest_evals.scorers.metric_value import score_of
+from pytest_evals.scorers.metrics import is_in_family
 from pytest_evals.scorers.user_aggregation import Decides
 
 _UNFILTERED = "none"
@@ -51,9 +52,7 @@ def split_entries(
     ours, theirs = [], []
     for entry, values in zip(top.entries("metric_list"), given, strict=False):
         name = values.get("metric") if isinstance(values, dict) else None
-        if isinstance(name, str) and (
-            name.startswith(LIGHTEVAL) or name in options.metrics
-        ):
+        if isinstance(name, str) and (is_in_family(name) or name in options.metrics):
             rest = {key: value for key, value in values.items() if key != "metric"}
             ours.append(MetricEntry(name, rest, entry.place("metric")))
         else:

@@ -1,5 +1,5 @@
-"""Metric names that do not come from lm-eval: lighteval's (``lighteval:rouge_t5``), and
-those that the user registers."""
+"""Metric names that do not come from lm-eval: those of families
+(``lighteval:rouge_t5``), and those that the user registers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
 from pytest_evals.errors import EvalsError
-from pytest_evals.scorers.metrics import METRICS
+from pytest_evals.scorers.metrics import METRICS, family_metric, is_in_family
 
 if TYPE_CHECKING:
-    from pytest_evals.scorers.lighteval.task_metric import TaskMetric
+    from pytest_evals.scorers.custom_metrics.task_metric import TaskMetric
 
-LIGHTEVAL = "lighteval:"
-"""Prefix of the names of lighteval's metrics in task files."""
 ENTRY_POINTS = "pytest_evals.metrics"
 """Entry point group for custom metrics."""
 
@@ -67,15 +65,13 @@ class MetricNames:
             given: A name, or the object of ``!function``.
 
         Raises:
-            EvalsError: lighteval has no such metric, the registered object is not a
+            EvalsError: The family has no such metric, the registered object is not a
                 metric, or it does not accept the arguments.
         """
         if not isinstance(given, str):
             return self._custom_metric(name_of(given), given, arguments)
-        if given.startswith(LIGHTEVAL):
-            from pytest_evals.scorers.lighteval.metric_entry import lighteval_metric
-
-            return lighteval_metric(given, arguments)
+        if is_in_family(given):
+            return family_metric(given, arguments)
         metric = self._registered(given)
         if metric is None:
             return None
@@ -90,7 +86,7 @@ class MetricNames:
     def _custom_metric(
         self, name: str, metric: Any, arguments: Mapping[str, Any]
     ) -> TaskMetric | None:
-        from pytest_evals.scorers.lighteval.metric_entry import own_metric
+        from pytest_evals.scorers.custom_metrics.entry import own_metric
 
         return own_metric(name, metric, self.output_type, arguments)
 

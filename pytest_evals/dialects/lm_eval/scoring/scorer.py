@@ -4,7 +4,7 @@ Runs each filter pipeline on the responses, then the metrics of the output type 
 task's ``process_results``, and decides correctness. Aggregation is in
 :mod:`pytest_evals.scorers.metrics`.
 
-lighteval's metrics are imported only if a task uses them (``MetricSpec.task_metric``).
+Custom metrics are imported only if a task uses them (``MetricSpec.task_metric``).
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ from pytest_evals.scorers.user_aggregation import Decides
 from pytest_evals.scorers.user_code import UserCode
 
 if TYPE_CHECKING:
-    from pytest_evals.scorers.lighteval.response import ModelResponse
-    from pytest_evals.scorers.lighteval.task_metric import TaskMetric
+    from pytest_evals.scorers.custom_metrics.response import ModelResponse
+    from pytest_evals.scorers.custom_metrics.task_metric import TaskMetric
 
 ProcessResults = Callable[[dict[str, Any], list[Any]], Mapping[str, Any]]
 """A task's own scoring: maps row and filtered responses, one for each request, to
 values by metric."""
 Measure = Callable[[Doc, tuple[Any, ...], "ModelResponse | None"], list[MetricValue]]
 """Maps a document, its filtered responses (one for each request), and the response for
-lighteval's metrics, if known, to values."""
+custom metrics, if known, to values."""
 _Judged = Mapping[str, Mapping[str, Sequence[str]]]
 """Name of a pipeline → name of a metric → replies of its judges."""
 
@@ -133,7 +133,7 @@ class Scorer:
     def _filtered_responses(
         self, record: Record
     ) -> Iterator[tuple[Pipeline, tuple[Any, ...], ModelResponse | None]]:
-        """Each pipeline, with its filtered responses and the response for lighteval's
+        """Each pipeline, with its filtered responses and the response for custom
         metrics."""
         responses = self._by_request(record.responses)
         for pipeline in self.pipelines:
@@ -146,10 +146,10 @@ class Scorer:
 
     @property
     def judges(self) -> Mapping[str, ModelSource]:
-        """The judges of lighteval's metrics, by their names in ``Ask.model``."""
+        """The judges of custom metrics, by their names in ``Ask.model``."""
         if not self._with_judges:
             return {}
-        from pytest_evals.scorers.lighteval.judge_adapter import judge_models
+        from pytest_evals.scorers.custom_metrics.judge_adapter import judge_models
 
         return judge_models(self._with_judges)
 
@@ -160,7 +160,7 @@ class Scorer:
 
     def follow_up(self, record: Record) -> Dialogue[_Judged]:
         """Query the judges about a document with responses; return their replies."""
-        from pytest_evals.scorers.lighteval.judge_adapter import (
+        from pytest_evals.scorers.custom_metrics.judge_adapter import (
             JudgedMetric,
             judge_dialogues,
         )
@@ -219,7 +219,7 @@ class Scorer:
 
         Args:
             filtered: Filtered responses of one pipeline, one for each request.
-            response: Response for lighteval's metrics; ``None`` to build it from
+            response: Response for custom metrics; ``None`` to build it from
                 ``filtered``.
         """
         return self._measure(doc, filtered, response)
@@ -268,10 +268,10 @@ class Scorer:
         pipeline: Pipeline,
         filtered: tuple[Any, ...],
     ) -> ModelResponse | None:
-        """Response for lighteval's metrics: all answers, unless the task filters."""
+        """Response for custom metrics: all answers, unless the task filters."""
         if not any(spec.task_metric is not None for spec in self.metrics):
             return None
-        from pytest_evals.scorers.lighteval.response import response_of
+        from pytest_evals.scorers.custom_metrics.response import response_of
 
         first = record.responses[:: self.repeats]
         return response_of(
@@ -324,7 +324,7 @@ def _measure_of(specs: Sequence[MetricSpec], output_type: str) -> Measure:
     parts = [
         (
             spec.names,
-            _measure_lighteval(spec.task_metric, output_type)
+            _measure_custom(spec.task_metric, output_type)
             if spec.task_metric is not None
             else _measure_builtin(output_type, [spec]),
         )
@@ -336,8 +336,8 @@ def _measure_of(specs: Sequence[MetricSpec], output_type: str) -> Measure:
     )
 
 
-def _measure_lighteval(metric: TaskMetric, output_type: str) -> Measure:
-    from pytest_evals.scorers.lighteval.response import response_of
+def _measure_custom(metric: TaskMetric, output_type: str) -> Measure:
+    from pytest_evals.scorers.custom_metrics.response import response_of
 
     return lambda doc, filtered, response: metric.measure(
         doc, response or response_of(output_type, filtered)

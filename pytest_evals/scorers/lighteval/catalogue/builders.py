@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pytest_evals.scorers.lighteval.metric import (
+from pytest_evals.scorers.custom_metrics.aggregation import mean
+from pytest_evals.scorers.custom_metrics.metric import (
     CorpusLevelMetric,
     Metric,
     MetricGrouping,
@@ -13,7 +14,6 @@ from pytest_evals.scorers.lighteval.metric import (
     SampleLevelMetricGrouping,
     SamplingMethod,
 )
-from pytest_evals.scorers.lighteval.reductions import mean
 
 Maker = Callable[[], Metric]
 

@@ -10,6 +10,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
+from pytest_evals.scorers.custom_metrics.metric import (
+    CorpusLevelMetric,
+    Metric,
+    SampleLevelMetric,
+)
 from pytest_evals.scorers.lighteval.catalogue.builders import (
     CHOICES,
     ROLLING,
@@ -44,11 +49,6 @@ from pytest_evals.scorers.lighteval.likelihoods.choices import (
     TruthfulqaMCMetrics,
 )
 from pytest_evals.scorers.lighteval.likelihoods.logprobs import LogProbCharNorm
-from pytest_evals.scorers.lighteval.metric import (
-    CorpusLevelMetric,
-    Metric,
-    SampleLevelMetric,
-)
 from pytest_evals.scorers.lighteval.similarity.distance import StringDistance
 from pytest_evals.scorers.lighteval.similarity.drop import DropMetrics
 from pytest_evals.scorers.lighteval.similarity.matches import ExactMatches

@@ -6,6 +6,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from pytest_evals.scorers.custom_metrics.aggregation import mean
+from pytest_evals.scorers.custom_metrics.metric import (
+    CorpusLevelMetricGrouping,
+    Metric,
+    SampleLevelMetricGrouping,
+)
 from pytest_evals.scorers.lighteval.catalogue.builders import TEXT, Maker, group, sample
 from pytest_evals.scorers.lighteval.code_execution.codegen import CodegenMetric
 from pytest_evals.scorers.lighteval.corpus.labels import FlatMean
@@ -24,12 +30,6 @@ from pytest_evals.scorers.lighteval.instruction_following.ifeval import (
 )
 from pytest_evals.scorers.lighteval.judges.calibration import CorpusLevelHLE
 from pytest_evals.scorers.lighteval.judges.metrics import JudgeLLMHLE, JudgeLLMSimpleQA
-from pytest_evals.scorers.lighteval.metric import (
-    CorpusLevelMetricGrouping,
-    Metric,
-    SampleLevelMetricGrouping,
-)
-from pytest_evals.scorers.lighteval.reductions import mean
 from pytest_evals.scorers.lighteval.repeats.at_k import GPassAtK, PassAtK
 from pytest_evals.scorers.lighteval.repeats.at_n import AvgAtN, MajAtN
 from pytest_evals.scorers.lighteval.similarity.distance import StringDistance

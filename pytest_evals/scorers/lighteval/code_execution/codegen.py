@@ -18,8 +18,8 @@ from typing import ClassVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError
-from pytest_evals.scorers.lighteval.metric import SampleLevelComputation
-from pytest_evals.scorers.lighteval.response import ModelResponse
+from pytest_evals.scorers.custom_metrics.metric import SampleLevelComputation
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
 
 SECONDS = 6.0
 """Time limit per test, LiveCodeBench's."""
@@ -69,6 +69,7 @@ class CodegenMetric(SampleLevelComputation):
         n: Number of answers to generate and score; ``None`` for all.
     """
 
+    is_share: ClassVar[bool] = True
     executes_answers: ClassVar[bool] = True
 
     n: int | None = None

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_evals.errors import EvalsError, unknown_name
 from pytest_evals.scorers.aggregations import Aggregation
-from pytest_evals.scorers.lighteval.metric import CorpusLevelComputation
+from pytest_evals.scorers.custom_metrics.metric import CorpusLevelComputation
 
 
 class CorpusMetric(CorpusLevelComputation):

@@ -9,11 +9,15 @@ from typing import Any, NamedTuple
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, unknown_name
+from pytest_evals.scorers.custom_metrics.aggregation import (
+    GenerativeCorpusMetricInput,
+    NamedPair,
+)
+from pytest_evals.scorers.custom_metrics.metric import Preparator
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
 from pytest_evals.scorers.lighteval.likelihoods.choices import best_choice, gold_indices
 from pytest_evals.scorers.lighteval.likelihoods.logprobs import document_logprobs
-from pytest_evals.scorers.lighteval.metric import Preparator
 from pytest_evals.scorers.lighteval.reductions import references
-from pytest_evals.scorers.lighteval.response import ModelResponse
 
 __all__ = [
     "CorpusMetricInput",
@@ -37,13 +41,6 @@ class CorpusMetricInput:
         return dict(vars(self))
 
 
-class GenerativeCorpusMetricInput(NamedTuple):
-    """References and answers."""
-
-    golds: Any
-    preds: Any
-
-
 class LogprobCorpusMetricInput(NamedTuple):
     """The correct choices and the most likely one, as positions."""
 
@@ -56,23 +53,6 @@ class PerplexityCorpusMetricInput(NamedTuple):
 
     logprobs: float
     weights: int
-
-
-class NamedPair(GenerativeCorpusMetricInput):
-    """A pair with the field names of all types; pairs that were sent between processes
-    have lost their own."""
-
-    __slots__ = ()
-
-    @property
-    def logprobs(self) -> Any:
-        """Return the first value."""
-        return self[0]
-
-    @property
-    def weights(self) -> Any:
-        """Return the second value."""
-        return self[1]
 
 
 _UNITS: Mapping[str, Callable[[str], int]] = {

@@ -9,11 +9,11 @@ from typing import Any
 from pytest_evals.errors import EvalsError
 from pytest_evals.scorers.aggregations import Aggregation
 from pytest_evals.scorers.corpus import CORPUS_METRICS, SPANS, Corpus
+from pytest_evals.scorers.custom_metrics.metric import Libraries
 from pytest_evals.scorers.lighteval.corpus.corpus_metric import (
     CorpusMetric,
     check_choice,
 )
-from pytest_evals.scorers.lighteval.metric import Libraries
 
 __all__ = ["CorpusLevelTranslationMetric"]
 

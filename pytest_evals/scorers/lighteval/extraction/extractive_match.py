@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import EvalsError
+from pytest_evals.scorers.custom_metrics.metric import Libraries, SampleLevelComputation
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
 from pytest_evals.scorers.lighteval.extraction.formulas import (
     ExprExtractionConfig,
     LatexExtractionConfig,
@@ -29,14 +31,12 @@ from pytest_evals.scorers.lighteval.extraction.values import (
     difference,
     require_library,
 )
-from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
 from pytest_evals.scorers.lighteval.reductions import (
     Reduction,
     reduce_values,
     reduction,
     references,
 )
-from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.text.languages import code_of
 
 __all__ = ["MultilingualExtractiveMatchMetric"]
@@ -80,6 +80,7 @@ class MultilingualExtractiveMatchMetric(SampleLevelComputation):
         timeout_seconds: Time limit for parsing an answer.
     """
 
+    is_share: ClassVar[bool] = True
     language: Any = "eng"
     gold_extraction_target: Any = (ExprExtractionConfig(),)
     pred_extraction_target: Any = (ExprExtractionConfig(), LatexExtractionConfig())

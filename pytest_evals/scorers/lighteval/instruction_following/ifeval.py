@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError
+from pytest_evals.scorers.custom_metrics.metric import Libraries, SampleLevelComputation
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
 from pytest_evals.scorers.lighteval.instruction_following.ifbench.counts import COUNTS
 from pytest_evals.scorers.lighteval.instruction_following.ifbench.custom import CUSTOM
 from pytest_evals.scorers.lighteval.instruction_following.ifbench.formats import FORMATS
@@ -17,8 +19,6 @@ from pytest_evals.scorers.lighteval.instruction_following.instructions import (
     Check,
     is_followed,
 )
-from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
-from pytest_evals.scorers.lighteval.response import ModelResponse
 
 IFEVAL_NAMES = (
     "prompt_level_strict_acc",
@@ -39,6 +39,7 @@ class IFEvalMetrics(SampleLevelComputation):
     and in ``kwargs`` a mapping of arguments for each.
     """
 
+    is_share: ClassVar[bool] = True
     checks: ClassVar[Mapping[str, Check]] = INSTRUCTIONS
     columns: ClassVar[tuple[str, str]] = ("instructions_id_list", "instruction_id_list")
     libraries: ClassVar[Libraries] = (
@@ -70,6 +71,7 @@ class IFEvalMetrics(SampleLevelComputation):
 class IFBenchMetrics(IFEvalMetrics):
     """The same numbers for the instructions of IFBench."""
 
+    is_share = True
     checks = IFBENCH
     columns = ("instruction_id_list", "instructions_id_list")
     libraries = (

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.scorers.aggregations import Aggregation, from_function
-from pytest_evals.scorers.lighteval.metric import CorpusLevelComputation
+from pytest_evals.scorers.custom_metrics.metric import CorpusLevelComputation
 
 BIN = 100
 """Minimum number of answers per bin."""

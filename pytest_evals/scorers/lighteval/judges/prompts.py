@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_evals.scorers.lighteval.reductions import mean
+from pytest_evals.scorers.custom_metrics.aggregation import mean
 
 
 def simpleqa_score(reply: str) -> float | None:

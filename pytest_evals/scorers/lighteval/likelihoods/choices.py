@@ -9,6 +9,8 @@ from typing import ClassVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError
+from pytest_evals.scorers.custom_metrics.metric import SampleLevelComputation
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
 from pytest_evals.scorers.lighteval.likelihoods.logprobs import (
     LogProbNormalization,
     LogProbPMINorm,
@@ -16,9 +18,7 @@ from pytest_evals.scorers.lighteval.likelihoods.logprobs import (
     document_logprobs,
     normalization,
 )
-from pytest_evals.scorers.lighteval.metric import SampleLevelComputation
 from pytest_evals.scorers.lighteval.reductions import Reduction, reduction
-from pytest_evals.scorers.lighteval.response import ModelResponse
 
 __all__ = [
     "MRR",
@@ -76,6 +76,7 @@ class LoglikelihoodAcc(_NormalizedChoices):
             :mod:`.logprobs` or its name; ``None`` for none.
     """
 
+    is_share: ClassVar[bool] = True
     logprob_normalization: LogProbNormalization | str | None = None
     _norm: LogProbNormalization | None = field(init=False, repr=False, compare=False)
 
@@ -166,6 +167,7 @@ class Recall(SampleLevelComputation):
             instead of the first ones.
     """
 
+    is_share: ClassVar[bool] = True
     other_names: ClassVar[Mapping[str, str]] = {"recall_depth": "k"}
     """lighteval's name of the argument in ``sample_params``."""
     k: int = 1
@@ -198,6 +200,7 @@ class MRR(SampleLevelComputation):
         length_normalization: Divide log-probabilities by characters.
     """
 
+    is_share: ClassVar[bool] = True
     length_normalization: bool = False
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> float:
@@ -216,6 +219,8 @@ class MRR(SampleLevelComputation):
 class AccGoldLikelihood(SampleLevelComputation):
     """1 if greedy decoding generates any of the choices."""
 
+    is_share: ClassVar[bool] = True
+
     def measure(self, doc: Doc, model_response: ModelResponse) -> int:
         """Return 0 or 1."""
         return int(any(model_response.argmax_logits_eq_gold))
@@ -229,6 +234,8 @@ class TruthfulqaMCMetrics(SampleLevelComputation):
     MC2, which starts with the correct ones. ``specific["len_mc1"]`` is the number of
     MC1's choices.
     """
+
+    is_share: ClassVar[bool] = True
 
     def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, float]:
         """Compute both numbers by name."""

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, unknown_name
-from pytest_evals.scorers.lighteval.response import ModelResponse
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
 
 __all__ = [
     "LogProbCharNorm",

@@ -11,13 +11,13 @@ from typing import ClassVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import EvalsError
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
 from pytest_evals.scorers.lighteval.repeats.sampling import (
     SamplingMetric,
     check_count,
     required_count,
     single_reference,
 )
-from pytest_evals.scorers.lighteval.response import ModelResponse
 
 __all__ = ["GPassAtK", "PassAtK", "g_pass_at_k", "pass_at_k"]
 
@@ -34,6 +34,7 @@ class PassAtK(SamplingMetric):
         n: Number of answers used; ``None`` for all.
     """
 
+    is_share: ClassVar[bool] = True
     required: ClassVar[tuple[str, ...]] = ("k",)
     k: int | None = None
     n: int | None = None
@@ -88,6 +89,7 @@ class GPassAtK(SamplingMetric):
         name_prefix: Prefix of the names of its numbers.
     """
 
+    is_share: ClassVar[bool] = True
     required: ClassVar[tuple[str, ...]] = ("k",)
     k: int | Sequence[int] | None = None
     n: int | None = None

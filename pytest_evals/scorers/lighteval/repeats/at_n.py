@@ -8,13 +8,13 @@ from typing import ClassVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
 from pytest_evals.scorers.lighteval.repeats.sampling import (
     SamplingMetric,
     check_count,
     required_count,
     single_reference,
 )
-from pytest_evals.scorers.lighteval.response import ModelResponse
 
 __all__ = ["AvgAtN", "MajAtN"]
 

@@ -11,13 +11,13 @@ from typing import Any
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError
-from pytest_evals.scorers.lighteval.metric import (
+from pytest_evals.scorers.custom_metrics.metric import (
     Libraries,
     SampleLevelComputation,
     call_computation,
 )
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
 from pytest_evals.scorers.lighteval.reductions import references
-from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.similarity.matches import match_type, matches
 from pytest_evals.scorers.lighteval.text.normalizers import (
     Normalizer,

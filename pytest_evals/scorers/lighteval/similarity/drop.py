@@ -9,8 +9,8 @@ from typing import ClassVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, MissingExtraError
-from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
-from pytest_evals.scorers.lighteval.response import ModelResponse
+from pytest_evals.scorers.custom_metrics.metric import Libraries, SampleLevelComputation
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
 from pytest_evals.scorers.lighteval.text.normalizers import (
     is_number,
     without_articles,
@@ -33,6 +33,7 @@ class DropMetrics(SampleLevelComputation):
         published: Keep reasoning in answers, as lighteval does.
     """
 
+    is_share: ClassVar[bool] = True
     libraries: ClassVar[Libraries] = (("scipy", "scipy", "metrics"),)
 
     published: bool = False

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import EvalsError, unknown_name
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
 from pytest_evals.scorers.lighteval.reductions import (
     Reduction,
     reduce_values,
     reduction,
     references,
 )
-from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.similarity.normalization import NormalizedMetric
 from pytest_evals.scorers.lighteval.text.normalizers import INVALID, Normalizer
 
@@ -85,6 +85,7 @@ class ExactMatches(_PairwiseMetric):
             reference without one, as in lighteval.
     """
 
+    is_share: ClassVar[bool] = True
     type_exact_match: str = "full"
     published: bool = False
 
@@ -108,6 +109,8 @@ class ExactMatches(_PairwiseMetric):
 @dataclass(frozen=True)
 class F1_score(_PairwiseMetric):
     """F1 of the sets of words."""
+
+    is_share: ClassVar[bool] = True
 
     def compute_one_item(self, gold: str, pred: str) -> float:
         """Return the F1 of two texts; 0 if either has no words."""

@@ -14,13 +14,13 @@ from typing import Any, ClassVar
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.registry import Registry
 from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
-from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
+from pytest_evals.scorers.custom_metrics.metric import Libraries, SampleLevelComputation
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
 from pytest_evals.scorers.lighteval.reductions import (
     reduce_values,
     reduction,
     references,
 )
-from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.similarity.fragments import SourceMetric
 from pytest_evals.scorers.lighteval.similarity.normalization import NormalizedMetric
 from pytest_evals.scorers.lighteval.text.normalizers import Normalizer

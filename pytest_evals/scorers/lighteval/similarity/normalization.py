@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_evals.scorers.lighteval.metric import SampleLevelComputation
+from pytest_evals.scorers.custom_metrics.metric import SampleLevelComputation
 from pytest_evals.scorers.lighteval.text.normalizers import (
     Normalizer,
     resolve_normalizer,

@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import EvalsError, MissingExtraError, unknown_name
-from pytest_evals.scorers.lighteval.metric import Libraries, SampleLevelComputation
+from pytest_evals.scorers.custom_metrics.metric import Libraries, SampleLevelComputation
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
 from pytest_evals.scorers.lighteval.reductions import (
     Reduction,
     reduce_values,
     reduction,
     references,
 )
-from pytest_evals.scorers.lighteval.response import ModelResponse
 from pytest_evals.scorers.lighteval.similarity.normalization import NormalizedMetric
 from pytest_evals.scorers.lighteval.text.normalizers import Normalizer
 from pytest_evals.scorers.lighteval.text.words import words
@@ -43,6 +43,7 @@ class ROUGE(NormalizedMetric):
         tokenizer: An object with ``tokenize(text)``.
     """
 
+    is_share: ClassVar[bool] = True
     libraries: ClassVar[Libraries] = (("rouge_score", "rouge-score", "metrics"),)
 
     methods: str | Sequence[str]
@@ -122,6 +123,7 @@ class BLEU(SampleLevelComputation):
         n_gram: Length of n-grams; shorter ones do not count.
     """
 
+    is_share: ClassVar[bool] = True
     libraries: ClassVar[Libraries] = (("nltk", "nltk", "metrics"),)
 
     n_gram: int

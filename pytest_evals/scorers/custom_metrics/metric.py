@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import DocumentError, EvalsError, unknown_name
-from pytest_evals.scorers.lighteval.legacy_arguments import (
+from pytest_evals.scorers.custom_metrics.legacy_arguments import (
     legacy_call_arguments,
     legacy_inputs,
 )
-from pytest_evals.scorers.lighteval.response import ModelResponse
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
 
 __all__ = [
     "CorpusLevelComputation",
@@ -57,6 +57,9 @@ IGNORED = "IGNORED"
 class SampleLevelComputation:
     """Computes one value of a document, or several by name. Built-in classes define
     ``measure``; custom ones define ``compute``, as in lighteval."""
+
+    is_share: ClassVar[bool] = False
+    """Whether all values are between 0 and 1; subclasses do not inherit it."""
 
     def compute(self, doc: Any = None, model_response: Any = None, **more: Any) -> Any:
         """Compute the value of a document, given as such or by the arguments of earlier

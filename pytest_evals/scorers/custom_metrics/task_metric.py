@@ -24,12 +24,8 @@ from pytest_evals.scorers.aggregations import (
     statistic_of,
     totals_of,
 )
-from pytest_evals.scorers.lighteval.corpus.preparators import CorpusMetricInput
-from pytest_evals.scorers.lighteval.corpus_aggregation import aggregations_of
-from pytest_evals.scorers.lighteval.extraction.extractive_match import (
-    MultilingualExtractiveMatchMetric,
-)
-from pytest_evals.scorers.lighteval.judges.judge_lm import (
+from pytest_evals.scorers.custom_metrics.aggregation import aggregations_of
+from pytest_evals.scorers.custom_metrics.judge_lm import (
     JudgeLM,
     JudgeQuestion,
     NoScoreError,
@@ -37,10 +33,14 @@ from pytest_evals.scorers.lighteval.judges.judge_lm import (
     ReplyQueue,
     judges_in,
 )
-from pytest_evals.scorers.lighteval.metric import Metric, SamplingMethod
-from pytest_evals.scorers.lighteval.response import ModelResponse
-from pytest_evals.scorers.lighteval.text.reasoning_tags import remove_reasoning_tags
+from pytest_evals.scorers.custom_metrics.metric import (
+    Metric,
+    SampleLevelComputation,
+    SamplingMethod,
+)
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
 from pytest_evals.scorers.metric_value import MetricValue
+from pytest_evals.scorers.reasoning_tags import remove_reasoning_tags
 from pytest_evals.scorers.user_aggregation import Decides, PrefersOnes, estimate_user
 from pytest_evals.scorers.user_code import UserCode
 
@@ -66,28 +66,6 @@ _FIX = {
 _UNSAFE = (
     "pass --evals-allow-unsafe-code to run it on this machine, with your permissions"
 )
-_OURS = "pytest_evals."
-_SHARES = frozenset(
-    {
-        "AccGoldLikelihood",
-        "BLEU",
-        "CodegenMetric",
-        "DropMetrics",
-        "ExactMatches",
-        "F1_score",
-        "GPassAtK",
-        "IFBenchMetrics",
-        "IFEvalMetrics",
-        "LoglikelihoodAcc",
-        "MRR",
-        "MultilingualExtractiveMatchMetric",
-        "PassAtK",
-        "ROUGE",
-        "Recall",
-        "TruthfulqaMCMetrics",
-    }
-)
-"""Classes with values between 0 and 1; subclasses may have other ranges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +93,8 @@ class TaskMetric:
         part = self.metric.sample_level_fn
         part = getattr(part, "computation", part)  # unwrap a renamed one
         parts = (part, getattr(part, "sample_scoring_function", None))
-        matching = (
-            p for p in parts if isinstance(p, MultilingualExtractiveMatchMetric)
-        )
-        return tuple(text for one in matching for text in one.warnings)
+        own = (p for p in parts if isinstance(p, SampleLevelComputation))
+        return tuple(text for one in own for text in getattr(one, "warnings", ()))
 
     @property
     def needs_unconditioned(self) -> bool:
@@ -242,7 +218,7 @@ class TaskMetric:
             return error
         return {
             # A module's own record becomes its fields, which are JSON values.
-            name: one.to_dict() if isinstance(one, CorpusMetricInput) else one
+            name: one.to_dict() if callable(getattr(one, "to_dict", None)) else one
             for name, one in values.items()
         }
 
@@ -333,8 +309,8 @@ def _shown(doc: Doc, response: ModelResponse) -> str:
 def span_of(computation: Any) -> Span:
     """Return the range of a computation's values, if known."""
     computation = getattr(computation, "computation", computation)
-    kind = type(computation)
-    if not kind.__module__.startswith(_OURS) or kind.__name__ not in _SHARES:
+    # Subclasses may have other ranges.
+    if not vars(type(computation)).get("is_share", False):
         return ANYTHING
     how = getattr(computation, "aggregation_function", None)
     is_users = callable(how) and how not in (max, min)

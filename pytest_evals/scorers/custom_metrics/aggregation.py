@@ -3,13 +3,42 @@ module."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_evals.scorers.aggregations import AGGREGATIONS, Aggregation, from_function
-from pytest_evals.scorers.lighteval.corpus.preparators import NamedPair
-from pytest_evals.scorers.lighteval.metric import CorpusLevelComputation, Metric
-from pytest_evals.scorers.lighteval.reductions import mean
+from pytest_evals.scorers.custom_metrics.metric import CorpusLevelComputation, Metric
+from pytest_evals.stats import averages
+
+
+class GenerativeCorpusMetricInput(NamedTuple):
+    """References and answers."""
+
+    golds: Any
+    preds: Any
+
+
+class NamedPair(GenerativeCorpusMetricInput):
+    """A pair with the field names of all types; pairs that were sent between processes
+    have lost their own."""
+
+    __slots__ = ()
+
+    @property
+    def logprobs(self) -> Any:
+        """Return the first value."""
+        return self[0]
+
+    @property
+    def weights(self) -> Any:
+        """Return the second value."""
+        return self[1]
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the mean; NaN for no values, like NumPy."""
+    return averages.mean(values) if len(values) else math.nan
 
 
 def aggregations_of(metric: Metric) -> Iterator[tuple[str, Aggregation]]:

@@ -21,9 +21,9 @@ from pytest_evals.core.dialogue import (
 )
 from pytest_evals.core.doc import Doc
 from pytest_evals.core.request import Response
-from pytest_evals.scorers.lighteval.judges.judge_lm import JudgeQuestion
-from pytest_evals.scorers.lighteval.response import ModelResponse
-from pytest_evals.scorers.lighteval.task_metric import TaskMetric
+from pytest_evals.scorers.custom_metrics.judge_lm import JudgeQuestion
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
+from pytest_evals.scorers.custom_metrics.task_metric import TaskMetric
 
 _SESSION_JUDGE = "judge"
 """The name of the session's judge in ``Ask.model``."""

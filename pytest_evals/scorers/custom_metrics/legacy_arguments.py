@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.scorers.lighteval.response import ModelResponse
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
 
 _OLD: Mapping[str, Callable[[Doc, ModelResponse], Any]] = {
     "argmax_logits_eq_gold_list": lambda doc, made: list(made.argmax_logits_eq_gold),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["remove_reasoning_tags"]
-
 
 def remove_reasoning_tags(text: str, tag_pairs: Iterable[tuple[str, str]]) -> str:
     """Remove the tags and the text between them.
