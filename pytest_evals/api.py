@@ -30,7 +30,7 @@ from pytest_evals.masking.logs import masking_logs
 from pytest_evals.masking.registry import remembering
 from pytest_evals.masking.values import watch_environment
 from pytest_evals.models.python.model import model_of
-from pytest_evals.models.registry import ModelHook
+from pytest_evals.models.registry import ModelHook, check_spec
 from pytest_evals.models.spend_ledger import Ledger
 from pytest_evals.reports.files.model import model_arguments
 from pytest_evals.run.arguments import with_checked_arguments
@@ -193,6 +193,7 @@ class _Call:
         """Read, answer, score, judge and write."""
         config, hook = self.config, self.hook.hook
         Ledger.begin_run()
+        self._check_specs()
         suite = self._suite()
         with ExitStack() as closing:
             if config.compare and not self.stores:
@@ -268,6 +269,15 @@ class _Call:
         plugins = self.hook
         hook = ModelHook(lambda: plugins.open_models, plugins.open_model)
         return CachedModels(self.config.dir, "use" if self.stores else "off", hook)
+
+    def _check_specs(self) -> None:
+        """Refuse invalid specs before a file or a dataset is read."""
+        answers = self._answers()
+        for name, given in (("", self.model), ("judge: ", self.judge)):
+            if isinstance(given, str) and given:
+                error = answers.unready(given, check_spec)
+                if error is not None:
+                    raise OptionError(f"{name}{error}")
 
     def _check(self, run: Run) -> None:
         """Check that the run can be compared and written, before anything is sent."""

@@ -83,7 +83,7 @@ class Source:
     data_place: Place
     base: Path  # folder for relative paths, after the task file's own
     as_text: bool = False
-    """Whether cells of local CSV files are text, as they are written."""
+    """Whether cells of CSV files are text, as they are written."""
 
 
 def load(source: Source, *, plain: bool = False) -> Mapping[str, Any]:
@@ -225,12 +225,49 @@ def _read(key: _CacheKey) -> Any:
         arguments["features"] = make_features(arguments["features"])
     splits = datasets.load_dataset(source.path, name=source.name, **arguments)
     one = next(iter(splits.values()), None) if source.as_text else None
-    is_local = source.path in _FILE_BUILDERS or source.path.startswith("/")
-    if one is None or not is_local or one.info.builder_name != "csv":
+    if one is None or one.info.builder_name != "csv":
         return splits
     arguments["features"] = make_features(dict.fromkeys(one.column_names, "string"))
     arguments["keep_default_na"] = False
-    return datasets.load_dataset(source.path, name=source.name, **arguments)
+    try:
+        return datasets.load_dataset(source.path, name=source.name, **arguments)
+    except ValueError as error:  # offline: the library finds no copy with these
+        if not str(error).startswith("Couldn't find cache"):
+            raise
+        return _cached_text(source, one)
+
+
+def _cached_text(source: Source, typed: Any) -> Any:
+    """Return the copy of a dataset in the library's cache whose cells are text.
+
+    Raises:
+        TaskFileError: There is none.
+    """
+    from datasets.packaged_modules.cache.cache import Cache
+
+    folder = Path(typed.cache_files[0]["filename"]).parent
+    _, name, version, digest = folder.parts[-4:]
+    for info in folder.parents[2].glob(
+        f"{name}-*/{version}/{digest}/dataset_info.json"
+    ):
+        features = json.loads(info.read_text(encoding="utf-8"))["features"]
+        kinds = {one.get("dtype") for one in features.values()}
+        if kinds == {"string"} and [*features] == typed.column_names:
+            copy = Cache(
+                repo_id=source.path,
+                dataset_name=typed.info.dataset_name,
+                config_name=info.parts[-4],
+                version=version,
+                hash=digest,
+            )
+            copy.download_and_prepare()
+            return copy.as_dataset()
+    what = (
+        f"the dataset {source.path!r} is in CSV files, and the cache contains only a "
+        "copy with converted values, such as 4.9 for 4.90"
+    )
+    fix = "run the eval once with a network, or use a local copy of the CSV files"
+    raise TaskFileError([Problem(what, source.place, fix, unreachable=True)])
 
 
 def _without_library(key: _CacheKey, plain: bool) -> Mapping[str, Any]:

@@ -213,13 +213,17 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
         raise explained(session, error) from None
     except KeyboardInterrupt as error:
+        from pytest_evals.plugin.execution.model_readiness import REFUSED
         from pytest_evals.plugin.models.compatibility import InvalidModelError
         from pytest_evals.plugin.settings.option_checks import with_place
 
         if not isinstance(error, InvalidModelError):
             raise
-        fault = pytest.UsageError(str(error))
-        raise with_place(session.config, fault) from None
+        fault = with_place(session.config, pytest.UsageError(str(error)))
+        if not hasattr(session.config, "workeroutput"):
+            raise fault from None
+        session.config.workeroutput[REFUSED] = str(fault)
+        raise pytest.exit.Exception(str(fault)) from None
 
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_evals.api import evaluate
+from pytest_evals.core.reasoning import REFUSALS
 from pytest_evals.core.record import Status
 from pytest_evals.core.result import GroupResult, RunResult, TaskResult
 from pytest_evals.core.task import TaskOptions
@@ -43,6 +44,7 @@ class UnitEvals:
         choices: Any = None,
         score: Any = (),
         gates: Any = (),
+        refusals: str = REFUSALS[0],
         model: Any = None,
         judge: Any = None,
         options: TaskOptions | None = None,
@@ -57,6 +59,7 @@ class UnitEvals:
                 them.
             score: Scorers, or their names; ``exact`` by default.
             gates: Gates, such as ``["exact >= 0.9"]``.
+            refusals: ``"answer"`` scores the text of a refusal as the answer.
             model: The model that answers; by default that of the session.
             judge: The judge; by default that of the session.
             options: Changes to the task.
@@ -77,6 +80,7 @@ class UnitEvals:
                 choices=choices,
                 score=score,
                 gates=[gates] if isinstance(gates, str) else gates,
+                refusals=refusals,
                 judge=judge if judge is not None else self._judge(),
             )
         except EvalsError as error:

@@ -122,13 +122,15 @@ class CachedModels:
         """Whether stored responses are reused."""
         return self._cache in ("use", "only")
 
-    def unready(self, text: str) -> EvalsError | None:
+    def unready(
+        self, text: str, check: Callable[[ModelSpec], None] = check_ready
+    ) -> EvalsError | None:
         """Why the model of a spec cannot be opened here, determined without opening it;
         ``None`` if no reason is known."""
         if self._is_closed:
             return None
         try:
-            check_ready(parse_spec(text))
+            check(parse_spec(text))
         except EvalsError as error:
             return None if self.is_hooked(text) else error
         return None

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import subprocess
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from textwrap import dedent
 
 import datasets
 import pytest
@@ -127,3 +133,88 @@ def test_a_server_of_files_that_does_not_reply_is_offline(monkeypatch):
         server.shutdown()
     assert hub.is_offline(["rows.jsonl", url])
     assert not hub.is_offline(["rows.jsonl"])
+
+
+class _Hub(BaseHTTPRequestHandler):
+    """A Hub with the dataset ``acme/prices``, a CSV file."""
+
+    protocol_version = "HTTP/1.1"
+    cells = b"id,q,price,days\n007,a,4.90,30\n01067,NA,10.00,\n"
+
+    def reply(self, body, status=200):
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(raw)))
+        self.send_header("ETag", f'"{len(raw)}"')
+        self.send_header("X-Repo-Commit", "a" * 40)
+        if status != 200:
+            self.send_header("X-Error-Code", "EntryNotFound")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(raw)
+
+    def do_GET(self):
+        name = self.path.partition("?")[0].rpartition("/")[2]
+        files = {"prices.csv": self.cells, "README.md": b"# Prices"}
+        if "/resolve/" in self.path and name in files:
+            self.reply(files[name])
+        elif "/revision/" in self.path:
+            self.reply({"id": "acme/prices", "sha": "a" * 40, "siblings": []})
+        elif "/tree/" in self.path and name == "a" * 40:
+            listed = [(key, {"size": len(raw)}) for key, raw in files.items()]
+            entry = {"type": "file", "oid": "1"}
+            self.reply([{"path": key, **entry, **size} for key, size in listed])
+        else:
+            self.reply({}, 404)
+
+    do_HEAD = do_GET
+
+    def log_message(self, *words):
+        pass
+
+
+@pytest.mark.slow
+def test_cells_of_csv_files_of_the_hub_are_the_text_that_was_written(tmp_path):
+    """Also without a network, from the copy of the first run; other dialects have the
+    types of the ``datasets`` library."""
+    code = """
+    import json
+    import sys
+    from pathlib import Path
+    from pytest_evals.data.sources import Source, load
+    from pytest_evals.errors import Place
+
+    place = Place(Path("task.yaml").absolute(), 1)
+    for text in json.loads(sys.argv[1]):
+        source = Source(path="acme/prices", arguments={}, place=place,
+                        data_place=place, base=Path.cwd(), as_text=text)
+        print(json.dumps([*load(source)["train"]]))
+    """
+    variables = {**os.environ, "HF_HOME": str(tmp_path), "NO_PROXY": "127.0.0.1"}
+    written = [
+        {"id": "007", "q": "a", "price": "4.90", "days": "30"},
+        {"id": "01067", "q": "NA", "price": "10.00", "days": ""},
+    ]
+    typed = [
+        {"id": 7, "q": "a", "price": 4.9, "days": 30.0},
+        {"id": 1067, "q": None, "price": 10.0, "days": None},
+    ]
+
+    def rows(*as_text, **more):
+        command = [sys.executable, "-c", dedent(code), json.dumps(as_text)]
+        done = subprocess.run(
+            command, env=variables | more, capture_output=True, text=True, cwd=tmp_path
+        )
+        return [json.loads(x) for x in done.stdout.splitlines()], done.stderr
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Hub) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        assert rows(True, False, HF_ENDPOINT=url)[0] == [written, typed]
+        server.shutdown()
+    assert rows(True, False, HF_HUB_OFFLINE="1")[0] == [written, typed]
+    for copy in tmp_path.glob("datasets/*/default-*"):
+        shutil.rmtree(copy)
+    found, error = rows(False, True, HF_HUB_OFFLINE="1")
+    assert found == [typed]
+    assert "only a copy with converted values, such as 4.9 for 4.90" in error

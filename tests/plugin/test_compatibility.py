@@ -9,6 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from PIL import Image
 
+from pytest_evals.api import evaluate
+from pytest_evals.errors import OptionError
+
 CHAT = "openai:gpt,base_url=http://127.0.0.1:9/v1,api=chat"
 
 
@@ -154,12 +157,23 @@ def test_validation_checks_compatibility(mixed):
     [
         ("--model=scripted:", "'scripted:' names no model; write 'scripted:first'"),
         ("--model=hf:gpt2,dtyp=auto", "the hf model takes no argument 'dtyp'"),
+        ("--model=scriptd:first", "unknown kind of model 'scriptd'"),
+        ("--model=hf:./nowhere", ""),
         ("--evals-judge=openai:", "--evals-judge: 'openai:' names no model"),
     ],
 )
-@pytest.mark.parametrize("name", ["test_python.py", "lazy.yaml"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["test_python.py"],
+        ["lazy.yaml"],
+        pytest.param(["test_python.py", "-n2"], marks=pytest.mark.slow),
+        pytest.param(["lazy.yaml", "-n2"], marks=pytest.mark.slow),
+    ],
+    ids=" ".join,
+)
 def test_an_invalid_spec_is_refused_before_documents_are_collected(
-    pytester, option, what, name
+    pytester, option, what, arguments
 ):
     pytester.makepyfile(
         test_python="""
@@ -183,7 +197,16 @@ def test_an_invalid_spec_is_refused_before_documents_are_collected(
         "task: lazy\ncustom_dataset: !function utils.rows\ntest_split: test\n"
         "doc_to_text: q\ndoc_to_target: a\noutput_type: generate_until\n"
     )
-    run = pytester.runpytest_inprocess(name, "--model=scripted:echo", option)
+    run = pytester.runpytest_inprocess(*arguments, "--model=scripted:echo", option)
     assert run.ret == pytest.ExitCode.USAGE_ERROR
     assert run.stderr.str().startswith(f"ERROR: {what}")
+    assert run.stderr.str().count("ERROR") == 1
+    assert not pytester.path.joinpath("collected").exists()
+    models = {
+        "model": "scripted:echo",
+        option[2:].removeprefix("evals-").split("=")[0]: option.partition("=")[2],
+    }
+    with pytest.raises(OptionError) as refused:
+        evaluate("lazy.yaml", **models)
+    assert what.removeprefix("--evals-") in str(refused.value)
     assert not pytester.path.joinpath("collected").exists()

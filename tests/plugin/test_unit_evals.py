@@ -217,11 +217,27 @@ def test_a_function_of_the_application_is_a_model(pytester):
         evaluate(ROWS, dict, prompt="{{q}}")
 
 
+def test_a_test_scores_refusals_as_answers_if_it_is_asked_to(pytester):
+    pytester.makepyfile(
+        """
+        from pytest_evals import Response
+
+        def test_it(evals):
+            refused = Response(text="no", finish="refused")
+            rows = [{"prompt": "a", "target": "no"}]
+            evals(rows, refusals="answer", gates="exact >= 1",
+                  model=lambda prompt: refused)
+        """
+    )
+    assert pytester.runpytest_inprocess().parseoutcomes() == {"passed": 1}
+
+
 @pytest.mark.parametrize(
     ("call", "line"),
     [
         ("[], prompt='x'", "evals: tasks is [[]] (list); expected *or a list of rows"),
         ("[{'w': 1}], prompt='{{z}}'", "*prompt uses 'z', which is not a column"),
+        ("[{'prompt': 'a'}], refusals='anser'", "*refusals*'error' or 'answer'*"),
         ("[{'prompt': 'a'}], score='exat'", "*unknown scorer 'exat'; did you mean*"),
     ],
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +17,7 @@ from pytest_evals.models.registry import (
     parse_spec,
     why_unfit,
 )
+from pytest_evals.models.spec import kind_name
 from pytest_evals.plugin.models.definitions import DocumentItem
 from pytest_evals.plugin.models.session_models import (
     Models,
@@ -24,6 +27,8 @@ from pytest_evals.plugin.models.session_models import (
 from pytest_evals.plugin.settings.options import OPTIONS
 from pytest_evals.plugin.settings.process import is_distributed
 from pytest_evals.plugin.settings.run_options import spec_of
+from pytest_evals.plugin.suite.eval_files import named_places
+from pytest_evals.plugin.suite.task_index import skips_of
 from pytest_evals.run.cached_model import CachedModels
 from pytest_evals.run.readiness import NO_JUDGE, PlannedRequests, why_refused
 
@@ -56,22 +61,37 @@ class InvalidModelError(KeyboardInterrupt):
 
 
 def refuse_early(config: pytest.Config, answers: CachedModels) -> None:
-    """Refuse invalid specs of built-in kinds before the documents of a file are
-    collected; of other kinds, a hook in another folder may open the model. Workers and
-    their controller, and ``--evals-validate``, report them later.
+    """Refuse invalid specs before the documents of a file are collected. A controller
+    of workers, which refuse them, and ``--evals-validate`` report them later.
 
     Raises:
         InvalidModelError: With the message of the usage error.
     """
     options = config.stash[OPTIONS]
-    if is_distributed(config) or hasattr(config, "workerinput") or options.validate:
+    if is_distributed(config) or options.validate:
         return
-    given = (options.model, options.judge)
-    if any(text.partition(":")[0] in KINDS for text in given):
-        try:
-            check_models(config, answers, spec_of(config), ())
-        except pytest.UsageError as error:
+    try:
+        check_models(config, answers, spec_of(config), ())
+    except pytest.UsageError as error:
+        given = filter(None, (options.model, options.judge))
+        is_built_in = all(kind_name(text) in KINDS for text in given)
+        if is_built_in or not _has_unread_conftests(config):
             raise InvalidModelError(str(error)) from None
+
+
+def _has_unread_conftests(config: pytest.Config) -> bool:
+    """Whether a folder that is collected later may have a hook for a kind of model."""
+    read = {vars(one).get("__file__") for one in config.pluginmanager.get_plugins()}
+    skips = skips_of(config)
+    for place in named_places(config):
+        for folder, folders, names in os.walk(place):
+            folders[:] = [one for one in folders if not skips(Path(folder, one))]
+            if (
+                "conftest.py" in names
+                and os.path.join(folder, "conftest.py") not in read
+            ):
+                return True
+    return False
 
 
 def check_model(
