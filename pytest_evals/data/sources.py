@@ -241,7 +241,7 @@ def _cached_text(source: Source, typed: Any) -> Any:
     """Return the copy of a dataset in the library's cache whose cells are text.
 
     Raises:
-        TaskFileError: There is none.
+        TaskFileError: It does not exist.
     """
     from datasets.packaged_modules.cache.cache import Cache
 
