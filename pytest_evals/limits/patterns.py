@@ -1,31 +1,32 @@
-"""Regular expressions with a time limit and Python's own semantics.
+"""Regular expressions with limits on time and memory, and Python's own semantics.
 
-A search that is sure to end soon runs in this process. Any other runs in a worker
-process, which can be killed; calling it takes about 50 microseconds.
+A timer ends a search that takes too long. It works in the main thread, where documents
+are scored; in other threads ``re`` cannot be interrupted. The package ``regex`` has a
+time limit of its own, but not the same semantics: its ``\\w`` matches the vowel signs
+of Hindi, and its ``\\s`` does not match ``\\x1c``.
 """
 
 from __future__ import annotations
 
-import atexit
-import marshal
-import os
+import math
 import re
-import subprocess
-import sys
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
-from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from pytest_evals.errors import DocumentError
-from pytest_evals.limits.pattern_helper import LENGTH, METHODS, MOST_CHARACTERS
-from pytest_evals.limits.pattern_work import longest_text
 
 SECONDS = 2.0
 """Processor time for one call."""
-_STEPS = 1e8
-"""Maximum steps in this process: less than a second."""
+_AGAIN_S = 0.25
+MOST_CHARACTERS = 2**26
+"""Maximum characters of all results of one call."""
+
+T = TypeVar("T")
 
 
 class PatternLimitError(DocumentError):
@@ -34,11 +35,11 @@ class PatternLimitError(DocumentError):
 
 @dataclass(frozen=True, slots=True)
 class BoundedPattern:
-    """A regular expression with a time limit.
+    """A regular expression with limits.
 
     Args:
         regex: The pattern as compiled by ``re``.
-        longest: Maximum string length that is searched in this process.
+        longest: Maximum length of a string whose results cannot be too long together.
     """
 
     regex: re.Pattern[str]
@@ -51,61 +52,72 @@ class BoundedPattern:
 
     def findall(self, text: str) -> list[Any]:
         """Like ``re.Pattern.findall``; this and all other methods raise
-        :class:`PatternLimitError` if the time limit is exceeded."""
-        found: list[Any] = self._done("findall", text)
-        return found
+        :class:`PatternLimitError` if a limit is exceeded."""
+        if len(text) <= self.longest:
+            return self._limited(text, lambda: self.regex.findall(text))
+        return self._limited(text, lambda: [*map(_found, self._matches(text))])
 
     def is_in(self, text: str) -> bool:
         """Return whether ``re.Pattern.search`` finds a match."""
-        return bool(self._done("is_in", text))
+        return self._limited(text, lambda: self.regex.search(text) is not None)
 
     def matches(self, text: str) -> list[tuple[int, int, tuple[str, ...]]]:
         """Return start, end and groups of each match of ``re.Pattern.finditer``."""
-        found: list[tuple[int, int, tuple[str, ...]]] = self._done("matches", text)
-        return found
+        return self._limited(
+            text, lambda: [(*one.span(), one.groups()) for one in self._matches(text)]
+        )
 
     def split(self, text: str) -> list[Any]:
         """Like ``re.Pattern.split``."""
-        found: list[Any] = self._done("split", text)
-        return found
+        if len(text) <= self.longest:
+            return self._limited(text, lambda: self.regex.split(text))
+        parts, at = [], 0
+        for start, end, groups in self.matches(text):
+            parts += [text[at:start], *groups]
+            at = end
+        return [*parts, text[at:]]
 
     def sub(self, replacement: str, text: str, count: int = 0) -> str:
-        """Like ``re.Pattern.sub``; the length of the result is limited."""
-        groups = replacement.count("\\") * len(text)
-        most = (len(text) + 1) * (len(replacement) + groups + 1)
+        """Like ``re.Pattern.sub``."""
+        n_groups = replacement.count("\\")
+        most = (len(text) + 1) * (len(replacement) + n_groups * len(text) + 1)
         if len(text) <= self.longest and most <= MOST_CHARACTERS:
-            return self.regex.sub(replacement, text, count)
-        return str(self._asked("sub", replacement, text, count))
+            return self._limited(text, lambda: self.regex.sub(replacement, text, count))
+        self.regex.sub(replacement, "")  # raises if the replacement is invalid
+        left = MOST_CHARACTERS
 
-    def _done(self, method: str, text: str) -> Any:
-        if len(text) <= self.longest:
-            return METHODS[method](self.regex, text)
-        return self._asked(method, text)
+        def replaced(match: re.Match[str]) -> str:
+            nonlocal left
+            longest = max(map(len, (match[0], *match.groups(""))))
+            left -= len(replacement) + n_groups * longest
+            if left < 0:
+                raise MemoryError
+            return match.expand(replacement)
 
-    def _asked(self, method: str, *arguments: str | int) -> Any:
-        plain = [one if isinstance(one, int) else str(one) for one in arguments]
-        asked = (SECONDS, self.pattern, self.regex.flags, method, plain)
+        return self._limited(text, lambda: self.regex.sub(replaced, text, count))
+
+    def _matches(self, text: str) -> Iterator[re.Match[str]]:
+        left = MOST_CHARACTERS
+        for match in self.regex.finditer(text):
+            left -= len(match[0]) + sum(map(len, match.groups("")))
+            if left < 0:
+                raise MemoryError
+            yield match
+
+    def _limited(self, text: str, search: Callable[[], T]) -> T:
         try:
-            kind, found = _helper().ask(marshal.dumps(asked))
-        except EOFError:
-            kind = "TimeoutError"
-        except OSError:  # this machine starts no process
-            return METHODS[method](self.regex, *plain)
-        if not kind:
-            return found
-        if kind == "IndexError":
-            raise IndexError(found)
-        if kind not in ("TimeoutError", "MemoryError", "RecursionError"):
-            raise re.error(str(found))
-        what = f"the regular expression {_short(self.pattern)}"
-        n = max(len(one) for one in plain if isinstance(one, str))
-        where = f"on a text of {n:,} characters"
-        if kind != "TimeoutError":
-            raise PatternLimitError(f"{what} needs too much memory {where}")
-        raise PatternLimitError(
-            f"{what} takes more than {SECONDS:g} s {where}; write it without "
-            "repetition inside of repetition"
-        )
+            return _timed(search)
+        except (_OvertimeError, MemoryError) as error:
+            pattern = self.pattern
+            shown = repr(pattern if len(pattern) <= 80 else f"{pattern[:79]}…")
+            why, fix = "needs too much memory", ""
+            if isinstance(error, _OvertimeError):
+                why = f"takes more than {SECONDS:g} s"
+                fix = "; write it without repetition inside of repetition"
+            raise PatternLimitError(
+                f"the regular expression {shown} {why} on a text of {len(text):,} "
+                f"characters{fix}"
+            ) from None
 
 
 def compiled(pattern: str, flags: int = 0) -> BoundedPattern:
@@ -123,91 +135,54 @@ def compiled(pattern: str, flags: int = 0) -> BoundedPattern:
 @lru_cache(maxsize=1024)
 def _compiled(pattern: str, flags: int) -> BoundedPattern:
     regex = re.compile(pattern, flags)
-    return BoundedPattern(regex, longest_text(regex, _STEPS))
+    return BoundedPattern(regex, math.isqrt(MOST_CHARACTERS // (regex.groups + 1)))
 
 
-class _Helper:
-    """The worker process; one call at a time."""
+def _found(match: re.Match[str]) -> Any:
+    """Return a match as an item of ``re.Pattern.findall``."""
+    groups = match.groups("")
+    return groups if len(groups) > 1 else (*groups, match[0])[0]
+
+
+class _OvertimeError(Exception):
+    """The time limit is exceeded."""
+
+
+class _Timer:
+    """Interrupts searches in the main thread, where signals arrive."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._end = math.inf
+        signal.signal(signal.SIGVTALRM, self._interrupt)
 
-    def ask(self, request: bytes) -> tuple[str, Any]:
-        """Return the reply to a request.
+    def limited(self, search: Callable[[], T]) -> T:
+        """Return the result of a search.
 
         Raises:
-            EOFError: The process ended because the request exceeds a limit.
-            OSError: It cannot be started.
+            _OvertimeError: It takes too long.
         """
-        with self._lock:
-            if self._process is None or self._process.poll() is not None:
-                self.end()
-                self._process = _started()
-            reply = b""
+        self._end = time.thread_time() + SECONDS
+        try:
             try:
-                reply = _exchanged(self._process, request)
+                signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS, _AGAIN_S)
+                return search()
             finally:
-                if not reply:
-                    self.end()
-        found: tuple[str, Any] = marshal.loads(reply)
-        return found
+                self._end = math.inf
+        finally:  # also if the signal arrives in the block above
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
-    def end(self) -> None:
-        """End the process; the next request starts a new one."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            with process:
-                process.wait()
-
-    def leave(self) -> None:
-        """Forget the process after a fork, because it belongs to the parent."""
-        if self._process is not None:
-            self._process.returncode = 0
+    def _interrupt(self, *_: object) -> None:
+        # The timer counts the processor time of all threads.
+        if time.thread_time() >= self._end:
+            self._end = math.inf  # so that it raises once
+            raise _OvertimeError
 
 
-def _exchanged(process: subprocess.Popen[bytes], request: bytes) -> bytes:
-    requests, replies = process.stdin, process.stdout
-    assert requests is not None and replies is not None
-    try:
-        requests.write(LENGTH.pack(len(request)) + request)
-        requests.flush()
-    except BrokenPipeError:
-        raise EOFError from None
-    head = replies.read(LENGTH.size)
-    reply = replies.read(*LENGTH.unpack(head)) if len(head) == LENGTH.size else b""
-    if not reply or len(reply) < LENGTH.unpack(head)[0]:
-        raise EOFError
-    return reply
+_timer = lru_cache(maxsize=1)(_Timer)
+"""The timer of this process."""
 
 
-def _started() -> subprocess.Popen[bytes]:
-    script = Path(__file__).with_name("pattern_helper.py")
-    return subprocess.Popen(
-        [sys.executable, "-I", "-S", str(script)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-
-
-@lru_cache(maxsize=1)
-def _helper() -> _Helper:
-    helper = _Helper()
-    atexit.register(helper.end)
-    return helper
-
-
-def _leave() -> None:
-    if _helper.cache_info().currsize:
-        _helper().leave()
-        _helper.cache_clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave)
-
-
-def _short(pattern: str) -> str:
-    return repr(pattern if len(pattern) <= 80 else f"{pattern[:79]}…")
+def _timed(search: Callable[[], T]) -> T:
+    if threading.current_thread() is not threading.main_thread():
+        return search()
+    return _timer().limited(search)

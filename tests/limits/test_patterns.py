@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
-import subprocess
-import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 import yaml
 
-from pytest_evals.limits.pattern_work import longest_text
 from pytest_evals.limits.patterns import BoundedPattern, PatternLimitError, compiled
 
 CATASTROPHES = [
@@ -67,7 +62,7 @@ def test_a_result_without_end_is_an_error() -> None:
     with pytest.raises(PatternLimitError):
         compiled("").sub("x" * 10**6, "a" * 10**6)
     with pytest.raises(PatternLimitError):
-        compiled("(.*)").sub(r"\1" * 10**5, "a" * 10**5)
+        compiled("(.*)").sub(r"\1" * 10**4, "a" * 10**5)
 
 
 def patterns_of_lm_eval() -> list[str]:
@@ -115,10 +110,10 @@ def test_both_paths_equal_re_for_the_patterns_of_lm_eval() -> None:
     for pattern in patterns:
         known = re.compile(pattern)
         here = compiled(pattern)
-        beside = BoundedPattern(known, -1)
+        counted = BoundedPattern(known, -1)
         for _ in range(4):
             text = " ".join(draw.choices(TEXT.split(" "), k=draw.randrange(20)))
-            for one in (here, beside):
+            for one in (here, counted):
                 assert one.findall(text) == known.findall(text)
                 assert one.sub("<>", text) == known.sub("<>", text)
                 assert one.is_in(text) == (known.search(text) is not None)
@@ -135,9 +130,13 @@ def test_flags_templates_and_unusual_characters_have_the_same_meaning() -> None:
         (r"(?P<x>.)\b", re.DOTALL, r"\g<x>\1"),
         ("^.", re.MULTILINE | re.ASCII, "\\\\"),
     ]:
-        known, beside = re.compile(pattern, flags), re.compile(pattern, flags)
-        assert BoundedPattern(beside, -1).sub(template, odd) == known.sub(template, odd)
-        assert BoundedPattern(beside, -1).sub("", odd, 1) == known.sub("", odd, count=1)
+        known, counted = re.compile(pattern, flags), re.compile(pattern, flags)
+        assert BoundedPattern(counted, -1).sub(template, odd) == known.sub(
+            template, odd
+        )
+        assert BoundedPattern(counted, -1).sub("", odd, 1) == known.sub(
+            "", odd, count=1
+        )
     for longest in (-1, 99):
         with pytest.raises(re.error, match="invalid group reference"):
             BoundedPattern(re.compile("a"), longest).sub(r"\2", "a")
@@ -151,83 +150,3 @@ def test_flags_templates_and_unusual_characters_have_the_same_meaning() -> None:
 def test_an_invalid_pattern_is_an_error_of_re(pattern: str) -> None:
     with pytest.raises(re.error):
         compiled(pattern)
-
-
-def test_usual_patterns_need_no_other_process() -> None:
-    """Strings of a few thousand characters are searched in this process, since a
-    request to another one takes time."""
-    usual = {
-        r"#### (\-?[0-9\.\,]+)": 100_000,
-        r"(-?[$0-9.,]{2,})|(-?[0-9]+)": 100_000,
-        r"(?<=The answer is )(.*)(?=.)": 4_000,
-        r"(?s).*#### ": 2_000,
-        r"\.$": 100_000,
-        r"[^A-Za-z ]": 100_000,
-        r"\b([A-D])\b": 100_000,
-    }
-    for pattern, least in usual.items():
-        assert longest_text(re.compile(pattern), 1e8) >= least, pattern
-
-
-def drawn_pattern(draw: random.Random, depth: int) -> str:
-    parts = ["a", "b", ".", r"\s", "[ab]", r"\w", r"\b", "^", "$", "(?=a)", "(?<=a)"]
-    kind = draw.random()
-    if depth == 0 or kind < 0.2:
-        return draw.choice(parts)
-    inner = drawn_pattern(draw, depth - 1)
-    if kind < 0.5:
-        return inner + drawn_pattern(draw, depth - 1)
-    if kind < 0.65:
-        return f"(?:{inner}|{drawn_pattern(draw, depth - 1)})"
-    if kind < 0.75:
-        return f"({inner})"
-    times = ["*", "+", "?", "{2,5}", "*?", "+?", "{0,50}", "{3}", "*+"]
-    return f"(?:{inner}){draw.choice(times)}"
-
-
-def test_in_process_searches_end_soon_for_any_pattern() -> None:
-    """The predicted work is never less than the actual work."""
-    draw, slowest = random.Random(19), 0.0
-    for _ in range(150):
-        pattern = compiled(drawn_pattern(draw, draw.randint(1, 5)))
-        n = min(pattern.longest, 100_000)
-        for text in ("a" * n, "ab" * (n // 2), " " * n, "a" * (n - 1) + "!"):
-            before = time.process_time()
-            pattern.findall(text)
-            slowest = max(slowest, time.process_time() - before)
-    assert slowest < 5
-
-
-def test_many_threads_may_ask_at_once() -> None:
-    found: dict[int, Any] = {}
-
-    def ask(n: int) -> None:
-        found[n] = compiled(r"(a+)+$").findall("a" * n)
-
-    threads = [Thread(target=ask, args=(n,)) for n in range(20, 40)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == {n: ["a" * n] for n in range(20, 40)}
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here")
-def test_a_process_that_forks_and_its_child_do_not_share_a_helper() -> None:
-    code = (
-        "import os, warnings\n"
-        "warnings.simplefilter('error')\n"
-        "from pytest_evals.limits.patterns import compiled\n"
-        "ask = compiled(r'(a+)+$').findall\n"
-        "ask('a' * 20)\n"
-        "child = os.fork()\n"
-        "n = 21 if child else 22\n"
-        "for _ in range(200):\n"
-        "    assert ask('a' * n) == ['a' * n]\n"
-        "if child:\n"
-        "    assert os.waitpid(child, 0)[1] == 0\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
-    )
-    assert (done.returncode, done.stderr) == (0, "")
