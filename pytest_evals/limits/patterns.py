@@ -1,9 +1,9 @@
 """Regular expressions with limits on time and memory, and Python's own semantics.
 
 A timer ends a search that takes too long. It works in the main thread, where documents
-are scored; in other threads ``re`` cannot be interrupted. The package ``regex`` has a
-time limit of its own, but not the same semantics: its ``\\w`` matches the vowel signs
-of Hindi, and its ``\\s`` does not match ``\\x1c``.
+are scored; in other threads ``re`` cannot be interrupted. The package ``regex``, which
+has time limits, has other semantics: its ``\\w`` matches the vowel signs of Hindi, and
+its ``\\s`` does not match ``\\x1c``.
 """
 
 from __future__ import annotations
