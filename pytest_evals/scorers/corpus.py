@@ -89,12 +89,8 @@ def _counts(
     known = [pair for pair in pairs if len(pair.references) >= n]
     references = [[pair.references[i] for pair in known] for i in range(n)]
     texts = [pair.text for pair in known]
-    if name in _SMOOTH:
-        from pytest_evals.scorers.chrf import chrf_counts
-
-        rows = iter(chrf_counts(metric, texts, references))
-    else:  # not public, but used by sacrebleu's significance tests
-        rows = iter(metric._extract_corpus_statistics(texts, references))
+    # Not public, but used by sacrebleu's significance tests.
+    rows = iter(metric._extract_corpus_statistics(texts, references))
     width = 0
     table: list[list[float]] = []
     for pair in pairs:
