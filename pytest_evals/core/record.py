@@ -6,8 +6,8 @@
 | `requests`  | dialects              | models                               |
 | `responses` | `run.plan`            | scorers, reports                     |
 | `exchanges` | `run.rounds`          | scorers, reports                     |
-| `scores`    | `run.records`         | metrics, reports, the item's outcome |
-| `excluded`  | `run.records`         | metrics, gates, reports              |
+| `scores`    | `run.flow`            | metrics, reports, the item's outcome |
+| `excluded`  | `run.flow`            | metrics, gates, reports              |
 | `labels`    | `gates.documents`     | gates                                |
 | `compared`  | `gates.documents`     | gates                                |
 | `facts`     | `gates.documents`     | gates                                |

@@ -7,7 +7,6 @@ It exists only once an eval file was found, is kept on ``config.stash``, and com
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -19,6 +18,7 @@ from pytest_evals.core.record import Record, Status
 from pytest_evals.core.task import SuiteFiles
 from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
 from pytest_evals.dialects.generative_choices import with_choices
+from pytest_evals.errors import SpendCapError
 from pytest_evals.masking.registry import learn_secret, learned
 from pytest_evals.models.spend_ledger import LEDGER, Ledger
 from pytest_evals.plugin.early_stopping import StoppableItems
@@ -45,6 +45,7 @@ from pytest_evals.plugin.suite.task_index import skips_of, task_index_of
 from pytest_evals.plugin.suite.user_metrics import hooks_of
 from pytest_evals.plugin.workers.collection_report import CollectionReport
 from pytest_evals.plugin.workers.serialization import pack, unpack
+from pytest_evals.reports.files.samples import Sample
 from pytest_evals.run.baselines import measured_rate
 from pytest_evals.run.inference import Inference
 from pytest_evals.run.profile import RELEASE
@@ -66,6 +67,8 @@ class EvalSession:
 
     _last: tuple[DocumentItem, Record] | None = None
     """The document that ran last; plugins rerun a failed one at once."""
+    _packed: bytes | None = None
+    """The record of the document that runs, on a worker."""
     _sent: frozenset[str] = frozenset()
     """Secrets that the controller knows from this worker."""
     collected_gates: frozenset[str] = frozenset()
@@ -119,9 +122,7 @@ class EvalSession:
             raises=options.validate,
         )
         _begin_ledger(config, self.assignment)
-        answers = answers_of(config)
-        answers.on_load = self._on_load
-        inference = Inference(answers, options.max_errors, self._on_answer)
+        inference = Inference(answers_of(config))
         self.progress: Progress | None = None
         """The progress line, while documents run."""
         self.models = Models(inference)
@@ -132,6 +133,8 @@ class EvalSession:
             config.hook,
             on_decided=self._task_decided,
         )
+        if self.assignment is not None:
+            self.run.flow.send = self._pack
         self.stoppable: StoppableItems | None = None
         if self.run.early_stopping is not None and not options.validate:
             self.stoppable = StoppableItems(self.run, self.assignment)
@@ -156,14 +159,6 @@ class EvalSession:
         """Whether this is a worker that may create only the documents of its shard."""
         is_worker = self.assignment is not None
         return is_worker and self.stoppable is None and not selects_items(self.config)
-
-    def _on_load(self, name: str) -> None:
-        if self.progress is not None:
-            self.progress.loading(name)
-
-    def _on_answer(self) -> None:
-        if self.progress is not None:
-            self.progress.tick()
 
     def _task_decided(self, name: str) -> None:
         if self.stoppable is not None:
@@ -191,11 +186,18 @@ class EvalSession:
                 return record
         if self.stoppable is not None:
             self.stoppable.skip_if_decided(item)
-        answered = self.models.take(item)
-        start = time.perf_counter()
-        task = item.job.task
-        record = self.run.score(answered, task, item.parent.score_hook)
-        took_s = time.perf_counter() - start
+        definition = self.models.definition_of(item)
+        try:
+            record, took_s = self.run.flow.run(
+                definition, item.job, item.parent.score_hook
+            )
+        except SpendCapError as error:
+            item.word = "unsent"
+            pytest.skip(str(error))
+        except (Exception, SystemExit) as error:
+            if definition in self.run.flow.failed:
+                self.models.end(definition, item, error)
+            raise
         for response in record.responses:
             took_s += response.elapsed_s
         for exchange in record.exchanges:
@@ -203,23 +205,21 @@ class EvalSession:
         item.took_s = took_s
         item.word = _word(record)
         if item.word == "wrong" and self.run.compared is not None:
-            regressed = self.run.compared.has_regressed(record, task)
+            regressed = self.run.compared.has_regressed(record, item.job.task)
             item.word = "regressed" if regressed else "wrong"
-        chat = self.options.apply_chat_template
-        render = self.models.render_of(item) if chat else None
+        item.packed, self._packed = self._packed, None
         self.repeats.n_first += 1
-        kept, sample = self.run.to_keep(record, task, render)
-        if self.assignment is None:
-            self.run.keep(kept, sample)
-        else:
-            assert sample is not None
-            machine = dict(self.run.inference.machine(self.options.model))
-            news = self.news and self.news._replace(machine=machine)
-            known = learned()
-            item.packed = pack(kept, sample, news, known - self._sent)
-            self.news, self._sent = None, known
         self._last = item, record
         return record
+
+    def _pack(self, record: Record, sample: Sample | None) -> None:
+        """Pack a record, and what the controller needs with the first one."""
+        assert sample is not None
+        machine = dict(self.run.inference.machine(self.options.model))
+        news = self.news and self.news._replace(machine=machine)
+        known = learned()
+        self._packed = pack(record, sample, news, known - self._sent)
+        self.news, self._sent = None, known
 
     def _warn_of_rerun(self, record: Record) -> None:
         """Warn that another plugin runs a failed document again."""
@@ -239,7 +239,7 @@ class EvalSession:
         if report is not None:
             self._add_collection(report)
         self.run.inference.arrived(record, report.machine if report else None)
-        self.run.keep(record, sample)
+        self.run.flow.keep(record, sample)
 
     def _add_collection(self, report: CollectionReport) -> None:
         """Add the groups that a worker has collected, its order of tasks, and the marks

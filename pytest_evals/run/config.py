@@ -36,6 +36,8 @@ class RunConfig:
     min_overlap: float = MIN_OVERLAP
     """Smallest share of a baseline's documents that a comparison needs."""
     stop: StopMode = "off"  # when tasks stop early, see --evals-stop
+    max_errors: float = 1.0
+    """The fraction of documents that may fail with a model error."""
     stop_error: float = 0.01
     """Probability, over all gates, that an early verdict differs from that of the full
     run."""

@@ -7,7 +7,6 @@ key, which is ``None`` if there is only one.
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
@@ -15,17 +14,15 @@ from functools import partial
 from typing import Any
 
 from pytest_evals.core.dialogue import JUDGE, ModelSource
-from pytest_evals.core.doc import as_list
 from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Loglikelihood, Render, Request, Response
+from pytest_evals.core.request import Request, Response
 from pytest_evals.core.result import Reuse
 from pytest_evals.core.task import Task
-from pytest_evals.errors import SpendCapError
 from pytest_evals.gates.check import machine_of
 from pytest_evals.prompts.document_warnings import DocumentWarnings
 from pytest_evals.run.cached_model import CachedModels
-from pytest_evals.run.error_budget import ErrorBudget, unsent
+from pytest_evals.run.error_budget import unsent
 from pytest_evals.run.plan import WINDOW, Job, Plan
 from pytest_evals.run.usage import with_usage
 from pytest_evals.store.model import SENT_S, StoredModel
@@ -59,30 +56,27 @@ class Inference:
     def __init__(
         self,
         answers: CachedModels,
-        max_errors: float = 1.0,
         on_answer: Callable[[], None] | None = None,
     ) -> None:
         """Create a run's inference; nothing is opened.
 
         Args:
-            max_errors: The fraction of documents that may fail with a model error.
             on_answer: Called after each response, and for each document of a worker.
         """
         self.answers = answers
-        self._plans: dict[Hashable, Plan] = {}
-        self._open: dict[Hashable, Model] = {}
+        self.plans: dict[Hashable, Plan] = {}
+        """Key → the documents of a tested model."""
+        self.opened: dict[Hashable, Model] = {}
+        """Key → this model, once it is open."""
         self._open_judge: dict[Hashable, Callable[[], Model]] = {}
         self._judges: dict[Hashable, Model] = {}
         self._named: dict[ModelSource, Model] = {}
-        self._budgets = defaultdict[Hashable, ErrorBudget](
-            lambda: ErrorBudget(max_errors)
-        )
         self._remote = _Remote()
         self.spend_cap = ""
         """The spend cap that was reached; empty if none was."""
         self.unsent: set[str] = set()
         """Tasks with documents that were not sent because of it."""
-        self._on_answer = on_answer
+        self.on_answer = on_answer
         self.limit_s = SENT_S
         """Seconds that :meth:`close` waits for requests in flight."""
         self.on_wait: Callable[[int], None] = lambda n_requests: None
@@ -110,11 +104,11 @@ class Inference:
         """
         auxiliary = partial(self._auxiliary, key)
         size = window or WINDOW
-        self._plans[key] = Plan(jobs, prepare, size, ends, auxiliary)
+        self.plans[key] = Plan(jobs, prepare, size, ends, auxiliary)
 
     def open(self, key: Hashable, model: Model) -> None:
         """Run the documents of a plan with this model."""
-        self._open[key] = model
+        self.opened[key] = model
 
     def judge_by(self, key: Hashable, opener: Callable[[], Model]) -> None:
         """Judge the documents of a plan with the model that ``opener`` returns; called
@@ -137,82 +131,20 @@ class Inference:
                 self._named[source] = self.answers.given(model, from_)
         return self._named[source]
 
-    def is_open(self, key: Hashable) -> bool:
-        """Whether the model of a plan is open."""
-        return key in self._open
-
-    def model(self, key: Hashable) -> Model:
-        """Return the open model of a plan."""
-        return self._open[key]
-
     def has_opened(self, key: Hashable) -> bool:
         """Whether the model of a plan is loaded, and not only its stored responses."""
-        model = self._open[key]
+        model = self.opened[key]
         return not isinstance(model, StoredModel) or model.is_open
 
     @property
     def tested(self) -> Sequence[Model]:
         """The tested models that are open."""
-        return [one for one in self._open.values() if one is not NO_MODEL]
-
-    def render_of(self, key: Hashable) -> Render:
-        """Return the function that renders chats for the model of a plan."""
-        return self._open[key].render
+        return [one for one in self.opened.values() if one is not NO_MODEL]
 
     def look(self) -> Iterator[tuple[Task, Record]]:
         """Render all planned documents before any is sent."""
-        for plan in self._plans.values():
+        for plan in self.plans.values():
             yield from plan.look()
-
-    def take(self, key: Hashable, job: Job) -> Record:
-        """Return the answered record of a document.
-
-        Raises:
-            ModelError: The model violated its contract, or failed on too many
-                documents.
-            SpendCapError: A request of the document was not sent.
-        """
-        try:
-            record = self._plans[key].take(job, self._open[key], self._on_answer)
-            self._budgets[key].add(record)
-            if not record.error:
-                self._check_choices(record)
-                if job.task.repeats > 1:
-                    self._check_repeats(record, job.task, self._open[key])
-        except SpendCapError as error:
-            self.hold_back(job.task.name, str(error))
-            raise
-        return record
-
-    def _check_choices(self, record: Record) -> None:
-        """Warn if the correct choice occurs twice: one of the two counts as wrong."""
-        choices = record.doc.choices
-        is_scored = record.requests and isinstance(record.requests[0], Loglikelihood)
-        if not is_scored or len({*choices}) == len(choices):
-            return
-        golds = {*as_list(record.doc.gold_index)}
-        texts = {choices[gold] for gold in golds if 0 <= gold < len(choices)}
-        if any(text in texts and n not in golds for n, text in enumerate(choices)):
-            self.warnings.add(
-                f"{record.task}: the text of the correct choice occurs twice in the "
-                "choices, and only one of the two counts as correct",
-                record.doc.id,
-            )
-
-    def _check_repeats(self, record: Record, task: Task, model: Model) -> None:
-        """Warn if the answers to a document are one."""
-        own = record.own_responses
-        if len(own) < task.repeats or len({*map(id, own)}) * task.repeats > len(own):
-            return
-        why = f"{model.name or 'the model'} is deterministic at temperature 0"
-        if record.requests and isinstance(record.requests[0], Loglikelihood):
-            why = "log-likelihoods are computed once"
-        self.warnings.add(
-            f"{task.name}: repeats: {task.repeats} give one answer, because {why}: "
-            "they carry no information, and gates count one answer; set a temperature "
-            "above 0, or remove repeats",
-            record.doc.id,
-        )
 
     def hold_back(self, task: str, why: str) -> None:
         """Record that a spend cap was reached before a document of a task was sent."""
@@ -228,15 +160,11 @@ class Inference:
     ) -> Iterator[Record]:
         """Run documents again, in this order, with ``wrap`` of their model."""
         plan = Plan(jobs, prepare, auxiliary_models=partial(self._auxiliary, key))
-        model = wrap(self._open[key])
+        model = wrap(self.opened[key])
         for job in jobs:
             record = plan.take(job, model)
             self.spend_cap = self.spend_cap or unsent(record)
             yield record
-
-    def stop(self, key: Hashable) -> None:
-        """Stop the plan's iteration over responses, which cancels pending requests."""
-        self._plans[key].stop()
 
     def stop_sending(self) -> None:
         """Send no further requests to any model; returns at once."""
@@ -266,8 +194,8 @@ class Inference:
 
     def drop(self, task: str) -> None:
         """Send no further documents of a task."""
-        for key, plan in self._plans.items():
-            model = self._open.get(key, NO_MODEL)
+        for key, plan in self.plans.items():
+            model = self.opened.get(key, NO_MODEL)
             plan.drop(lambda job: job.task.name == task, model)
 
     def close(self) -> None:
@@ -326,20 +254,20 @@ class Inference:
         self._remote.machine = self._remote.machine or machine
         self._remote.n_answered += 1
         self._remote.n_tokens += record.n_tokens
-        if self._on_answer is not None:
-            self._on_answer()
+        if self.on_answer is not None:
+            self.on_answer()
 
     @property
     def name(self) -> str:
         """The names of the tested models; of workers, once a document has run."""
-        names = dict.fromkeys(model.name for model in self._open.values())
+        names = dict.fromkeys(model.name for model in self.opened.values())
         first = *(self._remote.machine or {}).get("model", ()), ""
         return ", ".join(filter(None, names)) or self._remote.name or first[0]
 
     @property
     def info(self) -> Mapping[str, Any]:
         """The tested model's description of itself."""
-        infos = [info_of(model) for model in self._open.values()]
+        infos = [info_of(model) for model in self.opened.values()]
         return with_usage([*infos, *self._remote.infos])
 
     @property
@@ -358,7 +286,7 @@ class Inference:
 
     @property
     def _models(self) -> Sequence[Model]:
-        return (*self._open.values(), *self._auxiliary_models)
+        return (*self.opened.values(), *self._auxiliary_models)
 
     @property
     def notes(self) -> list[str]:
@@ -375,7 +303,7 @@ class Inference:
     @property
     def n_documents(self) -> int:
         """Documents in all plans."""
-        return sum(map(len, self._plans.values())) or self._remote.n_documents
+        return sum(map(len, self.plans.values())) or self._remote.n_documents
 
     @property
     def n_answered(self) -> int:
@@ -395,7 +323,7 @@ class Inference:
     @property
     def model_s(self) -> float:
         """Seconds spent inside models, summed over workers."""
-        plans = sum(plan.model_s for plan in self._plans.values())
+        plans = sum(plan.model_s for plan in self.plans.values())
         return plans + self._remote.model_s
 
     @property
@@ -404,7 +332,7 @@ class Inference:
         return self.answers.reuse + self._remote.reuse
 
     def _sum(self, name: str) -> int:
-        plans = sum(getattr(plan, name) for plan in self._plans.values())
+        plans = sum(getattr(plan, name) for plan in self.plans.values())
         return int(plans + getattr(self._remote, name))
 
 

@@ -16,16 +16,17 @@ from typing import Any, cast
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.record import Record
 from pytest_evals.core.task import Task
-from pytest_evals.errors import EvalsError, ModelError, OptionError
+from pytest_evals.errors import EvalsError, ModelError, OptionError, SpendCapError
 from pytest_evals.gates.documents import Required, with_required
 from pytest_evals.models.registry import parse_spec
 from pytest_evals.reports.files.samples import sample_of
 from pytest_evals.run.baselines import ReferenceRun, settings_of
 from pytest_evals.run.cached_model import CachedModels
+from pytest_evals.run.error_budget import unsent
+from pytest_evals.run.flow import score
 from pytest_evals.run.inference import Given, Inference, info_of, open_model
 from pytest_evals.run.plan import Job
 from pytest_evals.run.readiness import PlannedRequests, why_refused
-from pytest_evals.run.records import score, scored
 from pytest_evals.run.suite import Suite, TaskRun
 from pytest_evals.run.user_hooks import prepared
 from pytest_evals.store.baselines import without_contents
@@ -69,8 +70,7 @@ class ReferenceModel:
         documents = self._of(task)
         hook = documents.hook.pytest_evals_score
         by_hook = hook if hook.get_hookimpls() else None
-        result = scored(by_hook, record, task) if by_hook else score(record, task)
-        return with_required(result, task, documents.required)
+        return with_required(score(record, task, by_hook), task, documents.required)
 
     def _of(self, task: Task) -> ReferenceDocuments:
         return next(one for one in self.documents if one.task.name == task.name)
@@ -174,7 +174,10 @@ def _answered(
             one.task.name: [] for one in model.documents
         }
         for job in jobs:
-            record = model.scored(inference.take(None, job), job.task)
+            taken = inference.plans[None].take(job, opened_model)
+            if why := unsent(taken):
+                raise SpendCapError(why)
+            record = model.scored(taken, job.task)
             rows[job.task.name] += _rows(sample_of(record, job.task).lines)
         sizes = [(one.task, len(one.indices)) for one in model.documents]
         name = judge if isinstance(judge, str) else judge.name

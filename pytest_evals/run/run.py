@@ -7,6 +7,7 @@ its results.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,8 @@ from pytest_evals.core.result import (
 from pytest_evals.core.task import Task
 from pytest_evals.errors import SpendCapError, StoreError
 from pytest_evals.gates.check import ungated
-from pytest_evals.gates.documents import Required, with_required
 from pytest_evals.masking.registry import knows_any
 from pytest_evals.masking.values import without_secrets
-from pytest_evals.reports.files.samples import Sample, rendered, sample_of
 from pytest_evals.result_files.baselines import find_run
 from pytest_evals.run.baselines import Baselines, EarlierOutcomes, setting_faults
 from pytest_evals.run.comparison import (
@@ -41,13 +40,13 @@ from pytest_evals.run.comparison import (
 from pytest_evals.run.config import RunConfig
 from pytest_evals.run.early_stopping import EarlyStopping
 from pytest_evals.run.fill_from_cache import fill_from_cache
+from pytest_evals.run.flow import Flow, score
 from pytest_evals.run.gate_judge import GateJudge
 from pytest_evals.run.inference import Inference
 from pytest_evals.run.plan import Job
-from pytest_evals.run.records import Records, score, scored
+from pytest_evals.run.records import Records
 from pytest_evals.run.run_writer import RunWriter
 from pytest_evals.run.suite import Suite, TaskRun
-from pytest_evals.run.task_responses import ReasoningWarnings
 from pytest_evals.scorers.groups import overall_results
 
 UNFINISHED = "the run has not ended, or was killed"
@@ -96,19 +95,20 @@ class Run:
         if config.stop != "off":
             before = self.compared.run if self.compared is not None else None
             self.early_stopping = EarlyStopping(config, suite, self.baselines, before)
-        self.records = Records(
+        self.records = Records(suite, self.writer, hook)
+        if hook.pytest_evals_metrics.get_hookimpls():  # it gets complete records
+            config = replace(config, keeps_records=True)
+        self.flow = Flow(
+            config,
             suite,
+            inference,
             self.writer,
-            hook,
-            keeps_whole=config.keeps_records,
-            on_record=self._record_kept,
+            on_record=None if self.early_stopping is None else self._record_kept,
             on_task=self._task_ended,
         )
+        """Runs documents."""
         self.gate_judge = GateJudge(
             config, suite, inference, self.records, self.baselines, self.early_stopping
-        )
-        self._has_samples = config.writes or any(
-            gate.baseline for one in suite.all() for gate in one.gates
         )
         self.filled: dict[str, int] = {}
         """Task → documents that were not selected and come from the cache."""
@@ -118,9 +118,6 @@ class Run:
         """The result, once the run is over."""
         self._is_filled = False
         self._ended: dict[str, None] = {}
-        self._required: dict[str, Required] = {}
-        is_removed = "think_end_token=" in config.full_spec
-        self._reasoning = ReasoningWarnings(is_removed=is_removed)
 
     def comparison_faults(self) -> list[str]:
         """Return why this run cannot be compared, determined before any request is
@@ -131,11 +128,6 @@ class Run:
         sizes = [(run.task, len(run.ids)) for run in self.suite.tasks.values()]
         config = self.config
         return setting_faults(self.compared.run, sizes, config.judge, config.options)
-
-    def score(self, record: Record, task: Task, hook: Any = None) -> Record:
-        """Return the record with its scores: those of a user's ``pytest_evals_score``
-        if there is one, else the task's own."""
-        return score(record, task) if hook is None else scored(hook, record, task)
 
     def jobs(self) -> tuple[list[Job], list[int]]:
         """Return all documents of the suite in the order in which they are sent, and
@@ -156,46 +148,19 @@ class Run:
         return jobs, ends
 
     def answer(self, jobs: Iterable[Job]) -> None:
-        """Answer, score and keep documents of the plan ``None``, except those of tasks
-        that stop early."""
+        """Run documents of the plan ``None``, except those of tasks that stop
+        early."""
         hook, stops = self._hook.pytest_evals_score, self.early_stopping
-        by_hook = hook if hook.get_hookimpls() else None
-        render = self.inference.render_of(None) if self.config.chat else None
+        score_hook = hook if hook.get_hookimpls() else None
         for job in jobs:
             if stops is None or job.task.name not in stops.decided:
-                try:
-                    record = self.inference.take(None, job)
-                except SpendCapError:
-                    continue  # stored responses of later documents are used
-                scored = self.score(record, job.task, by_hook)
-                self.keep(*self.to_keep(scored, job.task, render))
-
-    def to_keep(
-        self, record: Record, task: Task, render: Render | None = None
-    ) -> tuple[Record, Sample | None]:
-        """Return the part of a scored record that is kept, and its sample, if samples
-        are written or compared."""
-        required = self._required.get(task.name)
-        if required is None:
-            required = self._required[task.name] = self.suite.required(task.name)
-        if any(required):
-            record = with_required(record, task, required)
-        sample = None
-        shown = record
-        if self._has_samples:
-            shown = rendered(record, render) if render else record
-            sample = sample_of(shown, task)
-        if text := self._reasoning.of(shown, task):
-            self.inference.warnings.add(text, f"{task.name}[{record.doc.id}]")
-        return self.records.to_keep(self.suite.tasks[task.name], record), sample
-
-    def keep(self, record: Record, sample: Sample | None) -> None:
-        """Keep a scored record and write its sample."""
-        self.records.keep(self.suite.tasks[record.task], record, sample)
+                # Stored responses of later documents are used.
+                with suppress(SpendCapError):
+                    self.flow.run(None, job, score_hook)
 
     def _record_kept(self, name: str, record: Record) -> None:
-        stops = self.early_stopping
-        if stops is not None and stops.arrived(name, record):
+        assert self.early_stopping is not None
+        if self.early_stopping.arrived(name, record):
             self.inference.drop(name)
             if self._on_decided is not None:
                 self._on_decided(name)
@@ -226,7 +191,7 @@ class Run:
 
     def _finish_filled(self, record: Record, task: Task, render: Render | None) -> None:
         shown = render if self.config.chat else None
-        self.keep(*self.to_keep(score(record, task), task, shown))
+        self.flow.finish(score(record, task), task, shown)
 
     def warnings(self, *, plans: bool = False) -> list[str]:
         """Return the warnings about tasks, gates and models so far. ``plans``:

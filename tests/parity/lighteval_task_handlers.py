@@ -32,8 +32,8 @@ from pytest_evals.dialects.lighteval.templates import (
     multiple_choice,
     nli,
 )
+from pytest_evals.run.flow import score
 from pytest_evals.run.plan import Job, Plan
-from pytest_evals.run.records import score
 from pytest_evals.run.selection import Selection
 from pytest_evals.scorers.groups import overall_results, summarise_group
 from pytest_evals.scorers.lighteval.catalogue.names import PUBLISHED

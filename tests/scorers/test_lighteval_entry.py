@@ -9,8 +9,8 @@ from pytest_evals.core.request import Loglikelihood, Response
 from pytest_evals.core.task import TaskOptions
 from pytest_evals.dialects.lm_eval.task import load_tasks
 from pytest_evals.errors import TaskFileError
+from pytest_evals.run.flow import score
 from pytest_evals.run.plan import ask
-from pytest_evals.run.records import score
 from pytest_evals.scorers.custom_metrics.metric import CorpusLevelMetric, SamplingMethod
 from pytest_evals.scorers.lighteval.catalogue.names import CATALOGUE, PUBLISHED
 from pytest_evals.scorers.lighteval.metric_entry import lighteval_metric

@@ -16,7 +16,7 @@ from pytest_evals.errors import DocumentError, Place
 from pytest_evals.gates.documents import values_of
 from pytest_evals.plugin.workers.serialization import pack, unpack
 from pytest_evals.reports.files.samples import Sample
-from pytest_evals.run.records import score
+from pytest_evals.run.flow import score
 from pytest_evals.scorers.metrics import MetricSpec, metric
 from pytest_evals.scorers.summary import summarise
 

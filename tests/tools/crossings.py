@@ -15,7 +15,6 @@ import json
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -48,14 +47,14 @@ class Crossings:
         if self._in_gate:
             self.gate[call] += 1
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+    # Not the protocol: with another plugin there, documents take pytest's loop.
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Mark the calls that belong to the first gate."""
         self._in_gate = "Gate" in type(item).__name__ and not self.gate
-        try:
-            return (yield)
-        finally:
-            self._in_gate = False
+
+    def pytest_runtest_logfinish(self) -> None:
+        """Mark their end."""
+        self._in_gate = False
 
 
 def _is_ours(frame: FrameType) -> bool:

@@ -291,7 +291,7 @@ class EvalScheduling:
         self._crashes.pop(slot)
         culprit = next(iter(left))
         left.pop(culprit)
-        self._session.run.records.lose(
+        self._session.run.flow.lose(
             self._ids[culprit], "its worker crashed each time it ran"
         )
         self._judge_if_done()
@@ -321,7 +321,7 @@ class EvalScheduling:
                 longrepr=_LOST,
                 when="setup",
             )
-            self._session.run.records.lose(self._ids[position], _LOST)
+            self._session.run.flow.lose(self._ids[position], _LOST)
             self.config.hook.pytest_runtest_logreport(report=report)
         self._left = {}
         self._judge_if_done()

@@ -178,7 +178,10 @@ class SessionHooks:
         config = self._session.config
         if self._session.assignment is None:
             self._made = check_places(config, self._session.options)
-        self._session.progress = Progress(config, self._session.run.inference)
+        inference = self._session.run.inference
+        self._session.progress = Progress(config, inference)
+        inference.on_answer = self._session.progress.tick
+        inference.answers.on_load = self._session.progress.loading
         JUnitReport.begin(config)
 
     def _clear(self) -> None:

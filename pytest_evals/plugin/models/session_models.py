@@ -16,9 +16,8 @@ from _pytest.fixtures import TopRequest
 from pytest_evals.core.dialogue import JUDGE
 from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import Render
 from pytest_evals.core.task import Task
-from pytest_evals.errors import EvalsError, SpendCapError
+from pytest_evals.errors import EvalsError
 from pytest_evals.plugin.models.definitions import Definition, DocumentItem
 from pytest_evals.run.inference import NO_MODEL, Inference
 from pytest_evals.run.plan import Job, ask
@@ -91,7 +90,7 @@ class Models:
         """
         definition = item.parent.model_definition(item)
         self._skip_if_broken(definition)
-        if self.inference.is_open(definition):
+        if definition in self.inference.opened:
             return
         is_own = definition.has_own_judge
         try:
@@ -127,35 +126,26 @@ class Models:
         (record,) = PrepareItems([item])(task, [ask(task, index)])
         return record
 
-    def take(self, item: DocumentItem) -> Record:
-        """Return the answered record of a document.
-
-        A model that raises has broken: this document is the error, and those that it
-        had not answered are skipped.
-        """
+    def definition_of(self, item: DocumentItem) -> Definition:
+        """Return the model fixtures of a document; skip it if its model is broken."""
         definition = item.parent.model_definition(item)
-        if self._broken:
-            self._skip_if_broken(definition)
-        try:
-            return self.inference.take(definition, item.job)
-        except SpendCapError as error:
-            item.word = "unsent"
-            pytest.skip(str(error))
-        except (Exception, SystemExit) as error:
-            self._broken[definition] = item.nodeid
-            self.inference.stop(definition)
-            # One with a store in front is opened when the first response is missing.
-            if definition.has_own_model and not self.inference.has_opened(definition):
-                self._refuse(error)
-            raise
+        self._skip_if_broken(definition)
+        return definition
+
+    def end(
+        self, definition: Definition, item: DocumentItem, error: BaseException
+    ) -> None:
+        """A model has raised an error: the document is the error, and those that it
+        had not answered are skipped."""
+        self._broken[definition] = item.nodeid
+        self.inference.plans[definition].stop()
+        # One with a store in front is opened when the first response is missing.
+        if definition.has_own_model and not self.inference.has_opened(definition):
+            self._refuse(error)
 
     def model_of(self, item: DocumentItem) -> Model:
         """Return the model of a document that is set up."""
-        return self.inference.model(item.parent.model_definition(item))
-
-    def render_of(self, item: DocumentItem) -> Render:
-        """Return how the model of a document renders chats."""
-        return self.inference.render_of(item.parent.model_definition(item))
+        return self.inference.opened[item.parent.model_definition(item)]
 
     def _skip_if_broken(self, definition: Definition) -> None:
         if definition in self._broken:

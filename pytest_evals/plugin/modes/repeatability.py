@@ -26,6 +26,7 @@ from pytest_evals.plugin.rerun_scores import RerunScores, scores_of
 from pytest_evals.reports.escape import near
 from pytest_evals.reports.terminal.repeatability import repeatability_lines
 from pytest_evals.run.error_budget import unsent
+from pytest_evals.run.flow import score
 from pytest_evals.run.repeatability import measure_repeatability
 from pytest_evals.store.flip_rates import save_flip_rates
 from pytest_evals.store.model import StoredModel
@@ -199,7 +200,7 @@ def repeat(session: EvalSession, items: Sequence[DocumentItem]) -> RerunScores:
             lambda model, n=number: RerunModel(model, n),  # type: ignore[misc]
         )
         records = [
-            session.run.score(record, item.job.task, item.parent.score_hook)
+            score(record, item.job.task, item.parent.score_hook)
             for item, record in asked
             if not unsent(record)
         ]

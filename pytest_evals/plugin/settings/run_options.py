@@ -106,6 +106,7 @@ def run_config(config: pytest.Config, *, is_worker: bool) -> RunConfig:
         inconclusive=options.inconclusive,
         min_overlap=options.min_overlap,
         stop=options.stop,
+        max_errors=options.max_errors,
         stop_error=options.stop_error,
         order_seed=options.order_seed,
         chat=options.apply_chat_template,
