@@ -17,12 +17,14 @@ import pytest_evals
 PACKAGE = Path(pytest_evals.__file__).parent
 
 WITH_ALL = (
-    "harness/__init__.py",
+    "harness.py",
+    "guests/harness/__init__.py",
     "__init__.py",
     "plugin/hooks.py",
     "dialects/",
     "scorers/custom_metrics",
-    "scorers/lighteval",
+    "guests/latticeflow",
+    "guests/lighteval",
 )
 """Public names, fixtures that pytest looks up, and names that task files may use."""
 
@@ -82,16 +84,16 @@ def test_session_without_eval_files_loads_no_room_of_the_house(
 def test_a_plain_suite_of_lm_eval_loads_no_other_dialect_and_no_shims(
     pytester: pytest.Pytester,
 ) -> None:
-    """A YAML file without Python needs neither lighteval's metrics nor lm_eval's
-    classes; every import costs start-up time."""
+    """A YAML file without Python needs neither guests nor lm_eval's classes; every
+    import costs start-up time."""
     pytester.makeconftest(
         """
         import sys
 
         def pytest_unconfigure():
-            parts = ("lighteval", "latticeflow", "shims")
-            ours = {n for n in sys.modules if n.startswith("pytest_evals.")}
-            print("LOADED", sorted(n for n in ours if {*n.split(".")} & {*parts}))
+            parts = ("pytest_evals.guests", "shims")
+            ours = [n for n in sys.modules if n.startswith("pytest_evals.")]
+            print("LOADED", sorted(n for n in ours if any(p in n for p in parts)))
         """
     )
     (pytester.path / "rows.jsonl").write_text('{"q": "1+1=", "a": "2"}\n')

@@ -21,6 +21,8 @@ from pytest_evals.dialects.lm_eval.schema import schema_text
 from pytest_evals.dialects.lm_eval.task import load_tasks
 from pytest_evals.errors import TaskFileError
 from pytest_evals.gates.read.keys import KEYS
+from pytest_evals.guests.lighteval.metrics.catalogue.names import CATALOGUE
+from pytest_evals.guests.lighteval.metrics.text.normalizers import NORMALIZERS
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.openai.sampling_params import OPTIONS
 from pytest_evals.models.openai.settings import OpenAISettings
@@ -31,8 +33,6 @@ from pytest_evals.plugin.settings.option_table import TABLE
 from pytest_evals.prompts.fewshot import SAMPLERS
 from pytest_evals.scorers.aggregations import AGGREGATIONS
 from pytest_evals.scorers.filters import FILTERS
-from pytest_evals.scorers.lighteval.catalogue.names import CATALOGUE
-from pytest_evals.scorers.lighteval.text.normalizers import NORMALIZERS
 from pytest_evals.scorers.metrics import METRICS
 
 ROOT = Path(__file__).parent.parent

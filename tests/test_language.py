@@ -10,7 +10,7 @@ import pytest
 from tests.tools import language
 
 CEILINGS = {
-    "dialects messages": 1,  # a prompt to a judge, whose words decide its scores
+    "guests messages": 1,  # a prompt to a judge, whose words decide its scores
     "models messages": 1,  # text that tokenizers are tried with
 }
 """Areas with text that is data, and the hits in it."""

@@ -5,10 +5,10 @@ file, a model's spec or a metric's name first needs it."""
 from __future__ import annotations
 
 DIALECTS = {
-    "latticeflow": "pytest_evals.dialects.latticeflow.loader:load_tasks",
-    "lighteval": "pytest_evals.dialects.lighteval.tasks:load_tasks",
+    "latticeflow": "pytest_evals.guests.latticeflow.loader:load_tasks",
+    "lighteval": "pytest_evals.guests.lighteval.tasks:load_tasks",
 }
-MODEL_KINDS = {"ray": "pytest_evals.models.ray.kind:RAY"}
+MODEL_KINDS = {"ray": "pytest_evals.guests.ray.kind:RAY"}
 METRIC_FAMILIES = {
-    "lighteval": "pytest_evals.scorers.lighteval.metric_entry:lighteval_metric"
+    "lighteval": "pytest_evals.guests.lighteval.metrics.metric_entry:lighteval_metric"
 }

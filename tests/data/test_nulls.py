@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_evals.dialects.latticeflow.prompts import templates as latticeflow
 from pytest_evals.errors import Place
+from pytest_evals.guests.latticeflow.prompts import templates as latticeflow
 from pytest_evals.prompts.fields import compile_template
 
 PLACE = Place(Path("t.yaml"), 3)

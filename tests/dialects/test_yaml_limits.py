@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_evals.dialects.latticeflow.prompts.templates import (
-    compile_template as lattice,
-)
-from pytest_evals.dialects.latticeflow.reader import read_entity_file
 from pytest_evals.dialects.yaml_reader.includes import read_with_includes
 from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
 from pytest_evals.errors import EvalsError, Place, TaskFileError
+from pytest_evals.guests.latticeflow.prompts.templates import (
+    compile_template as lattice,
+)
+from pytest_evals.guests.latticeflow.reader import read_entity_file
 from pytest_evals.prompts.fields import compile_template
 
 MERGES = "a0: &a0 {x: 1}\n" + "".join(

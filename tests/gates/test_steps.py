@@ -15,11 +15,11 @@ from sklearn.metrics import f1_score, precision_score, recall_score
 from pytest_evals.core.gate import Margin, Outcome
 from pytest_evals.core.metric import Estimate, Metric, MetricResult
 from pytest_evals.core.result import TaskResult
-from pytest_evals.dialects.latticeflow.metrics.classification import binary
 from pytest_evals.errors import Place
 from pytest_evals.gates.early_stopping.steps import steps_of
 from pytest_evals.gates.judge import judge
 from pytest_evals.gates.read.entry import read_gate
+from pytest_evals.guests.latticeflow.metrics.classification import binary
 from pytest_evals.scorers.metrics import MetricSpec, metric
 
 HERE = Place(Path("arc.yaml"), 1)

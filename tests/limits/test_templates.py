@@ -19,8 +19,8 @@ import pytest
 import yaml
 
 from pytest_evals.data.calls import FieldError
-from pytest_evals.dialects.latticeflow.prompts import templates as latticeflow
 from pytest_evals.errors import EvalsError, Place
+from pytest_evals.guests.latticeflow.prompts import templates as latticeflow
 from pytest_evals.limits.budget import TemplateLimitError
 from pytest_evals.prompts.fields import compile_template
 
@@ -99,7 +99,7 @@ import json, re, resource, sys, time
 from pathlib import Path
 resource.setrlimit(resource.RLIMIT_AS, (3 * 2**30, 3 * 2**30))
 from pytest_evals.errors import Place
-from pytest_evals.dialects.latticeflow.prompts import templates
+from pytest_evals.guests.latticeflow.prompts import templates
 from pytest_evals.prompts.fields import compile_template
 
 def most_megabytes():

@@ -285,7 +285,11 @@ def main() -> None:
     )
     test = [binaries / "python", "-m", "pytest", "-q"]
     # The project's options load plugins that this environment lacks.
-    test += ["-o", "addopts=--import-mode=importlib", "tests/test_harness_lighteval.py"]
+    test += [
+        "-o",
+        "addopts=--import-mode=importlib",
+        "tests/guests/harness/test_lighteval.py",
+    ]
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run(test, cwd=ROOT, env=environ, check=True)
 

@@ -13,31 +13,31 @@ from typing import Any
 import numpy as np
 
 from pytest_evals.core.doc import Doc
-from pytest_evals.dialects.lighteval import dynamic_metrics
-from pytest_evals.dialects.lighteval.shims import NAMES
-from pytest_evals.scorers import reasoning_tags
-from pytest_evals.scorers.custom_metrics.metric import CorpusLevelComputation, Metric
-from pytest_evals.scorers.custom_metrics.response import ModelResponse
-from pytest_evals.scorers.lighteval.catalogue.names import PUBLISHED
-from pytest_evals.scorers.lighteval.code_execution.codegen import extract_code
-from pytest_evals.scorers.lighteval.corpus import (
+from pytest_evals.guests.lighteval import dynamic_metrics
+from pytest_evals.guests.lighteval.metrics.catalogue.names import PUBLISHED
+from pytest_evals.guests.lighteval.metrics.code_execution.codegen import extract_code
+from pytest_evals.guests.lighteval.metrics.corpus import (
     labels,
     perplexities,
     preparators,
     translation,
 )
-from pytest_evals.scorers.lighteval.extraction import extractive_match, letters
-from pytest_evals.scorers.lighteval.extraction.formulas import (
+from pytest_evals.guests.lighteval.metrics.extraction import extractive_match, letters
+from pytest_evals.guests.lighteval.metrics.extraction.formulas import (
     ExprExtractionConfig,
     LatexExtractionConfig,
 )
-from pytest_evals.scorers.lighteval.judges import calibration
-from pytest_evals.scorers.lighteval.judges import prompts as judge_texts
-from pytest_evals.scorers.lighteval.likelihoods import choices, logprobs
-from pytest_evals.scorers.lighteval.repeats import at_k, at_n
-from pytest_evals.scorers.lighteval.similarity import distance, matches, rouge
-from pytest_evals.scorers.lighteval.text import languages, normalizers
-from pytest_evals.scorers.lighteval.text.math_text import math_normalizer
+from pytest_evals.guests.lighteval.metrics.judges import calibration
+from pytest_evals.guests.lighteval.metrics.judges import prompts as judge_texts
+from pytest_evals.guests.lighteval.metrics.likelihoods import choices, logprobs
+from pytest_evals.guests.lighteval.metrics.repeats import at_k, at_n
+from pytest_evals.guests.lighteval.metrics.similarity import distance, matches, rouge
+from pytest_evals.guests.lighteval.metrics.text import languages, normalizers
+from pytest_evals.guests.lighteval.metrics.text.math_text import math_normalizer
+from pytest_evals.guests.lighteval.shims import NAMES
+from pytest_evals.scorers import reasoning_tags
+from pytest_evals.scorers.custom_metrics.metric import CorpusLevelComputation, Metric
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
 from pytest_evals.stats.averages import mean_stderr
 from pytest_evals.stats.bootstrap import bootstrap_stderr, resampled_one_by_one
 

@@ -20,13 +20,14 @@ from pytest_evals.core.model import Model
 from pytest_evals.core.request import Generate, Response
 from pytest_evals.core.result import GroupResult, TaskResult
 from pytest_evals.core.task import REASONING_TAGS, Task, TaskOptions
-from pytest_evals.dialects.lighteval import modules
-from pytest_evals.dialects.lighteval.config import LightevalTaskConfig
-from pytest_evals.dialects.lighteval.data import pool_split
-from pytest_evals.dialects.lighteval.prompt import chat, plain
-from pytest_evals.dialects.lighteval.shots import Pool, sampler_of
-from pytest_evals.dialects.lighteval.tasks import load_tasks
-from pytest_evals.dialects.lighteval.templates import (
+from pytest_evals.guests.lighteval import modules
+from pytest_evals.guests.lighteval.config import LightevalTaskConfig
+from pytest_evals.guests.lighteval.data import pool_split
+from pytest_evals.guests.lighteval.metrics.catalogue.names import PUBLISHED
+from pytest_evals.guests.lighteval.prompt import chat, plain
+from pytest_evals.guests.lighteval.shots import Pool, sampler_of
+from pytest_evals.guests.lighteval.tasks import load_tasks
+from pytest_evals.guests.lighteval.templates import (
     continuation,
     formulation,
     multiple_choice,
@@ -36,7 +37,6 @@ from pytest_evals.run.flow import score
 from pytest_evals.run.plan import Job, Plan
 from pytest_evals.run.selection import Selection
 from pytest_evals.scorers.groups import overall_results, summarise_group
-from pytest_evals.scorers.lighteval.catalogue.names import PUBLISHED
 from pytest_evals.scorers.summary import summarise
 
 

@@ -29,8 +29,8 @@ from typing import Any
 
 import pytest
 
-from pytest_evals.dialects.lighteval.shims import NAMES, find_export
 from pytest_evals.dialects.module_loader import StandInImports
+from pytest_evals.guests.lighteval.shims import NAMES, find_export
 
 VERSION = "0.13.0"
 FILES = ("test_unit_base_metrics.py",)

@@ -27,19 +27,21 @@ import pytest
 
 from pytest_evals.core.doc import Doc
 from pytest_evals.errors import EvalsError, MissingExtraError
-from pytest_evals.scorers.custom_metrics.response import ModelResponse
-from pytest_evals.scorers.lighteval.extraction.extractive_match import (
+from pytest_evals.guests.lighteval.metrics.extraction.extractive_match import (
     MultilingualExtractiveMatchMetric,
 )
-from pytest_evals.scorers.lighteval.extraction.formulas import (
+from pytest_evals.guests.lighteval.metrics.extraction.formulas import (
     ExprExtractionConfig,
     LatexExtractionConfig,
 )
-from pytest_evals.scorers.lighteval.extraction.letters import IndicesExtractionConfig
-from pytest_evals.scorers.lighteval.extraction.search import (
+from pytest_evals.guests.lighteval.metrics.extraction.letters import (
+    IndicesExtractionConfig,
+)
+from pytest_evals.guests.lighteval.metrics.extraction.search import (
     extract_target_from_pred,
     get_extraction_regexes,
 )
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
 
 HERE = Path(__file__).parent
 SHARE = 0.95

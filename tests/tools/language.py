@@ -57,7 +57,7 @@ PAIRS = {
     r"\bout there\b": "in production",
 }
 """Pattern -> better wording."""
-FOREIGN = ("scorers/lighteval/judges/prompts", "dialects/lighteval/official")
+FOREIGN = ("guests/lighteval/metrics/judges/prompts", "guests/lighteval/official")
 """Folders whose literals are data of benchmarks."""
 
 

@@ -319,16 +319,12 @@ def traces(tree: Path) -> Lines:
         ours,
     )
     foreign = [name for name in ours if _is_foreign(name)]
-    yield f"  of lighteval, LatticeFlow or shims: {len(foreign)}", foreign
+    yield f"  of guests or shims: {len(foreign)}", foreign
 
 
 def _is_foreign(name: str) -> bool:
     """Whether a module serves another dialect than lm-eval's YAML."""
-    parts = name.split(".")
-    return bool(
-        {"lighteval", "latticeflow", "shims", "stand_ins"}.intersection(parts)
-        or parts[-1].startswith(("lighteval_", "latticeflow_"))
-    )
+    return name.startswith(f"{PACKAGE}.guests") or "shims" in name.split(".")
 
 
 def _trace(tree: Path, folder: Path, how: str, n_documents: int) -> Trace:

@@ -1,0 +1,357 @@
+"""Builds a task from its file and the values of its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pytest_evals.core.task import Asked, Task
+from pytest_evals.dialects.generative_choices import GENERATE
+from pytest_evals.dialects.metadata_keys import CHOICES
+from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.errors import Problem, TaskFileError, suggestion
+from pytest_evals.guests.latticeflow.evaluation import JUDGE_KEY
+from pytest_evals.guests.latticeflow.filters import read_actions
+from pytest_evals.guests.latticeflow.metrics.trials import Trials, read_trials
+from pytest_evals.guests.latticeflow.metrics.value import (
+    FinalName,
+    ScorerValue,
+    final_names,
+)
+from pytest_evals.guests.latticeflow.parameters import Parameter, resolve_values
+from pytest_evals.guests.latticeflow.policies import PolicySubject
+from pytest_evals.guests.latticeflow.recipe import (
+    RESULT_COLUMNS,
+    EarlierTask,
+    SampleRecipe,
+)
+from pytest_evals.guests.latticeflow.scoring.reader import MCQA, read_scorers
+from pytest_evals.guests.latticeflow.scoring.scorer import SampleScorer
+from pytest_evals.guests.latticeflow.solvers.reader import read_solver
+from pytest_evals.guests.latticeflow.substitution import Values, substitute
+from pytest_evals.guests.latticeflow.suite import EntitySuite
+from pytest_evals.guests.latticeflow.system_task import (
+    OneRow,
+    evidence_metric,
+    read_system_task,
+)
+from pytest_evals.guests.latticeflow.task_dataset import (
+    DatasetColumn,
+    DatasetKeys,
+    TaskDataset,
+    aligned_names,
+    read_task_dataset,
+)
+from pytest_evals.guests.latticeflow.task_file import DATASET_KEY, TaskEntity
+from pytest_evals.guests.latticeflow.task_parts import (
+    AssembledTask,
+    TaskModels,
+    TaskUse,
+    refuse_identical,
+)
+from pytest_evals.guests.latticeflow.task_rows import (
+    SampleRows,
+    Samples,
+    with_all_samples,
+)
+from pytest_evals.prompts.identical_prompts import ALLOWED, are_allowed
+
+_VALUE = 'value: "{{ solver_output.output | string'
+_REMEDIES = {
+    "whitespace": f'set {_VALUE} | trim }}}}"',
+    "case": f'set {_VALUE} | lower }}}}", with | lower in ground_truth',
+    "target": "add | trim to the template of ground_truth",
+    "stop": r'add "stop": ["\n"] to the template of input_builder',
+    "limit": "raise max_tokens in the template of input_builder",
+}
+"""Cause of wrong answers → the change of a task with string_equals."""
+
+
+def assemble(task: TaskEntity, use: TaskUse, suite: EntitySuite) -> AssembledTask:
+    """Build the task. Raises ``TaskFileError`` with all problems of its definition."""
+    builder = _TaskBuilder(task, use, suite)
+    if builder.problems:  # missing values would cause follow-up errors everywhere
+        raise TaskFileError(builder.problems)
+    result = builder.system() if task.is_system else builder.benchmark()
+    if builder.problems or result is None:
+        raise TaskFileError(builder.problems)
+    return result
+
+
+class _TaskBuilder:
+    """Builds one task and collects the problems of its definition."""
+
+    def __init__(self, task: TaskEntity, use: TaskUse, suite: EntitySuite) -> None:
+        self.problems: list[Problem] = []
+        self._task, self._use, self._suite = task, use, suite
+        self._warnings = list(task.warnings)
+        self._names = aligned_names(task.file.values.get("definition"))
+        self._values = resolve_values(
+            task.parameters, use.config, self.problems, self._fallback
+        )
+        filled = substitute(
+            suite.with_code_rules(task.file),
+            ("definition",),
+            Values(self._values, aligned=self._names),
+            self.problems,
+        )
+        section = Section(filled, self.problems).section("definition")
+        assert section is not None, "a task that was read has a definition"
+        self._definition = section
+        for key in ("type", "evaluated_entity_type"):
+            section.raw(key)
+
+    def system(self) -> AssembledTask | None:
+        """Build a system task, which has no samples."""
+        recipe = read_system_task(self._definition, self._use.name)
+        self._definition.close("the definition of a system task")
+        if recipe is None:
+            return None
+        task = Task(
+            **self._common(),
+            rows=OneRow(),
+            ask=recipe.ask,
+            score=recipe.score,
+            metrics=(evidence_metric(),),
+            asks_model=False,
+            warnings=lambda: tuple(self._warnings),
+        )
+        return AssembledTask(task=task, subjects=(self._subject(),))
+
+    def benchmark(self) -> AssembledTask | None:
+        """Build a task with samples."""
+        definition = self._definition
+        keys = read_task_dataset(definition, self._names, self._warnings)
+        if self._task.lacks_dataset:
+            keys = DatasetKeys({"": str(self._values.get(DATASET_KEY) or "")})
+        earlier = self._earlier(keys.result) if keys.result else None
+        trials = self._trials()
+        models = TaskModels(
+            suite=self._suite,
+            tested=self._use.model,
+            place=self._task.place,
+            # With greedy decoding, all trials would be identical.
+            temperature=0.0 if trials is None else 1.0,
+        )
+        section = definition.section("solver")
+        solver = read_solver(section, models.client) if section is not None else None
+        scorers, warnings = read_scorers(
+            definition.entries("scorers"),
+            models.client,
+            has_solver=section is not None,
+            parses_choices=self._parses_choices,
+        )
+        self._warnings += warnings
+        self._check_aggregators(trials, scorers)
+        actions = read_actions(definition)
+        definition.close("the definition of a task")
+        if self.problems:
+            return None
+        rows, source = self._rows(keys, scorers), None
+        if earlier is not None:
+            rows, source = self._later_rows(earlier, scorers)
+        values = [value for one in scorers for value in one.metric_values]
+        names = final_names(values)
+        recipe = SampleRecipe(
+            task=self._use.name,
+            sample=rows.sample,
+            id=rows.id,
+            solver=solver,
+            scorers=with_all_samples(scorers, rows),
+            metric_values=[(a.name, b) for a, b in zip(names, values, strict=True)],
+            actions=actions,
+            trials=trials,
+            earlier=source,
+        )
+        return self._assembled(recipe, rows, names, models, earlier)
+
+    def _assembled(
+        self,
+        recipe: SampleRecipe,
+        rows: SampleRows,
+        names: Sequence[FinalName],
+        models: TaskModels,
+        earlier: AssembledTask | None,
+    ) -> AssembledTask:
+        values = [value for _, value in recipe.metric_values]
+        metrics = [one.named(name) for one, name in zip(values, names, strict=True)]
+        if recipe.makes_rows:  # none of them is a plain mean over samples
+            metrics = [replace(one, is_mean=False) for one in metrics]
+        called = [one.models for one in recipe.scorers]
+        called += [recipe.solver.models] if recipe.solver is not None else []
+        asks_tested = any(not models.client(k).name for keys in called for k in keys)
+        sources = models.sources
+        if earlier is not None:
+            sources = {**earlier.task.models, **sources}
+            asks_tested = asks_tested or earlier.task.asks_model
+        is_single = recipe.is_single_round(models.client)
+        task = Task(
+            **self._common(),
+            rows=rows,
+            ask=self._ask(recipe, rows),
+            follow_up=None if is_single else recipe.follow_up,
+            score=recipe.score,
+            exclude=recipe.exclude if recipe.actions else None,
+            models=dict(sources),
+            asks_model=asks_tested,
+            remedies=_REMEDIES,
+            metrics=tuple(metrics),
+            # Scorer output is stored, not aggregated.
+            metric_for=lambda _name, _filter: None,
+            warnings=lambda: (*self._warnings, *rows.warnings),
+        )
+        subjects = self._subjects(names, values) or (self._subject(),)
+        return AssembledTask(task=task, subjects=subjects, recipe=recipe, rows=rows)
+
+    def _ask(self, recipe: SampleRecipe, rows: SampleRows) -> Callable[[int], Asked]:
+        allowed = are_allowed(self._suite.options.metadata)
+        if allowed or ALLOWED in self._task.tags:
+            return recipe.ask
+        return refuse_identical(
+            recipe, lambda: len(rows.loaded.samples), self._use.place
+        )
+
+    def _subjects(
+        self, names: Sequence[FinalName], values: Sequence[ScorerValue]
+    ) -> tuple[PolicySubject, ...]:
+        """Return the metric values that policies can refer to."""
+        return tuple(
+            self._subject(
+                scorer=one.scorer,
+                metric=one.metric,
+                name="" if one.later else final.name,
+                own="" if one.later else one.name,
+                prefix=final.prefix,
+            )
+            for one, final in zip(values, names, strict=True)
+        )
+
+    def _subject(self, **more: str) -> PolicySubject:
+        use = self._use
+        return PolicySubject(evaluation=use.evaluation, specification=use.name, **more)
+
+    def _trials(self) -> Trials | None:
+        """Return the trials; the specification's number overrides the task's."""
+        section = self._definition.section("trials")
+        own = read_trials(section) if section is not None else None
+        n = self._use.n_trials
+        if not n:
+            return own
+        return replace(own, n=n) if own is not None else Trials(n=n)
+
+    def _check_aggregators(
+        self, trials: Trials | None, scorers: Sequence[SampleScorer]
+    ) -> None:
+        """Report aggregators of unknown scores, unless scores are not known yet."""
+        if trials is None or not all(one.scores for one in scorers):
+            return
+        known = sorted({name for one in scorers for name in one.scores})
+        for one in trials.aggregators:
+            if one.score and one.score not in known:
+                hint = suggestion(one.score, known)
+                what = f"score_name: unknown score {one.score!r}{hint}"
+                self._definition.problem("trials", what)
+
+    def _rows(self, keys: DatasetKeys, scorers: Sequence[SampleScorer]) -> SampleRows:
+        has_place = "dataset" in self._definition.values
+        dataset = TaskDataset(
+            keys=keys.datasets,
+            place=self._definition.place("dataset") if has_place else self._use.place,
+            needs_equal=any(one.score_samples is None for one in scorers),
+            columns=self._columns(),
+        )
+        suite = self._suite
+        return SampleRows(
+            lambda: dataset.load(suite), suite.options, self._use.subsample
+        )
+
+    def _earlier(self, key: str) -> AssembledTask | None:
+        """Return the task whose results are this one's samples; ``None`` if invalid."""
+        place = self._definition.place("dataset")
+        try:
+            result = self._use.earlier(key, place)
+        except TaskFileError as error:
+            self.problems += error.problems
+            return None
+        if result.recipe is None or result.recipe.makes_rows:
+            kind = "no samples" if result.recipe is None else "a postprocessor"
+            what = f"{key!r} has {kind}, and cannot provide rows for another task"
+            self.problems.append(Problem(what, place))
+            return None
+        return result
+
+    def _later_rows(
+        self, earlier: AssembledTask, scorers: Sequence[SampleScorer]
+    ) -> tuple[SampleRows, EarlierTask]:
+        """Return one row for each sample of an earlier task."""
+        recipe, own = earlier.recipe, earlier.rows
+        assert recipe is not None and own is not None, "checked by _earlier"
+        place = self._definition.place("dataset")
+        if any(one.score_samples is not None for one in scorers):
+            what = "python_all_samples needs all results before they exist"
+            raise TaskFileError([Problem(what, place, "type: python")])
+        columns = TaskDataset(keys={}, place=place, columns=self._columns())
+        columns.check_columns(RESULT_COLUMNS)
+
+        def load() -> Samples:
+            ids = [recipe.id(i) for i in own.own]
+            samples = map(recipe.sample, own.own)
+            pairs = zip(samples, ids, strict=True)
+            rows = [{"sample": one, "sample_id": id_} for one, id_ in pairs]
+            return Samples(rows, None, ids)
+
+        source = EarlierTask(
+            lambda i: recipe.as_sample(own.own[i]), recipe.calls_models
+        )
+        rows = SampleRows(load, self._suite.options, self._use.subsample)
+        return rows, source
+
+    def _common(self) -> dict[str, Any]:
+        """Return the arguments of ``Task`` that all kinds of tasks share; ``config`` is
+        the configuration for results."""
+        use = self._use
+        config = {
+            "task": use.name,
+            "key": self._task.key,
+            "evaluation": use.evaluation,
+            "parameters": dict(self._values),
+            "model": use.model,
+            "num_samples": use.subsample.n if use.subsample is not None else None,
+            "definition": self._definition.values,
+            **({CHOICES: GENERATE} if self._parses_choices else {}),
+        }
+        return {
+            "name": use.name,
+            "source": use.place,
+            "tags": self._task.tags,
+            "output_type": "generate_until",
+            "reasoning_tags": self._suite.options.reasoning_tags,
+            "config": config,
+        }
+
+    @property
+    def _parses_choices(self) -> bool:
+        """Whether the choice is extracted from answers (``--evals-choices``)."""
+        given = self._definition.values.get("scorers")
+        scorers = given if isinstance(given, list) else []
+        return self._suite.options.choices == GENERATE and any(
+            isinstance(one, dict) and one.get("type") == MCQA for one in scorers
+        )
+
+    def _columns(self) -> Sequence[DatasetColumn]:
+        return [
+            DatasetColumn(one.key, str(self._values[one.key]), one.place)
+            for one in self._task.parameters
+            if one.type == "dataset_column" and self._values.get(one.key) is not None
+        ]
+
+    def _fallback(self, parameter: Parameter) -> Any:
+        """Return the value of a parameter that is not set: the tested model or the
+        judge for a model (by its ``usage``), or the only dataset of the folder for a
+        dataset."""
+        if parameter.type == "model":
+            return "" if parameter.usage == "model_under_test" else JUDGE_KEY
+        if parameter.type == "dataset":
+            return self._suite.only_dataset(self._task.place.path)
+        return None

@@ -1,0 +1,208 @@
+"""Reads dataset files: where the rows come from, and the filters. ``_READERS`` has all
+types of sources; each returns a function that loads the rows, so that no row is loaded
+here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError
+from pytest_evals.guests.latticeflow.entities import Entity
+from pytest_evals.guests.latticeflow.fields import (
+    need,
+    read_header,
+    read_typed,
+    required_name,
+)
+from pytest_evals.guests.latticeflow.filters import (
+    SampleFilter,
+    matching_rows,
+    read_filter,
+)
+from pytest_evals.guests.latticeflow.samples import (
+    ID,
+    Rows,
+    download,
+    folder_rows,
+    hub_rows,
+    table_rows,
+)
+
+_TABLES = (".csv", ".jsonl")
+_TRACES = ("langsmith", "phoenix", "claude_code", "inspect_ai")
+_ORIGINS = ("source", "generator_specification", "file_path")
+_BOTH = "source, generator_specification and file_path"
+
+
+class GeneratedSource(NamedTuple):
+    """Rows that a generator produces."""
+
+    generator: str
+    n: int
+    config: Mapping[str, Any]  # values of the generator's parameters
+    section: Section
+    place: Place
+
+
+class Loading(NamedTuple):
+    """What loading needs besides the file."""
+
+    generate: Callable[[GeneratedSource], Rows]
+    base: Path  # folder to which paths of huggingface sources are relative
+    typed: bool = True  # whether cells of CSV files are converted from strings
+
+
+Load = Callable[[Loading], Rows]
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetFile:
+    """A dataset. A row must match all of its filters."""
+
+    key: str
+    load: Load
+    filters: tuple[SampleFilter, ...]
+    place: Place
+
+    def rows(self, loading: Loading) -> Rows:
+        """Return the rows. Each has a ``sample_id``: its own, or its position before
+        filtering, as text. Raises ``TaskFileError``, also if all are filtered out."""
+        rows = self.load(loading)
+        numbered = [
+            row if row.get(ID) is not None else {**row, ID: str(number)}
+            for number, row in enumerate(rows)
+        ]
+        try:
+            found = matching_rows(numbered, self.filters)
+        except DocumentError as error:
+            what = f"a filter of {self.key!r} fails: {error}"
+            raise TaskFileError([Problem(what, self.place)]) from error
+        if not found:
+            what = f"the dataset {self.key!r} has no rows"
+            after = " that match its filters" if rows else ""
+            raise TaskFileError([Problem(what + after, self.place)])
+        return found
+
+
+def read_dataset(entity: Entity) -> DatasetFile:
+    """Return the dataset of a file."""
+    problems: list[Problem] = []
+    top = Section(entity.file, problems)
+    header = read_header(top, "a dataset", ("key", "display_name"))
+    load: Load | None = None
+    filters: list[SampleFilter | None] = []
+    given = [key for key in _ORIGINS if top.raw(key) is not None]
+    if len(given) != 1:
+        listed = f", not {' and '.join(given)}" if given else ""
+        what = f"a dataset needs exactly one of {_BOTH}{listed}"
+        fix = "source: {type: local, file_path: ./rows.jsonl}"
+        top.problem(given[-1] if given else "key", what, fix)
+    if "generator_specification" in given:
+        load = _generated(top)
+    elif "source" in given:
+        section = top.section("source")
+        if section is not None:
+            filters = [read_filter(entry) for entry in section.entries("filters")]
+            load = _source(section)
+    elif "file_path" in given:  # deprecated
+        load = _local(top)
+    top.close("a dataset")
+    if problems or load is None:
+        raise TaskFileError(problems)
+    kept = tuple(one for one in filters if one is not None)
+    return DatasetFile(header.key, load, kept, entity.place)
+
+
+def _source(section: Section) -> Load | None:
+    kind = section.values.get("type")
+    if kind in _TRACES:
+        what = f"source type {kind!r} imports from another service, which is "
+        fix = "export the traces to JSONL and use type: local"
+        section.problem("type", f"{what}not supported", fix)
+        return None
+    return read_typed(section, "source type", "a source", _READERS)
+
+
+def _local(section: Section) -> Load | None:
+    path, place = _path(section, "file_path"), section.place("file_path")
+    if path is None:
+        return None
+    if path.suffix.lower() not in _TABLES:
+        what = f"file_path: {path.name!r} must end in .csv or .jsonl"
+        section.problem("file_path", what, "file_path: ./rows.jsonl")
+    return lambda loading: table_rows(path, place, typed=loading.typed)
+
+
+def _path(section: Section, key: str) -> Path | None:
+    """Return a path, resolved relative to the file that contains it."""
+    text = required_name(section, key, "./data")
+    if not text:
+        return None
+    path = section.place(key).path.parent / os.path.expanduser(text)
+    return Path(os.path.normpath(path))
+
+
+def _folder(section: Section) -> Load | None:
+    path, place = _path(section, "directory_path"), section.place("directory_path")
+    extension = section.text("extension").removeprefix(".").lower()
+    if path is None:
+        return None
+    return lambda _loading: folder_rows(path, extension, place)
+
+
+def _url(section: Section) -> Load | None:
+    url = required_name(section, "url", "https://example.org/rows.jsonl")
+    place = section.place("url")
+    if not url:
+        return None
+    if PurePosixPath(urlsplit(url).path).suffix.lower() not in _TABLES:
+        what = f"url: the path of {url!r} does not end in .csv or .jsonl"
+        section.problem("url", what)
+    return lambda loading: download(url, place, typed=loading.typed)
+
+
+def _hub(section: Section) -> Load | None:
+    path = required_name(section, "path", "org/name")
+    split = required_name(section, "split", "test")
+    arguments = section.take("load_dataset_kwargs", dict, {})
+    if "split" in arguments:
+        what = "load_dataset_kwargs must not contain split"
+        section.problem("load_dataset_kwargs", what, f"split: {arguments['split']}")
+    if not path or not split:
+        return None
+    places = section.place("path"), section.place("split")
+    load = partial(hub_rows, path, split, arguments, places)
+    return lambda loading: load(loading.base)
+
+
+def _generated(top: Section) -> Load | None:
+    section = top.section("generator_specification")
+    if section is None:
+        return None
+    need(section, "dataset_generator_key", "my-generator")
+    generator = section.name("dataset_generator_key")
+    need(section, "num_samples", "10")
+    n = section.whole("num_samples", 1, 1)
+    need(section, "dataset_generator_config", "{}")
+    config = section.take("dataset_generator_config", dict, {})
+    section.close("generator_specification")
+    if generator is None:
+        return None
+    place = section.place("dataset_generator_key")
+    source = GeneratedSource(generator, n, config, section, place)
+    return lambda loading: loading.generate(source)
+
+
+_READERS: Mapping[str, Callable[[Section], Load | None]] = {
+    "local": _local,
+    "folder": _folder,
+    "url": _url,
+    "huggingface": _hub,
+}

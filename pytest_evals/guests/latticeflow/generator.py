@@ -1,0 +1,281 @@
+"""Generates the rows of a dataset from other datasets.
+
+Synthesizers form a chain; each turns one sample into any number of samples. Samples are
+generated in order until the requested number is reached. ``_READERS`` has all types of
+samples at the start of the chain, ``_SYNTHESIZERS`` all synthesizers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain, islice, product
+from random import Random
+from typing import Any
+
+from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
+from pytest_evals.errors import DocumentError, Place, Problem, TaskFileError
+from pytest_evals.guests.latticeflow.dataset_file import GeneratedSource
+from pytest_evals.guests.latticeflow.fields import (
+    or_problems,
+    read_header,
+    read_typed,
+    required_entries,
+    required_name,
+    required_section,
+)
+from pytest_evals.guests.latticeflow.parameters import (
+    ParameterValue,
+    read_parameters,
+    resolve_values,
+)
+from pytest_evals.guests.latticeflow.prompts.templates import (
+    SampleTemplate,
+    compile_template,
+)
+from pytest_evals.guests.latticeflow.samples import ID, Rows
+from pytest_evals.guests.latticeflow.snippets.snippet import (
+    SnippetFunction,
+    snippet_of,
+    to_json,
+)
+from pytest_evals.guests.latticeflow.substitution import Values, substitute
+
+Row = Mapping[str, Any]
+Start = Callable[[], Iterable[Row]]
+"""Returns the samples at the start of the chain."""
+Synthesizer = Callable[[Row], Iterable[Row]]
+Datasets = Callable[[str, Place], Rows]
+"""Key of a dataset, and place of the reference → its rows; raises ``TaskFileError``."""
+TEXT = "text"
+"""Column that a template writes; LatticeFlow's question synthesizers read the text from
+it."""
+_TYPE = "declarative_dataset_generator"
+_REFUSED = (
+    "llm",
+    "question_answering",
+    "claim_extraction",
+    "claim_labeling",
+    "link_claim_quotes",
+)
+
+
+def generate_rows(
+    source: GeneratedSource,
+    file: YamlFile,
+    secret: Callable[[str], str | None],
+    datasets: Datasets,
+) -> Rows:
+    """Return the rows that a generator's file produces for a dataset. ``secret``: name
+    of a secret of that file → its value."""
+    problems: list[Problem] = []
+    definition = _definition(file, secret, source, problems)
+    start, synthesizers = None, list[Synthesizer]()
+    if definition is not None:
+        start = _start(definition, datasets)
+        synthesizers = _synthesizers(definition)
+        definition.one_of("type", "generator type", (_TYPE,), _TYPE)
+        definition.close("the definition of a generator")
+    if problems or start is None:
+        raise TaskFileError(problems)
+    try:
+        rows: Iterable[Row] = start()
+        for one in synthesizers:
+            rows = chain.from_iterable(map(one, rows))
+        found = [dict(row) for row in islice(rows, source.n)]
+    except DocumentError as error:
+        what = f"the generator {source.generator!r} fails: {error}"
+        raise TaskFileError([Problem(what, source.place)]) from error
+    if len({str(row.get(ID)) for row in found}) < len(found):
+        # Several rows of one sample share its id; drop it to number them.
+        found = [{k: v for k, v in row.items() if k != ID} for row in found]
+    return found
+
+
+def _definition(
+    file: YamlFile,
+    secret: Callable[[str], str | None],
+    source: GeneratedSource,
+    problems: list[Problem],
+) -> Section | None:
+    """Return the definition with its parameters filled in."""
+    outer = Section(file, problems)
+    read_header(outer, "a generator", ("key", "display_name", "description"))
+    parameters = read_parameters(outer)
+    outer.take("secrets", dict, {})
+    place = source.section.place("dataset_generator_config")
+    given = {str(k): ParameterValue(v, place) for k, v in source.config.items()}
+    values = resolve_values(parameters, given, problems, lambda _one: None)
+    outer.raw("definition")
+    outer.close("a generator")
+    filled = substitute(file, ("definition",), Values(values, secret), problems)
+    return Section(filled, problems).section("definition")
+
+
+def _start(definition: Section, datasets: Datasets) -> Start | None:
+    what, fix = "a generator needs a dataset", "{type: empty}"
+    section = required_section(definition, "dataset", fix, what)
+    if section is None:
+        return None
+    if section.values.get("type") == "task_result":
+        section.problem("type", "task_result samples require LatticeFlow's server")
+        return None
+    return read_typed(section, "kind of samples", "a dataset", _READERS, datasets)
+
+
+def _empty(section: Section, datasets: Datasets) -> Start:
+    n = section.whole("num_samples", 1, 1)
+    return lambda: [{} for _ in range(n)]
+
+
+def _inline(section: Section, datasets: Datasets) -> Start:
+    what = "samples are missing"
+    entries = required_entries(section, "samples", "[{text: …}]", what)
+    samples = [entry.values for entry in entries]
+    return lambda: samples
+
+
+def _dataset(section: Section, datasets: Datasets) -> Start:
+    key = required_name(section, "key", "<< config.seeds >>")
+    ordered, place = _order(section), section.place("key")
+    return lambda: ordered(datasets(key, place))
+
+
+def _combinations(section: Section, datasets: Datasets) -> Start:
+    keys = section.take("keys", list, [])
+    if not keys:
+        section.problem("keys", "keys are missing", "keys: [<< config.a >>]")
+    ordered, place = _order(section), section.place("keys")
+
+    def rows() -> Iterable[Row]:
+        tables = [datasets(str(key), place) for key in keys]
+        return ordered([*_balanced_product(tables)])
+
+    return rows
+
+
+_READERS: Mapping[str, Callable[[Section, Datasets], Start]] = {
+    "empty": _empty,
+    "inline_samples": _inline,
+    "dataset_samples": _dataset,
+    "dataset_sample_combinations": _combinations,
+}
+
+
+def _order(section: Section) -> Callable[[Sequence[Row]], Sequence[Row]]:
+    """Return a function that keeps or, with ``random_seed``, shuffles the rows."""
+    seed = section.raw("random_seed")
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
+        section.problem("random_seed", f"random_seed must be an integer, not {seed!r}")
+
+    def order(rows: Sequence[Row]) -> Sequence[Row]:
+        if seed is None:
+            return rows
+        drawn = list(rows)
+        Random(seed).shuffle(drawn)
+        return drawn
+
+    return order
+
+
+def _balanced_product(datasets: Sequence[Sequence[Row]]) -> Iterator[Row]:
+    """Yield all combinations of one row of each dataset, ordered so that every prefix
+    uses all rows about equally often. First the datasets are paired row by row with the
+    shorter one repeated, then with the shorter one shifted by one row, and so on.
+    Columns of later datasets override those of earlier ones."""
+    first, *others = datasets
+    found = list(first)
+    for other in others:
+        longer, shorter = max(len(found), len(other)), min(len(found), len(other))
+        pairs = []
+        for shift in range(shorter):
+            for i in range(longer):
+                left, right = (i, i + shift)
+                if len(found) < len(other):
+                    left, right = (i + shift, i)
+                pairs.append((left % len(found), right % len(other)))
+        found = [{**found[left], **other[right]} for left, right in pairs]
+    yield from found
+
+
+def _synthesizers(definition: Section) -> list[Synthesizer]:
+    what, found = "a generator needs synthesizers", []
+    for entry in required_entries(definition, "synthesizers", "[{type: empty}]", what):
+        kind = entry.values.get("type")
+        if kind in _REFUSED:
+            what = f"the synthesizer {kind!r} requires a model, which is not supported"
+            fix = "generate the dataset once and use the file"
+            entry.problem("type", f"{what} here", fix)
+            continue
+        found.append(read_typed(entry, "synthesizer", "a synthesizer", _SYNTHESIZERS))
+    return [one for one in found if one is not None]
+
+
+def _unchanged(entry: Section) -> Synthesizer:
+    return lambda row: [row]
+
+
+def _drop(entry: Section) -> Synthesizer:
+    columns = {str(name) for name in entry.take("columns", list, [])}
+    if not columns:
+        entry.problem("columns", "columns are missing", "columns: [hint]")
+    return lambda row: [{k: v for k, v in row.items() if k not in columns}]
+
+
+def _python(entry: Section) -> Synthesizer | None:
+    names = [key for key in entry.values if str(key).endswith("_snippet")]
+    key = names[0] if len(names) == 1 else "synthesize_snippet"
+    function = snippet_of(entry, key, "synthesize")
+    return partial(_run_snippet, function) if function is not None else None
+
+
+def _run_snippet(function: SnippetFunction, row: Row) -> Iterable[Row]:
+    def read(rows: Any) -> list[dict[str, Any]]:
+        if isinstance(rows, list) and all(isinstance(x, Mapping) for x in rows):
+            return [to_json(one, lambda value: value) for one in rows]
+        what = f"must return a list of samples, not {rows!r:.80}"
+        raise function.invalid_return(what)
+
+    return function.read(read, dict(row))
+
+
+def _template(entry: Section) -> Synthesizer | None:
+    given: Any = entry.take("template", (str, list), "")
+    texts = [str(one) for one in given] if isinstance(given, list) else [given]
+    fields = entry.take("fields", dict, {})
+    for name, values in fields.items():
+        if not isinstance(values, list) or not values:
+            entry.problem(
+                "fields", f"the field {name!r} must be a non-empty list of values"
+            )
+    if not any(texts):
+        entry.problem("template", "template is missing", 'template: "Is {what} red?"')
+        return None
+    place = entry.text_place("template")
+    templates = [
+        or_problems(entry, compile_template, text, place, "template") for text in texts
+    ]
+    complete = [one for one in templates if one is not None]
+    return partial(_fill_templates, complete, fields)
+
+
+def _fill_templates(
+    templates: Sequence[SampleTemplate], fields: Mapping[str, Sequence[Any]], row: Row
+) -> Iterator[Row]:
+    """Yield the cross product of all templates and all field values."""
+    for template in templates:
+        text = template.render({"source": row})
+        for values in product(*fields.values()):
+            filled = text
+            for name, value in zip(fields, values, strict=True):
+                filled = filled.replace(f"{{{name}}}", str(value))
+            yield {**row, TEXT: filled}
+
+
+_SYNTHESIZERS: Mapping[str, Callable[[Section], Synthesizer | None]] = {
+    "empty": _unchanged,
+    "template": _template,
+    "python": _python,
+    "drop_columns": _drop,
+}

@@ -1,0 +1,223 @@
+"""Loads the tasks of a task file or run file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pytest_evals.core.task import SuiteFiles, Task, TaskOptions
+from pytest_evals.dialects.yaml_reader.yaml_file import read_yaml
+from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean, suggestion
+from pytest_evals.guests.latticeflow.assembly import assemble
+from pytest_evals.guests.latticeflow.entities import Entities, Entity
+from pytest_evals.guests.latticeflow.evaluation import (
+    OPTION,
+    Evaluation,
+    Specification,
+    read_run,
+)
+from pytest_evals.guests.latticeflow.parameters import ParameterValue
+from pytest_evals.guests.latticeflow.policies import PolicyRule, gates_of, read_policy
+from pytest_evals.guests.latticeflow.suite import EntitySuite
+from pytest_evals.guests.latticeflow.task_file import TaskEntity, marker, read_task
+from pytest_evals.guests.latticeflow.task_parts import AssembledTask, TaskUse
+
+
+def entities_of(path: Path, options: TaskOptions) -> Entities:
+    """Return the index of the entities that a file can refer to."""
+    root = Path(options.root) if options.root else path.absolute().parent
+    files = options.files or SuiteFiles()
+    known: dict[Path, Entities] = files.indexes.setdefault("latticeflow", {})
+    if root not in known:
+        base = Path(options.base) if options.base else None
+        known[root] = Entities(
+            root=root, base=base, skips=files.skips, parameters=files.parameters
+        )
+    return known[root]
+
+
+def load_tasks(path: Path, options: TaskOptions) -> tuple[Task, ...]:
+    """Return the tasks of a file that the options select. A task that a run file of the
+    same session runs is not run separately."""
+    known = entities_of(path, options)
+    first, *listed = known.in_file(path) or _refuse_undeclared(path)
+    suite = EntitySuite(entities=known, options=options)
+    if first.kind == "task":
+        collected = options.files.collected() if options.files else ()
+        if path not in collected and _is_run(first, known, collected):
+            return ()
+        return tuple(_single_task(first, suite))
+    if first.kind in ("run", "evaluation"):
+        return tuple(_run(first, listed, suite))
+    what = f"this file defines a {first.kind}, not a task"
+    raise TaskFileError([Problem(what, first.place)])
+
+
+def _refuse_undeclared(path: Path) -> NoReturn:
+    """Raise for a file that looks like a task or run file but lacks its key."""
+    file, known = read_yaml(path), ("definition", "evaluation", "task_specifications")
+    what = (
+        "a task needs a definition and a run file an evaluation; this file has neither"
+    )
+    for key in file.values:
+        if hint := did_you_mean(str(key), known):
+            raise TaskFileError([Problem(f"{what}: {key!r}{hint}", file.place(key))])
+    raise TaskFileError([Problem(what, Place(path, 1))])
+
+
+def _is_run(task: Entity, entities: Entities, places: Sequence[Path]) -> bool:
+    """Return whether a run file lists this task, or an evaluation names its key."""
+    for run in entities.runs(places):
+        for one in entities.in_file(run.file.path):
+            if one.kind == "task" and one.place == task.place:
+                return True
+        if any(task.key == key for key in _named_tasks(run)):
+            return True
+    return False
+
+
+def _named_tasks(run: Entity) -> Iterator[Any]:
+    values = run.file.values
+    evaluation = values.get("evaluation") if run.kind == "run" else values
+    listed = (
+        evaluation.get("task_specifications") if isinstance(evaluation, dict) else ()
+    )
+    for one in listed if isinstance(listed, list) else ():
+        if isinstance(one, dict):
+            yield one.get("task_key")
+
+
+def _single_task(entity: Entity, suite: EntitySuite) -> Iterator[Task]:
+    """Yield a single task, with parameter values from the command line."""
+    tags = entity.file.values.get("tags")
+    names = [str(tag) for tag in tags] if isinstance(tags, list) else []
+    if not suite.options.takes([entity.key, *map(marker, names)]):
+        return
+    task = read_task(entity)
+    suite.entities.parameters.update(one.key for one in task.parameters)
+    declared = {one.key for one in task.parameters}
+    given = {
+        key: ParameterValue(value, OPTION)
+        for key, value in suite.options.parameters.items()
+        if key in declared
+    }
+    use = TaskUse(name=task.key, place=task.place, config=given)
+    yield assemble(task, use, suite).task
+
+
+def _run(
+    entity: Entity, listed: Sequence[Entity], suite: EntitySuite
+) -> Iterator[Task]:
+    """Yield the tasks of a run file: those of its evaluation with its policies as
+    gates, or all listed tasks if it has no evaluation."""
+    run = read_run(entity, suite.options.parameters)
+    suite.entities.parameters.update(run.parameters)
+    inner = replace(suite, own=tuple(listed), secrets=run.secrets)
+    _refuse_conflicting_secrets(run.secrets, listed)
+    tasks = [one for one in listed if one.kind == "task"]
+    policies = [read_policy(one) for one in listed if one.kind == "policy"]
+    rules = [rule for policy in policies for rule in policy]
+    if run.evaluation is None:
+        for task in tasks:
+            yield from _single_task(task, inner)
+        return
+    assembled = _EvaluationTasks(run.evaluation, inner).all()
+    yield from _with_gates(assembled, rules, suite.options)
+
+
+def _refuse_conflicting_secrets(
+    secrets: Mapping[str, str], listed: Sequence[Entity]
+) -> None:
+    """Raise if a secret has different values in one run."""
+    known = dict(secrets)
+    problems = []
+    for one in listed:
+        own = one.file.values.get("secrets")
+        for name, value in own.items() if isinstance(own, dict) else ():
+            if known.setdefault(name, value) != value:
+                what = f"the secret {name!r} has a different value elsewhere in this"
+                place = one.file.place("secrets", name)
+                problems.append(Problem(f"{what} run", place, "use a unique name"))
+    if problems:
+        raise TaskFileError(problems)
+
+
+def _with_gates(
+    tasks: Sequence[AssembledTask], rules: Sequence[PolicyRule], options: TaskOptions
+) -> Iterator[Task]:
+    gates = gates_of(rules, [subject for one in tasks for subject in one.subjects])
+    for one in tasks:
+        if options.takes([one.task.name, *one.task.tags]):
+            own = gates.get(one.task.name, ())
+            yield replace(one.task, gates=own) if own else one.task
+
+
+class _EvaluationTasks:
+    """Builds the tasks of an evaluation; tasks that others need are built first."""
+
+    def __init__(self, evaluation: Evaluation, suite: EntitySuite) -> None:
+        self._evaluation, self._suite = evaluation, suite
+        self._specifications = {one.key: one for one in evaluation.specifications}
+        self._entities: dict[str, TaskEntity] = {}
+        self._found: dict[str, AssembledTask | TaskFileError] = {}
+        self._open: list[str] = []
+
+    def all(self) -> list[AssembledTask]:
+        """Return all tasks, in the order of the file."""
+        ones = [self._one(key) for key in self._specifications]
+        errors = [one for one in ones if isinstance(one, TaskFileError)]
+        if errors:
+            problems = [problem for one in errors for problem in one.problems]
+            raise TaskFileError(dict.fromkeys(problems))
+        return [one for one in ones if isinstance(one, AssembledTask)]
+
+    def _one(self, key: str) -> AssembledTask | TaskFileError:
+        if key not in self._found:
+            one = self._specifications[key]
+            self._open.append(key)
+            try:
+                task = self._task(one)
+                self._found[key] = assemble(task, self._use(one), self._suite)
+            except TaskFileError as error:
+                self._found[key] = error
+            self._open.pop()
+        return self._found[key]
+
+    def _earlier(self, key: str, place: Place) -> AssembledTask:
+        """Return another task, for one that takes its results as samples."""
+        if key in self._open:
+            names = " needs ".join((*self._open, key))
+            raise TaskFileError([Problem(f"circular tasks: {names}", place)])
+        if key not in self._specifications:
+            hint = suggestion(key, list(self._specifications))
+            what = f"this evaluation has no specification {key!r}{hint}"
+            fix = "results of other runs are available only on LatticeFlow's server"
+            raise TaskFileError([Problem(what, place, fix)])
+        tasks = self._one(key)
+        if isinstance(tasks, TaskFileError):
+            raise tasks
+        return tasks
+
+    def _task(self, one: Specification) -> TaskEntity:
+        if one.task not in self._entities:
+            entity = self._suite.entity("task", one.task, one.place)
+            self._entities[one.task] = read_task(entity)
+        return self._entities[one.task]
+
+    def _use(self, one: Specification) -> TaskUse:
+        if one.n_runs > 1:
+            what = "repeatability: a session cannot compare several runs of a task"
+            fix = "--evals-repeatability=K runs everything K times"
+            raise TaskFileError([Problem(what, one.place, fix)])
+        return TaskUse(
+            name=one.key,
+            place=one.place,
+            config=one.config,
+            model=one.model,
+            subsample=one.subsample,
+            n_trials=one.n_trials,
+            evaluation=self._evaluation.key,
+            earlier=self._earlier,
+        )

@@ -1,0 +1,350 @@
+"""Reads model files: the connection of a model and how it is opened. ``_CONNECTIONS``
+has all types of connections.
+
+Models behind an OpenAI-compatible API are opened as ``openai:`` models. Functions and
+servers with other APIs exchange arbitrary JSON.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+from pytest_evals.core.dialogue import ModelSource
+from pytest_evals.core.model import Model, ModelOpener
+from pytest_evals.core.request import Request
+from pytest_evals.core.run_plan import SpendPlan
+from pytest_evals.data.network_variables import network_fault
+from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.errors import (
+    EvalsError,
+    MissingExtraError,
+    OptionError,
+    Problem,
+    TaskFileError,
+)
+from pytest_evals.guests.latticeflow.entities import Entity
+from pytest_evals.guests.latticeflow.fields import (
+    need,
+    or_problems,
+    read_header,
+    required_section,
+    required_text,
+)
+from pytest_evals.guests.latticeflow.models.adapters import BUILT_IN, Adapter, ModelInfo
+from pytest_evals.guests.latticeflow.models.function_model import FunctionModel, Run
+from pytest_evals.guests.latticeflow.models.spending import spend_plan
+from pytest_evals.guests.latticeflow.snippets.snippet import snippet_of
+from pytest_evals.masking.values import masked, masked_text
+from pytest_evals.models.openai.settings import OPENAI_URL, read_settings
+from pytest_evals.models.spec import ModelSpec
+
+_TASKS = ("chat_completion", "embeddings", "custom")
+_PROVIDERS: Mapping[str, str] = {
+    "anthropic": "https://api.anthropic.com/v1",
+    "fireworks": "https://api.fireworks.ai/inference/v1",
+    "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
+    "novita": "https://api.novita.ai/v3/openai",
+    "openai": "https://api.openai.com/v1",
+    "sambanova": "https://api.sambanova.ai/v1",
+    "together": "https://api.together.xyz/v1",
+}
+"""Provider → base URL of its OpenAI-compatible API."""
+_LIMITS = ("max_requests", "max_cost", "price_in", "price_out")
+_SERVED = ("custom_connection", "provider_connection")
+_IDENTITY = "latticeflow$identity"
+_EMPTY = '{"choices": [{"message": {"role": "assistant", "content": ""}}]}'
+Adapters = Callable[[str, Section], Adapter | None]
+"""Key of an adapter and the section that names it → the adapter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFile:
+    """A model that can be opened."""
+
+    key: str
+    source: ModelSource
+    native: bool = True  # whether it exchanges LatticeFlow's JSON
+    takes_sample: bool = False
+
+
+class _Opener(ModelOpener):
+    """Opens a model; a callable with a name. Openers of equal files are equal."""
+
+    def __init__(
+        self,
+        name: str,
+        fingerprint: Mapping[str, Any],
+        open_: Callable[[], Model],
+        why_unready: Callable[[], EvalsError | None] = lambda: None,
+        spend_plan: Callable[[Sequence[Request]], SpendPlan | None] = lambda _: None,
+    ) -> None:
+        self.__name__ = self.name = name
+        self.fingerprint, self._open = fingerprint, open_
+        self._identity = json.dumps(fingerprint)
+        self._why_unready, self._spend_plan = why_unready, spend_plan
+
+    def __call__(self) -> Model:
+        return self._open()
+
+    def why_unready(self) -> EvalsError | None:
+        return self._why_unready()
+
+    def spend_plan(self, requests: Sequence[Request]) -> SpendPlan | None:
+        return self._spend_plan(requests)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Opener) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+
+def read_model(entity: Entity, raw: Mapping[str, Any], adapters: Adapters) -> ModelFile:
+    """Return the model of a file with all secrets filled in. ``raw``: its ``config``
+    without secrets."""
+    problems: list[Problem] = []
+    top = Section(entity.file, problems)
+    read_header(top, "a model", ("key", "display_name"), provided=True)
+    top.raw("secrets")
+    reader = _ModelReader(entity.key, top, raw, adapters)
+    fix = "{connection_type: custom_connection, url: …}"
+    config = required_section(top, "config", fix)
+    top.close("a model")
+    model = None
+    if config is not None:
+        key, known = "connection_type", tuple(_CONNECTIONS)
+        default = known[0] if config.values.get(key) is None else ""
+        kind = config.one_of(key, "connection type", known, default)
+        if kind:
+            model = _CONNECTIONS[kind](reader, config)
+            if reader.limits and kind not in _SERVED:
+                what = f"models with connection_type: {kind} have no spend cap"
+                top.problem(next(iter(reader.limits)), what)
+            config.close(f"a connection of type {kind}")
+    if problems or model is None:
+        raise TaskFileError(problems)
+    return model
+
+
+class _ModelReader:
+    """Reads connections, with the fields of a model file that all of them share."""
+
+    def __init__(
+        self, key: str, top: Section, raw: Mapping[str, Any], adapters: Adapters
+    ) -> None:
+        self._key, self._raw, self._adapters = key, raw, adapters
+        self._task = top.one_of("task", "kind of model", _TASKS, _TASKS[0])
+        self._per_minute = float(top.take("rate_limit", (int, float), 0))
+        self._width = top.whole("max_concurrent_requests", 1, 1)
+        self._sets_width = top.values.get("max_concurrent_requests") is not None
+        self.limits = _limits(top)
+
+    def unsupported(self, config: Section) -> None:
+        """Refuse a connection of LatticeFlow's server."""
+        for key in config.values:
+            config.raw(key)
+        kind = config.values["connection_type"]
+        what = f"models with connection_type: {kind} are not supported"
+        fix = "select another model with --model (or --evals-judge for a judge)"
+        config.problem("connection_type", what, fix)
+
+    def placeholder(self, config: Section) -> ModelFile:
+        """Return a model with empty answers."""
+        return self._function(BUILT_IN[_IDENTITY], lambda _body, _sample: _EMPTY)
+
+    def inference(self, config: Section) -> ModelFile | None:
+        """Return a model that is a Python function."""
+        adapter = self._adapter(config)
+        need(config, "environment", "{}")
+        environment = config.take("environment", dict, {})
+        seconds = config.take("timeout", (int, float), 0)
+        if seconds <= 0:
+            what = "timeout must be a number of seconds above 0"
+            config.problem("timeout", what, "timeout: 60")
+        code = replace(config.file.code, seconds=float(seconds))
+        file = replace(config.file, code=code)
+        timed = Section(file, config.problems, config.values, config.steps)
+        config.raw("run_inference_snippet")
+        function = snippet_of(timed, "run_inference_snippet", "run_inference")
+        if adapter is None or function is None:
+            return None
+        takes_sample = function.declares("sample")
+
+        def run(body: str, sample: Mapping[str, Any] | None) -> Any:
+            more = (sample,) if takes_sample else ()
+            return function(body, dict(environment), *more)
+
+        return self._function(adapter, run, takes_sample=takes_sample)
+
+    def connection(self, config: Section) -> ModelFile | None:
+        """Return a model at a URL."""
+        adapter = self._adapter(config)
+        url = required_text(config, "url", "http://localhost:8000/complete")
+        if url and not re.match(r"https?://[^/\s]", url):
+            config.problem("url", f"url is not a valid URL: {masked_text(url)!r}")
+        headers, model_key = _headers(config), config.text("model_key")
+        verify, trusted_ca = _tls(config)
+        if adapter is None:
+            return None
+        fingerprint, info = self._fingerprint(adapter), self._info(model_key)
+        unready = partial(_why_unready, url, verify and not trusted_ca)
+
+        def open_() -> Model:
+            error = unready()
+            if error is not None:
+                raise error
+            from pytest_evals.guests.latticeflow.models.http_model import (
+                Connection,
+                HttpModel,
+            )
+
+            connection = Connection(
+                url=url,
+                headers=headers,
+                concurrency=self._width if self._sets_width else 8,
+                per_minute=self._per_minute,
+                verify=verify,
+                trusted_ca=trusted_ca,
+                **self.limits,
+            )
+            return HttpModel(info, adapter, connection, fingerprint)
+
+        def plan(requests: Sequence[Request]) -> SpendPlan:
+            return spend_plan(requests, adapter, info, self.limits)
+
+        source = _Opener(self._key, fingerprint, open_, unready, plan)
+        return ModelFile(key=self._key, source=source)
+
+    def provider(self, config: Section) -> ModelFile | None:
+        """Return a model of a provider with an OpenAI-compatible API."""
+        known = (*sorted(_PROVIDERS), "latticeflow")
+        provider = config.one_of("provider_id", "provider", known, "")
+        model = required_text(config, "model_key", "gpt-4.1-nano")
+        if provider == "latticeflow":
+            what = "models hosted by LatticeFlow are not supported"
+            config.problem("provider_id", what, "select another model with --model")
+        if provider not in _PROVIDERS or not model:
+            return None
+        name = provider.upper()
+        url = os.environ.get(f"{name}_BASE_URL") or _PROVIDERS[provider]
+        settings = {"base_url": url, "api_key_env": f"{name}_API_KEY"}
+        if self._sets_width:
+            settings["concurrency"] = str(self._width)
+        listed = [f"{key}={one}" for key, one in {**settings, **self.limits}.items()]
+        source = ",".join([f'openai:"{model}"', *listed])
+        return ModelFile(key=self._key, source=source, native=False)
+
+    def _function(
+        self, adapter: Adapter, run: Run, *, takes_sample: bool = False
+    ) -> ModelFile:
+        fingerprint, info = self._fingerprint(adapter), self._info(self._key)
+
+        def open_() -> Model:
+            return FunctionModel(info, adapter, run, fingerprint, self._width)
+
+        source = _Opener(self._key, fingerprint, open_)
+        return ModelFile(key=self._key, source=source, takes_sample=takes_sample)
+
+    def _adapter(self, config: Section) -> Adapter | None:
+        """Return the adapter that a connection names."""
+        inner = config.section("adapter")
+        if inner is None:
+            return BUILT_IN[_IDENTITY]
+        key = required_text(inner, "key", "latticeflow$openai_chat_completion")
+        inner.close("adapter")
+        if key in BUILT_IN:
+            return BUILT_IN[key]
+        return or_problems(config, self._adapters, key, inner) if key else None
+
+    def _info(self, model_key: str) -> ModelInfo:
+        return ModelInfo(self._key, model_key, self._task)
+
+    def _fingerprint(self, adapter: Adapter) -> dict[str, Any]:
+        """Return the fingerprint: the file without secrets, and its adapter. Models
+        with equal fingerprints give equal answers."""
+        config = json.dumps(masked(self._raw), sort_keys=True, default=str)
+        return {
+            "kind": "latticeflow",
+            "key": self._key,
+            "config": hashlib.sha256(config.encode()).hexdigest(),
+            "adapter": adapter.key,
+        }
+
+
+def _limits(top: Section) -> dict[str, Any]:
+    """Return the spend caps and prices of a file, which are those of ``openai:``
+    models."""
+    given = {name: top.raw(name) for name in _LIMITS}
+    texts = {name: str(one) for name, one in given.items() if one is not None}
+    arguments = {**texts, "base_url": OPENAI_URL}  # not OPENAI_BASE_URL
+    spec = ModelSpec(kind="openai", target="model", arguments=arguments)
+    try:
+        settings = read_settings(spec)
+    except OptionError as error:
+        text = str(error).replace("the openai model", "the model")
+        what, _, fix = text.partition("\n  fix: ")
+        top.problem(next(iter(texts)), what, fix.replace("=", ":"))
+        return {}
+    return {name: getattr(settings, name) for name in texts}
+
+
+def _why_unready(url: str, reads_certificates: bool) -> EvalsError | None:
+    if find_spec("openai") is None:
+        return MissingExtraError("a model with a url", "openai", "openai")
+    fault = network_fault(url, reads_certificates=reads_certificates)
+    return OptionError(fault) if fault else None
+
+
+def _headers(config: Section) -> dict[str, str]:
+    headers = {}
+    for name, value in config.take("custom_headers", dict, {}).items():
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            headers[str(name)] = str(value)
+        else:
+            config.problem("custom_headers", f"the header {name!r} must be a string")
+    key = config.text("api_key")
+    return {"Authorization": f"Bearer {key}", **headers} if key else headers
+
+
+def _tls(config: Section) -> tuple[bool, str]:
+    """Return whether the certificate is verified, and the trusted certificates."""
+    outer = config.section("tls_context")
+    if outer is None:
+        return True, ""
+    inner = outer.section("validation_context")
+    verify, trusted_ca = True, ""
+    if inner is not None:
+        known = ("verify_trust_chain", "accept_untrusted")
+        word = inner.one_of("trust_chain_verification", "check", known, known[0])
+        verify = word == known[0]
+        try:
+            given = inner.text("trusted_ca")
+            trusted_ca = base64.b64decode(given, validate=True).decode("ascii")
+        except (binascii.Error, ValueError):
+            what = "trusted_ca must be a base64-encoded certificate"
+            inner.problem("trusted_ca", what)
+        inner.close("validation_context")
+    outer.close("tls_context")
+    return verify, trusted_ca
+
+
+_CONNECTIONS: Mapping[str, Callable[[_ModelReader, Section], ModelFile | None]] = {
+    "custom_connection": _ModelReader.connection,
+    "custom_inference": _ModelReader.inference,
+    "placeholder": _ModelReader.placeholder,
+    "provider_connection": _ModelReader.provider,
+    **dict.fromkeys(
+        ("aws_bedrock", "azure_foundry", "claude_managed_agents", "dify", "langsmith"),
+        _ModelReader.unsupported,
+    ),
+}

@@ -1,0 +1,222 @@
+"""A model at a URL: one POST per call, within its rate limit.
+
+Retries and error classes are those of ``openai:`` models.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from pytest_evals.core.request import UNSENT, Request, Response
+from pytest_evals.errors import DocumentError, SpendCapError
+from pytest_evals.guests.latticeflow.models.adapters import Adapter, ModelInfo
+from pytest_evals.guests.latticeflow.models.function_model import NO_SCORES
+from pytest_evals.guests.latticeflow.models.messages import (
+    model_input_of,
+    response_of,
+    tokens_of,
+)
+from pytest_evals.guests.latticeflow.models.spending import token_limit
+from pytest_evals.masking.values import masked, masked_text
+from pytest_evals.models.event_loop import BackgroundModel, pause
+from pytest_evals.models.openai.errors import (
+    BUSY,
+    RequestFailedError,
+    fix_of,
+    source_of,
+    status_error,
+)
+from pytest_evals.models.openai.http_client import HttpClient, wait_of
+from pytest_evals.models.openai.retries import Backoff, RetryingClient
+from pytest_evals.models.openai.usage import METER, RequestMeter, Usage
+from pytest_evals.models.spend_cap import SpendCap
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """Address and request settings of a model. Headers may hold secrets."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    concurrency: int = 8  # calls at the same time
+    per_minute: float = 0.0  # calls; 0 for any number
+    timeout: float = 300.0  # seconds for one reply
+    max_retries: int = 8  # if the server is busy or fails
+    verify: bool = True  # whether the server must have a valid certificate
+    trusted_ca: str = field(default="", repr=False)  # PEM; empty for the usual ones
+    max_requests: int = 0  # in a run, retries included; 0 for no maximum
+    max_cost: float = 0.0  # of a run; 0 for no maximum
+    price_in: float = 0.0  # per million prompt tokens
+    price_out: float = 0.0  # per million completion tokens
+
+
+class _Sender:
+    """A client with persistent connections and a rate limit."""
+
+    def __init__(
+        self, connection: Connection, adapter: Adapter, info: ModelInfo
+    ) -> None:
+        self._connection = connection
+        self._adapter, self._info = adapter, info
+        masked(dict(connection.headers), loose=True)
+        self._secrets = [v for v in connection.headers.values() if len(v) > 6]
+        self._next = 0.0
+        self._client = HttpClient(
+            connection.timeout,
+            headers=dict(connection.headers),
+            verify=_verifying(connection),
+        )
+
+    async def post(self, path: None, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        await self._slot()
+        try:
+            reply = await self._client.post(
+                self._connection.url,
+                content=body["text"],
+                headers={"Content-Type": "application/json"},
+            )
+        except RequestFailedError as fault:
+            raise self.safe(fault) from None
+        return self._read(reply)
+
+    def source(self, path: None) -> str:
+        return source_of(self._info.name, self._connection.url)
+
+    def fix(self, kind: str, path: None) -> str:
+        return fix_of(kind, _FIX_WORDS)
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    def _read(self, reply: Any) -> Mapping[str, Any]:
+        status = reply.status_code
+        own = self._adapter.takes_faults and 400 <= status < 500 and status not in BUSY
+        if not (reply.is_success or own):
+            raise self.safe(status_error(status, reply.text, wait_of(reply)))
+        try:
+            output = self._adapter.to_output(reply.text, status, self._info)
+        except DocumentError as error:
+            raise self.safe(RequestFailedError(str(error))) from None
+        n_in, n_out = tokens_of(output)
+        usage = {"prompt_tokens": n_in, "completion_tokens": n_out}
+        return {"output": output, "usage": usage}
+
+    async def _slot(self) -> None:
+        """Wait for the rate limit."""
+        if not self._connection.per_minute:
+            return
+        now = asyncio.get_running_loop().time()
+        begin = max(now, self._next)
+        self._next = begin + 60 / self._connection.per_minute
+        await pause(begin - now)
+
+    def safe(self, fault: RequestFailedError) -> RequestFailedError:
+        """Mask the key, which a server may repeat."""
+        for secret in self._secrets:
+            bare = secret.removeprefix("Bearer ")
+            fault.what = fault.what.replace(secret, "***").replace(bare, "***")
+        return fault
+
+
+_FIX_WORDS = {
+    "url": "url: in the model's file",
+    "rate": "rate_limit: or max_concurrent_requests: in the model's file",
+    "key": "check api_key: and secrets: in the model's file",
+    "api": "set adapter: in the model's file to one that reads the server's replies",
+    "path": "check url: and model_key: in the model's file",
+}
+
+
+def _verifying(connection: Connection) -> Any:
+    if not connection.verify:
+        return False
+    if not connection.trusted_ca:
+        return True
+    return ssl.create_default_context(cadata=connection.trusted_ca)
+
+
+class HttpModel(BackgroundModel):
+    """A server; requests run concurrently in a background thread."""
+
+    def __init__(
+        self,
+        info: ModelInfo,
+        adapter: Adapter,
+        connection: Connection,
+        fingerprint: Mapping[str, Any],
+        backoff: Backoff | None = None,
+    ) -> None:
+        super().__init__()
+        self.name = info.name
+        self.fingerprint: Mapping[str, Any] | None = fingerprint
+        self._info, self._adapter, self._connection = info, adapter, connection
+        self._usage = Usage(connection.price_in, connection.price_out)
+        self.info: dict[str, Any] = {
+            "model": info.name,
+            "base_url": masked_text(connection.url),
+            "usage": self._usage.shown,
+        }
+        self._sender, self._client = self._background.run(
+            _made(
+                connection,
+                partial(_Sender, connection, adapter, info),
+                self._usage,
+                backoff or Backoff(),
+                info.name,
+            )
+        )
+
+    def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Response]]:
+        """Answer all requests, in the order of the replies. Raises ``ModelError`` if
+        the server cannot be reached, or refuses every request."""
+        order = range(len(requests))
+        yield from self._answers(requests, order, self._connection.concurrency)
+
+    def close(self) -> None:
+        """Cancel running requests and close the connections."""
+        self._background.close(self._sender.close)
+
+    async def _one(self, place: int, request: Request) -> tuple[int, Response]:
+        given = model_input_of(request)
+        if given is None:
+            return place, Response(error=NO_SCORES)
+        METER.set(meter := RequestMeter())
+        began = time.perf_counter()
+        try:
+            body = self._adapter.to_body(given.input, given.kwargs, self._info)
+            most = token_limit(body) or getattr(request, "max_tokens", 0)
+            sent = {"text": body, "max_tokens": most}
+            output = await self._client.ask(None, sent, lambda reply: reply["output"])
+        except RequestFailedError as fault:
+            return place, Response(error=fault.message)
+        except SpendCapError as error:
+            return place, Response(error=str(error), finish=UNSENT)
+        except DocumentError as error:
+            return place, Response(error=str(error))
+        share = (time.perf_counter() - began) / self._client.concurrency.limit
+        response = response_of(output, share, meter.latency_s)
+        if response.error:
+            what = f"{self._sender.source(None)}: {response.error}"
+            response = replace(response, error=what)
+        return place, replace(response, cost=meter.cost)
+
+
+async def _made(
+    connection: Connection,
+    sender: Callable[[], _Sender],
+    usage: Usage,
+    backoff: Backoff,
+    name: str,
+) -> tuple[_Sender, RetryingClient]:
+    """Client and retry layer, created in their event loop."""
+    cap = SpendCap(
+        f"latticeflow:{name}", name, connection.max_requests, connection.max_cost
+    )
+    made = sender()
+    return made, RetryingClient(made, connection, usage, backoff, cap)

@@ -1,0 +1,396 @@
+"""Processes one sample of a task: solve, score and exclude it.
+
+Scorers are independent: an error of one leaves its values unscored and does not affect
+the others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+from pytest_evals.core.dialogue import (
+    Ask,
+    Dialogue,
+    Exchange,
+    replayed,
+    resumed,
+    together,
+)
+from pytest_evals.core.doc import Doc, like, read_all
+from pytest_evals.core.record import Record, Score
+from pytest_evals.core.task import Asked
+from pytest_evals.errors import DocumentError
+from pytest_evals.guests.latticeflow.filters import Action, excluding_action
+from pytest_evals.guests.latticeflow.metrics.trials import Trials
+from pytest_evals.guests.latticeflow.metrics.value import ScorerValue
+from pytest_evals.guests.latticeflow.prompts.items import unwrap, wrap
+from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
+from pytest_evals.guests.latticeflow.prompts.templates import NullFieldError
+from pytest_evals.guests.latticeflow.scoring.scorer import SampleScorer
+from pytest_evals.guests.latticeflow.solvers.coroutines import resume_from_start
+from pytest_evals.guests.latticeflow.solvers.model_client import Models
+from pytest_evals.guests.latticeflow.solvers.python import Row
+from pytest_evals.guests.latticeflow.solvers.reader import SolverParts
+
+SCORES_PREFIX = "scores."
+"""Prefix of a scorer's key: the name of the score with all of its values."""
+ScorerResult = SampleScore | DocumentError
+"""The score of a row, or the scorer's error."""
+RESULT_COLUMNS = ("sample", "sample_id", "solver_output", "scores", "errors")
+"""Columns of rows that are results of an earlier task."""
+
+
+class _SampleResult(NamedTuple):
+    """The result of solving and scoring a sample."""
+
+    rows: tuple[Row, ...]  # one, or those of a postprocessor
+    scores: Mapping[str, tuple[ScorerResult, ...]]  # key of a scorer → each row's
+
+
+class EarlierTask(NamedTuple):
+    """A task whose results are samples of another one (``source: task_result``).
+
+    No state is passed between the two. Documents of the later task repeat the earlier
+    one's work first; its requests are already cached or part of the same batch.
+    """
+
+    sample: Callable[[int], Dialogue[Mapping[str, Any]]]
+    """Position among its samples → the later task's sample."""
+    calls_models: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class SampleRecipe:
+    """A task without its samples."""
+
+    task: str
+    sample: Callable[[int], Mapping[str, Any]]  # by position
+    id: Callable[[int], str]
+    solver: SolverParts | None  # None if only a dataset is evaluated
+    scorers: Sequence[SampleScorer]
+    metric_values: Sequence[tuple[str, ScorerValue]]  # with their final names
+    actions: Sequence[Action] = ()
+    trials: Trials | None = None
+    earlier: EarlierTask | None = None
+    _last: tuple[Record, _SampleResult] | None = field(default=None, init=False)
+    _last_solved: tuple[Record, Sequence[Row]] | None = field(default=None, init=False)
+    """Last result of ``follow_up``, reused for a record without further requests."""
+
+    @property
+    def calls_models(self) -> bool:
+        """Whether any model is called."""
+        if self.earlier is not None and self.earlier.calls_models:
+            return True
+        return self._solver_calls_models or any(one.models for one in self.scorers)
+
+    @property
+    def _solver_calls_models(self) -> bool:
+        return self.solver is not None and bool(self.solver.models)
+
+    @property
+    def _runs_code(self) -> bool:
+        """Whether user coroutines may await responses, here or in the earlier task."""
+        runs_code = self.solver is not None and not self.solver.is_declared
+        return runs_code or self.earlier is not None
+
+    def is_single_round(self, models: Models) -> bool:
+        """Return whether only the tested model is called, in a single round."""
+        if self.earlier is not None or any(one.models for one in self.scorers):
+            return False
+        if self.solver is None or not self.solver.models:
+            return True
+        return self.solver.is_single_round and not models("").name
+
+    def ask(self, index: int) -> Asked:
+        """Return the document at a position, with its first requests to the model."""
+        sample = self.sample(index)
+        doc = Doc("", [], 0, id=self.id(index), task_name=self.task, row=sample)
+        doc.target = self._target(sample)
+        # A missing answer of the earlier task is not an error of this one.
+        if not self._solver_calls_models or self.earlier is not None:
+            return Asked(doc, ())
+        first: Sequence[Ask] = next(resumed(self._request_dialogue(index), ()), ())
+        if any(one.model for one in first):
+            return Asked(doc, ())
+        return Asked(doc, tuple(one.request for one in first))
+
+    def _target(self, sample: Mapping[str, Any]) -> str | None:
+        """Return the reference answer for reports: that of the first scorer that has
+        one. ``None`` with a postprocessor, because its rows have other references."""
+        if self.makes_rows:
+            return None
+        found: list[str | None] = []
+        for scorer in self.scorers:
+            if scorer.target is not None and scorer.metric_values:
+                try:
+                    found.append(scorer.target(sample))
+                except NullFieldError:  # reported before anything is sent
+                    raise
+                except DocumentError:  # reported by scoring
+                    found.append(None)
+        return found[0] if found else None
+
+    def follow_up(self, record: Record) -> Dialogue[None]:
+        """Run the part of the work that sends requests, after those of :meth:`ask`."""
+        first = _exchanges(record)
+        if self._runs_code:
+            start = partial(self._request_dialogue, record.index, record)
+            work = yield from resume_from_start(start, first)
+        else:
+            work = yield from resumed(
+                self._request_dialogue(record.index, record), first
+            )
+        if self.trials is None and not any(one.models for one in self.scorers):
+            self._last_solved = (record, work.rows)
+
+    def score(self, record: Record) -> tuple[Score, ...]:
+        """Return a score for each metric value that the sample has. Raises
+        ``DocumentError`` if it could not be solved."""
+        work = self._work(record)
+        counted = self._counted_rows(record, work)
+        found = [self._score(*one, work, counted) for one in self.metric_values]
+        scores = (one for one in found if one is not None)
+        return (*scores, *self._stored_scores(work))
+
+    def _stored_scores(self, work: _SampleResult) -> Iterator[Score]:
+        """Yield all values of each scorer, for reports; they are not aggregated."""
+        for key, found in work.scores.items():
+            ones = [one for one in found if isinstance(one, SampleScore)]
+            if not ones:
+                fault = next(iter(found), "")
+                yield Score(metric=f"{SCORES_PREFIX}{key}", unscored=f"{key}: {fault}")
+                continue
+            values = [unwrap(one.values) for one in ones]
+            yield Score(
+                metric=f"{SCORES_PREFIX}{key}",
+                value=values if self.makes_rows else values[0],
+                explanation=_explanation(ones),
+            )
+
+    def exclude(self, record: Record) -> str:
+        """Return the key of the action that excludes the sample, or an empty string."""
+        work = self._work(record)
+        keys = [self._excluding_key(work, n) for n in range(len(work.rows))]
+        return keys[0] if keys and all(keys) else ""
+
+    def _request_dialogue(
+        self, index: int, record: Record | None = None
+    ) -> Dialogue[_SampleResult]:
+        """Run the solver and the scorers that call models."""
+        scorers = [one for one in self.scorers if one.models]
+        return self._dialogue(index, scorers, record)
+
+    def _work(self, record: Record) -> _SampleResult:
+        """Return the result of a record; scoring and exclusion share it."""
+        last = self._last
+        if last is not None and _is_same(last[0], record):
+            return last[1]
+        solved = self._last_solved
+        if solved is not None and _is_same(solved[0], record):
+            work = replayed(self._score_rows(solved[1], self.scorers), ())
+        else:
+            dialogue = self._dialogue(record.index, self.scorers, record)
+            work = replayed(dialogue, _exchanges(record))
+        self._last = (record, work)
+        return work
+
+    def as_sample(self, index: int) -> Dialogue[Mapping[str, Any]]:
+        """Return the result of a sample as a sample of a later task."""
+        row = {"sample": self.sample(index), "sample_id": self.id(index)}
+        try:
+            work = yield from self._dialogue(index, self.scorers)
+        except DocumentError as error:
+            return _result_row(row, None, {}, error)
+        first = work.rows[0].output if work.rows else None
+        scores = {key: found[0] for key, found in work.scores.items() if found}
+        return _result_row(row, first, scores)
+
+    def _dialogue(
+        self, index: int, scorers: Sequence[SampleScorer], record: Record | None = None
+    ) -> Dialogue[_SampleResult]:
+        sample = self.sample(index)
+        if record is not None and any(one.score_samples is not None for one in scorers):
+            read_all(record.doc.row)  # these identify samples by object identity
+        elif record is not None:
+            sample = like(sample, record.doc.row)
+        if self.earlier is not None:
+            sample = yield from self.earlier.sample(index)
+        rows = yield from self._solve(sample)
+        return (yield from self._score_rows(rows, scorers))
+
+    def _score_rows(
+        self, rows: Sequence[Row], scorers: Sequence[SampleScorer]
+    ) -> Dialogue[_SampleResult]:
+        if self.solver is not None and not rows:
+            return _SampleResult((), {})
+        works = [
+            _or_error(one.dialogue(row.sample, row.output))
+            for one in scorers
+            for row in rows
+        ]
+        flat = yield from together(works)
+        n = len(rows)
+        scores = {
+            one.key: tuple(flat[i * n : (i + 1) * n]) for i, one in enumerate(scorers)
+        }
+        if self.trials is not None:
+            scores = {
+                key: (self._aggregate_trials(ones),) for key, ones in scores.items()
+            }
+            rows = rows[-1:]
+        return _SampleResult(tuple(rows), scores)
+
+    def _solve(self, sample: Mapping[str, Any]) -> Dialogue[Sequence[Row]]:
+        """Return the rows to score: one per trial, or those of a postprocessor."""
+        if self.solver is None:
+            return [Row(sample, None)]  # type: ignore[arg-type]
+        n = self.trials.n if self.trials is not None else 1
+        solve, postprocess = self.solver.solve, self.solver.postprocess
+        outputs = yield from together([solve(sample, trial) for trial in range(n)])
+        if postprocess is None:
+            return [Row(sample, output) for output in outputs]
+        return [row for one in outputs for row in postprocess(sample, one)]
+
+    def _aggregate_trials(self, found: Sequence[ScorerResult]) -> ScorerResult:
+        """Return the aggregate of all trials' scores."""
+        assert self.trials is not None
+        for one in found:
+            if isinstance(one, DocumentError):
+                return one
+        scores = [one for one in found if isinstance(one, SampleScore)]
+        try:
+            return self.trials.aggregate(scores)
+        except DocumentError as error:
+            return error
+
+    def _counted_rows(self, record: Record, work: _SampleResult) -> Sequence[int]:
+        """Return the rows that no action excludes; all rows if an action excludes the
+        whole sample or fails."""
+        every = range(len(work.rows))
+        if len(work.rows) < 2 or not self.actions:
+            return every
+        try:
+            return [n for n in every if not self._excluding_key(work, n)] or every
+        except DocumentError:
+            return every
+
+    def _excluding_key(self, work: _SampleResult, row: int) -> str:
+        if not self.actions:
+            return ""
+        results = {key: found[row : row + 1] for key, found in work.scores.items()}
+        scores = {
+            key: one.values
+            for key, found in results.items()
+            for one in found
+            if isinstance(one, SampleScore)
+        }
+        sample, output = work.rows[row]
+        variables: dict[str, Any] = {"sample": sample, "scores": scores}
+        if output is not None:
+            variables["solver_output"] = output
+        return excluding_action(self.actions, variables)
+
+    def _score(
+        self,
+        name: str,
+        number: ScorerValue,
+        work: _SampleResult,
+        counted: Sequence[int],
+    ) -> Score | None:
+        scores = []
+        found = work.scores.get(number.scorer, ())
+        for one in [found[row] for row in counted if row < len(found)]:
+            if isinstance(one, DocumentError):
+                return Score(metric=name, unscored=f"{number.scorer}: {one}")
+            scores.append(one)
+        try:
+            read = [number.read(one) for one in scores]
+        except DocumentError as error:
+            return Score(metric=name, unscored=f"{number.scorer}: {error}")
+        values = tuple(value for value in read if value is not None)
+        if not values:
+            return None
+        return Score(
+            metric=name,
+            value=values if self.makes_rows else values[0],
+            correct=all(v == 1 for v in values) if number.is_correctness else None,
+            answer=_answer(work),
+        )
+
+    @property
+    def makes_rows(self) -> bool:
+        """Whether a sample may have several rows."""
+        return self.solver is not None and self.solver.postprocess is not None
+
+
+def _or_error(dialogue: Dialogue[SampleScore]) -> Dialogue[ScorerResult]:
+    """Run the dialogue of a scorer; its error is its result."""
+    try:
+        return (yield from dialogue)
+    except DocumentError as error:
+        return error
+
+
+def _exchanges(record: Record) -> tuple[Exchange, ...]:
+    """Return all exchanges, including those of the first requests."""
+    pairs = zip(record.requests, record.responses, strict=True)
+    return (*(Exchange("", *pair) for pair in pairs), *record.exchanges)
+
+
+def _is_same(one: Record, other: Record) -> bool:
+    return (
+        one.index == other.index
+        and one.responses is other.responses
+        and one.exchanges is other.exchanges
+    )
+
+
+def _answer(work: _SampleResult) -> str:
+    """Return the model's last answer, for reports."""
+    output = work.rows[-1].output if work.rows else None
+    try:
+        return output.answer if output is not None else ""
+    except DocumentError:
+        return ""
+
+
+def _explanation(scores: Sequence[SampleScore]) -> str:
+    """Return the scorer's metadata as JSON."""
+    kept = [unwrap(one.metadata) for one in scores]
+    if not any(kept):
+        return ""
+    metadata = kept[0] if len(kept) == 1 else kept
+    return json.dumps(metadata, ensure_ascii=False, default=str)
+
+
+def _result_row(
+    row: Mapping[str, Any],
+    output: SolverOutput | None,
+    scores: Mapping[str, ScorerResult],
+    error: DocumentError | None = None,
+) -> Mapping[str, Any]:
+    """Return a row with all of ``RESULT_COLUMNS``, from sample and id; errors of the
+    earlier task are part of the row."""
+    errors = [] if error is None else [{"stage": "solver", "message": str(error)}]
+    errors += [
+        {"stage": "score", "scorer_key": key, "message": str(one)}
+        for key, one in scores.items()
+        if isinstance(one, DocumentError)
+    ]
+    solver_output = None
+    if output is not None:  # by the names that both versions of the format use
+        views = {"output": output.output, "messages": output.messages}
+        solver_output = {**output.to_dict(), **views}
+    values = {
+        key: one.to_dict()
+        for key, one in scores.items()
+        if isinstance(one, SampleScore)
+    }
+    result: Mapping[str, Any] = wrap(
+        {**row, "solver_output": solver_output, "scores": values, "errors": errors}
+    )
+    return result

@@ -1,0 +1,167 @@
+"""Reads ``lighteval`` scorers: one of lighteval's metrics, by name, with one answer per
+sample.
+
+This type is an extension; other LatticeFlow tools reject it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from pytest_evals.core.dialogue import Ask, Dialogue
+from pytest_evals.core.doc import Doc
+from pytest_evals.core.metric import Metric
+from pytest_evals.core.request import Response
+from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.errors import DocumentError, EvalsError
+from pytest_evals.guests.latticeflow.fields import required_text, template
+from pytest_evals.guests.latticeflow.metrics.measures import (
+    flatten,
+    mean_measure,
+    missing_message,
+)
+from pytest_evals.guests.latticeflow.metrics.value import ScorerValue
+from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
+from pytest_evals.guests.latticeflow.scoring.scorer import (
+    SampleScorer,
+    ScorerContext,
+    answer_text,
+    needs_answer,
+    target_of,
+)
+from pytest_evals.guests.latticeflow.solvers.model_client import (
+    ModelClient,
+    Sample,
+    model_client,
+)
+from pytest_evals.scorers.custom_metrics.judge_adapter import (
+    JudgedMetric,
+    judge_dialogue,
+)
+from pytest_evals.scorers.custom_metrics.judge_lm import JudgeQuestion
+from pytest_evals.scorers.custom_metrics.metric import SamplingMethod
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
+from pytest_evals.scorers.custom_metrics.task_metric import TaskMetric
+from pytest_evals.scorers.metric_value import plain
+from pytest_evals.scorers.metrics import family_metric
+
+
+def read_lighteval(section: Section, task: ScorerContext) -> SampleScorer | None:
+    """Return the scorer; errors are added to the problems of the section."""
+    metric = _metric(section)
+    reference = template(section, "ground_truth", "…", required=False)
+    value = template(section, "value", "{{ sample.answer }}", required=False)
+    needs_answer(section, task.has_solver or value is not None)
+    judge = None
+    if metric is not None and metric.judges:
+        judge = model_client(section, "model_key", task.models)
+    elif section.raw("model_key") is not None and metric is not None:
+        section.problem("model_key", f"metric {metric.names[0]!r} does not use a judge")
+    if metric is None:
+        return None
+    target = target_of(reference) if reference else None
+
+    def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
+        golds = [target(sample)] if target else []
+        # The last user message, for metrics that use the question.
+        question = (output.trace.get_last_user_text() or "") if output else ""
+        positions = list(range(len(golds)))
+        doc = Doc(question, golds, positions, specific=dict(sample))
+        response = ModelResponse(text=[answer_text(value, sample, output)])
+        part = JudgedMetric(metric, doc, response)
+        ask = partial(_ask, judge, sample)
+        response = yield from judge_dialogue(part, ask, partial(_read, judge))
+        measured = metric.measure(doc, response)
+        for one in measured:
+            if one.unscored:
+                raise DocumentError(one.unscored)
+        values = {one.metric: plain(one.value) for one in measured}
+        # A tuple would be the values of several rows.
+        values = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+        metadata = {"answer_gt": golds[0]} if golds else {}
+        return SampleScore(values, {**metadata, "answer_pred": response.text[0]})
+
+    return SampleScorer(
+        dialogue=dialogue,
+        scores=metric.names,
+        metric_values=tuple(map(_value, metric.metrics("none"))),
+        target=target,
+    )
+
+
+def _read(judge: ModelClient | None, response: Response) -> str:
+    assert judge is not None, "metrics with a judge have a client"
+    return judge.read(response).text
+
+
+def _ask(judge: ModelClient | None, sample: Sample, question: JudgeQuestion) -> Ask:
+    assert judge is not None, "metrics with a judge have a client"
+    request = question.request
+    messages = [
+        {"role": one.role, "content": one.content}
+        for one in request.prompt
+        if not isinstance(one, str)
+    ]
+    given = {"messages": messages, "max_tokens": request.max_tokens}
+    return judge.readable(judge.ask(given, sample), question.read)
+
+
+def _metric(section: Section) -> TaskMetric | None:
+    name = required_text(section, "metric", "rouge_t5")
+    arguments = section.take("arguments", dict, {})
+    if not name:
+        return None
+    try:
+        metric = family_metric(f"lighteval:{name}", arguments)
+        _check(metric, name)
+        metric.check_requirements(may_execute=True)
+    except EvalsError as error:
+        section.problem("metric", str(error))
+        return None
+    return metric
+
+
+def _check(metric: TaskMetric, name: str) -> None:
+    if metric.metric.category is not SamplingMethod.GENERATIVE:
+        raise EvalsError(f"metric {name!r} scores log-probabilities, not answers")
+    if getattr(metric.metric.sample_level_fn, "executes_answers", False):
+        raise EvalsError(
+            f"metric {name!r} executes answers, which LatticeFlow tasks do not support"
+        )
+    n_answers = metric.metric.num_samples()
+    if n_answers is not None and n_answers > 1:
+        raise EvalsError(
+            f"metric {name!r} needs {n_answers} answers at once, but a "
+            "scorer gets one\n"
+            "  fix: use trials with aggregators"
+        )
+
+
+def _value(metric: Metric) -> ScorerValue:
+    """Return a value of a metric under its own name, aggregated as elsewhere."""
+    name, missing = metric.name, missing_message(metric.name)
+
+    def read(score: SampleScore) -> Any:
+        return score.get(name)
+
+    if metric.is_mean:
+        better = metric.higher_is_better
+        mean = mean_measure(name, read, missing, better, span=metric.span)
+        return replace(mean, metric="lighteval", is_correctness=better is True)
+    number = metric.number
+
+    def aggregate(values: Sequence[Any]) -> Any:
+        return metric.aggregate(flatten(values))
+
+    how = replace(
+        metric,
+        aggregate=aggregate,
+        number=None if number is None else lambda values: number(flatten(values)),
+        totals=None,  # sums are per document, not per row
+        statistic=None,
+        lacking=missing,
+    )
+    return ScorerValue(name=name, metric="lighteval", read=read, how=how)

@@ -1,0 +1,309 @@
+"""Reads ``rag_checker`` scorers: the quality of a retrieval-augmented answer, claim by
+claim.
+
+A judge extracts claims from texts and decides which texts entail them; the scores are
+computed from that. The prompts and the reply format are our own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pytest_evals.core.dialogue import Ask, Dialogue
+from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.errors import DocumentError, suggestion, unknown_name
+from pytest_evals.guests.latticeflow.metrics.reader import means_of
+from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
+from pytest_evals.guests.latticeflow.scoring.claims import (
+    SCORES,
+    Entailment,
+    rag_scores,
+)
+from pytest_evals.guests.latticeflow.scoring.scorer import (
+    SampleScorer,
+    ScorerContext,
+    needs_solver,
+)
+from pytest_evals.guests.latticeflow.solvers.model_client import (
+    ModelClient,
+    Sample,
+    model_client,
+)
+from pytest_evals.scorers.judge_replies import read_json
+
+_MODES = ("all_claims", "required_only", "required_and_optional")
+_LABELS = ("target_labels_column", "response_labels_column")
+_COLUMNS = {
+    "query_column": "query",
+    "target_column": "target",
+    "target_claims_column": "",
+    "response_claims_column": "",
+    **dict.fromkeys(_LABELS, ""),
+}
+"""Key of the section → default column; empty for none."""
+_WITHOUT_TARGET = ("faithfulness",)
+_ASKS = {
+    "target_by_answer": ("recall", "f1_score", "context_utilization"),
+    "answer_by_target": (
+        "precision",
+        "f1_score",
+        "noise_sensitivity_in_relevant",
+        "noise_sensitivity_in_irrelevant",
+        "hallucination",
+        "self_knowledge",
+    ),
+    "target_by_chunk": (
+        "claim_recall",
+        "context_precision",
+        "context_utilization",
+        "noise_sensitivity_in_relevant",
+        "noise_sensitivity_in_irrelevant",
+    ),
+    "answer_by_chunk": (
+        "noise_sensitivity_in_relevant",
+        "noise_sensitivity_in_irrelevant",
+        "hallucination",
+        "self_knowledge",
+        "faithfulness",
+    ),
+}
+"""Required entailment → scores that need it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Checker:
+    """Scores samples with a judge."""
+
+    client: ModelClient
+    columns: Mapping[str, str]  # key of the section → column name
+    scores: tuple[str, ...]
+    extraction: str  # additional instructions for extracting claims
+    labeling: str  # additional instructions for checking entailment
+    mode: str  # selects the claims that count
+
+    def dialogue(
+        self, sample: Sample, output: SolverOutput | None
+    ) -> Dialogue[SampleScore]:
+        """Extract the claims, then check their entailment."""
+        if output is None:
+            raise DocumentError("rag_checker needs the output of a solver")
+        answer, chunks = output.answer, output.references
+        query = self._text(sample, "query_column")
+        needs_target = any(name not in _WITHOUT_TARGET for name in self.scores)
+        target = self.target(sample) if needs_target else ""
+        claims = yield from self._claims(sample, query, target, answer)
+        texts = {"target": [target], "answer": [answer], "chunks": chunks}
+        entailment = yield from self._entailment(sample, claims, texts)
+        values = self._values(sample, entailment)
+        metadata = {"target_claims": claims[0], "response_claims": claims[1]}
+        return SampleScore(values, metadata)
+
+    def target(self, sample: Sample) -> str:
+        """Return the reference answer."""
+        return self._text(sample, "target_column")
+
+    def _column(self, sample: Sample, key: str) -> Any:
+        name = self.columns[key]
+        if not name:
+            return None
+        if sample.get(name) is None:
+            raise DocumentError(
+                f"{key}: the sample has no {name!r}{suggestion(name, sample)}"
+            )
+        return sample[name]
+
+    def _text(self, sample: Sample, key: str) -> str:
+        results = self._column(sample, key)
+        if results is None:
+            raise DocumentError(f"{key} is missing, but the scores need it")
+        return str(results)
+
+    def _claims(
+        self, sample: Sample, query: str, target: str, answer: str
+    ) -> Dialogue[tuple[list[str], list[str]]]:
+        """Return the claims of target and answer, from a column or from the judge."""
+        columns = ("target_claims_column", "response_claims_column")
+        claims = [self._column(sample, key) for key in columns]
+        texts = {0: target, 1: answer}
+        sides = [n for n, text in texts.items() if claims[n] is None and text.strip()]
+        asks = [
+            self._ask(sample, _EXTRACT, self.extraction, query, texts[n]) for n in sides
+        ]
+        found = yield from self._replies(asks, [partial(_reply_list, key="claims")] * 2)
+        for n, one in zip(sides, found, strict=True):
+            claims[n] = one
+        return _as_strings(claims[0] or ()), _as_strings(claims[1] or ())
+
+    def _entailment(
+        self,
+        sample: Sample,
+        claims: tuple[list[str], list[str]],
+        texts: Mapping[str, Sequence[str]],
+    ) -> Dialogue[Entailment]:
+        """Check which texts entail the claims of target and answer."""
+        sides = {
+            "target_by_answer": (claims[0], texts["answer"]),
+            "answer_by_target": (claims[1], texts["target"]),
+            "target_by_chunk": (claims[0], texts["chunks"]),
+            "answer_by_chunk": (claims[1], texts["chunks"]),
+        }
+        checks = [
+            (name, own, text)
+            for name, (own, side_texts) in sides.items()
+            if any(score in self.scores for score in _ASKS[name])
+            for text in side_texts
+        ]
+        asked = [one for one in checks if one[1]]
+        asks = [
+            self._ask(sample, _ENTAIL, self.labeling, json.dumps(own, indent=1), text)
+            for _, own, text in asked
+        ]
+        reads = [partial(_flags, n=len(own)) for _, own, _ in asked]
+        replies = iter((yield from self._replies(asks, reads)))
+        found: dict[str, list[list[bool]]] = {name: [] for name in sides}
+        for name, own, _ in checks:
+            found[name].append(next(replies) if own else [])
+        return Entailment(
+            target_by_answer=(found["target_by_answer"] or [[]])[0],
+            answer_by_target=(found["answer_by_target"] or [[]])[0],
+            target_by_chunk=found["target_by_chunk"],
+            answer_by_chunk=found["answer_by_chunk"],
+        )
+
+    def _replies(
+        self, asks: Sequence[Ask], reads: Sequence[Callable[[str], list[Any]]]
+    ) -> Dialogue[list[list[Any]]]:
+        """Return the judge's replies, read."""
+        pairs = list(zip(asks, reads, strict=False))
+        asked = [self.client.readable(ask, read) for ask, read in pairs]
+        responses = (yield asked) if asked else ()
+        texts = [self.client.read(response).text for response in responses]
+        return [read(text) for (_, read), text in zip(pairs, texts, strict=True)]
+
+    def _ask(
+        self, sample: Sample, task: str, more: str, first: str, second: str
+    ) -> Ask:
+        text = task.format(first=first, second=second)
+        messages = [{"role": "user", "content": f"{text}\n\n{more}" if more else text}]
+        return self.client.ask({"messages": messages}, sample)
+
+    def _values(self, sample: Sample, entailment: Entailment) -> dict[str, float]:
+        if self.mode == _MODES[0]:
+            return rag_scores(entailment, self.scores)
+        target, answer = (_required(self._column(sample, key)) for key in _LABELS)
+        only_required = Entailment(
+            target_by_answer=_select(entailment.target_by_answer, target),
+            answer_by_target=_select(entailment.answer_by_target, answer),
+            target_by_chunk=[_select(x, target) for x in entailment.target_by_chunk],
+            answer_by_chunk=[_select(x, answer) for x in entailment.answer_by_chunk],
+        )
+        required = rag_scores(only_required, self.scores)
+        if self.mode == "required_only":
+            return required
+        named = {f"required_{name}": value for name, value in required.items()}
+        return {**rag_scores(entailment, self.scores), **named}
+
+
+_EXTRACT = """Take a text apart into claims: short statements that each say one thing,
+that can be understood by themselves, and that together say what the text says.
+
+Question that the text is about:
+{first}
+
+Text:
+{second}
+
+Reply with a JSON object and nothing else: {{"claims": ["...", "..."]}}"""
+_ENTAIL = """Say of each claim whether it follows from a text: true if the text states
+or implies it, false if the text contradicts it or does not say.
+
+Claims:
+{first}
+
+Text:
+{second}
+
+Reply with a JSON object and nothing else, with one value for each claim, in their
+order: {{"entailed": [true, false]}}"""
+
+
+def _reply_list(reply: str, key: str) -> list[Any]:
+    results = read_json(reply, (key,))
+    if results is None or not isinstance(results[key], list):
+        raise DocumentError(f"the judge's reply has no list of {key}: {reply!r:.200}")
+    return list(results[key])
+
+
+def _flags(reply: str, n: int) -> list[bool]:
+    flags = _reply_list(reply, "entailed")
+    if len(flags) != n or not all(isinstance(flag, bool) for flag in flags):
+        raise DocumentError(
+            f"the judge's reply must have {n} values of true or false: {reply!r:.200}"
+        )
+    return flags
+
+
+def _as_strings(claims: Any) -> list[str]:
+    """Return claims as strings; those of a column have three parts."""
+    if not isinstance(claims, Sequence) or isinstance(claims, str):
+        raise DocumentError(f"claims must be a list, not {claims!r:.80}")
+    return [
+        " ".join(str(part) for part in claim.values())
+        if isinstance(claim, Mapping)
+        else str(claim)
+        for claim in claims
+    ]
+
+
+def _required(labels: Any) -> list[bool] | None:
+    """Return whether each claim is required; ``None`` without labels."""
+    if labels is None:
+        return None
+    if not isinstance(labels, Sequence) or isinstance(labels, str):
+        raise DocumentError(f"labels of claims must be a list, not {labels!r:.80}")
+    return [str(label).upper() == "REQUIRED" for label in labels]
+
+
+def _select(flags: Sequence[bool], required: list[bool] | None) -> list[bool]:
+    """Return the flags of required claims."""
+    if required is None or not flags:
+        return list(flags)
+    if len(required) != len(flags):
+        raise DocumentError(f"{len(flags)} claims have {len(required)} labels")
+    return [flag for flag, one in zip(flags, required, strict=True) if one]
+
+
+def read_rag(section: Section, task: ScorerContext) -> SampleScorer | None:
+    """Return the scorer; errors are added to the problems of the section."""
+    needs_solver(section, task.has_solver)
+    given = section.take("scores_to_compute", list, [])
+    for name in given:
+        if name not in SCORES:
+            section.problem("scores_to_compute", unknown_name("score", name, SCORES))
+    scores = tuple(name for name in SCORES if not given or name in given)
+    mode = section.one_of("mode", "mode", _MODES, _MODES[0])
+    columns = {key: section.text(key) or name for key, name in _COLUMNS.items()}
+    if mode != _MODES[0] and not any(columns[key] for key in _LABELS):
+        what = f"mode {mode} needs labels of the claims"
+        section.problem("mode", what, "target_labels_column: labels")
+    checker = _Checker(
+        client=model_client(section, "judge_model_key", task.models),
+        columns=columns,
+        scores=scores,
+        extraction=section.text("claim_extraction_instructions"),
+        labeling=section.text("claim_labeling_instructions"),
+        mode=mode,
+    )
+    if mode == "required_and_optional":
+        scores = (*scores, *(f"required_{name}" for name in scores))
+    return SampleScorer(
+        dialogue=checker.dialogue,
+        scores=scores,
+        shares=scores,
+        target=checker.target,
+        metric_values=means_of(scores),
+    )

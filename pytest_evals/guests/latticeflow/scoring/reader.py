@@ -1,0 +1,159 @@
+"""Reads a task's ``scorers``; ``_READERS`` has all types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from pytest_evals.core.metric import SHARE
+from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.guests.latticeflow.fields import check_key, unique_name
+from pytest_evals.guests.latticeflow.metrics.reader import means_of, read_metrics
+from pytest_evals.guests.latticeflow.metrics.value import ScorerValue
+from pytest_evals.guests.latticeflow.scoring.function_calls import read_coverage
+from pytest_evals.guests.latticeflow.scoring.judges import (
+    read_classifier,
+    read_grader,
+    read_labeler,
+)
+from pytest_evals.guests.latticeflow.scoring.lighteval_metric import read_lighteval
+from pytest_evals.guests.latticeflow.scoring.python import (
+    read_all_samples,
+    read_python_scorer,
+)
+from pytest_evals.guests.latticeflow.scoring.rag import read_rag
+from pytest_evals.guests.latticeflow.scoring.scorer import SampleScorer, ScorerContext
+from pytest_evals.guests.latticeflow.scoring.strings import (
+    read_bleu,
+    read_equals,
+    read_mcqa,
+    read_parsed_mcqa,
+)
+from pytest_evals.guests.latticeflow.solvers.model_client import ModelClient, Models
+from pytest_evals.scorers.choice_answers import UNPARSABLE
+
+MCQA = "string_equals_mcqa"
+"""Type of scorers for multiple-choice questions."""
+Reader = Callable[[Section, ScorerContext], SampleScorer | None]
+"""Section → scorer; ``None`` if it is invalid, with errors added to the problems of the
+section."""
+_READERS: dict[str, Reader] = {
+    "bleu": read_bleu,
+    "function_call_coverage": read_coverage,
+    "labeler_via_model": read_labeler,
+    "lighteval": read_lighteval,
+    "model_as_a_judge_classifier": read_classifier,
+    "model_as_a_judge_scorer": read_grader,
+    "python": read_python_scorer,
+    "python_all_samples": read_all_samples,
+    "rag_checker": read_rag,
+    "string_equals": read_equals,
+    MCQA: read_mcqa,
+}
+
+
+class ReadScorers(NamedTuple):
+    """The scorers of a task, and warnings about them."""
+
+    scorers: tuple[SampleScorer, ...]
+    warnings: tuple[str, ...]
+
+
+def read_scorers(
+    sections: Sequence[Section],
+    models: Models,
+    *,
+    has_solver: bool,
+    parses_choices: bool = False,
+) -> ReadScorers:
+    """Return the scorers of a task; errors are added to the problems of their sections.
+
+    Args:
+        has_solver: Whether there is an output to score.
+        parses_choices: Whether the choice is extracted from answers to multiple-choice
+            questions; otherwise their first character is the choice.
+    """
+    readers = {**_READERS, MCQA: read_parsed_mcqa} if parses_choices else _READERS
+    scorers: dict[str, SampleScorer] = {}
+    warnings: list[str] = []
+    for section in sections:
+        kind = section.one_of("type", "scorer", tuple(readers), "")
+        if not kind:
+            continue
+        key = _key(section, kind, scorers)
+        reader = _ScorerReader(models, has_solver, warnings)
+        scorer = reader.read(section, readers[kind], key)
+        section.close(f"a scorer of type {kind}")
+        if scorer is not None:
+            scorers[key] = scorer
+    return ReadScorers(tuple(scorers.values()), tuple(warnings))
+
+
+def _key(section: Section, kind: str, taken: Mapping[str, SampleScorer]) -> str:
+    """Return the scorer's key, or its type with a number if it is taken."""
+    given = section.name("key")
+    if given is None:
+        return unique_name(kind, taken)
+    check_key(section, "a scorer")
+    if given in taken:
+        section.problem("key", f"duplicate scorer {given!r}")
+    return given
+
+
+class _ScorerReader(NamedTuple):
+    models: Models
+    has_solver: bool
+    warnings: list[str]
+
+    def read(self, section: Section, reader: Reader, key: str) -> SampleScorer | None:
+        """Return a scorer with its metrics."""
+        called: set[str] = set()
+
+        def record_model(model: str) -> ModelClient:
+            called.add(model)
+            return self.models(model)
+
+        purpose = section.one_of("purpose", "purpose", ("score", "qa"), "score")
+        section.text("display_name")
+        scorer = reader(section, ScorerContext(record_model, self.has_solver))
+        values = self._metrics(section, purpose, scorer)
+        if scorer is None:
+            return None
+        return replace(
+            scorer,
+            key=key,
+            models=frozenset(called),
+            metric_values=tuple(
+                replace(_with_range(one, scorer), scorer=key) for one in values
+            ),
+        )
+
+    def _metrics(
+        self, section: Section, purpose: str, scorer: SampleScorer | None
+    ) -> tuple[ScorerValue, ...]:
+        """Return the metric values of the section, or the default ones; none for
+        ``purpose: qa``, whose scores are stored but not aggregated."""
+        given = section.values.get("metrics")
+        values = read_metrics(section, self.warnings)
+        if purpose == "qa":
+            if given:
+                self.warnings.append(
+                    f"{section.place('metrics')}: a scorer with purpose: qa is not "
+                    "aggregated; its metrics are ignored"
+                )
+            return ()
+        if scorer is None:
+            return values
+        if given is None:
+            values = scorer.metric_values
+        more = means_of([UNPARSABLE]) if UNPARSABLE in scorer.scores else ()
+        return (*values, *more)
+
+
+def _with_range(value: ScorerValue, scorer: SampleScorer) -> ScorerValue:
+    """Return the value with the range of the score that it aggregates, or of the
+    score's trials (``score.mean``), if it is known."""
+    if value.field.partition(".")[0] not in scorer.shares:
+        return value
+    return replace(value, how=replace(value.how, span=SHARE, scale=scorer.scale))

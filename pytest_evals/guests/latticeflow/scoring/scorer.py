@@ -1,0 +1,104 @@
+"""Scorer of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pytest_evals.core.dialogue import Dialogue
+from pytest_evals.core.metric import Span
+from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.guests.latticeflow.metrics.value import ScorerValue
+from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
+from pytest_evals.guests.latticeflow.prompts.templates import SampleTemplate
+from pytest_evals.guests.latticeflow.solvers.model_client import Models, Sample
+
+Scoring = Callable[[Sample, SolverOutput | None], Dialogue[SampleScore]]
+"""A sample, and its output if there is a solver → its score. Raises ``DocumentError``
+if it cannot be scored, which is different from a wrong answer."""
+
+
+class ScorerContext(NamedTuple):
+    """What reading a scorer needs besides its section."""
+
+    models: Models
+    has_solver: bool
+
+
+Score = Callable[[Sample, SolverOutput | None], SampleScore]
+"""The same, for scorers that call no model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleScorer:
+    """One scorer of a task."""
+
+    dialogue: Scoring
+    score_samples: Callable[[Any], Sequence[SampleScore]] | None = None
+    """All samples → the score of each, if that is the only way."""
+    target: Callable[[Sample], str] | None = None
+    """Returns the reference answer, if it is known in advance."""
+    scores: tuple[str, ...] = ()  # names of its scores; empty if a snippet returns them
+    shares: tuple[str, ...] = ()  # scores with a range of 0 to 1
+    scale: Span | None = None  # range from which they were converted
+    metric_values: tuple[ScorerValue, ...] = ()  # a reader sets the default ones
+    key: str = ""  # its name in scores
+    models: frozenset[str] = frozenset()  # keys of the models that it calls
+
+
+def scoring(score: Score) -> Scoring:
+    """Return the dialogue of a scorer that calls no model."""
+
+    def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
+        yield from ()
+        return score(sample, output)
+
+    return dialogue
+
+
+def target_of(template: SampleTemplate) -> Callable[[Sample], str]:
+    """Return a function that renders the reference of a sample."""
+    return lambda sample: template.render({"sample": sample})
+
+
+def answer_text(
+    value: SampleTemplate | None, sample: Sample, output: SolverOutput | None
+) -> str:
+    """Return the answer to compare: ``value``, or the assistant's last text."""
+    if value is not None:
+        more = {} if output is None else {"solver_output": output}
+        return value.render({"sample": sample, **more})
+    assert output is not None, "without a solver there is a value"
+    return output.answer
+
+
+def needs_answer(section: Section, has_answer: bool) -> None:
+    """Report a problem if there is no answer to score."""
+    if not has_answer:
+        what = "value is required in a task without a solver"
+        section.problem("value", what, 'value: "{{ sample.answer }}"')
+
+
+def needs_solver(section: Section, has_solver: bool) -> None:
+    """Report a problem if the task has no solver."""
+    if not has_solver:
+        what = f"{section.values['type']} needs a task with a solver"
+        section.problem("type", what)
+
+
+def variables_of(sample: Sample, output: SolverOutput | None) -> Mapping[str, Any]:
+    """Return the variables of judge prompts."""
+    if output is None:
+        return {"sample": sample}
+    variables: dict[str, Any] = {
+        "sample": sample,
+        "solver_output": output,
+        "trace": output.trace,
+        "model_outputs": output.outputs,
+        "messages": output.messages,
+        "model_output": output.output,
+    }
+    answer = output.trace.get_last_assistant_text()
+    # The documentation calls this the input, but its own example is the answer.
+    return variables if answer is None else {**variables, "input_prompt": answer}

@@ -1,0 +1,188 @@
+"""Scorers that compare strings: ``string_equals``, ``string_equals_mcqa``, ``bleu``.
+
+Source: ``latticeflow-core`` 3.17.0 for the first two. ``bleu`` is not specified; ours
+is sacrebleu's sentence BLEU (13a, exponential smoothing, effective order), from 0 to 1.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from pytest_evals.core.dialogue import Dialogue
+from pytest_evals.data.calls import FieldError
+from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.errors import DocumentError, MissingExtraError
+from pytest_evals.guests.latticeflow.fields import template
+from pytest_evals.guests.latticeflow.metrics.reader import ACCURACY, means_of
+from pytest_evals.guests.latticeflow.metrics.value import ScorerValue
+from pytest_evals.guests.latticeflow.prompts.output import SampleScore, SolverOutput
+from pytest_evals.guests.latticeflow.prompts.templates import (
+    SampleTemplate,
+    compile_template,
+)
+from pytest_evals.guests.latticeflow.scoring.scorer import (
+    SampleScorer,
+    ScorerContext,
+    answer_text,
+    needs_answer,
+    needs_solver,
+    scoring,
+    target_of,
+)
+from pytest_evals.guests.latticeflow.solvers.model_client import Sample
+from pytest_evals.prompts.choice_letters import labels_of
+from pytest_evals.scorers.choice_answers import UNPARSABLE, select
+from pytest_evals.scorers.corpus import check_library
+
+
+def read_equals(section: Section, task: ScorerContext) -> SampleScorer | None:
+    """Return a ``string_equals`` scorer: exact match, including case and whitespace."""
+
+    def equal(reference: str, predicted: str) -> dict[str, Any]:
+        return {"is_correct": reference == predicted}
+
+    return _comparison(section, task, equal, "is_correct", ACCURACY)
+
+
+def read_bleu(section: Section, task: ScorerContext) -> SampleScorer | None:
+    """Return a ``bleu`` scorer: n-gram overlap."""
+    try:
+        check_library("bleu")
+    except MissingExtraError as error:
+        section.problem("type", str(error))
+    (default,) = means_of(["bleu_score"])
+    return _comparison(section, task, _bleu, "bleu_score", default)
+
+
+def _bleu(reference: str, predicted: str) -> dict[str, Any]:
+    from sacrebleu.metrics.bleu import BLEU
+
+    bleu = BLEU(effective_order=True, force=True)
+    return {"bleu_score": bleu.sentence_score(predicted, [reference]).score / 100}
+
+
+def _comparison(
+    section: Section,
+    task: ScorerContext,
+    compare: Callable[[str, str], dict[str, Any]],
+    score: str,
+    metric: ScorerValue,
+) -> SampleScorer | None:
+    """Return a scorer that compares the answer with a reference."""
+    reference = template(section, "ground_truth", "{{ sample.target }}")
+    value = template(section, "value", "{{ sample.answer }}", required=False)
+    needs_answer(section, task.has_solver or section.values.get("value") is not None)
+    if reference is None:
+        return None
+    target = target_of(reference)
+
+    def compared(sample: Sample, output: SolverOutput | None) -> SampleScore:
+        predicted = answer_text(value, sample, output)
+        expected = target(sample)
+        metadata = {"answer_gt": expected, "answer_pred": predicted}
+        return SampleScore(compare(expected, predicted), metadata)
+
+    return SampleScorer(
+        dialogue=scoring(compared),
+        scores=(score,),
+        shares=(score,),
+        target=target,
+        metric_values=(metric,),
+    )
+
+
+def read_mcqa(section: Section, task: ScorerContext) -> SampleScorer | None:
+    """Return a ``string_equals_mcqa`` scorer: an answer's first character counts."""
+    correct = _column_template(section, "ground_truth_choice")
+    choices = _column_template(section, "choices")
+    needs_solver(section, task.has_solver)
+    if correct is None or choices is None:
+        return None
+    target = target_of(correct)
+
+    def first_letter(sample: Sample, output: SolverOutput | None) -> SampleScore:
+        assert output is not None, "there is a solver"
+        known = parse_literal(choices, sample)
+        reference, predicted = target(sample), output.answer[:1]
+        validity = "unknown"
+        if isinstance(known, list | tuple):
+            validity = "valid" if predicted in known else "invalid"
+        metadata = {
+            "ground_truth_choices": known,
+            "ground_truth_correct_choice": reference,
+            "predicted_choice": predicted,
+            "completion_validity": validity,
+        }
+        return SampleScore({"is_correct": predicted == reference}, metadata)
+
+    return SampleScorer(
+        dialogue=scoring(first_letter),
+        scores=("is_correct",),
+        shares=("is_correct",),
+        target=target,
+        metric_values=(ACCURACY,),
+    )
+
+
+def read_parsed_mcqa(section: Section, task: ScorerContext) -> SampleScorer | None:
+    """Return a ``string_equals_mcqa`` scorer that extracts the choice from the answer
+    by letter or text (``--evals-choices=generate``)."""
+    first_letter = read_mcqa(section, task)
+    if first_letter is None:
+        return None
+
+    def dialogue(sample: Sample, output: SolverOutput | None) -> Dialogue[SampleScore]:
+        assert output is not None, "there is a solver"
+        score = yield from first_letter.dialogue(sample, output)
+        known = score.metadata["ground_truth_choices"]
+        reference = score.metadata["ground_truth_correct_choice"]
+        if not isinstance(known, list | tuple) or not known:
+            raise DocumentError(f"choices must be a list of choices, not {known!r:.80}")
+        texts = [str(one) for one in known]
+        has_labels = reference in texts
+        labels = texts if has_labels else labels_of(len(texts))
+        found = select(output.answer, labels, () if has_labels else texts)
+        predicted = "" if found.choice is None else labels[found.choice]
+        values = {
+            "is_correct": predicted == reference,
+            UNPARSABLE: found.choice is None,
+        }
+        parsed = {
+            "predicted_choice": predicted,
+            "completion_validity": found.fault or "valid",
+        }
+        return SampleScore(values, {**score.metadata, **parsed})
+
+    scores = (*first_letter.scores, UNPARSABLE)
+    return replace(first_letter, dialogue=dialogue, scores=scores, shares=scores)
+
+
+def _column_template(section: Section, key: str) -> SampleTemplate | None:
+    """Return the template under a key, or of the column that the deprecated key with
+    the ending ``_field`` names."""
+    deprecated = f"{key}_field"
+    column = section.text(deprecated)
+    if section.raw(key) is not None or not column:
+        return template(section, key, f"{{{{ sample.{key} }}}}")
+    text = f"{{{{ sample[{json.dumps(column)}] }}}}"
+    return compile_template(text, section.place(deprecated), deprecated)
+
+
+def parse_literal(template: SampleTemplate, sample: Sample) -> Any:
+    """Return a rendered value, parsed as JSON or as a Python literal."""
+    text = template.render({"sample": sample})
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        shown = text if len(text) <= 80 else text[:79] + "…"
+        what = f"{template.what} is neither JSON nor Python: {shown!r}"
+        fix = f"{{{{ sample.{template.what} | tojson }}}}"
+        raise FieldError(what, template.place, fix) from None

@@ -1,0 +1,221 @@
+"""Client of a model: converts LatticeFlow's model inputs to requests, and responses to
+model outputs.
+
+A model of a LatticeFlow file exchanges arbitrary JSON. All other models take chats and
+return text; an unsupported input is an error of the document.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, cast
+
+from pytest_evals.core.dialogue import Ask, ReadAsk
+from pytest_evals.core.request import FITTING, Generate, Message, Response, Role
+from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.errors import DocumentError, EvalsError
+from pytest_evals.guests.latticeflow.fields import or_problems, required_text
+from pytest_evals.guests.latticeflow.models.messages import INPUT, KWARGS, SAMPLE
+from pytest_evals.guests.latticeflow.prompts.items import (
+    items_of,
+    messages_of,
+    text_of,
+    unwrap,
+)
+from pytest_evals.guests.latticeflow.prompts.output import ModelResponse
+from pytest_evals.prompts.generation import Sampling, read_sampling
+
+Sample = Mapping[str, Any]
+"""A row of a dataset, in LatticeFlow's terms."""
+MAX_TOKENS = 1024
+"""Default maximum length of an answer in tokens, reduced if the context is shorter."""
+_LENGTHS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
+_LEFT_OUT = frozenset({"messages", "model", "n", "stream", "user"})
+"""Fields of a chat that do not affect its answer here."""
+_ROLES = ("system", "user", "assistant")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelClient:
+    """Converts the requests to one model."""
+
+    name: str = ""  # as Ask.model; empty for the tested model
+    native: bool = False  # whether it is a model of a LatticeFlow file
+    takes_sample: bool = False
+    temperature: float = 0.0
+    gen_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the command line, for models that are not native."""
+    _overrides: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Cache the part that is the same for all inputs."""
+        overrides_json = json.dumps(self.gen_kwargs, default=str, sort_keys=True)
+        object.__setattr__(self, "_overrides", overrides_json)
+
+    def ask(
+        self,
+        model_input: Any,
+        sample: Sample,
+        repeat: int = 0,
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Ask:
+        """Return the request of a model input.
+
+        Args:
+            model_input: Any JSON value; a chat has ``messages``.
+            repeat: Index of the repetition if the same input is sent several times.
+            kwargs: Further arguments, for the adapter of a native model.
+        """
+        if self.native:
+            return Ask(self.name, self._native(model_input, sample, repeat, kwargs))
+        if kwargs and isinstance(model_input, Mapping):
+            model_input = {**model_input, **kwargs}
+        return Ask(self.name, self._plain(model_input, repeat))
+
+    def readable(self, ask: Ask, read: Callable[[str], object]) -> Ask:
+        """Return the request with a reader of the response's text; ``read`` raises
+        ``DocumentError`` if it cannot be read."""
+        return ReadAsk(*ask, lambda response: read(self.read(response).text))
+
+    def read(self, response: Response) -> ModelResponse:
+        """Return the model's response; raises the error of a failed request."""
+        response.raise_for_error()
+        if self.native:
+            return ModelResponse(json.loads(response.text))
+        usage = {
+            "num_prompt_tokens": response.n_prompt_tokens,
+            "num_completion_tokens": response.n_tokens,
+        }
+        message = {"role": "assistant", "content": response.text}
+        return ModelResponse({"choices": [{"message": message}], "usage": usage})
+
+    def _native(
+        self,
+        model_input: Any,
+        sample: Sample,
+        repeat: int,
+        kwargs: Mapping[str, Any] | None,
+    ) -> Generate:
+        prompt = _simple_chat(model_input)
+        options: dict[str, Any] = {}
+        if prompt is None:
+            options[INPUT] = True
+        if kwargs:
+            options[KWARGS] = _json(kwargs)
+        if self.takes_sample:
+            options[SAMPLE] = _json(sample)
+        return Generate(
+            _json(model_input) if prompt is None else prompt,
+            options=tuple(sorted(options.items())),
+            repeat=repeat,
+        )
+
+    def _plain(self, model_input: Any, repeat: int) -> Generate:
+        if not isinstance(model_input, Mapping) or "messages" not in model_input:
+            raise DocumentError(
+                "a chat model needs an object with messages, but the input is "
+                f"{_json(model_input)[:200]}"
+            )
+        extra = {name: x for name, x in model_input.items() if name not in _LEFT_OUT}
+        fields_json = json.dumps(extra, default=str, sort_keys=True) if extra else "{}"
+        sampling = _sampling(self.temperature, fields_json, self._overrides)
+        (first,) = sampling.requests(_chat(model_input["messages"]), 1)
+        return replace(first, repeat=repeat)
+
+
+Models = Callable[[str], ModelClient]
+"""Key of a model → its client; an empty key is the tested model."""
+
+
+def model_client(section: Section, key: str, models: Models) -> ModelClient:
+    """Return the client of the model whose key is set; errors are added to the problems
+    of the section."""
+    model = required_text(section, key, "<< config.my_model >>")
+    client = or_problems(section, models, model) if model else None
+    return client or ModelClient()
+
+
+def input_of(items: Any) -> Any:
+    """Return the model input for an argument of ``predict``: a whole input, or items of
+    a trace."""
+    if isinstance(items, Mapping) or not isinstance(items, Iterable):
+        return unwrap(items)
+    if isinstance(items, str):
+        return items
+    chat_items = items_of(items)
+    if chat_items and chat_items[-1].get("type") == "custom_task_input_message":
+        return unwrap(chat_items[-1].get("content"))
+    return {"messages": messages_of(chat_items)}
+
+
+@lru_cache(maxsize=256)
+def _sampling(temperature: float, fields_json: str, overrides_json: str) -> Sampling:
+    """Return the sampling settings, from the fields of the input besides its messages
+    and the settings of the command line; cached, because most inputs share them."""
+    extra, overrides = json.loads(fields_json), json.loads(overrides_json)
+    settings: dict[str, Any] = {"temperature": temperature, "until": None}
+    if _has_length(overrides):  # under any of its names
+        extra = {key: one for key, one in extra.items() if key not in _LENGTHS}
+    elif not _has_length(extra):
+        settings |= {"max_gen_toks": MAX_TOKENS, FITTING: True}
+    if "stop" in extra:
+        extra["until"] = extra.pop("stop")
+    if "response_format" in extra:
+        extra["response_format"] = _json(extra["response_format"])
+    try:
+        return read_sampling({**settings, **extra}, overrides, "").sampling
+    except EvalsError as error:
+        raise DocumentError(f"the model input: {error}") from None
+
+
+def _has_length(extra: Mapping[str, Any]) -> bool:
+    return any(extra.get(name) is not None for name in _LENGTHS)
+
+
+def _json(value: Any) -> str:
+    """Return canonical JSON; dates and other non-JSON values become strings."""
+    return json.dumps(unwrap(value), sort_keys=True, ensure_ascii=False, default=str)
+
+
+def _simple_chat(model_input: Any) -> tuple[Message, ...] | None:
+    """Return the input as a chat if it is nothing else, so that reports can show it."""
+    if not isinstance(model_input, Mapping) or list(model_input) != ["messages"]:
+        return None
+    chat = []
+    for message in model_input["messages"]:
+        if not isinstance(message, Mapping) or set(message) != {"role", "content"}:
+            return None
+        if message["role"] not in _ROLES or not isinstance(message["content"], str):
+            return None
+        chat.append(Message(message["role"], message["content"]))
+    return tuple(chat)
+
+
+def _chat(messages: Any) -> tuple[Message, ...]:
+    """Return a chat of texts."""
+    if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
+        raise DocumentError(f"messages must be a list, not {messages!r:.80}")
+    return tuple(map(_message, messages))
+
+
+def _message(message: Any) -> Message:
+    role = message.get("role") if isinstance(message, Mapping) else None
+    role = "system" if role == "developer" else role
+    if role not in _ROLES or message.get("tool_calls"):
+        raise DocumentError(
+            "this model supports text messages of system, user and assistant, not "
+            f"{message!r:.120}"
+        )
+    content = message.get("content")
+    if not isinstance(content, str):
+        parts = content or []
+        texts = [p for p in parts if isinstance(p, Mapping) and "text" in p]
+        if not isinstance(parts, list) or len(texts) != len(parts):
+            raise DocumentError(
+                f"this model supports text content only, not {content!r:.120}"
+            )
+        content = text_of({"content": texts}) or ""
+    return Message(cast("Role", role), content)

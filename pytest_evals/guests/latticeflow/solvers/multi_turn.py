@@ -1,0 +1,298 @@
+"""``multi_turn_solver``: a conversation that message builders create; and
+``pass_through_solver``: a recorded one. ``_READERS`` has all types of builders.
+
+Not specified by LatticeFlow's documentation: ``terminate_if`` ends the innermost loop,
+or the conversation outside loops; ``loop_index`` counts from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from pytest_evals.core.dialogue import Dialogue
+from pytest_evals.data.calls import ColumnError, FieldError
+from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.errors import DocumentError, unknown_name
+from pytest_evals.guests.latticeflow.fields import (
+    read_typed,
+    required_entries,
+    required_text,
+    template,
+)
+from pytest_evals.guests.latticeflow.prompts.items import Message, Part, text_of
+from pytest_evals.guests.latticeflow.prompts.output import ModelResponse, SolverOutput
+from pytest_evals.guests.latticeflow.prompts.templates import SampleTemplate
+from pytest_evals.guests.latticeflow.prompts.trace import Trace, trace_of
+from pytest_evals.guests.latticeflow.solvers.model_client import (
+    ModelClient,
+    Models,
+    Sample,
+    input_of,
+    model_client,
+)
+from pytest_evals.guests.latticeflow.solvers.single_turn import (
+    ROLES,
+    Solver,
+    read_role,
+)
+
+
+@dataclass(slots=True)
+class Conversation:
+    """A conversation under construction."""
+
+    sample: Sample
+    trial: int
+    items: list[Part] = field(default_factory=list)
+    raw_outputs: list[Any] = field(default_factory=list)  # of the tested model
+    loop_index: int | None = None  # iteration of the innermost loop
+
+    def message(self, role: str, content: SampleTemplate) -> Part:
+        """Return a message from a template, without adding it."""
+        messages = SolverOutput(trace=self.items).messages
+        variables: dict[str, Any] = {"sample": self.sample, "messages": messages}
+        if self.loop_index is not None:
+            variables["loop_index"] = self.loop_index
+        return Message(role=role, content=content.render(variables))
+
+    def ask(
+        self, client: ModelClient, items: Sequence[Part]
+    ) -> Dialogue[ModelResponse]:
+        """Send items to a model."""
+        (response,) = yield (client.ask(input_of(items), self.sample, self.trial),)
+        return client.read(response)
+
+    def mark(self) -> tuple[int, int]:
+        """Return the current position."""
+        return len(self.items), len(self.raw_outputs)
+
+    def back_to(self, mark: tuple[int, int]) -> None:
+        """Remove everything after a position."""
+        del self.items[mark[0] :]
+        del self.raw_outputs[mark[1] :]
+
+
+Step = Callable[[Conversation], Dialogue[str]]
+"""Adds to a conversation and returns the last text that it added."""
+
+
+class Ending(NamedTuple):
+    """``terminate_if``: a text that ends the loop, or the conversation. ``keep``:
+    whether the messages of this iteration are kept; outside loops, the message."""
+
+    includes: str
+    keep: bool = True
+
+
+class Builder(NamedTuple):
+    """A message builder of the file: a step, and the condition that ends the
+    conversation or loop."""
+
+    step: Step
+    ending: Ending | None = None
+
+
+def _run(
+    builders: Sequence[Builder], conversation: Conversation, loop_index: int | None
+) -> Dialogue[Ending | None]:
+    """Run builders in order until one meets its ending; returns that ending."""
+    outer, conversation.loop_index = conversation.loop_index, loop_index
+    met = None
+    for builder in builders:
+        mark = conversation.mark()
+        text = yield from builder.step(conversation)
+        if builder.ending is not None and builder.ending.includes in text:
+            met = builder.ending
+            if loop_index is None and not met.keep:
+                conversation.back_to(mark)
+            break
+    conversation.loop_index = outer
+    return met
+
+
+def read_pass_through(section: Section, _models: Models) -> Solver:
+    """Return a solver whose output is the recorded trace."""
+    recorded = _trace_column(section)
+
+    def solve(sample: Sample, trial: int) -> Dialogue[SolverOutput]:
+        yield from ()
+        return SolverOutput(trace=recorded(sample))
+
+    return solve
+
+
+def read_multi_turn(section: Section, models: Models) -> Solver:
+    """Return a solver that runs message builders in order."""
+    builders = _read_builders(section, models, _READERS)
+
+    def solve(sample: Sample, trial: int) -> Dialogue[SolverOutput]:
+        conversation = Conversation(sample, trial)
+        yield from _run(builders, conversation, None)
+        raw_outputs = conversation.raw_outputs
+        return SolverOutput(trace=conversation.items, raw_outputs=raw_outputs)
+
+    return solve
+
+
+Reader = Callable[[Section, Models], Step | None]
+
+
+def _read_builders(
+    section: Section, models: Models, known: Mapping[str, Reader]
+) -> tuple[Builder, ...]:
+    fix = "[{type: chat_message, …}, {type: generate}]"
+    entries = required_entries(section, "message_builders", fix)
+    builders = [_read_builder(entry, models, known) for entry in entries]
+    return tuple(builder for builder in builders if builder is not None)
+
+
+def _read_builder(
+    entry: Section, models: Models, known: Mapping[str, Reader]
+) -> Builder | None:
+    kind = entry.values.get("type")
+    if kind == "load_trace" and kind not in known:
+        entry.problem("type", "load_trace cannot be used in a loop")
+        return None
+    ending = _read_ending(entry) if kind in _WITH_ENDING else None
+    step = read_typed(entry, "message builder", "a message builder", known, models)
+    return None if step is None else Builder(step, ending)
+
+
+def _read_ending(entry: Section) -> Ending | None:
+    inner = entry.section("terminate_if")
+    if inner is None:
+        return None
+    includes = required_text(inner, "includes", "<done>")
+    keep = inner.take("keep_iteration", bool, True)
+    inner.close("terminate_if")
+    return Ending(includes, keep)
+
+
+def _chat_message(entry: Section, _models: Models) -> Step | None:
+    """Read a message from a template."""
+    role = read_role(entry)
+    content = template(entry, "content", "{{ sample.question }}")
+    if content is None:
+        return None
+
+    def step(conversation: Conversation) -> Dialogue[str]:
+        yield from ()
+        message = conversation.message(role, content)
+        conversation.items.append(message)
+        return text_of(message) or ""
+
+    return step
+
+
+def _generate(_entry: Section, models: Models) -> Step:
+    """Read an answer of the tested model to the conversation."""
+    client = models("")
+
+    def step(conversation: Conversation) -> Dialogue[str]:
+        reply = yield from conversation.ask(client, conversation.items)
+        conversation.items += reply.items
+        conversation.raw_outputs.append(reply.raw_output)
+        texts = [text_of(item) for item in reply.items if item["type"] == "message"]
+        return "\n".join(text for text in texts if text is not None)
+
+    return step
+
+
+def _generate_message(entry: Section, models: Models) -> Step:
+    """Read a message that another model writes. It receives the conversation, unless
+    that is switched off, and then the additional messages."""
+    fix = "[{type: chat_message, role: user, content: …}]"
+    entries = required_entries(entry, "extra_input_messages", fix)
+    extra = [_read_extra(one) for one in entries]
+    client = model_client(entry, "model_key", models)
+    with_conversation = entry.take("include_conversation", bool, True)
+    role = entry.one_of("output_role", "role", ROLES, "assistant")
+
+    def step(conversation: Conversation) -> Dialogue[str]:
+        items = [*conversation.items] if with_conversation else []
+        items += [conversation.message(*one) for one in extra if one is not None]
+        reply = yield from conversation.ask(client, items)
+        text = reply.text
+        conversation.items.append(Message(role=role, content=text))
+        return text
+
+    return step
+
+
+def _read_extra(entry: Section) -> tuple[str, SampleTemplate] | None:
+    def read(entry: Section) -> tuple[str, SampleTemplate] | None:
+        role = read_role(entry)
+        _read_ending(entry)  # accepted, without effect
+        content = template(entry, "content", "{{ sample.question }}")
+        return None if content is None else (role, content)
+
+    known = {"chat_message": read}
+    return read_typed(entry, "message builder", "a message builder", known)
+
+
+def _load_trace(entry: Section, _models: Models) -> Step:
+    """Read a recorded start of the conversation."""
+    recorded = _trace_column(entry)
+
+    def step(conversation: Conversation) -> Dialogue[str]:
+        yield from ()
+        conversation.items += recorded(conversation.sample).items
+        return ""
+
+    return step
+
+
+def _trace_column(section: Section) -> Callable[[Sample], Trace]:
+    """Return a function that reads the recorded trace of a sample."""
+    name = required_text(section, "trace_column", "trace")
+    place = section.place("trace_column")
+
+    def recorded(sample: Sample) -> Trace:
+        if name not in sample:
+            what = f"trace_column: {unknown_name('column', name, sample)}"
+            raise ColumnError(what, place)
+        try:
+            return trace_of(sample[name])
+        except DocumentError as error:
+            what = f"trace_column {name!r}: {error}"
+            raise FieldError(what, place) from None
+
+    return recorded
+
+
+def _loop(entry: Section, models: Models) -> Step:
+    """Read a loop; reaching the maximum is an error, unless it is switched off."""
+    builders = _read_builders(entry, models, _IN_LOOPS)
+    n, place = entry.whole("max_iterations", 0, 10), entry.place("max_iterations")
+    known = ("error", "continue")
+    on_maximum = entry.one_of("on_max_iterations", "way", known, "error")
+
+    def step(conversation: Conversation) -> Dialogue[str]:
+        for index in range(n):
+            mark = conversation.mark()
+            met = yield from _run(builders, conversation, index)
+            if met is not None:
+                if not met.keep:
+                    conversation.back_to(mark)
+                return ""
+        if on_maximum == "error" and any(builder.ending for builder in builders):
+            what = f"no terminate_if was met in {n} iterations of the loop"
+            fix = "raise max_iterations, or set on_max_iterations: continue"
+            raise FieldError(what, place, fix)
+        return ""
+
+    return step
+
+
+_WITH_ENDING = ("chat_message", "generate", "generate_message")
+"""Builders that may have ``terminate_if``."""
+_IN_LOOPS: Mapping[str, Reader] = {
+    "chat_message": _chat_message,
+    "generate": _generate,
+    "generate_message": _generate_message,
+    "loop": _loop,
+}
+_READERS = dict(sorted({**_IN_LOOPS, "load_trace": _load_trace}.items()))
+"""Type of a message builder → its reader."""

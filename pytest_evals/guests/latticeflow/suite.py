@@ -1,0 +1,120 @@
+"""Context that the tasks of one suite share: entities, datasets and options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pytest_evals.core.task import TaskOptions
+from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.dialects.yaml_reader.yaml_file import CodeRules, YamlFile
+from pytest_evals.errors import Place, Problem, TaskFileError
+from pytest_evals.guests.latticeflow.adapter_file import read_adapter
+from pytest_evals.guests.latticeflow.dataset_file import (
+    GeneratedSource,
+    Loading,
+    read_dataset,
+)
+from pytest_evals.guests.latticeflow.entities import Entities, Entity, Kind
+from pytest_evals.guests.latticeflow.generator import generate_rows
+from pytest_evals.guests.latticeflow.model_file import ModelFile, read_model
+from pytest_evals.guests.latticeflow.models.adapters import Adapter
+from pytest_evals.guests.latticeflow.reader import Environment
+from pytest_evals.guests.latticeflow.samples import Rows
+from pytest_evals.guests.latticeflow.substitution import Values, substitute
+from pytest_evals.masking.registry import learn_secret
+
+
+@dataclass(slots=True, kw_only=True)
+class EntitySuite:
+    """Looks up the entities that a file refers to."""
+
+    entities: Entities
+    options: TaskOptions
+    own: Sequence[Entity] = ()  # with precedence: those that a run file lists
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    _open: tuple[str, ...] = ()
+
+    def with_code_rules(self, file: YamlFile) -> YamlFile:
+        """Return the file with the rules for running Python of this suite."""
+        roots = self.options.code_roots
+
+        def may_run(path: Path) -> bool:
+            real = path.resolve()
+            return roots is None or any(real.is_relative_to(root) for root in roots)
+
+        return replace(
+            file, code=CodeRules(seconds=self.options.call_s, may_run=may_run)
+        )
+
+    def entity(self, kind: Kind, key: str, place: Place) -> Entity:
+        """Return the entity with a key. Raises ``TaskFileError`` if the key is unknown
+        or ambiguous."""
+        match = self.entities.find(kind, key, place.path, self.own)
+        if match is None:
+            what = self.entities.unknown_key(kind, key, place.path, self.own)
+            raise TaskFileError([Problem(what, place)])
+        return match
+
+    def model(self, key: str, place: Place) -> ModelFile | None:
+        """Return the model with a key, or ``None`` if no file describes it."""
+        entity = self.entities.find("model", key, place.path, self.own)
+        if entity is None:
+            return None
+        raw = entity.file.values.get("config")
+        filled = self._with_secrets(entity)
+
+        def adapter(name: str, section: Section) -> Adapter:
+            match = self.entity("adapter", name, section.place("key"))
+            return read_adapter(self._with_secrets(match))
+
+        return read_model(filled, raw if isinstance(raw, Mapping) else {}, adapter)
+
+    def _with_secrets(self, entity: Entity) -> Entity:
+        """Return an entity with its secrets filled in."""
+        problems: list[Problem] = []
+        values = Values({}, self.secret_of(entity))
+        filled = substitute(self.with_code_rules(entity.file), (), values, problems)
+        if problems:
+            raise TaskFileError(problems)
+        return replace(entity, file=filled)
+
+    def secret_of(self, entity: Entity) -> Callable[[str], str | None]:
+        """Return a function that looks up secrets in the entity's own file, then the
+        run file, then the environment."""
+        own = entity.file.values.get("secrets")
+        known = {**self.secrets, **(own if isinstance(own, Mapping) else {})}
+        environment = Environment(self.entities.base)
+
+        def secret(name: str) -> str | None:
+            match = known.get(name)
+            value = match if isinstance(match, str) else environment.get(name)
+            learn_secret(value or "")
+            return value
+
+        return secret
+
+    def only_dataset(self, folder: Path) -> str | None:
+        """Return the key of the only dataset of a folder; ``None`` if there is not
+        exactly one."""
+        match = self.entities.all("dataset", folder)
+        return match[0].key if len(match) == 1 else None
+
+    def rows(self, key: str, place: Place) -> Rows:
+        """Return the rows of a dataset."""
+        if key in self._open:
+            names = " needs ".join((*self._open, key))
+            raise TaskFileError([Problem(f"circular datasets: {names}", place)])
+        dataset = read_dataset(self.entity("dataset", key, place))
+        inner = replace(self, _open=(*self._open, key))
+
+        def generate(source: GeneratedSource) -> Rows:
+            entity = self.entity("generator", source.generator, source.place)
+            secret = self.secret_of(entity)
+            return generate_rows(
+                source, self.with_code_rules(entity.file), secret, inner.rows
+            )
+
+        base = Path(self.options.base) if self.options.base else Path.cwd()
+        return dataset.rows(Loading(generate, base, self.options.typed_csv))

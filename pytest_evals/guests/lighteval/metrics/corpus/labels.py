@@ -1,0 +1,184 @@
+"""F1 and Matthews correlation of true and predicted labels; mean of lists."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Literal
+
+from pytest_evals.core.metric import SHARE, Totals
+from pytest_evals.errors import EvalsError
+from pytest_evals.guests.lighteval.metrics.corpus.corpus_metric import (
+    CorpusMetric,
+    check_choice,
+)
+from pytest_evals.scorers import totals
+from pytest_evals.scorers.aggregations import AGGREGATIONS, Aggregation
+from pytest_evals.stats import agreement
+from pytest_evals.stats.bootstrap import resampled_matthews, resampled_scores
+
+__all__ = ["CorpusLevelF1Score", "FlatMean", "MatthewsCorrCoef", "matthews_corrcoef"]
+
+
+def _labels(items: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Return true and predicted labels; lists with one label are unpacked."""
+    golds, preds = [], []
+    for position, item in enumerate(items):
+        if not isinstance(item, list | tuple) or len(item) != 2:
+            raise EvalsError(f"expected pairs, but value {position} is {item!r:.200}")
+        golds.append(_label(item[0], position))
+        preds.append(_label(item[1], position))
+    return golds, preds
+
+
+def _label(given: Any, position: int) -> Any:
+    if not isinstance(given, list | tuple):
+        return given
+    if len(given) != 1:
+        raise EvalsError(
+            f"expected one label per document, but value {position} has {len(given)}: "
+            f"{given!r:.200}"
+        )
+    return given[0]
+
+
+@dataclass(frozen=True)
+class CorpusLevelF1Score(CorpusMetric):
+    """F1 of labels.
+
+    Args:
+        average: ``weighted``, ``macro`` or ``micro``; ``None`` for the F1 of label 1
+            with two labels, and for ``macro`` with more.
+        published: Reproduce lighteval: without average the F1 of the best label; with
+            more than two labels the mean of one-versus-rest F1s that also count the
+            "rest" class.
+    """
+
+    average: Literal["weighted", "macro", "micro"] | None
+    num_classes: int = 2
+    published: bool = False
+
+    def __post_init__(self) -> None:
+        """Validate the average."""
+        check_choice("average", self.average, ("weighted", "macro", "micro", None))
+
+    def aggregation(self) -> Aggregation:
+        """Return the aggregation over counts of label pairs."""
+        return Aggregation(
+            name="f1",
+            takes="pairs",
+            read=_labels,
+            value=lambda labels: self._value(Counter(zip(*labels, strict=True))),
+            statistic=lambda labels: resampled_scores(*self._sums(labels)),
+            totals=self._totals,
+            span=SHARE,
+        )
+
+    def _totals(self, labels: tuple[list[Any], list[Any]]) -> Totals:
+        columns, score = self._sums(labels)
+        kinds = [
+            [float(i == j) for i in range(len(columns))] for j in range(len(columns))
+        ]
+        return Totals(columns=columns, score=score, kinds=kinds)
+
+    def _sums(
+        self, labels: tuple[list[Any], list[Any]]
+    ) -> tuple[list[list[int]], Callable[[Sequence[float]], float]]:
+        """Return counts of label pairs per document, and the score of their sums."""
+        pairs = list(zip(*labels, strict=True))
+        kinds = list(dict.fromkeys(pairs))
+        names = list(dict.fromkeys(label for pair in pairs for label in pair))
+        if len(names) <= MOST_LABELS:
+            kinds = list(dict.fromkeys([*kinds, *product(names, repeat=2)]))
+        columns = [[int(pair == kind) for pair in pairs] for kind in kinds]
+
+        def score(sums: Sequence[float]) -> float:
+            drawn = zip(kinds, sums, strict=True)
+            return self._value({kind: n for kind, n in drawn if n})
+
+        return columns, score
+
+    def _value(self, counts: Mapping[tuple[Any, Any], float]) -> float:
+        if self.published:
+            return self._published(counts)
+        if self.average is None and self.num_classes == 2:
+            return agreement.f1_by_label(counts).get(1, 0.0)
+        return agreement.averaged_f1(counts, self.average or "macro")
+
+    def _published(self, counts: Mapping[tuple[Any, Any], float]) -> float:
+        if self.num_classes == 2:
+            if self.average is None:
+                return max(agreement.f1_by_label(counts).values())
+            return agreement.averaged_f1(counts, self.average)
+        average = self.average or "macro"
+        each = [
+            agreement.averaged_f1(_either(counts, i), average)
+            for i in range(self.num_classes)
+        ]
+        return sum(each) / len(each)
+
+
+MOST_LABELS = 5
+"""With more labels, only the pairs that occur are kinds of documents."""
+
+
+def _either(
+    counts: Mapping[tuple[Any, Any], float], label: int
+) -> Mapping[tuple[Any, Any], float]:
+    """Return one-versus-rest counts of a label."""
+    found: Counter[tuple[bool, bool]] = Counter()
+    for (gold, pred), n in counts.items():
+        found[gold == label, pred == label] += n  # type: ignore[assignment]
+    return found
+
+
+@dataclass(frozen=True)
+class MatthewsCorrCoef(CorpusMetric):
+    """Matthews correlation of true and predicted labels."""
+
+    def aggregation(self) -> Aggregation:
+        """Return the aggregation over counts of label pairs."""
+        return Aggregation(
+            name="matthews_corrcoef",
+            takes="pairs",
+            read=_labels,
+            value=lambda labels: agreement.matthews_corrcoef(*labels),
+            statistic=lambda labels: resampled_matthews(*labels),
+            totals=totals.matthews_totals,
+            span=AGGREGATIONS["matthews_corrcoef"].span,
+        )
+
+
+def matthews_corrcoef(items: Sequence[Any]) -> float:
+    """Compute the Matthews correlation; the name of earlier releases."""
+    return MatthewsCorrCoef().compute_corpus(items)
+
+
+@dataclass(frozen=True)
+class FlatMean(CorpusMetric):
+    """Mean over the concatenated lists of all documents."""
+
+    def aggregation(self) -> Aggregation:
+        """Return the aggregation over sums and lengths of the lists."""
+        return Aggregation(
+            name="mean of all",
+            read=lambda lists: ([sum(x) for x in lists], [len(x) for x in lists]),
+            value=_share,
+            statistic=lambda sums: resampled_scores(
+                sums, lambda drawn: _share(([drawn[0]], [drawn[1]]))
+            ),
+            totals=lambda sums: Totals(
+                columns=sums,
+                score=lambda drawn: _share(([drawn[0]], [drawn[1]])),
+                is_ratio=True,
+            ),
+        )
+
+
+def _share(sums: tuple[Sequence[float], Sequence[float]]) -> float:
+    above, below = sums
+    if not sum(below):
+        raise EvalsError("the lists of all documents are empty")
+    return sum(above) / sum(below)

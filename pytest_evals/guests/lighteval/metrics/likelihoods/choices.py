@@ -1,0 +1,270 @@
+"""Metrics computed from the log-probabilities of a document's choices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.errors import DocumentError, EvalsError
+from pytest_evals.guests.lighteval.metrics.likelihoods.logprobs import (
+    LogProbNormalization,
+    LogProbPMINorm,
+    choice_logprobs,
+    document_logprobs,
+    normalization,
+)
+from pytest_evals.guests.lighteval.metrics.reductions import Reduction, reduction
+from pytest_evals.scorers.custom_metrics.metric import SampleLevelComputation
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
+
+__all__ = [
+    "MRR",
+    "AccGoldLikelihood",
+    "LoglikelihoodAcc",
+    "NormalizedMultiChoiceProbability",
+    "Probability",
+    "Recall",
+    "TruthfulqaMCMetrics",
+    "best_choice",
+    "gold_indices",
+]
+
+
+def gold_indices(doc: Doc) -> list[int]:
+    """Return the positions of the correct choices; they may be out of range."""
+    gold = doc.gold_index
+    return list(gold) if isinstance(gold, list | tuple) else [gold]
+
+
+def _of_golds(doc: Doc, values: Sequence[float]) -> list[float]:
+    """Return the values of the correct choices that are in range."""
+    n = len(values)
+    return [values[gold] for gold in gold_indices(doc) if -n <= gold < n]
+
+
+def best_choice(logprobs: Sequence[float]) -> int:
+    """Return the position of the most likely choice; ties go to the first.
+
+    Raises:
+        DocumentError: The list is empty.
+    """
+    if not logprobs:
+        raise DocumentError("the response has no log-probabilities of choices")
+    return max(range(len(logprobs)), key=logprobs.__getitem__)
+
+
+class _NormalizedChoices(SampleLevelComputation):
+    """Base class of metrics with a normalization of log-probabilities, ``_norm``."""
+
+    _norm: LogProbNormalization | None
+
+    @property
+    def needs_unconditioned(self) -> bool:
+        """Return whether choices are also scored without the question."""
+        return isinstance(self._norm, LogProbPMINorm)
+
+
+@dataclass(frozen=True)
+class LoglikelihoodAcc(_NormalizedChoices):
+    """1 if the most likely choice is correct.
+
+    Args:
+        logprob_normalization: Normalization of log-probabilities: an object of
+            :mod:`.logprobs` or its name; ``None`` for none.
+    """
+
+    is_share: ClassVar[bool] = True
+    logprob_normalization: LogProbNormalization | str | None = None
+    _norm: LogProbNormalization | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Resolve the normalization."""
+        found = normalization(self.logprob_normalization)
+        object.__setattr__(self, "_norm", found)
+
+    def measure(self, doc: Doc, model_response: ModelResponse) -> int:
+        """Return 0 or 1."""
+        best = best_choice(choice_logprobs(self._norm, doc, model_response))
+        return int(best in gold_indices(doc))
+
+
+@dataclass(frozen=True)
+class NormalizedMultiChoiceProbability(_NormalizedChoices):
+    """Probability of the correct choice, normalized over all choices.
+
+    Args:
+        log_prob_normalization: As in :class:`LoglikelihoodAcc`.
+        aggregation_function: Reduction over several correct choices.
+    """
+
+    log_prob_normalization: LogProbNormalization | str | None = None
+    aggregation_function: Reduction | str = max
+    _norm: LogProbNormalization | None = field(init=False, repr=False, compare=False)
+    _reduce: Reduction = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Resolve names."""
+        found = normalization(self.log_prob_normalization)
+        object.__setattr__(self, "_norm", found)
+        object.__setattr__(self, "_reduce", reduction(self.aggregation_function))
+
+    def measure(self, doc: Doc, model_response: ModelResponse) -> float:
+        """Compute the probability; 0 if all choices have probability 0."""
+        likely = [_exp(lp) for lp in choice_logprobs(self._norm, doc, model_response)]
+        total = sum(likely)
+        if not total:
+            return 0.0
+        shares = [value / total for value in _of_golds(doc, likely)]
+        return float(self._reduce(shares)) if shares else 0.0
+
+
+@dataclass(frozen=True)
+class Probability(_NormalizedChoices):
+    """Probability of the correct choice.
+
+    Args:
+        normalization: As in :class:`LoglikelihoodAcc`.
+        aggregation_function: Reduction over several correct choices.
+        published: Use all choices instead of the correct ones, as lighteval does.
+    """
+
+    normalization: LogProbNormalization | str | None = None
+    aggregation_function: Reduction | str = max
+    published: bool = False
+    _norm: LogProbNormalization | None = field(init=False, repr=False, compare=False)
+    _reduce: Reduction = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Resolve names."""
+        object.__setattr__(self, "_norm", normalization(self.normalization))
+        object.__setattr__(self, "_reduce", reduction(self.aggregation_function))
+
+    def measure(self, doc: Doc, model_response: ModelResponse) -> float:
+        """Compute the probability."""
+        logprobs = choice_logprobs(self._norm, doc, model_response)
+        counted = logprobs if self.published else _of_golds(doc, logprobs)
+        likely = [_exp(logprob) for logprob in counted]
+        return float(self._reduce(likely)) if likely else 0.0
+
+
+def _exp(logprob: float) -> float:
+    try:
+        return math.exp(logprob)
+    except OverflowError:
+        return math.inf
+
+
+@dataclass(frozen=True)
+class Recall(SampleLevelComputation):
+    """Recall@k: 1 if a correct choice is among the ``k`` most likely ones.
+
+    Args:
+        k: Number of choices.
+        published: With ``k`` above 1, ties go to the last choices, as in lighteval,
+            instead of the first ones.
+    """
+
+    is_share: ClassVar[bool] = True
+    other_names: ClassVar[Mapping[str, str]] = {"recall_depth": "k"}
+    """lighteval's name of the argument in ``sample_params``."""
+    k: int = 1
+    published: bool = False
+
+    def __post_init__(self) -> None:
+        """Validate ``k``.
+
+        Raises:
+            EvalsError: It is not a positive integer.
+        """
+        if not isinstance(self.k, int) or self.k < 1:
+            raise EvalsError(f"k must be a positive integer, not {self.k!r}")
+
+    def measure(self, doc: Doc, model_response: ModelResponse) -> int:
+        """Return 0 or 1."""
+        logprobs = document_logprobs(model_response)
+        positions = list(range(len(logprobs)))
+        if self.published and self.k > 1:
+            positions.reverse()
+        ranked = sorted(positions, key=lambda i: -logprobs[i])
+        return int(any(gold in ranked[: self.k] for gold in gold_indices(doc)))
+
+
+@dataclass(frozen=True)
+class MRR(SampleLevelComputation):
+    """Reciprocal rank of the best correct choice; ties share the best rank.
+
+    Args:
+        length_normalization: Divide log-probabilities by characters.
+    """
+
+    is_share: ClassVar[bool] = True
+    length_normalization: bool = False
+
+    def measure(self, doc: Doc, model_response: ModelResponse) -> float:
+        """Compute the reciprocal rank."""
+        logprobs = document_logprobs(model_response)
+        if self.length_normalization:
+            logprobs = choice_logprobs(normalization("char"), doc, model_response)
+        ranks = [
+            sum(other > logprob for other in logprobs)
+            for logprob in _of_golds(doc, logprobs)
+        ]
+        return 1.0 / (1 + min(ranks)) if ranks else 0.0
+
+
+@dataclass(frozen=True)
+class AccGoldLikelihood(SampleLevelComputation):
+    """1 if greedy decoding generates any of the choices."""
+
+    is_share: ClassVar[bool] = True
+
+    def measure(self, doc: Doc, model_response: ModelResponse) -> int:
+        """Return 0 or 1."""
+        return int(any(model_response.argmax_logits_eq_gold))
+
+
+@dataclass(frozen=True)
+class TruthfulqaMCMetrics(SampleLevelComputation):
+    """TruthfulQA's MC1 and MC2.
+
+    The choices are those of MC1, the first of which is correct, followed by those of
+    MC2, which starts with the correct ones. ``specific["len_mc1"]`` is the number of
+    MC1's choices.
+    """
+
+    is_share: ClassVar[bool] = True
+
+    def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, float]:
+        """Compute both numbers by name."""
+        start = (doc.specific or {}).get("len_mc1")
+        golds = gold_indices(doc)
+        if not isinstance(start, int) or len(golds) < 2:
+            raise DocumentError(
+                'TruthfulQA needs specific["len_mc1"] and correct choices of both parts'
+            )
+        logprobs = document_logprobs(model_response)
+        first, second = logprobs[:start], logprobs[start:]
+        best = max(second, default=-math.inf)
+        if best == -math.inf:
+            raise DocumentError("TruthfulQA: all choices of MC2 have probability 0")
+        likely = [math.exp(logprob - best) for logprob in second]
+        # Choices of MC2 before its first correct one count as correct, as in
+        # lighteval and earlier releases of lm-eval.
+        n_true = max(_end_of_run(golds[1:]) - start, 0)
+        return {
+            "truthfulqa_mc1": best_choice(first) == 0,
+            "truthfulqa_mc2": sum(likely[:n_true]) / sum(likely),
+        }
+
+
+def _end_of_run(indices: Sequence[int]) -> int:
+    """Return the index after the first run of consecutive indices."""
+    end = indices[0] + 1
+    for index in indices[1:]:
+        if index != end:
+            break
+        end += 1
+    return end

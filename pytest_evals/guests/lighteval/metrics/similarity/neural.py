@@ -1,0 +1,239 @@
+"""Metrics with a neural model: BERTScore (Zhang et al. 2020,
+arXiv 1904.09675), BLEURT (Sellam et al. 2020, arXiv 2004.04696) and SummaC (Laban et
+al. 2022, arXiv 2111.09525)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.core.registry import Registry
+from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
+from pytest_evals.guests.lighteval.metrics.reductions import (
+    reduce_values,
+    reduction,
+    references,
+)
+from pytest_evals.guests.lighteval.metrics.similarity.fragments import SourceMetric
+from pytest_evals.guests.lighteval.metrics.similarity.normalization import (
+    NormalizedMetric,
+)
+from pytest_evals.guests.lighteval.metrics.text.normalizers import Normalizer
+from pytest_evals.guests.lighteval.metrics.text.words import sentences
+from pytest_evals.scorers.custom_metrics.metric import Libraries, SampleLevelComputation
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
+
+__all__ = ["BLEURT", "BertScore", "Faithfulness"]
+
+_HF: Libraries = (
+    ("torch", "torch", "hf"),
+    ("transformers", "transformers", "hf"),
+)
+_READERS: Registry[Callable[[str], Any]] = Registry(
+    "model of metrics",
+    {
+        "pairs": "pytest_evals.models.hf.metric_models:PairClassifier",
+        "tokens": "pytest_evals.models.hf.metric_models:TokenEncoder",
+    },
+)
+"""Type of model → loader. Imported on use, because only ``models`` may import torch."""
+
+
+def _reader(kind: str, name: str) -> Any:
+    """Return a model; it is loaded once."""
+    model = _loaded(kind, name)
+    if isinstance(model, EvalsError):
+        raise model
+    return model
+
+
+@cache
+def _loaded(kind: str, name: str) -> Any:
+    """Return the model or the error, so that errors are cached, too."""
+    try:
+        return _READERS[kind](name)
+    except EvalsError as error:
+        return error
+
+
+def _first(texts: Sequence[str], what: str) -> str:
+    if not texts:
+        raise DocumentError(f"the response has no {what}")
+    return texts[0]
+
+
+@dataclass(frozen=True)
+class BertScore(NormalizedMetric):
+    """BERTScore of the first answer and the first reference.
+
+    Args:
+        normalize_gold: Normalizer of the reference.
+        normalize_pred: Normalizer of the answer.
+        model: The encoder: a folder, or a name on the Hub.
+        num_layers: The layer whose embeddings are compared.
+        rescale_with_baseline: Rescale scores so that unrelated texts score 0, with the
+            baselines of the package bert-score.
+    """
+
+    normalize_gold: Normalizer | str | None = None
+    normalize_pred: Normalizer | str | None = None
+    model: str = "microsoft/deberta-large-mnli"
+    num_layers: int = 9
+    rescale_with_baseline: bool = True
+
+    def __post_init__(self) -> None:
+        """Validate names."""
+        self.check_names()
+
+    @property
+    def libraries(self) -> Libraries:
+        """Return the required libraries."""
+        if not self.rescale_with_baseline:
+            return _HF
+        return (*_HF, ("bert_score", "bert-score", "bertscore"))
+
+    def measure(self, doc: Doc, model_response: ModelResponse) -> dict[str, float]:
+        """Compute precision, recall and F1 by name.
+
+        Raises:
+            DocumentError: The answer or the references are missing.
+            MissingExtraError: A library is not installed.
+            ModelError: The model cannot be loaded.
+        """
+        gold = self.gold(references(doc)[0])
+        pred = self.pred(_first(model_response.final_text, "answer"))
+        encode = _reader("tokens", self.model)
+        reference, answer = (encode(text, self.num_layers) for text in (gold, pred))
+        values = _matched(answer, reference)
+        return dict(zip(_BERT_NAMES, self._rescaled(values), strict=True))
+
+    def _rescaled(self, values: Sequence[float]) -> list[float]:
+        if not self.rescale_with_baseline:
+            return list(values)
+        base = _baseline(self.model, self.num_layers)
+        return [(v - b) / (1 - b) for v, b in zip(values, base, strict=True)]
+
+
+_BERT_NAMES = ("BERTScore-P", "BERTScore-R", "BERTScore-F")
+
+
+def _matched(answer: Any, reference: Any) -> tuple[float, float, float]:
+    """Return precision, recall and F1 of two encoded texts.
+
+    Each token scores its maximum similarity to a token of the other text, special
+    tokens included. Special tokens themselves are not scored.
+    """
+    if not answer.is_text.any() or not reference.is_text.any():
+        return 0.0, 0.0, 0.0
+    similarity = answer.vectors @ reference.vectors.T  # (answer, reference)
+    precision = float(similarity[answer.is_text].max(axis=1).mean())
+    recall = float(similarity[:, reference.is_text].max(axis=0).mean())
+    both = precision + recall
+    return precision, recall, 2 * precision * recall / both if both else 0.0
+
+
+@cache
+def _baseline(model: str, layer: int) -> tuple[float, float, float]:
+    """Return the scores of unrelated English texts for a layer of a model."""
+    try:
+        import bert_score
+    except ModuleNotFoundError as error:
+        what = "rescale_with_baseline"
+        raise MissingExtraError(what, "bert-score", "bertscore") from error
+    file = Path(bert_score.__file__).parent / "rescale_baseline" / "en" / f"{model}.tsv"
+    lines = file.read_text().splitlines()[1:] if file.is_file() else []
+    for line in lines:
+        number, *values = line.split(",")
+        if int(number) == layer:
+            precision, recall, f1 = map(float, values)
+            return precision, recall, f1
+    raise DocumentError(
+        f"bert-score has no baseline for layer {layer} of {model!r}\n"
+        "  fix: rescale_with_baseline: false"
+    )
+
+
+@dataclass(frozen=True)
+class BLEURT(SampleLevelComputation):
+    """BLEURT: score by a model trained on human ratings; maximum over references, mean
+    over answers.
+
+    Args:
+        model: The classifier with one class: a folder, or a name on the Hub.
+    """
+
+    model: str = "Elron/bleurt-tiny-512"
+
+    libraries: ClassVar[Libraries] = _HF
+
+    def measure(self, doc: Doc, model_response: ModelResponse) -> float:
+        """Compute the score: around 0 for bad answers, 1 for good ones.
+
+        Raises:
+            DocumentError: The answer or the references are missing.
+            ModelError: The model cannot be loaded.
+        """
+        golds, preds = references(doc), model_response.final_text
+        pairs = [(gold, pred) for pred in preds for gold in golds]
+        rated = [logits[0] for logits in _reader("pairs", self.model)(pairs, 512)]
+        n = len(golds)
+        best = [max(rated[i * n : (i + 1) * n]) for i in range(len(preds))]
+        return float(reduce_values(reduction("mean"), best, "answers"))
+
+
+_SHORT = 10
+"""Sentences of at most this number of characters are ignored."""
+_MOST = 100
+"""Maximum number of sentences of the source."""
+
+
+@dataclass(frozen=True)
+class Faithfulness(SourceMetric):
+    """SummaC-ZS: mean over sentences of the first answer of entailment by the source
+    minus contradiction.
+
+    Args:
+        model: An NLI classifier with the classes entailment, contradiction and neutral:
+            a folder, or a name on the Hub.
+    """
+
+    model: str = "tals/albert-xlarge-vitaminc-mnli"
+
+    libraries: ClassVar[Libraries] = (*_HF, ("nltk", "nltk", "metrics"))
+
+    def measure(self, doc: Doc, model_response: ModelResponse) -> float:
+        """Compute the score, between -1 and 1; 0 without sentences.
+
+        Raises:
+            DocumentError: Source or answer is missing.
+            ModelError: The model cannot be loaded.
+        """
+        source, answer = self.texts(doc, model_response)
+        premises, claims = _long(source)[:_MOST], _long(answer)
+        if not premises or not claims:
+            return 0.0
+        pairs = [(premise, claim) for claim in claims for premise in premises]
+        shares = [_softmax(x) for x in _reader("pairs", self.model)(pairs, 500)]
+        n = len(premises)
+        each = [_support(shares[i : i + n]) for i in range(0, len(shares), n)]
+        return sum(each) / len(each)
+
+
+def _long(text: str) -> list[str]:
+    return [sentence for sentence in sentences(text) if len(sentence) > _SHORT]
+
+
+def _softmax(logits: Sequence[float]) -> list[float]:
+    top = max(logits)
+    weights = [math.exp(logit - top) for logit in logits]
+    return [weight / sum(weights) for weight in weights]
+
+
+def _support(shares: Sequence[Sequence[float]]) -> float:
+    """Return maximum entailment minus maximum contradiction over all premises."""
+    return max(share[0] for share in shares) - max(share[1] for share in shares)

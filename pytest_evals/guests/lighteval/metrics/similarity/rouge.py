@@ -1,0 +1,159 @@
+"""Per-document ROUGE and BLEU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pytest_evals.core.doc import Doc
+from pytest_evals.errors import EvalsError, MissingExtraError, unknown_name
+from pytest_evals.guests.lighteval.metrics.reductions import (
+    Reduction,
+    reduce_values,
+    reduction,
+    references,
+)
+from pytest_evals.guests.lighteval.metrics.similarity.normalization import (
+    NormalizedMetric,
+)
+from pytest_evals.guests.lighteval.metrics.text.normalizers import Normalizer
+from pytest_evals.guests.lighteval.metrics.text.words import words
+from pytest_evals.scorers.custom_metrics.metric import Libraries, SampleLevelComputation
+from pytest_evals.scorers.custom_metrics.response import ModelResponse
+
+__all__ = ["BLEU", "ROUGE"]
+
+_METHODS = ("rouge1", "rouge2", "rougeL", "rougeLsum")
+
+
+@dataclass(frozen=True)
+class ROUGE(NormalizedMetric):
+    """ROUGE F-measures by Google's ``rouge_score`` without stemming.
+
+    The default tokenizer keeps only a-z and 0-9, so other scripts score 0; set
+    ``tokenizer`` for them.
+
+    Args:
+        methods: rouge1, rouge2, rougeL or rougeLsum for one number; a list for several.
+        multiple_golds: Score each answer against its best reference.
+        bootstrap: Score the i-th answer against the i-th reference, in percent, as T5.
+        normalize_gold: Normalizer of references.
+        normalize_pred: Normalizer of answers.
+        aggregation_function: Reduction over all pairs; the mean by default. (``max``
+            uses the best reference, as most harnesses do.)
+        tokenizer: An object with ``tokenize(text)``.
+    """
+
+    is_share: ClassVar[bool] = True
+    libraries: ClassVar[Libraries] = (("rouge_score", "rouge-score", "metrics"),)
+
+    methods: str | Sequence[str]
+    multiple_golds: bool = False
+    bootstrap: bool = False
+    normalize_gold: Normalizer | str | None = None
+    normalize_pred: Normalizer | str | None = None
+    aggregation_function: Reduction | str | None = None
+    tokenizer: Any = None
+
+    def __post_init__(self) -> None:
+        """Validate names.
+
+        Raises:
+            EvalsError: A name is unknown, or two aggregations are set.
+        """
+        for name in self._names:
+            if name not in _METHODS:
+                raise EvalsError(unknown_name("ROUGE method", name, _METHODS))
+        if self.bootstrap and self.aggregation_function is not None:
+            raise EvalsError(
+                "bootstrap and aggregation_function exclude each other; set one of them"
+            )
+        self.check_names()
+        reduction(self.aggregation_function, "mean")
+
+    @property
+    def _names(self) -> list[str]:
+        return [self.methods] if isinstance(self.methods, str) else list(self.methods)
+
+    def measure(self, doc: Doc, model_response: ModelResponse) -> Any:
+        """Compute one number, or several by name.
+
+        Raises:
+            MissingExtraError: ``rouge_score`` is not installed.
+        """
+        golds = [self.gold(text) for text in references(doc)]
+        preds = [self.pred(text) for text in model_response.final_text]
+        found = self._scored(golds, preds)
+        return found[self.methods] if isinstance(self.methods, str) else found
+
+    def _scored(self, golds: list[str], preds: list[str]) -> dict[str, float]:
+        scorer = _scorer(self._names, self.tokenizer)
+        if self.multiple_golds:
+            scores = [scorer.score_multi(golds, pred) for pred in preds]
+        elif self.bootstrap:
+            # The median of its bootstrap is the mean, up to sampling error.
+            pairs = zip(golds, preds, strict=False)
+            scores = [scorer.score(gold, pred) for gold, pred in pairs]
+        else:
+            scores = [scorer.score(gold, pred) for pred in preds for gold in golds]
+        scale = 100.0 if self.bootstrap else 1.0
+        return {
+            name: scale * self._reduced(name, scores, "answers") for name in self._names
+        }
+
+    def _reduced(
+        self, name: str, scores: Sequence[Mapping[str, Any]], of: str
+    ) -> float:
+        how = reduction(self.aggregation_function, "mean")
+        return float(reduce_values(how, [s[name].fmeasure for s in scores], of))
+
+
+def _scorer(names: Sequence[str], tokenizer: Any) -> Any:
+    try:
+        from rouge_score.rouge_scorer import RougeScorer
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("ROUGE", "rouge-score", "metrics") from error
+    return RougeScorer(list(names), tokenizer=tokenizer)
+
+
+@dataclass(frozen=True)
+class BLEU(SampleLevelComputation):
+    """Modified n-gram precision with BLEU's brevity penalty; mean over answers.
+
+    Args:
+        n_gram: Length of n-grams; shorter ones do not count.
+    """
+
+    is_share: ClassVar[bool] = True
+    libraries: ClassVar[Libraries] = (("nltk", "nltk", "metrics"),)
+
+    n_gram: int
+
+    def __post_init__(self) -> None:
+        """Validate the length.
+
+        Raises:
+            EvalsError: It is not a positive integer.
+        """
+        if not isinstance(self.n_gram, int) or self.n_gram < 1:
+            raise EvalsError(f"n_gram must be a positive integer, not {self.n_gram!r}")
+
+    def measure(self, doc: Doc, model_response: ModelResponse) -> float:
+        """Compute the score, between 0 and 1."""
+        golds = [words(gold) for gold in references(doc)]
+        values = [self._one(golds, words(p)) for p in model_response.final_text]
+        return float(reduce_values(reduction("mean"), values, "answers"))
+
+    def _one(self, references: list[list[str]], answer: list[str]) -> float:
+        from nltk.translate.bleu_score import (
+            brevity_penalty,
+            closest_ref_length,
+            modified_precision,
+        )
+
+        if not answer:
+            return 0.0
+        share = float(modified_precision(references, answer, self.n_gram))
+        closest = closest_ref_length(references, len(answer))
+        return share * float(brevity_penalty(closest, len(answer)))

@@ -1,0 +1,390 @@
+"""Shims: the lighteval 0.13.0 modules that task modules may import, and their names.
+:mod:`.modules` installs them."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, wraps
+from importlib.util import find_spec
+from string import ascii_uppercase
+from types import SimpleNamespace
+from typing import Any, ParamSpec, TypeVar
+
+from pytest_evals.core.doc import Doc, as_list
+from pytest_evals.guests.lighteval import dynamic_metrics
+from pytest_evals.guests.lighteval.config import LightevalTaskConfig
+from pytest_evals.guests.lighteval.grammar import TextGenerationInputGrammarType
+from pytest_evals.guests.lighteval.language import (
+    MACROLANGUAGES,
+    Language,
+    manage_duplicate_language_codes,
+    standardize_tag,
+)
+from pytest_evals.guests.lighteval.metrics.corpus import (
+    labels,
+    perplexities,
+    preparators,
+    translation,
+)
+from pytest_evals.guests.lighteval.metrics.extraction import (
+    extractive_match,
+    formulas,
+    letters,
+    search,
+    values,
+)
+from pytest_evals.guests.lighteval.metrics.judges import metrics as judged
+from pytest_evals.guests.lighteval.metrics.likelihoods import choices, logprobs
+from pytest_evals.guests.lighteval.metrics.repeats import at_k, at_n, sampling
+from pytest_evals.guests.lighteval.metrics.similarity import (
+    distance,
+    drop,
+    fragments,
+    matches,
+    neural,
+    rouge,
+)
+from pytest_evals.guests.lighteval.metrics.text import (
+    languages,
+    math_text,
+    normalizers,
+)
+from pytest_evals.guests.lighteval.metrics_enum import (
+    MajAtK,
+    Metrics,
+    extend_enum,
+)
+from pytest_evals.guests.lighteval.templates import (
+    continuation,
+    formulation,
+    literals,
+    multiple_choice,
+    nli,
+)
+from pytest_evals.guests.lighteval.templates.formulation import (
+    get_metrics_for_formulation,
+    normalize_subset,
+)
+from pytest_evals.scorers import reasoning_tags
+from pytest_evals.scorers.custom_metrics import judge_lm, metric, response
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_HOME = "lighteval.tasks.templates"
+_FUNCTIONS = {
+    "boolq": ("BoolQ", multiple_choice.get_boolq_prompt_function),
+    "continuation": ("Continuation", continuation.get_continuation_prompt_function),
+    "copa": ("COPA", continuation.get_copa_prompt_function),
+    "hellaswag": ("Hellaswag", continuation.get_hellaswag_prompt_function),
+    "multichoice": ("MCQ", multiple_choice.get_mcq_prompt_function),
+    "nli": ("NLI", nli.get_nli_prompt_function),
+    "qa": ("QA", multiple_choice.get_qa_prompt_function),
+    "translation": ("Translation", continuation.get_translation_prompt_function),
+}
+"""Module → start of the names of its types of dictionaries, and its function."""
+
+TEMPLATES: Mapping[str, Mapping[str, Any]] = {
+    _HOME: {},
+    **{
+        f"{_HOME}.{module}": {
+            function.__name__: function,
+            **{f"{kind}{end}": dict for end in ("Input", "Adapter", "DictAdapter")},
+        }
+        for module, (kind, function) in _FUNCTIONS.items()
+    },
+    f"{_HOME}.utils": {},
+    f"{_HOME}.utils.formatting_utils": {
+        "capitalize": literals.capitalize,
+        "decapitalize": literals.decapitalize,
+    },
+    f"{_HOME}.utils.formulation": {
+        name: getattr(formulation, name) for name in formulation.__all__
+    },
+    f"{_HOME}.utils.translation_literals": {
+        "TRANSLATION_LITERALS": literals.TRANSLATION_LITERALS,
+        "TranslationLiterals": literals.TranslationLiterals,
+    },
+}
+"""Module → its names."""
+
+
+class Placeholder:
+    """Accepts every call and has every attribute, so that it can replace modules,
+    functions, decorators, annotations and base classes."""
+
+    def __init__(self, *_arguments: Any, **_more: Any) -> None:
+        pass
+
+    def __call__(self, *_arguments: Any, **_more: Any) -> Placeholder:
+        """Return another placeholder."""
+        return Placeholder()
+
+    def __getattr__(self, name: str) -> Placeholder:
+        """Return another placeholder."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Placeholder()
+
+    def __getitem__(self, _key: Any) -> Placeholder:
+        """Return another placeholder."""
+        return Placeholder()
+
+    def __or__(self, _other: Any) -> Placeholder:
+        """Return another placeholder."""
+        return Placeholder()
+
+    __ror__ = __or__
+
+
+def safe_divide(numerator: Any, denominator: float, default_value: float = 0.0) -> Any:
+    """Divide an array by a number; return the default everywhere if the number is 0."""
+    import numpy as np
+
+    if denominator == 0:
+        return np.full_like(numerator, default_value, dtype=float)
+    return numerator / denominator
+
+
+def timeout(timeout_seconds: int = 10) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """A decorator that raises ``TimeoutError`` after that time; only in the main thread
+    of systems with timers."""
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        @wraps(function)
+        def limited(*arguments: P.args, **more: P.kwargs) -> T:
+            in_main = threading.current_thread() is threading.main_thread()
+            if not in_main or not hasattr(signal, "SIGALRM"):
+                return function(*arguments, **more)
+            before = signal.signal(signal.SIGALRM, _overtime)
+            signal.alarm(timeout_seconds)
+            try:
+                return function(*arguments, **more)
+            finally:
+                signal.alarm(0)
+                signal.signal(signal.SIGALRM, before)
+
+        return limited
+
+    return decorate
+
+
+def _overtime(_number: int, _frame: Any) -> None:
+    raise TimeoutError("the time limit of lighteval.utils.timeout is over")
+
+
+def is_package_available(package: Any) -> bool:
+    """Whether a library is installed; always true for lighteval's extras."""
+    return not isinstance(package, str) or find_spec(package) is not None
+
+
+_BACKENDS = ("accelerate", "litellm", "openai", "peft", "sglang", "spacy", "vllm")
+"""Libraries for which earlier releases have a function."""
+
+
+def _is_importable(name: str) -> bool:
+    return find_spec(name) is not None
+
+
+def requires(*packages: Any) -> Callable[[T], T]:
+    """A decorator without effect: missing packages raise an error on first use."""
+    return lambda made: made
+
+
+_CLASSES = {
+    name: value
+    for name in metric.__all__
+    if isinstance(value := getattr(metric, name), type)
+}
+_LEGACY_CATEGORIES = SimpleNamespace(
+    GENERATIVE=metric.SamplingMethod.GENERATIVE,
+    GENERATIVE_LOGPROB=metric.SamplingMethod.GENERATIVE,
+    GENERATIVE_SAMPLING=metric.SamplingMethod.GENERATIVE,
+    IGNORED=metric.IGNORED,
+    LLM_AS_JUDGE=metric.SamplingMethod.GENERATIVE,
+    LLM_AS_JUDGE_MULTI_TURN=metric.SamplingMethod.GENERATIVE,
+    MULTICHOICE=metric.SamplingMethod.LOGPROBS,
+    MULTICHOICE_ONE_TOKEN=metric.SamplingMethod.LOGPROBS,
+    MULTICHOICE_PMI=metric.SamplingMethod.LOGPROBS,
+    PERPLEXITY=metric.SamplingMethod.PERPLEXITY,
+    TARGET_PERPLEXITY=metric.SamplingMethod.LOGPROBS,
+)
+"""``MetricCategory`` of earlier releases."""
+
+
+class _AnyName:
+    """``MetricUseCase`` of earlier releases, and ``Extra``: attributes are names."""
+
+    def __getattr__(self, name: str) -> str:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return name
+
+
+_METRIC_CLASSES = {
+    **_CLASSES,
+    "MetricCategory": _LEGACY_CATEGORIES,
+    "MetricUseCase": _AnyName(),
+}
+_SAMPLE = {
+    name: getattr(module, name)
+    for module in (choices, distance, drop, fragments, judged, matches, neural, rouge)
+    for name in module.__all__
+} | {
+    "AvgAtN": at_n.AvgAtN,
+    "GPassAtK": at_k.GPassAtK,
+    "MajAtK": MajAtK,
+    "MajAtN": at_n.MajAtN,
+    "PassAtK": at_k.PassAtK,
+    "SamplingMetric": sampling.SamplingMetric,
+    "JudgeLM": judge_lm.JudgeLM,
+    "SampleLevelComputation": metric.SampleLevelComputation,
+    "Doc": Doc,
+    "ModelResponse": response.ModelResponse,
+}
+_CORPUS = {
+    name: getattr(module, name)
+    for module in (labels, perplexities, translation)
+    for name in module.__all__
+} | {
+    "CorpusLevelComputation": metric.CorpusLevelComputation,
+}
+_PREPARATORS = {name: getattr(preparators, name) for name in preparators.__all__} | {
+    "Preparator": metric.Preparator,
+}
+_NORMALIZERS = {
+    **{name: normalizers.NORMALIZERS[name] for name in normalizers.NORMALIZERS},
+    "LogProbCharNorm": logprobs.LogProbCharNorm,
+    "LogProbNormalization": logprobs.LogProbNormalization,
+    "LogProbPMINorm": logprobs.LogProbPMINorm,
+    "LogProbTokenNorm": logprobs.LogProbTokenNorm,
+    "get_multilingual_normalizer": languages.get_multilingual_normalizer,
+    "math_normalizer": math_text.math_normalizer,
+    "normalize_log_probs": logprobs.normalize_log_probs,
+    "remove_articles": languages.remove_articles,
+    "remove_punc": normalizers.remove_punc,
+}
+_DYNAMIC = {
+    **{name: getattr(dynamic_metrics, name) for name in dynamic_metrics.__all__},
+    "ExprExtractionConfig": formulas.ExprExtractionConfig,
+    "ExtractionTarget": Any,
+    "IndicesExtractionConfig": letters.IndicesExtractionConfig,
+    "LatexExtractionConfig": formulas.LatexExtractionConfig,
+    "MultilingualExtractiveMatchMetric": (
+        extractive_match.MultilingualExtractiveMatchMetric
+    ),
+    "SampleLevelMetric": metric.SampleLevelMetric,
+    "extract_target_from_pred": search.extract_target_from_pred,
+    "get_extraction_regexes": search.get_extraction_regexes,
+}
+_JUDGES = {
+    "JudgeLM": judge_lm.JudgeLM,
+    "dict_of_lists_to_list_of_dicts": judge_lm.dict_of_lists_to_list_of_dicts,
+}
+_TASK = {
+    "LightevalTaskConfig": LightevalTaskConfig,
+    "TextGenerationInputGrammarType": TextGenerationInputGrammarType,
+}
+_LETTERS = {"LETTER_INDICES": list(ascii_uppercase)}
+_REQUESTS = {"Doc": Doc, "SamplingMethod": metric.SamplingMethod}
+
+NAMES: Mapping[str, Mapping[str, Any]] = {
+    "aenum": {"extend_enum": extend_enum},
+    "langcodes": {"standardize_tag": standardize_tag},
+    "lighteval": {},
+    "lighteval.logging": {},
+    "lighteval.logging.hierarchical_logger": {
+        "hlog": logging.info,
+        "hlog_err": logging.error,
+        "hlog_warn": logging.warning,
+    },
+    "lighteval.metrics": {},
+    "lighteval.metrics.dynamic_metrics": _DYNAMIC,
+    "lighteval.metrics.llm_as_judge": _JUDGES,
+    "lighteval.metrics.metrics": {
+        "Metrics": Metrics,
+        **_METRIC_CLASSES,
+        **_SAMPLE,
+        **_CORPUS,
+        **_DYNAMIC,
+        # Scorers of inspect-ai; unused.
+        "math_scorer": Placeholder(),
+        "multichoice_scorer": Placeholder(),
+    },
+    "lighteval.metrics.metrics_corpus": _CORPUS,
+    "lighteval.metrics.metrics_sample": _SAMPLE,
+    "lighteval.metrics.normalizations": _NORMALIZERS,
+    "lighteval.metrics.sample_preparator": _PREPARATORS,
+    "lighteval.metrics.utils": {},
+    "lighteval.metrics.utils.extractive_match_utils": _DYNAMIC,
+    "lighteval.metrics.utils.llm_as_judge": _JUDGES,
+    "lighteval.metrics.utils.math_comparison": {
+        "compare_gold_target": values.compare_gold_target,
+        "sympy_expr_eq": values.sympy_expr_eq,
+    },
+    "lighteval.metrics.utils.metric_utils": _METRIC_CLASSES,
+    "lighteval.models": {},
+    "lighteval.models.model_output": dict.fromkeys(
+        (
+            "ModelResponse",
+            # Annotations of earlier releases.
+            "GenerativeMultiturnResponse",
+            "GenerativeResponse",
+            "LoglikelihoodResponse",
+            "LoglikelihoodSingleTokenResponse",
+        ),
+        response.ModelResponse,
+    ),
+    "lighteval.tasks": {},
+    "lighteval.tasks.extended": {},
+    "lighteval.tasks.default_prompts": _LETTERS,
+    "lighteval.tasks.lighteval_task": {**_TASK, **_REQUESTS},
+    "lighteval.tasks.requests": _REQUESTS,
+    "lighteval.tasks.multilingual": {},
+    "lighteval.tasks.multilingual.utils": {},
+    "lighteval.tasks.multilingual.utils.task_utils": {
+        "get_metrics_for_formulation": get_metrics_for_formulation,
+        "normalize_subset": normalize_subset,
+    },
+    "lighteval.tasks.tasks": {},
+    "lighteval.tasks.tasks_prompt_formatting": _LETTERS,
+    **TEMPLATES,
+    "lighteval.utils": {},
+    "lighteval.utils.imports": {
+        "Extra": _AnyName(),
+        "is_package_available": is_package_available,
+        "requires": requires,
+        "requires_latex2sympy2_extended": requires(),
+        "can_load_extended_tasks": lambda: True,
+        **{f"is_{name}_available": partial(_is_importable, name) for name in _BACKENDS},
+    },
+    "lighteval.utils.language": {
+        "Language": Language,
+        "iso_639_3_ind_to_iso_639_3_macro": MACROLANGUAGES,
+        "manage_duplicate_language_codes": manage_duplicate_language_codes,
+    },
+    "lighteval.utils.timeout": {"timeout": timeout},
+    "lighteval.utils.utils": {
+        "ListLike": Sequence,
+        "as_list": as_list,
+        "remove_reasoning_tags": reasoning_tags.remove_reasoning_tags,
+        "safe_divide": safe_divide,
+    },
+}
+"""Module → its names."""
+
+
+def find_export(module: str, name: str) -> Any:
+    """Look up a name that a module imports from another module of its package.
+
+    lighteval's modules import names from each other, and task modules import them from
+    any of these. ``None`` if no module defines the name.
+    """
+    package, _, _ = module.partition(".")
+    if module not in NAMES:
+        return None
+    homes = (NAMES[home] for home in NAMES if home.partition(".")[0] == package)
+    return next((home[name] for home in homes if name in home), None)

@@ -1,0 +1,368 @@
+"""Tasks of a lighteval module (0.13.0): a Python file with a ``TASKS_TABLE``.
+
+The module is executed, like a pytest test module; no dataset is read. All problems of
+its tasks are reported together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_evals.core.group import Aggregate, Group
+from pytest_evals.core.node_names import is_node_name
+from pytest_evals.core.task import Task, TaskOptions
+from pytest_evals.core.variant import Variant
+from pytest_evals.dialects.json_values import as_json
+from pytest_evals.errors import EvalsError, Place, Problem, TaskFileError, did_you_mean
+from pytest_evals.guests.lighteval.config import line_of
+from pytest_evals.guests.lighteval.data import Data
+from pytest_evals.guests.lighteval.documents import RequiredRequests, TaskDocuments
+from pytest_evals.guests.lighteval.grammar import grammar_text
+from pytest_evals.guests.lighteval.modules import executes_answers, load_task_module
+from pytest_evals.guests.lighteval.scoring import FILTER, MetricScorer
+from pytest_evals.guests.lighteval.shots import SELECTIONS
+from pytest_evals.guests.lighteval.task_metrics import TaskMetrics, task_metrics
+from pytest_evals.masking.values import masked
+from pytest_evals.prompts.generation import check_overrides
+from pytest_evals.scorers.custom_metrics.metric import SamplingMethod
+
+TABLE = "TASKS_TABLE"
+OVERALL = "all"
+"""lighteval's name for the average over all tasks."""
+_OUTPUT_TYPES = {
+    SamplingMethod.PERPLEXITY: "loglikelihood_rolling",
+    SamplingMethod.LOGPROBS: "multiple_choice",
+    SamplingMethod.GENERATIVE: "generate_until",
+}
+"""Kind of request → equivalent output type of other dialects; the kind that the fewest
+models support comes first."""
+_WITHOUT_EFFECT = frozenset({"frames", "metric", "suite", "trust_dataset"})
+
+
+def load_tasks(path: Path, options: TaskOptions) -> tuple[Task | Group, ...]:
+    """Load the tasks of a module that the options select, and their groups.
+
+    Raises:
+        TaskFileError: With all problems of the module.
+        OptionError: A generation argument of the command line is invalid.
+    """
+    check_overrides(options.gen_kwargs)
+    configs = _table(path, options.allow_unsafe_code)
+    problems: list[Problem] = []
+    tasks: list[Task] = []
+    families = _families(configs)
+    for *earlier, config in _by_name(configs):
+        place = Place(path, line_of(config, str(path)))
+        name = config.name if isinstance(config.name, str) else ""
+        tags = tuple(family for family in (_family(name),) if family in families)
+        if not options.takes([name, *tags]):
+            continue
+        invalid = [Problem(what, place, fix) for what, fix in config_problems(config)]
+        problems += invalid
+        if invalid:
+            continue
+        overridden = tuple(Place(path, line_of(one, str(path))) for one in earlier)
+        reader = _Reader(config, place, tags, options, overridden)
+        try:
+            tasks += reader.tasks()
+        except TaskFileError as error:
+            problems += error.problems
+    if problems:
+        raise TaskFileError(dict.fromkeys(problems))
+    return (*tasks, *_groups(tasks, families, path, options))
+
+
+def _table(path: Path, allow_unsafe_code: bool) -> list[Any]:
+    module = load_task_module(path)
+    if executes_answers(module) and not allow_unsafe_code:
+        what = "the metrics of this module execute model output"
+        fix = (
+            "pass --evals-allow-unsafe-code to run it on this machine with your "
+            "permissions"
+        )
+        raise TaskFileError([Problem(what, Place(path), fix)])
+    table = getattr(module, TABLE, None)
+    if not isinstance(table, list | tuple):
+        what = f"{TABLE} must be a list of tasks, not {table!r:.80}"
+        raise TaskFileError([Problem(what, Place(path))])
+    for entry in table:
+        if not is_config(entry):
+            what = f"{TABLE} contains {entry!r:.80}, which is not a LightevalTaskConfig"
+            raise TaskFileError([Problem(what, Place(path))])
+    if not table:
+        raise TaskFileError([Problem(f"{TABLE} is empty", Place(path))])
+    return list(table)
+
+
+def _by_name(configs: Sequence[Any]) -> Iterator[list[Any]]:
+    """Group entries by name; the last one of each name is used, as in lighteval."""
+    by_name: dict[Any, list[Any]] = {}
+    for config in configs:
+        key = config.name if isinstance(config.name, str) else id(config)
+        by_name.setdefault(key, []).append(config)
+    yield from by_name.values()
+
+
+def _family(name: str) -> str:
+    """The part of a name before the colon; empty without a colon."""
+    head, colon, _ = name.partition(":")
+    return head if colon else ""
+
+
+def _families(configs: Sequence[Any]) -> set[str]:
+    """Families of at least two tasks, unless a task has the same name."""
+    names = [config.name for config in configs if isinstance(config.name, str)]
+    heads = [_family(name) for name in dict.fromkeys(names)]
+    return {one for one in heads if one and heads.count(one) > 1} - set(names)
+
+
+_REMEDIES = {
+    "stop": r'add "\n" to stop_sequence',
+    "limit": "raise generation_size",
+}
+_NORMALIZE = (
+    'use Metrics.exact_match(sample_params={"normalize_gold": helm_normalizer, '
+    '"normalize_pred": helm_normalizer})'
+)
+_OF_EXACT_MATCH = {
+    "whitespace": "",  # stripped already
+    "case": _NORMALIZE,
+    "punctuation": _NORMALIZE,
+}
+
+
+def _remedies(metrics: Sequence[str]) -> Mapping[str, str]:
+    """Return the change of the task's configuration for each cause of wrong answers."""
+    return _REMEDIES | (_OF_EXACT_MATCH if "em" in metrics else {})
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Builds the tasks of one entry of the table.
+
+    Args:
+        tags: The family, if there is one.
+        overridden: File and line of earlier entries with the same name.
+    """
+
+    config: Any
+    place: Place
+    tags: tuple[str, ...]
+    options: TaskOptions
+    overridden: tuple[Place, ...]
+
+    def tasks(self) -> Iterator[Task]:
+        """One task for each requested variant."""
+        variants = self.options.variants([self.config.name, *self.tags])
+        for variant in variants:
+            yield self._task(variant, is_one_of_several=len(variants) > 1)
+
+    def _task(self, variant: Variant, *, is_one_of_several: bool) -> Task:
+        config, options = self.config, self.options
+        n_shots = self._n_shots(variant)
+        measured = task_metrics(config, self.place, dict(variant.arguments), options)
+        required = RequiredRequests(
+            methods=measured.methods,
+            n_samples=measured.n_samples,
+            unconditioned=any(m.needs_unconditioned for m in measured.metrics),
+        )
+        base = Path(options.base) if options.base else Path.cwd()
+        data = Data(config, self.place, base)
+        documents = TaskDocuments(data, required, n_shots, options)
+        scorer = MetricScorer(
+            metrics=measured.metrics, bootstrap_iters=options.bootstrap_iters
+        )
+        output_type = next(
+            word for method, word in _OUTPUT_TYPES.items() if method in required.methods
+        )
+        name, tags = config.name, self.tags
+        if is_one_of_several:
+            tail = "" if variant.shots is not None else f"|{n_shots}"
+            name, tags = f"{name}{variant}{tail}", (*tags, name)
+        dumped = self._dumped(measured, n_shots, output_type)
+        return Task(
+            name=name,
+            source=self.place,
+            rows=documents,
+            ask=documents.ask,
+            follow_up=scorer.follow_up if scorer.models else None,
+            models=scorer.models,
+            score=scorer,
+            metrics=tuple(scorer.core_metrics()),
+            output_type=output_type,
+            overall=OVERALL,
+            tags=tags,
+            version=config.version,
+            n_shots=n_shots,
+            repeats=required.n_samples,
+            reasoning_tags=() if options.reasoning_tags == () else None,
+            config=masked(dumped),
+            remedies=_remedies([one.name for one in scorer.core_metrics()]),
+            warnings=lambda: (
+                *self._notes(),
+                *measured.warnings,
+                *documents.warnings,
+                *(text for one in measured.metrics for text in one.warnings),
+            ),
+        )
+
+    def _notes(self) -> Iterator[str]:
+        if self.overridden:
+            listed = ", ".join(map(str, self.overridden))
+            yield f"duplicate task name: this definition overrides {listed}"
+
+    def _n_shots(self, variant: Variant) -> int:
+        if variant.shots is not None:
+            return variant.shots
+        num_fewshot = self.options.num_fewshot
+        return int(self.config.num_fewshots if num_fewshot is None else num_fewshot)
+
+    def _dumped(
+        self, metrics: TaskMetrics, n_shots: int, output_type: str
+    ) -> dict[str, Any]:
+        config = self.config
+        names = [one.name for one in fields(config)] if is_dataclass(config) else []
+        values = {
+            name: as_json(getattr(config, name))
+            for name in names
+            if name not in _WITHOUT_EFFECT and getattr(config, name) is not None
+        }
+        return {
+            **values,
+            "task": config.name,
+            "dataset_path": config.hf_repo,
+            "dataset_name": config.hf_subset,
+            "metrics": metrics.definitions(),
+            "num_fewshot": n_shots,
+            "output_type": output_type,
+            "repeats": metrics.n_samples,
+            "metadata": {"version": config.version},
+        }
+
+
+def _groups(
+    tasks: Sequence[Task], families: set[str], path: Path, options: TaskOptions
+) -> Iterator[Group]:
+    """Groups of the families: the unweighted mean of each metric of all tasks."""
+    by_family: dict[str, list[Task]] = {}
+    for task in tasks:
+        for family in families.intersection(task.tags):
+            by_family.setdefault(family, []).append(task)
+    for family, members in by_family.items():
+        names = [
+            metric.name
+            for metric in members[0].metrics
+            if all(_measures(task, metric.name) for task in members)
+        ]
+        if names and len(members) > 1 and options.takes([family]):
+            yield Group(
+                name=family,
+                source=Place(path),
+                children=tuple(members),
+                aggregates=tuple(
+                    Aggregate(metric=name, filters=(FILTER,), weighted=False)
+                    for name in names
+                ),
+            )
+
+
+def _measures(task: Task, name: str) -> bool:
+    return any(metric.name == name for metric in task.metrics)
+
+
+class ConfigProblem(NamedTuple):
+    """An invalid field and its fix."""
+
+    what: str
+    fix: str = ""
+
+
+def is_config(given: Any) -> bool:
+    """Whether a value is a task: ours, or of an installed lighteval."""
+    return hasattr(given, "name") and hasattr(given, "prompt_function")
+
+
+def config_problems(config: Any) -> Iterator[ConfigProblem]:
+    """All problems of a task's fields."""
+    yield from _name(config.name)
+    if not callable(config.prompt_function):
+        yield _invalid("prompt_function", "a function", config.prompt_function)
+    if not isinstance(config.hf_repo, str) or not config.hf_repo:
+        yield _invalid("hf_repo", "the name of a dataset", config.hf_repo)
+    for key in ("hf_subset", "hf_revision", "few_shots_split", "few_shots_select"):
+        if not isinstance(getattr(config, key), str | None):
+            yield _invalid(key, "a string", getattr(config, key))
+    if config.hf_filter is not None and not callable(config.hf_filter):
+        yield _invalid("hf_filter", "a function of a row", config.hf_filter)
+    fix = "metrics=[Metrics.exact_match]"
+    if not isinstance(config.metrics, list | tuple | set | frozenset):
+        yield _invalid("metrics", "a list of metrics", config.metrics, fix)
+    elif not config.metrics:
+        yield ConfigProblem("metrics is empty", fix)
+    for key in ("evaluation_splits", "hf_avail_splits", "stop_sequence"):
+        yield from _texts(config, key)
+    yield from _numbers(config)
+    chosen = config.few_shots_select
+    if isinstance(chosen, str) and chosen not in SELECTIONS:
+        hint = did_you_mean(chosen, list(SELECTIONS))
+        listed = ", ".join(SELECTIONS)
+        yield ConfigProblem(
+            f"few_shots_select must be one of {listed}, not {chosen!r}{hint}"
+        )
+    yield from _grammar(config.generation_grammar)
+
+
+def _grammar(given: Any) -> Iterator[ConfigProblem]:
+    try:
+        if given is not None:
+            grammar_text(given)
+    except EvalsError as error:
+        yield ConfigProblem(str(error))
+
+
+def _name(name: Any) -> Iterator[ConfigProblem]:
+    if not isinstance(name, str) or not name:
+        yield _invalid("name", "a string", name)
+    elif any(sign in name for sign in ("::", "[", "]", "|", "@")):
+        yield ConfigProblem(
+            f"name must not contain '::', '[', ']', '|' or '@': {name!r}"
+        )
+    elif not is_node_name(name):
+        yield ConfigProblem(f"name must not contain control characters: {name!r}")
+
+
+def _texts(config: Any, key: str) -> Iterator[ConfigProblem]:
+    given = getattr(config, key)
+    if key == "evaluation_splits" and not given:
+        yield ConfigProblem("evaluation_splits is empty", 'evaluation_splits=["test"]')
+    elif isinstance(given, str):
+        yield _invalid(key, "a list of strings", given, f"{key}=[{given!r}]")
+    elif given is not None and not (
+        isinstance(given, list | tuple) and all(isinstance(one, str) for one in given)
+    ):
+        yield _invalid(key, "a list of strings", given)
+
+
+def _numbers(config: Any) -> Iterator[ConfigProblem]:
+    size = config.generation_size
+    if size is not None and (not _is_integer(size) or (size < 1 and size != -1)):
+        yield _invalid("generation_size", "a positive integer", size)
+    if not _is_integer(config.num_fewshots) or config.num_fewshots < 0:
+        yield _invalid("num_fewshots", "a non-negative integer", config.num_fewshots)
+    given = config.num_samples
+    listed = list(given) if isinstance(given, list | tuple) else [given]
+    if given is not None and not all(_is_integer(n) and n > 0 for n in listed):
+        yield _invalid("num_samples", "a positive integer or a list of them", given)
+    if not isinstance(config.version, int | str):
+        yield _invalid("version", "a number or a string", config.version)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _invalid(key: str, expected: str, value: Any, fix: str = "") -> ConfigProblem:
+    return ConfigProblem(f"{key} must be {expected}, not {value!r:.80}", fix)

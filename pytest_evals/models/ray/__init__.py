@@ -1,1 +1,0 @@
-"""Models replicated on a Ray cluster."""
