@@ -47,6 +47,12 @@ if TYPE_CHECKING:
         similar,
         starts_with,
     )
+    from pytest_evals.scorers.contexts import (
+        context_precision,
+        context_recall,
+        mrr,
+        ndcg,
+    )
     from pytest_evals.scorers.custom_metrics.judged import JudgeLLM
     from pytest_evals.scorers.custom_metrics.metric import (
         CorpusLevelMetric,
@@ -58,6 +64,19 @@ if TYPE_CHECKING:
     from pytest_evals.scorers.custom_metrics.response import ModelResponse
     from pytest_evals.scorers.pairs import pairwise
     from pytest_evals.scorers.rubric import judge
+    from pytest_evals.scorers.spending import max_cost, max_latency, max_output_tokens
+    from pytest_evals.scorers.tool_calls import (
+        call_order,
+        called,
+        max_calls,
+        no_tool_calls,
+        not_called,
+        tool_arguments,
+        tool_calls,
+        tool_f1,
+        tool_names,
+    )
+    from pytest_evals.scorers.values import contains_json, equals, json_path
 
 _MODULES = {
     "core.case": ("Case", "case"),
@@ -107,6 +126,20 @@ _MODULES = {
     "scorers.custom_metrics.response": ("ModelResponse",),
     "scorers.pairs": ("pairwise",),
     "scorers.rubric": ("judge",),
+    "scorers.contexts": ("context_precision", "context_recall", "mrr", "ndcg"),
+    "scorers.spending": ("max_cost", "max_latency", "max_output_tokens"),
+    "scorers.tool_calls": (
+        "call_order",
+        "called",
+        "max_calls",
+        "no_tool_calls",
+        "not_called",
+        "tool_arguments",
+        "tool_calls",
+        "tool_f1",
+        "tool_names",
+    ),
+    "scorers.values": ("contains_json", "equals", "json_path"),
     "api": ("evaluate",),
 }
 
@@ -152,19 +185,38 @@ __all__ = [
     "TaskResult",
     "Verdict",
     "assert_gate",
+    "call_order",
+    "called",
     "case",
     "contains",
+    "contains_json",
+    "context_precision",
+    "context_recall",
+    "equals",
     "eval",
     "evaluate",
     "exact",
     "json",
+    "json_path",
     "judge",
     "judge_gate",
     "judge_gates",
+    "max_calls",
+    "max_cost",
+    "max_latency",
+    "max_output_tokens",
+    "mrr",
+    "ndcg",
+    "no_tool_calls",
+    "not_called",
     "pairwise",
     "regex",
     "similar",
     "starts_with",
+    "tool_arguments",
+    "tool_calls",
+    "tool_f1",
+    "tool_names",
 ]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
+from pytest_evals.core.returned import RETURNED
 from pytest_evals.errors import DocumentError
 
 IMAGES = "images"
@@ -153,8 +154,14 @@ class Response:
             it is a refusal.
         top_logprobs: For each generated token, if the request has that option and the
             model returns them.
-        steps: Steps of an agent before its answer, such as tool calls: mappings of JSON
-            values.
+        steps: Steps of an agent before its answer: mappings of JSON values.
+        data: Structured output: any JSON value.
+        calls: Tool calls in order, see :func:`~pytest_evals.core.returned.calls_of`.
+        contexts: Retrieved texts, best first: mappings with ``text``, and if known
+            ``id`` and ``score``.
+        messages: The transcript: mappings with ``role`` and ``content``.
+        usage: Counts by name, such as ``requests``.
+        metadata: Further JSON values by name.
     """
 
     text: str = ""
@@ -170,6 +177,29 @@ class Response:
     error: str = ""
     top_logprobs: TopLogprobs = ()
     steps: tuple[Mapping[str, Any], ...] = ()
+    data: Any = None
+    calls: tuple[Mapping[str, Any], ...] = ()
+    contexts: tuple[Mapping[str, Any], ...] = ()
+    messages: tuple[Mapping[str, Any], ...] = ()
+    usage: Mapping[str, Any] | None = None
+    metadata: Mapping[str, Any] | None = None
+
+    @property
+    def returned(self) -> dict[str, Any]:
+        """What an application returned in addition to its answer: the fields that are set."""
+        return {
+            name: value
+            for name in RETURNED
+            if (value := getattr(self, name)) is not None and value != ()
+        }
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there is nothing in addition to the answer."""
+        return (
+            self.data is self.usage is self.metadata is None
+            and self.steps == self.calls == self.contexts == self.messages == ()
+        )
 
     @property
     def is_refusal(self) -> bool:

@@ -6,7 +6,6 @@ It is the same for all kinds of models, and checked only here.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +15,14 @@ from typing import Any, get_args
 
 from pytest_evals.core.model import AdaptedModel, Model
 from pytest_evals.core.request import Finish, Generate, Request, Response
+from pytest_evals.core.returned import (
+    calls_of,
+    contexts_of,
+    json_value,
+    mapping_of,
+    mappings_of,
+    messages_of,
+)
 from pytest_evals.core.top_logprobs import MAX_LOGPROB, read_top_logprobs
 from pytest_evals.errors import ModelError
 from pytest_evals.masking.registry import hidden
@@ -140,10 +147,10 @@ def checked_response(request: Request, given: object, model: Model) -> Response:
         type(given.cost),
         type(given.error),
     )
-    steps = given.steps
-    if given.error and kinds[-1] is str and steps == () and not given.is_refusal:
+    alone = given.is_plain
+    if given.error and kinds[-1] is str and alone and not given.is_refusal:
         return _without_secrets(given)
-    is_plain = kinds in _PLAIN and given.top_logprobs == () and steps == ()
+    is_plain = kinds in _PLAIN and given.top_logprobs == () and alone
     if not is_plain or not _in_range(given):
         try:
             given = _converted(given)
@@ -272,18 +279,6 @@ def _cost(value: object) -> float | None:
     return number
 
 
-def _steps(value: object) -> tuple[Mapping[str, Any], ...]:
-    if not isinstance(value, list | tuple):
-        raise TypeError
-    if not all(isinstance(step, Mapping) for step in value):
-        raise TypeError
-    try:
-        steps = json.loads(json.dumps([dict(step) for step in value], allow_nan=False))
-    except RecursionError:
-        raise ValueError from None
-    return tuple(steps)
-
-
 _A_COUNT = (_count, "a whole number, 0 or more")
 _FIELDS: Mapping[str, tuple[Callable[[object], object], str]] = {
     "error": (_text, "a str"),
@@ -291,7 +286,13 @@ _FIELDS: Mapping[str, tuple[Callable[[object], object], str]] = {
         read_top_logprobs,
         "one (token, ((token, log-probability), …)) for each generated token",
     ),
-    "steps": (_steps, "a list of mappings of JSON values"),
+    "steps": (mappings_of, "a list of mappings of JSON values"),
+    "data": (json_value, "a JSON value"),
+    "calls": (calls_of, 'a list of calls: {"name": "search", "arguments": {…}}'),
+    "contexts": (contexts_of, 'a list of texts, or of {"text": …, "id": …}'),
+    "messages": (messages_of, 'a list of {"role": …, "content": …}'),
+    "usage": (mapping_of, "a mapping of JSON values"),
+    "metadata": (mapping_of, "a mapping of JSON values"),
     "text": (_text, "a str"),
     "logprob": (_logprob, "a log-probability: a number of at most 0, in nats"),
     "greedy": (_greedy, "True, False or None"),

@@ -19,6 +19,7 @@ from typing import Any
 
 from pytest_evals.core.case import Case
 from pytest_evals.core.record import Score
+from pytest_evals.core.request import Response
 from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
 from pytest_evals.limits.patterns import compiled
 from pytest_evals.scorers.arguments import checked_arguments
@@ -36,28 +37,35 @@ class AnswerScorer:
         name: Name of the metric.
         score: Answer and case → score. Raises ``DocumentError`` for a case that cannot
             be scored.
+        reads_response: Whether ``score`` gets the whole response instead of its text.
         settings: JSON values that determine the scores; part of the task's hash.
         limits: Smallest and largest value; ``None`` if unknown.
         templates: Its texts that are rendered for each case.
     """
 
     name: str
-    score: Callable[[str, Case], Score]
+    score: Callable[[Any, Case], Score]
     settings: Mapping[str, Any] = field(default_factory=dict)
     limits: tuple[float, float] | None = (0.0, 1.0)
     templates: tuple[ScorerTemplate, ...] = ()
+    reads_response: bool = False
 
-    def __call__(self, answer: str, case: Case) -> Score:
+    def __call__(self, answer: str | Response, case: Case) -> Score:
         """Return the score under this scorer's name."""
-        return replace(self.score(answer, case), metric=self.name)
+        given: Any = answer
+        if self.reads_response and isinstance(given, str):
+            given = Response(text=given)
+        elif not self.reads_response and isinstance(given, Response):
+            given = given.text
+        return replace(self.score(given, case), metric=self.name)
 
     def __invert__(self) -> AnswerScorer:
         """Return the opposite scorer, ``not_NAME``: 1 where this one gives 0."""
-        return AnswerScorer(
+        return replace(
+            self,
             name=f"not_{self.name}",
             score=partial(_opposite, self),
             settings={"not": dict(self.settings)},
-            templates=self.templates,
         )
 
 
@@ -78,7 +86,7 @@ def exact(
     def score(answer: str, case: Case) -> Score:
         targets = targets_of(case)
         equal = normalized(answer) in map(normalized, targets)
-        return _binary(equal, "", answer.strip())
+        return binary(equal, "", answer.strip())
 
     settings = {"ignore_case": ignore_case, "ignore_punctuation": ignore_punctuation}
     return AnswerScorer(name=name, score=score, settings={"exact": settings})
@@ -114,9 +122,9 @@ def contains(
         given = folded(answer)
         missing = [one for one in needed if folded(one) not in given]
         if missing:
-            return _binary(False, f"does not contain {_listed(missing)}", answer)
+            return binary(False, f"does not contain {_listed(missing)}", answer)
         found = not accepted or any(folded(one) in given for one in accepted)
-        return _binary(found, f"does not contain {_listed(accepted)}", answer)
+        return binary(found, f"does not contain {_listed(accepted)}", answer)
 
     settings = {
         "text": text,
@@ -146,7 +154,7 @@ def starts_with(
             found = start.startswith(tuple(one.casefold() for one in accepted))
         else:
             found = start.startswith(tuple(accepted))
-        return _binary(found, f"does not start with {_listed(accepted)}", answer)
+        return binary(found, f"does not start with {_listed(accepted)}", answer)
 
     settings = {"text": text, "ignore_case": ignore_case}
     templates = () if given is None else (given,)
@@ -180,15 +188,15 @@ def regex(
     def score(answer: str, case: Case) -> Score:
         matches = expression.matches(answer)
         if not matches:
-            return _binary(False, f"does not match {pattern!r}", answer)
+            return binary(False, f"does not match {pattern!r}", answer)
         start, end, groups = matches[-1]
         found = groups[group - 1] if group else answer[start:end]
         if group is None:
-            return _binary(True, "", found)
+            return binary(True, "", found)
         found = (found or "").strip()
         targets = targets_of(case)
         equal = found in [one.strip() for one in targets]
-        return _binary(equal, f"matched {found!r}, expected {_listed(targets)}", found)
+        return binary(equal, f"matched {found!r}, expected {_listed(targets)}", found)
 
     settings = {"pattern": pattern, "group": group}
     return AnswerScorer(name=name, score=score, settings={"regex": settings})
@@ -212,16 +220,16 @@ def json(
     """
     if isinstance(schema, str | Path):
         schema = _schema_file(Path(schema))
-    fault_of = None if schema is None else _validator(schema)
+    fault_of = None if schema is None else validator(schema)
 
     def score(answer: str, case: Case) -> Score:
-        text = _without_fence(answer)
+        text = without_fence(answer)
         try:
             value = json_library.loads(text, parse_constant=_no_constant)
         except (ValueError, RecursionError) as error:
-            return _binary(False, f"invalid JSON: {error}", answer)
+            return binary(False, f"invalid JSON: {error}", answer)
         fault = fault_of(value) if fault_of is not None else ""
-        return _binary(not fault, f"invalid under the schema: {fault}", text)
+        return binary(not fault, f"invalid under the schema: {fault}", text)
 
     return AnswerScorer(name=name, score=score, settings={"json": {"schema": schema}})
 
@@ -287,7 +295,7 @@ def score_of_value(value: object, answer: str) -> Score:
         return replace(value, value=number, correct=correct, answer=answer)
     number = _number(value)
     if isinstance(number, bool):
-        return _binary(number, "", answer)
+        return binary(number, "", answer)
     if number is None:
         raise _no_number(value)
     return Score(metric="", value=number, correct=_correct(number), answer=answer)
@@ -340,8 +348,8 @@ def _text(value: Any) -> str:
     raise DocumentError(f"the target {shown} is not text\n  fix: {fix}")
 
 
-def _opposite(scorer: AnswerScorer, answer: str, case: Case) -> Score:
-    found = scorer(answer, case)
+def _opposite(scorer: AnswerScorer, given: Any, case: Case) -> Score:
+    found = scorer.score(given, case)
     if not isinstance(found.value, bool | int | float) or not 0 <= found.value <= 1:
         raise DocumentError(f"not: {scorer.name} returned {found.value!r}, not 0 to 1")
     correct = None if found.correct is None else not found.correct
@@ -349,7 +357,8 @@ def _opposite(scorer: AnswerScorer, answer: str, case: Case) -> Score:
     return replace(found, value=1 - found.value, correct=correct, explanation=why)
 
 
-def _binary(correct: bool, fault: str, answer: str) -> Score:
+def binary(correct: bool, fault: str, answer: str) -> Score:
+    """Return the score of a right or wrong answer; ``fault`` is why it is wrong."""
     return Score(
         metric="",
         value=float(correct),
@@ -371,7 +380,8 @@ def _listed(texts: Sequence[str]) -> str:
     return " or ".join(shown)
 
 
-def _without_fence(answer: str) -> str:
+def without_fence(answer: str) -> str:
+    """Return an answer without a code fence that encloses it."""
     text = answer.strip()
     if text.startswith("```") and text.endswith("```") and "\n" in text:
         return text[text.index("\n") : -3].strip()
@@ -389,7 +399,7 @@ def _schema_file(path: Path) -> Any:
         raise EvalsError(f"json: the schema {path} cannot be read: {error}") from None
 
 
-def _validator(schema: Any) -> Callable[[Any], str]:
+def validator(schema: Any) -> Callable[[Any], str]:
     """Return a function from a value to its first violation, empty if it is valid."""
     try:
         import jsonschema

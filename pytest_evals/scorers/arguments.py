@@ -88,6 +88,15 @@ def _optional(kind: _Kind) -> _Kind:
     return _Kind(kind.meaning, lambda one: None if one is None else kind.read(one))
 
 
+def _one_of(*words: str) -> _Kind:
+    def read(value: Any) -> Any:
+        if value not in words:
+            raise TypeError
+        return value
+
+    return _Kind(" or ".join(map(repr, words)), read)
+
+
 def _shown(value: Any) -> str:
     shown = repr(value) if isinstance(value, str | int | float) else ""
     return shown[:80] or f"a {type(value).__name__}"
@@ -99,6 +108,10 @@ _KINDS: Mapping[str, _Kind] = {
     "str | None": _optional(_TEXT),
     "Sequence[str]": _Kind("text or a list of texts", _texts),
     "bool": _Kind("true or false", _exactly(bool)),
+    "int": _Kind("a whole number", _exactly(int)),
+    "Order": _one_of("any", "strict"),
+    "Extra": _one_of("forbid", "allow"),
+    "Rules": _one_of("json", "bfcl"),
     "int | None": _optional(_Kind("a whole number", _exactly(int))),
     "float": _Kind("a finite number", _number),
 }

@@ -50,15 +50,16 @@ class PairScorer(RubricScorer):
     def _other(self) -> ScorerTemplate:
         return ScorerTemplate(f"{self.name}: versus", self.versus)
 
-    def dialogue(self, answer: str, case: Case) -> Dialogue[Score]:
+    def dialogue(self, answered: Response, case: Case) -> Dialogue[Score]:
         """Send both orders to the judge and return the score."""
+        answer = answered.text
         other = self._other.whole_text(case)
         if not other.strip():
             raise DocumentError(f"{self.name}: versus is empty")
-        responses = yield (
-            ReadAsk(self.role, self._of_pair(answer, case, answer, other), _first_wins),
-            ReadAsk(self.role, self._of_pair(answer, case, other, answer), _first_wins),
-        )
+        responses = yield [
+            ReadAsk(self.role, self._of_pair(answered, case, *pair), _first_wins)
+            for pair in ((answer, other), (other, answer))
+        ]
         try:
             (first, why), (second, why_swapped) = map(_first_wins, responses)
         except DocumentError as error:
@@ -77,9 +78,11 @@ class PairScorer(RubricScorer):
             orders=orders,
         )
 
-    def _of_pair(self, answer: str, case: Case, first: str, second: str) -> Generate:
+    def _of_pair(
+        self, answered: Response, case: Case, first: str, second: str
+    ) -> Generate:
         pair = (("answer_1", first), ("answer_2", second))
-        return self.request(_SYSTEM, pair, answer, case)
+        return self.request(_SYSTEM, pair, answered, case)
 
     @property
     def instructions(self) -> str:

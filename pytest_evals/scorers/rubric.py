@@ -118,12 +118,13 @@ class RubricScorer:
         keys |= {f"{self.name}: {one.name}": one.text for one in self.criteria}
         return tuple(ScorerTemplate(key, text, True) for key, text in keys.items())
 
-    def dialogue(self, answer: str, case: Case) -> Dialogue[Score]:
-        """Send the answer to the judge and return its score."""
-        request = self.request(_SYSTEM, (("answer", answer),), answer, case)
-        (response,) = yield (ReadAsk(self.role, request, self._read),)
+    def dialogue(self, answered: Response, case: Case) -> Dialogue[Score]:
+        """Send an answer to the judge and return its score."""
+        answer = answered.text
+        request = self.request(_SYSTEM, (("answer", answer),), answered, case)
+        (reply,) = yield (ReadAsk(self.role, request, self._read),)
         try:
-            value, explanation = self._read(response)
+            value, explanation = self._read(reply)
         except DocumentError as error:
             return Score(metric=self.name, answer=answer, unscored=f"judge: {error}")
         return Score(
@@ -138,14 +139,14 @@ class RubricScorer:
         self,
         system: str,
         answers: Sequence[tuple[str, str]],
-        answer: str,
+        answered: Response,
         case: Case,
     ) -> Generate:
         """The request to rate answers.
 
         Args:
             answers: Name of a tag and the answer in it.
-            answer: That of the tested model, for the rubric's template.
+            answered: That of the tested model, for the rubric's template.
         """
         parts = [("prompt", prompt_text(case))]
         if case.target not in (None, ""):
@@ -154,7 +155,7 @@ class RubricScorer:
 
         def message(code: str) -> str:
             marks = (f"<inserted{code}>", f"</inserted{code}>")
-            every = [*parts, ("rubric", self._rubric_text(case, answer, marks))]
+            every = [*parts, ("rubric", self._rubric_text(case, answered, marks))]
             texts = [f"<{tag}{code}>\n{one}\n</{tag}{code}>" for tag, one in every]
             texts.append(self.instructions)
             return "\n\n".join(texts)
@@ -169,8 +170,10 @@ class RubricScorer:
             options=((RESPONSE_FORMAT, asked),) if self.structured else (),
         )
 
-    def _rubric_text(self, case: Case, answer: str, marks: tuple[str, str]) -> str:
-        texts = [one.render(case, answer, marks) for one in self._of_rubric]
+    def _rubric_text(
+        self, case: Case, answered: Response, marks: tuple[str, str]
+    ) -> str:
+        texts = [one.render(case, answered, marks) for one in self._of_rubric]
         whole = texts[:1] if self.rubric else []
         pairs = zip(self.criteria, texts[len(whole) :], strict=False)
         return "\n".join([*whole, *(f"- {one.name}: {text}" for one, text in pairs)])

@@ -1,17 +1,21 @@
 """Templates of scorers, such as rubrics: texts over the row of a case and the answer.
 
 Names of this package always mean its own values: ``answer`` is the model's answer even
-if the rows have a column of that name, which is ``row.answer``.
+if the rows have a column of that name, which is ``row.answer``. ``calls``, ``contexts``
+and ``data`` are what an application returned; inserted as a whole they are text, and
+their items and keys can be used as well.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.core.case import Case
+from pytest_evals.core.request import Response
+from pytest_evals.core.returned import returned_text, text_of
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.prompts.fields import (
     Template,
@@ -21,14 +25,22 @@ from pytest_evals.prompts.fields import (
     template_fault,
 )
 
+NO_RESPONSE = Response()
 ANSWER_NAMES = frozenset(
     ("answer", "calls", "contexts", "data", "response", "transcript")
 )
 """Names of what the model returned."""
 CASE_NAMES = frozenset(("prompt", "row", "target"))
 """Names of parts of the case."""
-AVAILABLE = frozenset(("answer", "response", *CASE_NAMES))
-"""Names that have a value; the others are reserved."""
+_FIELDS = {
+    "calls": "calls",
+    "contexts": "contexts",
+    "data": "data",
+    "transcript": "messages",
+    "steps": "steps",
+}
+"""Name in templates → field of the response. ``steps`` is used if no column has that
+name."""
 
 
 class ScorerTemplateError(DocumentError):
@@ -82,7 +94,10 @@ class ScorerTemplate:
         return compile_template(self.text)
 
     def render(
-        self, case: Case, answer: str = "", marks: tuple[str, str] | None = None
+        self,
+        case: Case,
+        response: Response = NO_RESPONSE,
+        marks: tuple[str, str] | None = None,
     ) -> str:
         """Return the text for a case.
 
@@ -94,11 +109,12 @@ class ScorerTemplate:
         """
         if not self.is_template:
             return self.text
-        template, values = self.template, self._values(case, answer)
+        template, values = self.template, self._values(case, response)
         try:
-            if marks is None or template.names.isdisjoint(ANSWER_NAMES):
+            inserted = ANSWER_NAMES | ({"steps"} - case.row.keys())
+            if marks is None or template.names.isdisjoint(inserted):
                 return template.render(values)
-            return compile_marked(self.text, ANSWER_NAMES)(values, *marks)
+            return compile_marked(self.text, inserted)(values, *marks)
         except Exception as error:
             raise self._error(error, case) from error
 
@@ -112,7 +128,7 @@ class ScorerTemplate:
         if evaluate is None:
             return [self.whole_text(case)]
         try:
-            found = evaluate(self._values(case, ""))
+            found = evaluate(self._values(case, NO_RESPONSE))
         except Exception as error:
             raise self._error(error, case) from error
         if not isinstance(found, list | tuple):
@@ -139,31 +155,86 @@ class ScorerTemplate:
         text = self.render(case)
         if not self.is_template:
             return text
-        for name in self.template.nulls(self._values(case, ""), text):
+        for name in self.template.nulls(self._values(case, NO_RESPONSE), text):
             what = f"{self.key}: {name} is null, not a text to compare with"
             raise ScorerTemplateError(what, f"write {{{{ {name} or '' }}}}")
         return text
 
-    def _values(self, case: Case, answer: str) -> Mapping[str, Any]:
+    def _values(self, case: Case, response: Response) -> Mapping[str, Any]:
         """The values of the template's names."""
         ours = {
-            "answer": answer,
-            "response": answer,
+            "answer": response.text,
+            "response": response.text,
             "prompt": prompt_text(case),
             "row": case.row,
             "target": case.target,
         }
         names = self.template.names
+        for name, field in _FIELDS.items():
+            if name in names and not (name == "steps" and name in case.row):
+                ours[name] = _shown(field, getattr(response, field))
         row = {one: case.row[one] for one in names if one in case.row}
         return {**row, **{one: ours[one] for one in names if one in ours}}
 
     def _error(self, error: Exception, case: Case) -> ScorerTemplateError:
-        known = {**case.row, **dict.fromkeys(AVAILABLE)}
+        known = {**case.row, **dict.fromkeys(ANSWER_NAMES | CASE_NAMES)}
         fault = template_fault(self.key, self.template, known, error)
         fix = fault.fix
         if fault.is_column:
             fix = f"the columns are {', '.join(map(str, case.row))}"
         return ScorerTemplateError(fault.what, fix, is_column=fault.is_column)
+
+
+class _ShownList(list[Any]):
+    """A field of a response whose text is the one that reports show."""
+
+    def __init__(self, field: str, value: Iterable[Any]) -> None:
+        super().__init__(value)
+        self._field = field
+
+    def __str__(self) -> str:
+        return returned_text(self._field, self)
+
+
+class _ShownMapping(dict[str, Any]):
+    """A mapping whose text is JSON."""
+
+    def __str__(self) -> str:
+        return text_of(dict(self))
+
+
+def _shown(field: str, value: Any) -> Any:
+    if isinstance(value, dict):
+        return _ShownMapping(value)
+    if not isinstance(value, list | tuple):
+        return "" if value is None else value
+    return _ShownList(field, value)
+
+
+def templates_in(given: Any, key: str) -> list[ScorerTemplate]:
+    """Return the templates in the texts of a JSON value."""
+    if isinstance(given, str):
+        return [ScorerTemplate(key, given)] if "{{" in given else []
+    if isinstance(given, Mapping):
+        given = given.values()
+    elif not isinstance(given, list | tuple):
+        return []
+    return [one for value in given for one in templates_in(value, key)]
+
+
+def rendered(given: Any, case: Case, key: str) -> Any:
+    """Return a JSON value with its templates rendered for a case.
+
+    Raises:
+        ScorerTemplateError: One cannot be rendered.
+    """
+    if isinstance(given, str):
+        return ScorerTemplate(key, given).render(case)
+    if isinstance(given, Mapping):
+        return {name: rendered(one, case, key) for name, one in given.items()}
+    if isinstance(given, list | tuple):
+        return [rendered(one, case, key) for one in given]
+    return given
 
 
 def prompt_text(case: Case) -> str:

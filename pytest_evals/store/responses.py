@@ -230,9 +230,10 @@ class Responses:
     def _write(self, rows: Sequence[Row]) -> None:
         now = time.time()
         bodies = [response_body(response) for _, response in rows]
-        if any(response.steps for _, response in rows) or has_secrets(bodies):
+        has_more = not all(response.is_plain for _, response in rows)
+        if has_more or has_secrets(bodies):
             kept = [
-                not (has_secrets([body]) or masked(response.steps) != response.steps)
+                not (has_secrets([body]) or masked(more := response.returned) != more)
                 for body, (_, response) in zip(bodies, rows, strict=True)
             ]
             self._n_secret += kept.count(False)

@@ -9,9 +9,11 @@ from typing import Any
 from zlib import crc32
 
 from pytest_evals.core.request import TOP_LOGPROBS, Response
+from pytest_evals.core.returned import RETURNED
 from pytest_evals.core.top_logprobs import read_top_logprobs
 
 _DEFAULTS = {field.name: field.default for field in fields(Response)}
+_SEQUENCES = {name for name in RETURNED if _DEFAULTS[name] == ()}
 _ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -50,8 +52,8 @@ def row_response(digest: bytes, body: object, checksum: object) -> Response | No
         given = json.loads(body)
         if TOP_LOGPROBS in given:
             given[TOP_LOGPROBS] = read_top_logprobs(given[TOP_LOGPROBS])
-        if "steps" in given:
-            given["steps"] = tuple(given["steps"])
+        for name in _SEQUENCES & given.keys():
+            given[name] = tuple(given[name])
         return Response(**given)
     except (TypeError, ValueError, RecursionError):
         return None

@@ -6,6 +6,7 @@ import pytest
 
 from pytest_evals.core.case import Case, case
 from pytest_evals.core.record import Score
+from pytest_evals.core.request import Response
 from pytest_evals.errors import DocumentError, EvalsError
 from pytest_evals.scorers.answers import (
     AnswerScorer,
@@ -172,11 +173,9 @@ def test_criteria_are_weighted() -> None:
         ],
         scale=(0, 4),
     )
-    dialogue = scorer.dialogue("hello", case("Hi"))
+    dialogue = scorer.dialogue(Response(text="hello"), case("Hi"))
     (ask,) = next(dialogue)
     assert "polite: is polite" in ask.request.prompt[-1].content
-    from pytest_evals.core.request import Response
-
     reply = '{"reason": "ok", "polite": 4, "short": 2}'
     with pytest.raises(StopIteration) as end:
         dialogue.send([Response(text=reply)])

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from pytest_evals.core.key import request_keys
 from pytest_evals.core.request import Generate, Response
+from pytest_evals.core.returned import RETURNED
 from pytest_evals.store.responses import NAME, Responses
 from pytest_evals.store.schema import SCHEMAS
 
@@ -63,6 +64,9 @@ def test_more_keys_than_one_query_takes_are_all_found(tmp_path):
     assert len(stored(tmp_path, 1203)) == 1203
 
 
+VALUES = st.text() | st.integers(-9, 9) | st.none()
+MAPPING = st.dictionaries(st.text(), VALUES)
+MAPPINGS = st.lists(MAPPING, max_size=3).map(tuple)
 RESPONSES = st.builds(
     Response,
     text=st.text(st.characters(exclude_categories=())),
@@ -82,17 +86,17 @@ RESPONSES = st.builds(
         ),
         max_size=3,
     ).map(tuple),
-    steps=st.lists(
-        st.dictionaries(st.text(), st.text() | st.integers(-9, 9) | st.none()),
-        max_size=3,
-    ).map(tuple),
+    **dict.fromkeys(("steps", "calls", "contexts", "messages"), MAPPINGS),
+    data=VALUES | st.lists(VALUES),
+    usage=st.none() | MAPPING,
+    metadata=st.none() | MAPPING,
 )
 
 
 def test_the_strategy_of_the_next_test_knows_all_fields():
     known = {"text", "logprob", "greedy", "n_prompt_tokens", "n_tokens", "n_truncated"}
     known |= {"finish", "elapsed_s", "latency_s", "cost", "error"}
-    known |= {"top_logprobs", "steps"}
+    known |= {"top_logprobs", *RETURNED}
     assert {field.name for field in dataclasses.fields(Response)} == known
 
 

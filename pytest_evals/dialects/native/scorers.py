@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_evals.dialects.native.task import Scorer
 from pytest_evals.errors import EvalsError, suggestion
-from pytest_evals.scorers import answers
+from pytest_evals.scorers import answers, contexts, spending, tool_calls, values
 from pytest_evals.scorers.answers import AnswerScorer
 from pytest_evals.scorers.functions import FunctionScorer, function_scorer
 from pytest_evals.scorers.pairs import pairwise
@@ -26,6 +26,25 @@ SCORERS: Mapping[str, tuple[Callable[..., Scorer], str]] = {
     "similar": (answers.similar, "threshold"),
     "judge": (judge, "rubric"),
     "pairwise": (pairwise, ""),
+    "equals": (values.equals, "tolerance"),
+    "json_path": (values.json_path, "paths"),
+    "contains_json": (values.contains_json, "schema"),
+    "tool_calls": (tool_calls.tool_calls, ""),
+    "tool_names": (tool_calls.tool_names, ""),
+    "tool_arguments": (tool_calls.tool_arguments, ""),
+    "tool_f1": (tool_calls.tool_f1, ""),
+    "no_tool_calls": (tool_calls.no_tool_calls, ""),
+    "called": (tool_calls.called, "calls"),
+    "not_called": (tool_calls.not_called, "calls"),
+    "max_calls": (tool_calls.max_calls, "most"),
+    "call_order": (tool_calls.call_order, "tools"),
+    "context_recall": (contexts.context_recall, "k"),
+    "context_precision": (contexts.context_precision, "k"),
+    "mrr": (contexts.mrr, "k"),
+    "ndcg": (contexts.ndcg, "k"),
+    "max_latency": (spending.max_latency, "most"),
+    "max_cost": (spending.max_cost, "most"),
+    "max_output_tokens": (spending.max_output_tokens, "most"),
 }
 """Name in ``score`` → the scorer, and the argument that a bare value sets."""
 
@@ -114,6 +133,8 @@ def fixtures_of_scorers(
     return found
 
 
+_MAPPINGS = ("calls", "paths", "schema")
+"""Arguments whose bare value may be a mapping."""
 Written = Callable[[Any], Mapping[Any, str]]
 """Mapping or list of a file → its values that are not strings, as they are written."""
 _TEXTS = ("str", "str | None", "Sequence[str]")
@@ -183,8 +204,8 @@ def _arguments(
     if value is None:
         return {}
     parameters = [*signature(make).parameters]
-    is_schema = bare == "schema" and isinstance(value, Mapping)
-    if not isinstance(value, Mapping) or (is_schema and not set(value) & {*parameters}):
+    is_value = bare in _MAPPINGS and isinstance(value, Mapping)
+    if not isinstance(value, Mapping) or (is_value and not set(value) & {*parameters}):
         if not bare:
             raise EvalsError(f"score: {name} takes named arguments: {{{name}: {{}}}}")
         return {bare: value}

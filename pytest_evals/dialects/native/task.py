@@ -268,9 +268,9 @@ class _Runner:
         if self.own_model is not None:
             asked = self._asked(case, record.index)
             responses = yield [Ask(OWN_MODEL, one) for one in asked.requests]
-        answers = [one.raise_for_error().text for one in responses]
+        answered = [one.raise_for_error() for one in responses]
         judges = [one for one in self._parts.scorers if isinstance(one, RubricScorer)]
-        dialogues = [one.dialogue(text, case) for one in judges for text in answers]
+        dialogues = [one.dialogue(each, case) for one in judges for each in answered]
         judged = yield from together(dialogues)
         return _Answered(case, responses, judged)
 
@@ -327,7 +327,7 @@ class _Runner:
                     for n, one in enumerate(found.responses)
                 ]
             else:
-                values = [scorer(text, found.case) for text in answers]
+                values = [scorer(one, found.case) for one in found.responses]
             combined = replace(
                 _combined(values, answers),
                 is_copied=is_copied,

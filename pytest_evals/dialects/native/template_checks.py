@@ -11,7 +11,6 @@ from pytest_evals.errors import Place, Problem, TaskFileError
 from pytest_evals.prompts.text_values import text_fault
 from pytest_evals.scorers.templates import (
     ANSWER_NAMES,
-    AVAILABLE,
     CASE_NAMES,
     ScorerTemplate,
     ScorerTemplateError,
@@ -76,9 +75,6 @@ def _shadowed(
             what = f"{{{{ {name} }}}} is {means}, and the rows have a column {name!r}"
             fix = f"{row}; rename the column to use {means}"
             yield ScorerTemplateError(f"{template.key}: {what}", fix)
-        elif name not in AVAILABLE:
-            what = f"{{{{ {name} }}}} is not available: responses have no {name}"
-            yield ScorerTemplateError(f"{template.key}: {what}", "remove it")
         elif not template.sees_answer:
             what = f"{{{{ {name} }}}} is {means}, which equals itself"
             fix = "use a column, such as {{ target }}"
@@ -108,6 +104,8 @@ def _missing(
 ) -> Iterator[ScorerTemplateError]:
     """Yield a column that a row does not have."""
     needed = template.template.names - ANSWER_NAMES - CASE_NAMES
+    if template.sees_answer and "steps" not in columns:
+        needed -= {"steps"}
     for number, row in enumerate(rows):
         absent = sorted(name for name in needed if name not in row)
         if not absent:

@@ -13,9 +13,9 @@ from typing import Any
 from pytest_evals.core.latency import Timings
 from pytest_evals.core.model import Model
 from pytest_evals.core.request import GRAMMAR, UNSENT, Generate, Request, Response
-from pytest_evals.core.response_contract import as_model, described
+from pytest_evals.core.response_contract import as_model
 from pytest_evals.data.calls import error_text
-from pytest_evals.errors import SpendCapError
+from pytest_evals.errors import DocumentError, SpendCapError
 from pytest_evals.models.event_loop import BackgroundModel, pause
 from pytest_evals.models.openai.retries import Backoff
 from pytest_evals.models.openai.usage import count_of
@@ -31,6 +31,7 @@ from pytest_evals.models.python.functions import (
     version_of,
 )
 from pytest_evals.models.python.parameters import parameters_of
+from pytest_evals.models.python.returns import response_in
 from pytest_evals.models.python.settings import (
     CONCURRENCY,
     RETRIES,
@@ -239,13 +240,10 @@ class PythonModel(BackgroundModel):
 
     def _response(self, value: object, request: Generate, took_s: float) -> Response:
         """The response in a return value; an error for a value of another type."""
-        if isinstance(value, str):
-            value = Response(text=str(value), finish="stop")
-        if not isinstance(value, Response):
-            return Response(
-                error=f"{self.label} returned {described(value)}\n"
-                "  fix: return a str or a Response"
-            )
+        try:
+            value = response_in(value)
+        except DocumentError as error:
+            return Response(error=f"{self.label} returned {error}")
         if value.error:
             return value
         n_tokens = count_of(value.n_tokens)

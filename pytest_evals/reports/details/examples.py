@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 
 from pytest_evals.core.record import Record
 from pytest_evals.core.request import Generate, Loglikelihood, Rolling
 from pytest_evals.core.result import TaskResult
+from pytest_evals.core.returned import returned_text
 from pytest_evals.reports.escape import cut, one_line, tail
 
+_SHOWN = ("steps", "calls", "contexts", "messages", "data")
 _PROMPT, _ANSWER = 200, 160
 """Maximum characters shown of a prompt, and of an answer or a target."""
 
@@ -22,8 +23,8 @@ def ids_by_index(result: TaskResult) -> Mapping[int, str]:
 
 
 def example_lines(record: Record, indent: str, key: str = "") -> list[str]:
-    """Return prompt, steps, answer, target and the judge's reason, if available; each
-    on one line.
+    """Return prompt, what the application returned, answer, target and the judge's
+    reason, if available; each on one line.
 
     Args:
         indent: Start of each line.
@@ -34,12 +35,12 @@ def example_lines(record: Record, indent: str, key: str = "") -> list[str]:
         record = replace(record, scores=tuple(own))
     facts = {
         "prompt": tail(prompt_of(record), _PROMPT),
-        "steps": cut(_steps(record), _ANSWER),
+        **{name: cut(text, _ANSWER) for name, text in _returned(record).items()},
         "answer": cut(_answer(record), _ANSWER),
         "target": cut(_target(record), _ANSWER),
         "reason": cut(_reason(record), _PROMPT),
     }
-    return [f"{indent}{name:8}{text}" for name, text in facts.items() if text]
+    return [f"{indent}{name:7} {text}" for name, text in facts.items() if text]
 
 
 def error_of(record: Record) -> str:
@@ -76,10 +77,10 @@ def _answer(record: Record) -> str:
     return ""
 
 
-def _steps(record: Record) -> str:
-    """Return the steps before the first answer that has some, as compact JSON."""
-    steps = next((r.steps for r in record.responses if r.steps), ())
-    return " ".join(json.dumps(step, ensure_ascii=False) for step in steps)
+def _returned(record: Record) -> dict[str, str]:
+    """Return what the application returned in addition to its first answer, by name."""
+    found = next((r.returned for r in record.own_responses if not r.is_plain), {})
+    return {name: returned_text(name, found[name]) for name in _SHOWN if name in found}
 
 
 def _reason(record: Record) -> str:

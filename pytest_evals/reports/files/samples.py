@@ -35,6 +35,7 @@ from pytest_evals.core.request import (
     Request,
     Response,
 )
+from pytest_evals.core.returned import RETURNED
 from pytest_evals.core.task import Task
 from pytest_evals.core.top_logprobs import shown_top_logprobs
 from pytest_evals.errors import DocumentError
@@ -91,8 +92,8 @@ def _rows(facts: dict[str, Any], record: Record, task: Task) -> list[dict[str, A
         for name in filters
     ]
     for row in rows[1:]:  # they do not depend on the filter and are long
-        row.pop("top_logprobs", None)
-        row.pop("steps", None)
+        for name in ("top_logprobs", *RETURNED):
+            row.pop(name, None)
     return rows
 
 
@@ -156,8 +157,10 @@ def _facts(record: Record) -> dict[str, Any]:
         facts["excluded"] = record.excluded
     if record.responses and (tops := record.responses[0].top_logprobs):
         facts["top_logprobs"] = shown_top_logprobs(tops)
-    if any(response.steps for response in record.responses):
-        facts["steps"] = masked([response.steps for response in record.responses])
+    found = [response.returned for response in record.responses]
+    for name in RETURNED:
+        if any(name in one for one in found):
+            facts[name] = masked([one.get(name) for one in found])
     if record.exchanges:
         facts["exchanges"] = [*map(_exchange, record.exchanges)]
     return facts
@@ -166,8 +169,7 @@ def _facts(record: Record) -> dict[str, Any]:
 def _exchange(exchange: Exchange) -> dict[str, Any]:
     """A follow-up request, its model and its response."""
     model, request, response = exchange
-    steps = {"steps": masked(response.steps)} if response.steps else {}
-    return steps | {
+    return masked(response.returned) | {
         "model": model,
         "arguments": _arguments(request),
         "resp": _answer(request, response),
