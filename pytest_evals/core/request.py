@@ -186,7 +186,7 @@ class Response:
 
     @property
     def returned(self) -> dict[str, Any]:
-        """What an application returned in addition to its answer: the fields that are set."""
+        """The fields that an application has set, in addition to the answer."""
         return {
             name: value
             for name in RETURNED

@@ -1,5 +1,5 @@
-"""What applications return in addition to their answer, in one form: JSON values of the fields
-:data:`RETURNED` of a response.
+"""What applications return in addition to their answer: JSON values, in one form, of
+the fields :data:`RETURNED` of a response.
 
 Other forms that clients and frameworks have are read as well: OpenAI's tool calls,
 LangChain's ``args`` and documents, objects with ``model_dump``.

@@ -480,8 +480,7 @@ def _written(value: Any) -> Any:
 
 
 def _shown(response: Response) -> str:
-    calls = "; ".join(map(call_text, response.calls))
-    return calls or response.text
+    return response.text or "; ".join(map(call_text, response.calls))
 
 
 def _share(value: float, why: str, response: Response) -> Score:

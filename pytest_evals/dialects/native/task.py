@@ -23,6 +23,7 @@ from pytest_evals.core.metric import ANYTHING, Metric, Span
 from pytest_evals.core.reasoning import REFUSALS
 from pytest_evals.core.record import Record, Score
 from pytest_evals.core.request import Message, Prompt, Response, are_copies
+from pytest_evals.core.returned import compact
 from pytest_evals.core.task import Asked, Task, TaskOptions
 from pytest_evals.dialects.native.cases import CaseRows, CaseSource
 from pytest_evals.dialects.native.choices import EvalChoices
@@ -381,7 +382,7 @@ def prompt_of(prompt: Prompt, system: str, *, chat: bool) -> Prompt:
 def _doc(case: Case, id_: str, task: str) -> Doc:
     target = case.target
     listed = list(target) if isinstance(target, list | tuple) else [target]
-    texts = [] if target is None else [str(one) for one in listed]
+    texts = [] if target is None else [*map(_target_text, listed)]
     query = case.prompt if isinstance(case.prompt, str) else case.prompt[-1].content
     if case.choices is not None:
         texts, golds = [*case.choices], case.golds
@@ -398,6 +399,10 @@ def _doc(case: Case, id_: str, task: str) -> Doc:
         row=case.row,
         target=target,
     )
+
+
+def _target_text(target: Any) -> str:
+    return compact(target) if isinstance(target, dict | list) else str(target)
 
 
 def _combined(scores: Sequence[Score], answers: Sequence[str]) -> Score:
