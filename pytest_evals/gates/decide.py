@@ -12,97 +12,57 @@ correction, because all gates must pass.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Literal, NamedTuple
 
-from pytest_evals.core.gate import Gate, Interval, Margin, Outcome, Verdict
-from pytest_evals.gates.estimate.estimate import (
+from pytest_evals.core.gate import Gate, Interval, Outcome, Verdict
+from pytest_evals.gates.formatting import figure, figure_beside, missing_count
+from pytest_evals.gates.terms import (
     Bracket,
     ChangeEstimate,
+    Condition,
+    Decision,
     GateEstimate,
-    Value,
+    InvalidGateError,
+    conditions_of,
+    has_limits,
+    p_fails,
+    p_passes,
 )
-from pytest_evals.gates.formatting import figure
 from pytest_evals.stats.multiplicity import holm
 
-_RELATIVE, _ABSOLUTE = 1e-12, 1e-15
 
-
-class Condition(NamedTuple):
-    """One side of a gate.
+def decide(gate: Gate, estimate: GateEstimate, bracket: Bracket = ()) -> Decision:
+    """The decision of a gate, if documents without a score cannot change it.
 
     Args:
-        threshold: On the scale of the estimate.
-        text: As typed.
+        bracket: The estimates for the possible values of these documents.
+
+    Raises:
+        InvalidGateError: They can.
     """
-
-    op: Literal[">=", ">", "<=", "<"]
-    threshold: Value
-    text: str
-
-    @property
-    def is_lower(self) -> bool:
-        """Whether it limits the number from below."""
-        return self.op in (">=", ">")
-
-    def holds(self, value: Value) -> bool:
-        """Whether a finite number satisfies the condition."""
-        side = _side(value, self.threshold)
-        if side == 0:
-            return self.op in (">=", "<=")
-        return (side > 0) == self.is_lower
+    conditions = conditions_of(gate, estimate)
+    confidence = _confidence(gate, estimate)
+    decision = compared(conditions, estimate, confidence)
+    is_open = bool(conditions) and estimate.n_missing > 0
+    if is_open and not _is_stable(gate, estimate, bracket, decision, confidence):
+        raise InvalidGateError(_missing_decide(conditions, estimate, bracket))
+    return decision
 
 
-class Decision(NamedTuple):
-    """The outcome of a gate.
-
-    Args:
-        condition: The one that decided it; ``None`` for gates without conditions.
-        interval: The confidence limits, ``None`` if the number was compared.
-        p_fails: One-sided p-value of "all conditions hold": small values are evidence
-            of a failure; ``None`` if the number was compared or no condition can fail.
-        p_passes: One-sided p-value of "a condition does not hold".
-    """
-
-    outcome: Outcome
-    condition: Condition | None = None
-    interval: Interval | None = None
-    p_fails: float | None = None
-    p_passes: float | None = None
+def _confidence(gate: Gate, estimate: GateEstimate) -> float | None:
+    """``None`` if the gate compares the number."""
+    if estimate.n_whole:
+        return gate.confidence
+    if estimate.spread is None or (gate.over == "run" and not estimate.n_labels):
+        return None
+    if isinstance(estimate, ChangeEstimate) and not has_limits(gate):
+        return None
+    return gate.confidence
 
 
-def conditions_of(gate: Gate, estimate: GateEstimate) -> list[Condition]:
-    """The conditions of a gate on the scale of its estimate."""
-    if gate.margin is not None and isinstance(estimate, ChangeEstimate):
-        return [margin_condition(gate.margin, estimate)]
-    return [Condition(b.op, Fraction(b.value), str(b)) for b in gate.bounds]
-
-
-def margin_condition(margin: Margin, estimate: ChangeEstimate) -> Condition:
-    """The smallest or largest change that a margin allows."""
-    before, threshold = estimate.before, Fraction(margin.value)
-    if margin.key == "recovery":
-        threshold = 1 - threshold
-    allowed: Value = threshold
-    if estimate.scale == "log1p":
-        # Relative to the baseline's value, like the estimate.
-        share = margin.allowed(float(before)) / float(before)
-        allowed = min(share, 1.0) if margin.sign > 0 else share
-    elif margin.relative:
-        if isinstance(before, Fraction):
-            allowed = threshold * abs(before)
-        else:
-            allowed = float(threshold) * abs(before)
-    elif not isinstance(before, Fraction):
-        allowed = float(threshold)
-    op: Literal[">=", "<="] = ">=" if margin.sign > 0 else "<="
-    return Condition(op, -margin.sign * allowed, str(margin))
-
-
-def decide(
+def compared(
     conditions: Sequence[Condition], estimate: GateEstimate, confidence: float | None
 ) -> Decision:
     """Compare an estimate with conditions.
@@ -113,31 +73,22 @@ def decide(
     """
     if not conditions:
         return Decision(Outcome.PASSED)
+    every = tuple(conditions)
     if confidence is None:
         failed = next((c for c in conditions if not c.holds(estimate.value)), None)
-        nearest = min(conditions, key=lambda c: distance(c, estimate.value))
+        nearest = min(conditions, key=lambda c: c.distance(estimate.value))
         outcome = Outcome.FAILED if failed else Outcome.PASSED
-        return Decision(outcome, failed or nearest)
+        return Decision(outcome, every, failed or nearest)
     interval = estimate.limits(confidence)
     outcome, condition = _compare(conditions, interval)
     return Decision(
         outcome,
+        every,
         condition,
         interval,
         p_fails(conditions, estimate),
         p_passes(conditions, estimate),
     )
-
-
-def p_fails(conditions: Sequence[Condition], estimate: GateEstimate) -> float | None:
-    """One-sided p-value of a failure; ``None`` if no condition can fail."""
-    able = [one for one in conditions if _can_fail(one, estimate)]
-    return min((_p_fails(one, estimate) for one in able), default=None)
-
-
-def p_passes(conditions: Sequence[Condition], estimate: GateEstimate) -> float:
-    """One-sided p-value of a pass."""
-    return max(_p_holds(one, estimate) for one in conditions)
 
 
 def _compare(
@@ -150,7 +101,7 @@ def _compare(
     for one in conditions:
         if not one.holds(_nearer(one, interval)):
             return Outcome.INCONCLUSIVE, one
-    nearest = min(conditions, key=lambda c: distance(c, _nearer(c, interval)))
+    nearest = min(conditions, key=lambda c: c.distance(_nearer(c, interval)))
     return Outcome.PASSED, nearest
 
 
@@ -159,27 +110,11 @@ def _nearer(condition: Condition, interval: Interval) -> float:
     return interval.low if condition.is_lower else interval.high
 
 
-def _can_fail(condition: Condition, estimate: GateEstimate) -> bool:
-    low, high = estimate.range
-    edge = condition.threshold
-    return edge > low if condition.is_lower else edge < high
-
-
-def _p_fails(condition: Condition, estimate: GateEstimate) -> float:
-    edge = float(condition.threshold)
-    return estimate.p_less(edge) if condition.is_lower else estimate.p_greater(edge)
-
-
-def _p_holds(condition: Condition, estimate: GateEstimate) -> float:
-    edge = float(condition.threshold)
-    return estimate.p_greater(edge) if condition.is_lower else estimate.p_less(edge)
-
-
-def is_stable(
+def _is_stable(
     gate: Gate,
     estimate: GateEstimate,
     bracket: Bracket,
-    outcome: Outcome,
+    decision: Decision,
     confidence: float | None,
 ) -> bool:
     """Whether the outcome is the same for all values of the documents without a score.
@@ -188,8 +123,8 @@ def is_stable(
     two conditions, each may fail at one extreme, and none in between.
     """
     # The threshold of a relative margin depends on the documents too.
-    cases = [(conditions_of(gate, one), one) for one in bracket]
-    found = {decide(every, one, confidence).outcome for every, one in cases}
+    cases, outcome = [(conditions_of(gate, one), one) for one in bracket], decision[0]
+    found = {compared(every, one, confidence).outcome for every, one in cases}
     if found != {outcome}:
         return False
     each_count = estimate.is_share and not gate.cluster
@@ -197,67 +132,28 @@ def is_stable(
     if outcome is Outcome.PASSED or is_complete:
         return True
     return any(
-        {decide([every[i]], one, confidence).outcome for every, one in cases}
+        {compared([every[i]], one, confidence).outcome for every, one in cases}
         == {outcome}
-        for i in range(len(cases[0][0]))
+        for i in range(len(decision.conditions))
     )
 
 
-def distance(condition: Condition, value: Value) -> float:
-    """The absolute distance of a number from the threshold; infinite if it exceeds the
-    range of a double."""
-    try:
-        return abs(float(Fraction(value) - Fraction(condition.threshold)))
-    except (OverflowError, ValueError):  # too large, or the number is not finite
-        return math.inf
-
-
-def counts_that_hold(conditions: Sequence[Condition], n: int) -> range:
-    """The numbers of ``n`` documents with value 1 whose share meets all conditions."""
-    least, most = 0, n
-    for one in conditions:
-        edge = Fraction(one.threshold) * n
-        if one.op == ">=":
-            least = max(least, math.ceil(edge))
-        elif one.op == ">":
-            least = max(least, math.floor(edge) + 1)
-        elif one.op == "<=":
-            most = min(most, math.floor(edge))
-        else:
-            most = min(most, math.ceil(edge) - 1)
-    return range(least, most + 1)
-
-
-def correct_short(
-    conditions: Sequence[Condition], count: int, n: int, higher_is_better: bool | None
-) -> int | None:
-    """The number of further correct documents, of ``n``, with which all conditions
-    would hold.
-
-    Args:
-        conditions: On the share of documents with value 1; at least one does not hold.
-        count: Documents with value 1.
-        higher_is_better: Whether 1 is correct; ``None`` counts as true.
-
-    Returns:
-        The smallest such number; ``None`` if missing.
-    """
-    holding = counts_that_hold(conditions, n)
-    if not holding:
-        return None
-    worse = higher_is_better is False
-    short = count - holding[-1] if worse else holding[0] - count
-    return short if short > 0 else None
-
-
-def _side(value: Value, edge: Value) -> int:
-    """-1 below the edge, 0 on it, 1 above."""
-    if isinstance(value, Fraction) and isinstance(edge, Fraction):
-        return (value > edge) - (value < edge)
-    there, limit = float(value), float(edge)
-    if math.isclose(there, limit, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE):
-        return 0
-    return 1 if there > limit else -1
+def _missing_decide(
+    conditions: Sequence[Condition], estimate: GateEstimate, bracket: Bracket
+) -> str:
+    """Reason of a verdict that the documents without a score can change."""
+    n = estimate.n + estimate.n_missing
+    have = "has" if estimate.n_missing == 1 else "have"
+    counts = missing_count(estimate.n_errored, estimate.n_unscored)
+    text = f"{estimate.n_missing} of {n} documents {have} no score{counts}"
+    if isinstance(estimate, ChangeEstimate):
+        return f"{text}; the change depends on them"
+    if not bracket or estimate.scale != "plain":
+        return text
+    values = [float(one.value) for one in bracket]
+    bound = Fraction(conditions[0].threshold)
+    low, high = (figure_beside(end, bound) for end in (min(values), max(values)))
+    return f"{text}; the value is between {low} and {high}, so they decide the gate"
 
 
 def family_of(gate: Gate) -> tuple[str, str] | None:

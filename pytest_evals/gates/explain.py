@@ -9,26 +9,28 @@ from fractions import Fraction
 from statistics import NormalDist
 
 from pytest_evals.core.gate import Change as ShownChange
-from pytest_evals.core.gate import Gate, Interval, Outcome, Unit
+from pytest_evals.core.gate import Gate, Interval, Outcome, Unit, Verdict
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import GroupResult, TaskResult
-from pytest_evals.gates.decide import Condition, Decision, distance, p_fails, p_passes
-from pytest_evals.gates.estimate.estimate import (
-    Bracket,
-    ChangeEstimate,
-    GateEstimate,
-)
 from pytest_evals.gates.formatting import (
     change_text,
     figure,
     figure_beside,
-    missing_count,
     offer_of_assumption,
     shown_bar,
     shown_change,
     suffix,
 )
-from pytest_evals.gates.reversal import Reversal
+from pytest_evals.gates.observations import GroupObservations, Observations
+from pytest_evals.gates.reversal import Reversal, counts_that_hold, reversal_of
+from pytest_evals.gates.terms import (
+    ChangeEstimate,
+    Condition,
+    Decision,
+    GateEstimate,
+    p_fails,
+    p_passes,
+)
 from pytest_evals.stats.interval_methods import Proportion
 from pytest_evals.stats.paired_proportions import PairedProportions
 from pytest_evals.stats.power import documents_for, first_that
@@ -74,25 +76,126 @@ def skipped_reason(
     return reason
 
 
-def missing_decide(
-    conditions: Sequence[Condition], estimate: GateEstimate, bracket: Bracket
-) -> str:
-    """Reason of a verdict that the documents without a score can change."""
-    n = estimate.n + estimate.n_missing
-    have = "has" if estimate.n_missing == 1 else "have"
-    counts = missing_count(estimate.n_errored, estimate.n_unscored)
-    text = f"{estimate.n_missing} of {n} documents {have} no score{counts}"
+def explained(
+    gate: Gate,
+    seen: Observations | GroupObservations,
+    estimate: GateEstimate,
+    decision: Decision,
+) -> Verdict:
+    """The verdict with its numbers, reasons and notes."""
+    failed = decision.outcome is Outcome.FAILED
+    metric, condition = _shown_metric(seen, estimate), decision.condition
+    verdict = Verdict(
+        gate=gate,
+        outcome=decision.outcome,
+        metric=metric,
+        short=condition.distance(estimate.value) if failed and condition else 0.0,
+        conclusion=_conclusion(gate, estimate, decision),
+        method=_method_of(gate, estimate, decision),
+        interval=decision.interval,
+        p_fails=decision.p_fails,
+        p_passes=decision.p_passes,
+        notes=estimate.notes if decision.interval else (),
+    )
     if isinstance(estimate, ChangeEstimate):
-        return f"{text}; the change depends on them"
-    if not bracket or estimate.scale != "plain":
-        return text
-    values = [float(one.value) for one in bracket]
-    bound = Fraction(conditions[0].threshold)
-    low, high = (figure_beside(end, bound) for end in (min(values), max(values)))
-    return f"{text}; the value is between {low} and {high}, so they decide the gate"
+        return _explained_change(verdict, seen, estimate, decision)
+    if decision.interval:
+        return replace(verdict, reason=_limits_reason(gate, estimate, decision))
+    n_short = None
+    if failed and estimate.count is not None:
+        n, better = estimate.n + estimate.n_missing, metric.higher_is_better
+        n_short = _correct_short(decision.conditions, estimate.count, n, better)
+    stderr, rerun = (metric.estimate and metric.estimate.stderr) or 0.0, None
+    if gate.flip_rate is not None and (estimate.is_share or gate.measured):
+        rerun = math.sqrt(gate.flip_rate / (2 * estimate.n))
+    reversal = reversal_of(decision, estimate, stderr, rerun)
+    reason = _number_reason(gate, metric, estimate, decision, reversal)
+    return replace(verdict, n_short=n_short, reason=reason)
 
 
-def number_reason(
+def _shown_metric(
+    seen: Observations | GroupObservations, estimate: GateEstimate
+) -> MetricResult:
+    """The metric with the value that the gate judges, if that is another one."""
+    metric, number = seen.metric, seen.metric.estimate
+    if number is None or isinstance(estimate, ChangeEstimate):
+        return metric
+    if number.value != estimate.value:
+        metric = replace(metric, estimate=replace(number, value=float(estimate.value)))
+    if not (estimate.n_labels or estimate.n_whole):
+        return metric
+    assert estimate.spread is not None
+    stderr = estimate.spread.stderr
+    changed = replace(number, value=float(estimate.value), stderr=stderr)
+    return replace(metric, estimate=changed, total=None)
+
+
+def _explained_change(
+    verdict: Verdict,
+    seen: Observations | GroupObservations,
+    estimate: ChangeEstimate,
+    decision: Decision,
+) -> Verdict:
+    gate, condition = verdict.gate, decision.condition
+    assert condition is not None
+    change = _shown(gate, estimate, condition)
+    reversal = None
+    compared = decision.interval is None and estimate.spread is not None
+    if gate.over == "run" and compared and estimate.scale == "plain":
+        assert estimate.spread is not None
+        reversal = reversal_of(decision, estimate, estimate.spread.stderr)
+    failed = decision.outcome is Outcome.FAILED
+    notes = (*verdict.notes, *_change_notes(gate, estimate, decision, reversal))
+    worse: tuple[str, ...] = ()
+    if isinstance(seen, Observations) and gate.baseline:
+        assert seen.reference is not None
+        worse = _worse(gate, seen, estimate)
+        if decision.outcome is not Outcome.PASSED:
+            notes = (*notes, *seen.reference.notes)
+    return replace(
+        verdict,
+        short=abs(change.difference - change.bar) if failed else 0.0,
+        reason=_change_reason(gate, estimate, decision, change),
+        change=change,
+        documents=worse,
+        notes=notes,
+    )
+
+
+def _worse(gate: Gate, seen: Observations, estimate: ChangeEstimate) -> tuple[str, ...]:
+    """Ids of documents with a worse value than in the baseline."""
+    assert gate.margin is not None
+    assert estimate.pairs is not None
+    ids, sign = seen.ids, gate.margin.sign
+    return tuple(
+        ids[position]
+        for position, old, new in zip(*estimate.pairs[:3], strict=True)
+        if isinstance(old, (int, float))
+        and isinstance(new, (int, float))
+        and sign * (new - old) < 0
+    )
+
+
+def _correct_short(
+    conditions: Sequence[Condition], count: int, n: int, higher_is_better: bool | None
+) -> int | None:
+    """The number of further correct documents, of ``n``, with which all conditions
+    would hold; ``None`` if missing.
+
+    Args:
+        conditions: On the share of documents with value 1; at least one does not hold.
+        count: Documents with value 1.
+        higher_is_better: Whether 1 is correct; ``None`` counts as true.
+    """
+    holding = counts_that_hold(conditions, n)
+    if not holding:
+        return None
+    worse = higher_is_better is False
+    short = count - holding[-1] if worse else holding[0] - count
+    return short if short > 0 else None
+
+
+def _number_reason(
     gate: Gate,
     metric: MetricResult,
     estimate: GateEstimate,
@@ -113,11 +216,11 @@ def number_reason(
     if gate.over == "benchmark":
         text += f"; {NO_NOISE}"
     if reversal is not None:
-        text += f"; {reversal_text(reversal, decision.outcome, figure)}"
+        text += f"; {_reversal_text(reversal, decision.outcome, figure)}"
     return text
 
 
-def reversal_text(
+def _reversal_text(
     reversal: Reversal, outcome: Outcome, show: Callable[[float], str]
 ) -> str:
     """Note on a threshold within the confidence interval."""
@@ -138,7 +241,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f}%"
 
 
-def conclusion(gate: Gate, estimate: GateEstimate, decision: Decision) -> str:
+def _conclusion(gate: Gate, estimate: GateEstimate, decision: Decision) -> str:
     """What the confidence limits show, in plain words; empty if the number was
     compared."""
     if decision.interval is None or decision.condition is None:
@@ -158,7 +261,7 @@ def conclusion(gate: Gate, estimate: GateEstimate, decision: Decision) -> str:
     return f"proven {word} enough" if passed else f"proven too {word}"
 
 
-def method_of(gate: Gate, estimate: GateEstimate, decision: Decision) -> str:
+def _method_of(gate: Gate, estimate: GateEstimate, decision: Decision) -> str:
     """The inference target, and the method of the confidence limits."""
     if decision.interval is None:
         return f"over: {gate.over}"
@@ -168,13 +271,7 @@ def method_of(gate: Gate, estimate: GateEstimate, decision: Decision) -> str:
     )
 
 
-def limits_reason(
-    gate: Gate,
-    metric: MetricResult,
-    estimate: GateEstimate,
-    decision: Decision,
-    conditions: Sequence[Condition],
-) -> str:
+def _limits_reason(gate: Gate, estimate: GateEstimate, decision: Decision) -> str:
     """Reason of a gate that compares confidence limits."""
     condition, interval = decision.condition, decision.interval
     assert condition is not None
@@ -189,7 +286,7 @@ def limits_reason(
     text = {
         Outcome.PASSED: f"{value} {' and '.join(map(str, gate.bounds))}, {limits}",
         Outcome.FAILED: f"{value} is not {condition.text}, {limits}",
-        Outcome.INCONCLUSIVE: f"{value}, {limits} contains {_edge(condition)}",
+        Outcome.INCONCLUSIVE: f"{value}, {limits} contains {condition.edge}",
     }[decision.outcome]
     if estimate.n_labels:
         counted = f"{estimate.n_labels} human labels, {counted}"
@@ -201,7 +298,7 @@ def limits_reason(
     if estimate.n_labels:
         text += _judge_error(estimate, condition)
     if estimate.n_labels or gate.over == "population":
-        text += _to_decide(gate, estimate, conditions)
+        text += _to_decide(gate, estimate, decision.conditions)
     return text
 
 
@@ -218,7 +315,7 @@ def _judge_error(estimate: GateEstimate, condition: Condition) -> str:
     margin, error = abs(value - edge), high - value if value < edge else value - low
     word = "smaller" if margin < error else "larger"
     return (
-        f"; its distance from {_edge(condition)}, {figure(margin)}, is {word} than the "
+        f"; its distance from {condition.edge}, {figure(margin)}, is {word} than the "
         f"judge's error, {figure(error)}"
     )
 
@@ -247,10 +344,6 @@ def shown_noise(metric: MetricResult | None) -> str:
     return "" if stderr is None else f"± {figure(stderr)}"
 
 
-def _edge(condition: Condition) -> str:
-    return condition.text.split(" ", 1)[1]
-
-
 def _unscored(estimate: GateEstimate) -> str:
     if not estimate.n_missing:
         return ""
@@ -269,7 +362,7 @@ def _unscored(estimate: GateEstimate) -> str:
 def _to_decide(
     gate: Gate, estimate: GateEstimate, conditions: Sequence[Condition]
 ) -> str:
-    n = documents_to_decide(conditions, estimate, gate.confidence)
+    n = _documents_to_decide(conditions, estimate, gate.confidence)
     units = "human labels" if estimate.n_labels else "documents"
     if n is None and estimate.n_labels and gate.over == "run":
         return f"; labels of all {estimate.n:,} documents decide it"
@@ -278,7 +371,7 @@ def _to_decide(
     return f"; about {n:,} {units} would decide it if the value stays the same"
 
 
-def documents_to_decide(
+def _documents_to_decide(
     conditions: Sequence[Condition], estimate: GateEstimate, confidence: float
 ) -> int | None:
     """The smallest number of documents with which the gate would be decided, if the
@@ -298,13 +391,13 @@ def documents_to_decide(
         return p_value is not None and p_value < alpha
 
     z = _NORMAL.inv_cdf(confidence)
-    away = min(distance(condition, value) for condition in conditions)
+    away = min(condition.distance(value) for condition in conditions)
     guess = n * (z * spread.stderr / away) ** 2 if away else math.inf
     most = estimate.n if estimate.n_labels else MOST_TIMES * n
     return first_that(is_decided, n + 1, most, int(min(guess, most)))
 
 
-def change_reason(
+def _change_reason(
     gate: Gate, estimate: ChangeEstimate, decision: Decision, change: ShownChange
 ) -> str:
     """Reason of a gate on a change since a baseline."""
@@ -327,9 +420,7 @@ def change_reason(
     return f"{text}; {NO_NOISE}" if gate.over == "benchmark" and not interval else text
 
 
-def shown(
-    gate: Gate, estimate: ChangeEstimate, condition: Condition, name: str
-) -> ShownChange:
+def _shown(gate: Gate, estimate: ChangeEstimate, condition: Condition) -> ShownChange:
     """The change as reports show it. ``condition`` is the smallest or largest
     allowed change."""
     gained = lost = None
@@ -338,7 +429,7 @@ def shown(
         if gate.margin is not None and gate.margin.sign < 0:  # 1 means wrong
             gained, lost = lost, gained
     return ShownChange(
-        baseline=name,
+        baseline=gate.baseline or "reference",
         before=float(estimate.before),
         now=float(estimate.now),
         difference=float(estimate.value),
@@ -351,7 +442,7 @@ def shown(
     )
 
 
-def change_notes(
+def _change_notes(
     gate: Gate, estimate: ChangeEstimate, decision: Decision, reversal: Reversal | None
 ) -> Iterator[str]:
     """Notes on a comparison in addition to its reason."""
@@ -361,7 +452,7 @@ def change_notes(
             def show(number: float) -> str:
                 return shown_change(number, estimate.unit)
 
-            yield reversal_text(reversal, decision.outcome, show)
+            yield _reversal_text(reversal, decision.outcome, show)
     elif gate.over == "population":
         yield from _weakness(gate, estimate, decision)
         yield from _real_change(gate, estimate, decision)

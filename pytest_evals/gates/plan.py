@@ -15,10 +15,10 @@ from pytest_evals.core.gate import Gate, Published
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.run_plan import GatePlan
 from pytest_evals.gates.early_stopping.steps import SHARES, USUAL_FLIPS
-from pytest_evals.gates.estimate.value import has_limits
 from pytest_evals.gates.formatting import figure, offer_of_assumption
 from pytest_evals.gates.read.entry import COMPARED
 from pytest_evals.gates.run_metrics import RUN_METRICS
+from pytest_evals.gates.terms import has_limits
 from pytest_evals.stats.independent import IndependentDifference
 from pytest_evals.stats.interval_methods import ExactValue, Proportion
 from pytest_evals.stats.intervals import ConfidenceInterval

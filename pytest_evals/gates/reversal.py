@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from statistics import NormalDist
 from typing import NamedTuple
 
 from pytest_evals.core.gate import Interval, Outcome
-from pytest_evals.gates.decide import Condition, counts_that_hold
-from pytest_evals.gates.estimate.estimate import GateEstimate
+from pytest_evals.gates.terms import Condition, Decision, GateEstimate
 from pytest_evals.stats.power import chance_below
 
 CONFIDENCE = 0.95
@@ -35,9 +35,8 @@ class Reversal(NamedTuple):
 
 
 def reversal_of(
-    conditions: Sequence[Condition],
+    decision: Decision,
     estimate: GateEstimate,
-    outcome: Outcome,
     stderr: float,
     rerun_stderr: float | None = None,
 ) -> Reversal | None:
@@ -52,6 +51,7 @@ def reversal_of(
         stderr: Standard error of the number over other documents.
         rerun_stderr: Over reruns; ``None`` if unknown.
     """
+    conditions, outcome = decision.conditions, decision.outcome
     value, n, count = float(estimate.value), estimate.n, estimate.count
     if estimate.is_share and count is not None:
         # An interval that contains the exact one, which needs scipy.
@@ -79,6 +79,22 @@ def reversal_of(
         again = _normal_passes(conditions, value, math.sqrt(2) * rerun_stderr)
         rerun = _opposite(again, outcome) if rerun_stderr else 0.0
     return Reversal(interval, _opposite(passes, outcome), rerun)
+
+
+def counts_that_hold(conditions: Sequence[Condition], n: int) -> range:
+    """The numbers of ``n`` documents with value 1 whose share meets all conditions."""
+    least, most = 0, n
+    for one in conditions:
+        edge = Fraction(one.threshold) * n
+        if one.op == ">=":
+            least = max(least, math.ceil(edge))
+        elif one.op == ">":
+            least = max(least, math.floor(edge) + 1)
+        elif one.op == "<=":
+            most = min(most, math.floor(edge))
+        else:
+            most = min(most, math.ceil(edge) - 1)
+    return range(least, most + 1)
 
 
 def _opposite(passes: float, outcome: Outcome) -> float:

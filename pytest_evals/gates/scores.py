@@ -7,20 +7,19 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
-from pytest_evals.core.doc import Doc
 from pytest_evals.core.gate import Gate, Verdict
 from pytest_evals.core.metric import Estimate, Metric, MetricResult
-from pytest_evals.core.record import Record, Score
+from pytest_evals.core.record import Score
 from pytest_evals.core.reference import Answers, Reference
-from pytest_evals.core.result import TaskResult
 from pytest_evals.errors import OptionError, Place
 from pytest_evals.gates.decide import corrected
-from pytest_evals.gates.judge import judge as judge_result
+from pytest_evals.gates.judge import judge_observations
+from pytest_evals.gates.observations import Observations, prepared
 from pytest_evals.gates.read.entry import read_expression, read_gate
 from pytest_evals.gates.read.text import ConditionError, read_condition
+from pytest_evals.gates.terms import InvalidGateError
 from pytest_evals.stats.averages import mean, mean_stderr
 
 Scores = Sequence[bool | float | None] | Sequence[Sequence[bool | float]]
@@ -114,24 +113,29 @@ def _judged(
     baseline, clusters, repeats, ends = more
     declared = given.get("range") if isinstance(given, Mapping) else None
     limits = _limits(ends if declared is None else declared)
-    rows = _rows(scores, "scores", repeats, limits)
+    columns = _columns(scores, "scores", repeats, limits)
     labels = None if clusters is None else [*clusters]
-    if labels is not None and len(labels) != len(rows):
+    if labels is not None and len(labels) != columns.n:
         raise OptionError(
-            f"clusters has {len(labels)} labels, and scores {len(rows)} documents"
+            f"clusters has {len(labels)} labels, and scores {columns.n} documents"
         )
     entry = _entry(given, has_baseline=baseline is not None)
     gate = _gate(entry, name, clustered=labels is not None, repeated=bool(repeats))
     old = None
     if baseline is not None:
-        old = _rows(baseline, "baseline", repeats, limits)
-        if len(old) != len(rows):
-            raise OptionError(
-                f"baseline has {len(old)} documents, and scores {len(rows)}"
-            )
-    result = _result(rows, labels, gate, limits)
-    reference = _reference(gate, old)
-    return judge_result(gate, result, "warn", lambda *_: reference)
+        old = _columns(baseline, "baseline", repeats, limits)
+        if old.n != columns.n:
+            raise OptionError(f"baseline has {old.n} documents, and scores {columns.n}")
+    metric = _metric(columns, limits)
+    try:
+        if not columns.values:
+            n = columns.n
+            raise InvalidGateError(f"no document has a score ({n} errored)")
+        seen = _observations(columns, labels, metric, _reference(gate, old))
+        return judge_observations(gate, prepared(gate, seen))
+    except InvalidGateError as error:
+        outcome, reason = error.outcome, error.reason
+        return Verdict(gate=gate, outcome=outcome, metric=metric, reason=reason)
 
 
 def _limits(ends: Any) -> tuple[float, float]:
@@ -148,25 +152,56 @@ def _limits(ends: Any) -> tuple[float, float]:
     return low, high
 
 
-def _rows(
+class _Columns(NamedTuple):
+    """The scores of documents.
+
+    Args:
+        n: Number of documents.
+        positions: Documents with a score.
+        values: Their scores; with repeats, the means of these.
+        rows: With repeats, all scores of each of these documents.
+    """
+
+    n: int
+    positions: Sequence[int]
+    values: list[float]
+    rows: Sequence[tuple[float, ...]] = ()
+
+
+def _columns(
     scores: Any, name: str, repeats: int | None, limits: tuple[float, float]
-) -> list[tuple[float, ...] | None]:
-    """The scores of each document, ``None`` for a missing one."""
+) -> _Columns:
     if isinstance(scores, (str, bytes, Mapping)) or not hasattr(scores, "__iter__"):
         raise OptionError(f"{name} must be a sequence of numbers, not {scores!r}")
     entries = [*scores]
     if not entries:
         raise OptionError(f"{name} is empty")
+    n = len(entries)
+    positions: Sequence[int] = range(n)
     if repeats is None:
-        rows: list[Any] = [None if one is None else (one,) for one in entries]
-    elif isinstance(repeats, bool) or not isinstance(repeats, Integral) or repeats < 2:
+        if None in entries:
+            positions = [i for i in positions if entries[i] is not None]
+        values = _numbers([entries[i] for i in positions], positions, name, limits)
+        return _Columns(n, positions, values)
+    if isinstance(repeats, bool) or not isinstance(repeats, Integral) or repeats < 2:
         raise OptionError(f"repeats must be a whole number from 2 on, not {repeats!r}")
-    else:
-        rows = _repeated(entries, name, int(repeats))
-    for i, row in enumerate(rows):
-        for value in row or ():
-            _check(value, f"{name}[{i}]", limits)
-    return [None if row is None else tuple(map(float, row)) for row in rows]
+    found = _repeated(entries, name, int(repeats))
+    kept = [i for i, row in enumerate(found) if row is not None]
+    rows = [tuple(_numbers(found[i], [i] * len(found[i]), name, limits)) for i in kept]
+    return _Columns(len(found), kept, [mean(row) for row in rows], rows)
+
+
+def _numbers(
+    values: list[Any], positions: Sequence[int], name: str, limits: tuple[float, float]
+) -> list[float]:
+    if {*map(type, values)} <= {bool, int, float}:
+        numbers = [*map(float, values)]
+        low, high = min(numbers), max(numbers)
+        if limits[0] <= low and high <= limits[1] and math.isfinite(math.fsum(numbers)):
+            return numbers
+    for position, value in zip(positions, values, strict=True):
+        _check(value, f"{name}[{position}]", limits)
+    return [*map(float, values)]
 
 
 def _repeated(scores: list[Any], name: str, repeats: int) -> list[Any]:
@@ -255,69 +290,64 @@ def _gate(entry: dict[str, Any], name: str, *, clustered: bool, repeated: bool) 
     return changed
 
 
-def _result(
-    rows: Sequence[tuple[float, ...] | None],
-    labels: Sequence[Hashable] | None,
-    gate: Gate,
-    limits: tuple[float, float],
-) -> TaskResult:
-    """A task's result with these scores."""
-    numbers: dict[Hashable, int] = {}
-    clusters = [str(numbers.setdefault(one, len(numbers))) for one in labels or ()]
-    records = tuple(
-        Record(
-            task=_TASK,
-            index=i,
-            doc=Doc("", [], 0, id=str(i)),
-            scores=() if row is None else (_score(row),),
-            error="missing" if row is None else "",
-            labels={gate.cluster: clusters[i]} if clusters else {},
-        )
-        for i, row in enumerate(rows)
-    )
-    values = [mean(row) for row in rows if row is not None]
+def _metric(columns: _Columns, limits: tuple[float, float]) -> MetricResult:
+    values = columns.values
     is_count = {*values} <= {0, 1}
-    how = Metric(
-        name=_METRIC,
-        aggregate=lambda given: Estimate(mean(given), mean_stderr(given)),
-        is_mean=True,
-        limits=limits,
-    )
-    metric_result = MetricResult(
+    number = None
+    if values:
+        number = Estimate(mean(values), mean_stderr(values), "analytic")
+    return MetricResult(
         name=_METRIC,
         filter="none",
-        estimate=Estimate(mean(values), mean_stderr(values), "analytic")
-        if values
-        else None,
+        estimate=number,
         n_scored=len(values),
-        n_errored=len(rows) - len(values),
+        n_errored=columns.n - len(values),
         total=int(sum(values)) if is_count else None,
-        how=how,
+        how=Metric(
+            name=_METRIC,
+            aggregate=lambda given: Estimate(mean(given), mean_stderr(given)),
+            is_mean=True,
+            limits=limits,
+        ),
     )
-    task: Any = SimpleNamespace(name=_TASK, metrics=(how,), config={})
-    n = len(rows)
-    return TaskResult(
-        task=task, records=records, metrics=(metric_result,), n_selected=n, n_total=n
+
+
+def _observations(
+    columns: _Columns,
+    labels: Sequence[Hashable] | None,
+    metric: MetricResult,
+    reference: Reference,
+) -> Observations:
+    numbers: dict[Hashable, int] = {}
+    n, known = columns.n, {*columns.positions} if metric.n_errored else ()
+    return Observations(
+        task=_TASK,
+        metric=metric,
+        size=len(columns.values),
+        positions=columns.positions,
+        values=columns.values,
+        scores=[
+            Score(
+                metric=_METRIC,
+                value=value,
+                repeats=row,
+                repeat_answers=tuple(map(repr, row)),
+            )
+            for value, row in zip(columns.values, columns.rows, strict=False)
+        ],
+        lost=[i for i in range(n) if i not in known] if known else (),
+        labels=[str(numbers.setdefault(one, len(numbers))) for one in labels or ()],
+        reference=reference,
     )
 
 
-def _score(row: tuple[float, ...]) -> Score:
-    repeats = row if len(row) > 1 else ()
-    texts = tuple(map(repr, repeats))
-    return Score(metric=_METRIC, value=mean(row), repeats=repeats, repeat_answers=texts)
-
-
-def _reference(gate: Gate, old: Sequence[tuple[float, ...] | None] | None) -> Reference:
-    known = {i: row for i, row in enumerate(old or ()) if row is not None}
+def _reference(gate: Gate, old: _Columns | None) -> Reference:
+    if old is None:
+        return Reference(baseline=gate.baseline)
     key = f"{_METRIC},none"
+    rows = zip(old.positions, old.rows, strict=False)
     return Reference(
         baseline=gate.baseline,
-        values={key: {i: mean(row) for i, row in known.items()}},
-        repeats={
-            key: {
-                i: Answers(row, tuple(map(repr, row)))
-                for i, row in known.items()
-                if len(row) > 1
-            }
-        },
+        values={key: dict(zip(old.positions, old.values, strict=True))},
+        repeats={key: {i: Answers(row, tuple(map(repr, row))) for i, row in rows}},
     )

@@ -30,7 +30,7 @@ from pytest_evals.gates.early_stopping.watch import (
     reading_order,
     wave_size,
 )
-from pytest_evals.gates.estimate.value import has_limits
+from pytest_evals.gates.terms import has_limits
 from pytest_evals.reports.files.environment import commit_of
 from pytest_evals.run.baselines import Baselines
 from pytest_evals.run.config import RunConfig

@@ -10,8 +10,8 @@ from scipy import stats
 from sklearn.metrics import f1_score
 
 from pytest_evals.core.metric import Estimate, MetricResult
-from pytest_evals.gates.documents import InvalidGateError
 from pytest_evals.gates.estimate.value import estimate_metric, estimate_point
+from pytest_evals.gates.terms import InvalidGateError
 from pytest_evals.scorers.metrics import MetricSpec, metric
 
 TYPES = {

@@ -20,11 +20,11 @@ from pytest_evals.core.record import Record, Score
 from pytest_evals.core.reference import Reference
 from pytest_evals.core.task import Task
 from pytest_evals.errors import Place
-from pytest_evals.gates.decide import Condition, distance
 from pytest_evals.gates.early_stopping.steps import steps_of
 from pytest_evals.gates.early_stopping.watch import Watch
 from pytest_evals.gates.judge import judge
 from pytest_evals.gates.read.entry import read_gate
+from pytest_evals.gates.terms import Condition
 from pytest_evals.scorers.groups import summarise_group
 from pytest_evals.scorers.metrics import MetricSpec, metric
 from pytest_evals.scorers.summary import summarise
@@ -294,4 +294,4 @@ def test_early_stopping_treats_lost_documents_like_the_full_run(values, keys):
 def test_the_distance_from_a_threshold_is_a_number_for_any_value(
     value, threshold, expected
 ):
-    assert distance(Condition(">=", threshold, ""), value) == expected
+    assert Condition(">=", threshold, "").distance(value) == expected

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pytest_evals.core.metric import ANYTHING, POSITIVE, SHARE, Span
 from pytest_evals.errors import Place
 from pytest_evals.gates.check import span_fault
-from pytest_evals.gates.decide import Condition
 from pytest_evals.gates.read.entry import read_gate
+from pytest_evals.gates.terms import Condition
 
 CORRELATION, PERCENT = Span(-1.0, 1.0), Span(0.0, 100.0)
 SOURCE = Place(Path("gates.yaml"), 1)

@@ -25,9 +25,10 @@ from pytest_evals.gates.check import (
     labels_fault,
     span_fault,
 )
-from pytest_evals.gates.documents import labels_in, n_needed
+from pytest_evals.gates.documents import labels_in
 from pytest_evals.gates.early_stopping.steps import SHARES
 from pytest_evals.gates.read.entry import COMPARED
+from pytest_evals.gates.reducers import n_needed
 from pytest_evals.gates.run_metrics import RUN_METRICS, run_metrics_of
 
 _RUN = [one.metric for one in RUN_METRICS.values()]

@@ -23,9 +23,9 @@ import numpy as np
 
 from pytest_evals.core.gate import Bound, Gate, Outcome
 from pytest_evals.core.metric import Metric, Ratio
-from pytest_evals.gates.decide import conditions_of, decide
-from pytest_evals.gates.estimate.estimate import GateEstimate
+from pytest_evals.gates.decide import compared
 from pytest_evals.gates.estimate.value import estimate_over_reruns, estimate_proportion
+from pytest_evals.gates.terms import GateEstimate, conditions_of
 from pytest_evals.stats.sequential import Urn
 
 SHARES = ("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match")
@@ -157,7 +157,7 @@ def _as_if(gate: Gate, total: int, n: int) -> Outcome:
     estimate: GateEstimate = estimate_proportion(total, n, (), None)
     if gate.over != "population":
         estimate = estimate_over_reruns(gate, estimate)
-    return decide(conditions_of(gate, estimate), estimate, gate.confidence).outcome
+    return compared(conditions_of(gate, estimate), estimate, gate.confidence).outcome
 
 
 def _combined(bounds: Sequence[_Turns]) -> dict[str, Any]:

@@ -10,27 +10,14 @@ from itertools import product
 from typing import Any
 
 from pytest_evals.core.gate import Gate, Unit
-from pytest_evals.core.metric import Metric, MetricResult, Totals
-from pytest_evals.core.reference import Reference
-from pytest_evals.core.result import TaskResult
+from pytest_evals.core.metric import Metric, Totals
 from pytest_evals.errors import EvalsError
-from pytest_evals.gates.documents import (
-    InvalidGateError,
-    check_range,
-    labels_of,
-)
-from pytest_evals.gates.estimate.estimate import (
-    NO_VARIANCE,
-    ChangeEstimate,
-    antilog,
-    without_variance,
-)
-from pytest_evals.gates.estimate.pairs import check_drops, pairs_of
 from pytest_evals.gates.estimate.sampled_run import (
     estimate_whole_change,
     sampled_run,
 )
 from pytest_evals.gates.estimate.sums import (
+    NEGLIGIBLE,
     Labels,
     estimate_bounded,
     estimate_number,
@@ -41,32 +28,43 @@ from pytest_evals.gates.estimate.sums import (
     usual_range,
 )
 from pytest_evals.gates.estimate.value import NO_FLIP_RATE, flip_text
+from pytest_evals.gates.observations import Observations, pairs_of
+from pytest_evals.gates.terms import (
+    NO_VARIANCE,
+    ChangeEstimate,
+    InvalidGateError,
+    Pairs,
+    antilog,
+    has_limits,
+    without_variance,
+)
 from pytest_evals.stats.averages import mean
-from pytest_evals.stats.interval_methods import NormalEstimate, WidestInterval
+from pytest_evals.stats.interval_methods import (
+    ExactValue,
+    NormalEstimate,
+    WidestInterval,
+)
 from pytest_evals.stats.paired_proportions import PairedProportions
 
+_ROUNDING = 1e-9
 
-def estimate_change(
-    gate: Gate, metric: MetricResult, result: TaskResult, reference: Reference
-) -> ChangeEstimate:
+
+def estimate_change(gate: Gate, seen: Observations) -> ChangeEstimate:
     """The estimated change of a task's metric since a baseline.
-
-    Args:
-        metric: The metric, reduced if the gate has a reducer.
-        reference: The task in the baseline.
 
     Raises:
         InvalidGateError: The runs cannot be compared, or the variance of the change is
             unknown.
     """
-    pairs = pairs_of(gate, metric, result, reference)
-    if gate.over == "run" and (sampled := sampled_run(gate, metric, result, reference)):
-        return estimate_whole_change(sampled)
-    old = dict(zip(pairs.positions, pairs.old, strict=True))
-    check_range(gate, result, {**old, **pairs.lost}, f" in {reference.baseline!r}")
-    check_drops(gate, metric, result, pairs)
-    labels = labels_of(result, gate.cluster, pairs.positions)
+    metric, pairs, reference = seen.metric, pairs_of(gate, seen), seen.reference
+    assert reference is not None
     assert metric.how is not None
+    if gate.over == "run" and (sampled := sampled_run(gate, seen, pairs)):
+        return estimate_whole_change(sampled)
+    before = {**dict(zip(pairs.positions, pairs.old, strict=True)), **pairs.lost}
+    seen.check_range(gate, before, f" in {reference.baseline!r}")
+    _check_drops(gate, seen, pairs)
+    labels = seen.clusters(gate.cluster, pairs.positions)
     only_number = gate.over != "population"
     try:
         change = paired_change(
@@ -80,11 +78,63 @@ def estimate_change(
     except (EvalsError, ValueError, TypeError, ArithmeticError, LookupError) as error:
         why = f"{metric.key} cannot be compared: {error}"
         raise InvalidGateError(why) from error
-    return replace(
+    change = replace(
         _over_reruns(gate, change),
         n_errored=metric.n_errored,
         n_unscored=metric.n_unscored,
+        pairs=pairs,
     )
+    spread = change.spread
+    if (
+        has_limits(gate)
+        and isinstance(spread, ExactValue)
+        and abs(spread.value) > NEGLIGIBLE
+    ):
+        raise InvalidGateError(
+            f"{gate.metric} has changed by the same in all {change.n} documents, so "
+            "its variance is unknown; over: run compares the number"
+        )
+    return change
+
+
+def _check_drops(gate: Gate, seen: Observations, pairs: Pairs) -> None:
+    """Check the assumption of a gate with ``largest_drop``.
+
+    Raises:
+        InvalidGateError: A document contradicts it, it does not apply to the metric, or
+            the gate would pass by it alone.
+    """
+    largest, key, how = gate.largest_drop, seen.metric.key, seen.metric.how
+    if largest is None:
+        return
+    assert gate.margin is not None
+    old, new = [*pairs.old, *pairs.lost.values()], pairs.new
+    limits = how and how.is_mean and limits_of([*old, *new], how.known_limits)
+    if not limits:
+        raise InvalidGateError(
+            f"largest_drop needs scores in a known range, which {key} has not; "
+            "range: [lowest, highest] in the gate sets it"
+        )
+    if {*old, *new} <= {0, 1} and limits == (0, 1):
+        raise InvalidGateError(
+            "largest_drop is for scores between correct and wrong: an answer that "
+            f"becomes wrong loses 1, and {key} is 0 or 1 in all documents"
+        )
+    allowed = gate.margin.allowed(mean(old))
+    if allowed >= largest:
+        raise InvalidGateError(
+            f"largest_drop {largest:g} is not above the allowed drop {allowed:.4g}: "
+            "the gate would pass by assumption alone"
+        )
+    ids, triples = seen.ids, zip(*pairs[:3], strict=True)
+    above = [(a - b, ids[at]) for at, a, b in triples if a - b > largest + _ROUNDING]
+    if above:
+        drop, name = max(above)
+        more = f" (and {len(above) - 1} more)" if len(above) > 1 else ""
+        raise InvalidGateError(
+            f"document {name!r}{more} lost {drop:.4g}, and largest_drop assumes that "
+            f"no document loses more than {largest:g}: remove it or set it higher"
+        )
 
 
 def paired_change(

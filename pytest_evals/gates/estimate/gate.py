@@ -3,98 +3,78 @@ the tasks of a group, combined."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.metric import MetricResult
-from pytest_evals.core.reference import Find
-from pytest_evals.core.result import GroupResult, TaskResult
-from pytest_evals.gates.documents import InvalidGateError
 from pytest_evals.gates.estimate.change import estimate_change
-from pytest_evals.gates.estimate.estimate import (
-    NEGLIGIBLE,
+from pytest_evals.gates.estimate.group import combined, extremes
+from pytest_evals.gates.estimate.published import estimate_published
+from pytest_evals.gates.estimate.sampled_run import estimate_whole, sampled_run
+from pytest_evals.gates.estimate.value import estimate_point, estimate_value
+from pytest_evals.gates.observations import GroupObservations, Observations, pairs_of
+from pytest_evals.gates.terms import (
+    Bracket,
     ChangeEstimate,
     GateEstimate,
+    InvalidGateError,
 )
-from pytest_evals.gates.estimate.external_reference import (
-    estimate_published,
-    protocol_fault,
-)
-from pytest_evals.gates.estimate.group import combined, members_of
-from pytest_evals.gates.estimate.sampled_run import estimate_whole, sampled_run
-from pytest_evals.gates.estimate.value import (
-    estimate_point,
-    estimate_value,
-    has_limits,
-)
-from pytest_evals.stats.interval_methods import ExactValue
+from pytest_evals.stats.interval_methods import NormalEstimate
 
 
 def estimate_gate(
-    gate: Gate, metric: MetricResult, result: TaskResult | GroupResult, find: Find
-) -> GateEstimate:
-    """The estimate of a gate on one metric.
-
-    Args:
-        metric: The metric, reduced if the gate has a reducer.
+    gate: Gate, seen: Observations | GroupObservations
+) -> tuple[GateEstimate, Bracket]:
+    """The estimate of a gate, and the estimates for the possible values of the
+    documents without a score, from the lowest to the highest: none without such
+    documents, or if the range of the values, or a cluster, is unknown.
 
     Raises:
         InvalidGateError: The runs cannot be compared, or the variance is unknown.
     """
-    if isinstance(result, GroupResult):
-        estimate = _of_group(gate, metric, result, find)
-    else:
-        whole = _of_whole(gate, metric, result, find)
-        estimate = whole or estimate_member(gate, metric, result, find)
-    if gate.published is None:
-        return estimate
-    if isinstance(result, TaskResult) and (fault := protocol_fault(gate, result)):
-        raise InvalidGateError(f"not comparable with the reference: {fault}")
-    return estimate_published(gate, metric, estimate)
-
-
-def estimate_member(
-    gate: Gate, metric: MetricResult, task: TaskResult, find: Find
-) -> GateEstimate:
-    """The value or the change of a task, alone or in a group."""
-    if not gate.baseline:
-        return estimate_value(gate, metric, task)
-    reference = find(gate.baseline, task.task.name)
-    change = estimate_change(gate, metric, task, reference)
-    if has_limits(gate):
-        _check_varies(gate, change)
-    return change
-
-
-def _check_varies(gate: Gate, estimate: ChangeEstimate) -> None:
-    """Check that the documents have not all changed by the same amount.
-
-    Raises:
-        InvalidGateError: They have, so the variance of the change is unknown.
-    """
-    spread = estimate.spread
-    if isinstance(spread, ExactValue) and abs(spread.value) > NEGLIGIBLE:
-        raise InvalidGateError(
-            f"{gate.metric} has changed by the same in all {estimate.n} documents, so "
-            "its variance is unknown; over: run compares the number"
+    estimate = _estimate(gate, seen)
+    if not estimate.n_missing or not (gate.bounds or gate.margin):
+        return estimate, ()
+    try:
+        if isinstance(seen, GroupObservations):
+            return estimate, _group_bracket(gate, seen, estimate)
+        n_lost, ends = seen.metric.n_lost, estimate_point(seen.metric).range
+        counts: Sequence[int] = (0, n_lost)
+        # Between two thresholds, the verdict may differ from that at both extremes.
+        if len(gate.bounds) > 1 and estimate.is_share and not gate.cluster:
+            counts = range(n_lost + 1)
+        return estimate, tuple(
+            _estimate(gate, seen.completed(n_high, ends)) for n_high in counts
         )
+    except InvalidGateError:
+        return estimate, ()
 
 
-def _of_group(
-    gate: Gate, metric: MetricResult, result: GroupResult, find: Find
-) -> GateEstimate:
-    by_task = has_limits(gate) or gate.baseline or gate.reducer
-    is_mean = any(rule.metric == gate.metric for rule in result.group.aggregates)
-    if not by_task and not (is_mean and metric.n_lost):
+def _estimate(gate: Gate, seen: Observations | GroupObservations) -> GateEstimate:
+    if isinstance(seen, GroupObservations):
+        estimate = _of_group(gate, seen)
+    else:
+        estimate = _of_whole(gate, seen) or _of_task(gate, seen)
+    return estimate if not gate.published else estimate_published(gate, seen, estimate)
+
+
+def _of_task(gate: Gate, seen: Observations) -> GateEstimate:
+    """The value or the change of a task, alone or in a group."""
+    is_change = gate.baseline and gate.margin is not None
+    return estimate_change(gate, seen) if is_change else estimate_value(gate, seen)
+
+
+def _of_group(gate: Gate, seen: GroupObservations) -> GateEstimate:
+    metric, members = seen.metric, seen.members
+    if not members:
         return estimate_point(metric)
-    members = members_of(gate, metric, result)
     estimates = []
     for member in members:
         try:
-            one = estimate_member(gate, member.metric, member.task, find)
+            estimates.append(_of_task(gate, member.seen))
         except InvalidGateError as error:
-            raise error.of_task(member.name) from error
-        estimates.append(one)
+            raise error.of_task(member.seen.task) from error
     whole = replace(
         combined(gate, members, estimates),
         n_errored=metric.n_errored,
@@ -105,14 +85,46 @@ def _of_group(
     return replace(whole, n=metric.n_scored, count=metric.total)
 
 
-def _of_whole(
-    gate: Gate, metric: MetricResult, result: TaskResult, find: Find
-) -> GateEstimate | None:
+def _group_bracket(
+    gate: Gate, seen: GroupObservations, estimate: GateEstimate
+) -> Bracket:
+    """All tasks at their extremes together."""
+    is_normal = isinstance(estimate.spread, NormalEstimate)
+    tasks = [member.seen for member in seen.members]
+    filled = seen.with_tasks([_with_lost(one, 0) for one in tasks]).members
+    possible = []
+    for one in tasks:
+        n_lost = one.metric.n_lost
+        varied = _most_varied(one.metric) if is_normal else ()
+        counts = (0, *varied, n_lost) if n_lost else (0,)
+        possible.append([_of_task(gate, _with_lost(one, n)) for n in counts])
+    return tuple(
+        combined(gate, filled, estimates, freedom)
+        for estimates, freedom in extremes(possible, is_normal=is_normal)
+    )
+
+
+def _with_lost(seen: Observations, n_high: int) -> Observations:
+    return seen.completed(n_high, estimate_point(seen.metric).range)
+
+
+def _most_varied(metric: MetricResult) -> Sequence[int]:
+    """How many of the missing documents have value 1 if the values vary most."""
+    if metric.total is None:
+        return ()
+    n = metric.n_scored + metric.n_lost
+    return (min(max(n // 2 - metric.total, 0), metric.n_lost),)
+
+
+def _of_whole(gate: Gate, seen: Observations) -> GateEstimate | None:
     """The whole benchmark's value from a sampled run, if a complete baseline is
     known."""
-    if not gate.control or gate.over != "run" or gate.published is not None:
+    reference, how = seen.reference, seen.metric.how
+    if not gate.control or gate.over != "run" or gate.published or how is None:
         return None
-    if metric.how is not None and metric.how.labels is not None:
+    if reference is None or reference.fault or how.labels is not None:
         return None
-    sampled = sampled_run(gate, metric, result, find(gate.control, gate.task))
+    if not reference.rest.get(seen.metric.key):
+        return None
+    sampled = sampled_run(gate, seen, pairs_of(gate, seen))
     return None if sampled is None else estimate_whole(sampled)

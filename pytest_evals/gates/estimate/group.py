@@ -10,15 +10,15 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import NamedTuple
 
 from pytest_evals.core.gate import Gate, Unit
-from pytest_evals.core.metric import MetricResult
-from pytest_evals.core.result import GroupResult, TaskResult
-from pytest_evals.gates.check import NO_GROUP_LABELS
-from pytest_evals.gates.documents import InvalidGateError
-from pytest_evals.gates.estimate.estimate import ChangeEstimate, GateEstimate, Value
-from pytest_evals.gates.formatting import missing_count
+from pytest_evals.gates.observations import Member
+from pytest_evals.gates.terms import (
+    ChangeEstimate,
+    GateEstimate,
+    InvalidGateError,
+    Value,
+)
 from pytest_evals.stats.independent import WeightedTerm, normal_sum, weighted_sum
 from pytest_evals.stats.interval_methods import (
     ExactValue,
@@ -26,52 +26,6 @@ from pytest_evals.stats.interval_methods import (
     NormalEstimate,
 )
 from pytest_evals.stats.paired_proportions import PairedProportions
-
-
-class Member(NamedTuple):
-    """A task of a group. ``weight``: all weights add up to 1."""
-
-    task: TaskResult
-    metric: MetricResult
-    weight: Fraction
-
-    @property
-    def name(self) -> str:
-        """The task's name."""
-        return self.task.task.name
-
-
-def members_of(gate: Gate, metric: MetricResult, result: GroupResult) -> list[Member]:
-    """The tasks that have the metric, each once. If a group includes a task several
-    times, its weight is multiplied accordingly.
-
-    Raises:
-        InvalidGateError: The metric is not a mean over tasks, a task was run without a
-            single score, or human labels correct the metric of a task.
-    """
-    rules = (r for r in result.group.aggregates if r.metric == gate.metric)
-    rule = next(rules, None)
-    if rule is None:
-        raise InvalidGateError(f"{metric.key} is not a mean over tasks")
-    members: dict[str, Member] = {}
-    for task in result.tasks:
-        mine = [one for one in task.metrics if one.key == metric.key]
-        sizes = [one.n_scored for one in mine] if mine else [task.sample_len]
-        if task.n_selected and not any(sizes):
-            counts = missing_count(task.n_errored, task.n_unscored)
-            raise InvalidGateError(f"no document has a score{counts}").of_task(
-                task.task.name
-            )
-        for one in mine:
-            if one.how is not None and one.how.labels is not None:
-                raise InvalidGateError(NO_GROUP_LABELS).of_task(task.task.name)
-            weight = Fraction(task.sample_len if rule.weighted else 1)
-            known = members.get(task.task.name)
-            weight += known.weight if known is not None else 0
-            if one.n_scored:
-                members[task.task.name] = Member(task, one, weight)
-    total = sum(member.weight for member in members.values())
-    return [one._replace(weight=one.weight / total) for one in members.values()]
 
 
 def combined(
@@ -88,7 +42,7 @@ def combined(
     Raises:
         InvalidGateError: No document of a task differs from another.
     """
-    names, weights = [m.name for m in members], [m.weight for m in members]
+    names, weights = [m.seen.task for m in members], [m.weight for m in members]
     changes = [one for one in estimates if isinstance(one, ChangeEstimate)]
     if changes:
         change = combined_change(names, changes, weights)
@@ -101,7 +55,7 @@ def combined(
         return whole
     spread = weighted_sum(_terms(estimates, weights))
     if isinstance(spread, ExactValue) and gate.over == "population":
-        what = f"{members[0].metric.key} is the same in all documents of each task"
+        what = f"{members[0].seen.metric.key} is the same in all documents of each task"
         raise InvalidGateError(what)
     return replace(
         whole,

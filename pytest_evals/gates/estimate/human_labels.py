@@ -17,8 +17,8 @@ from pytest_evals.core.human_labels import LEAST_LABELS, HumanLabels
 from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import TaskResult
 from pytest_evals.gates.check import labels_fault
-from pytest_evals.gates.documents import InvalidGateError, labels_of
-from pytest_evals.gates.estimate.estimate import GateEstimate
+from pytest_evals.gates.observations import Observations
+from pytest_evals.gates.terms import GateEstimate, InvalidGateError
 from pytest_evals.stats.prediction_powered import (
     RectifiedMean,
     mean_of_population,
@@ -120,19 +120,18 @@ def rated_documents(result: TaskResult, metric: MetricResult) -> RatedDocuments 
     )
 
 
-def estimate_labelled(
-    gate: Gate, metric: MetricResult, result: TaskResult
-) -> GateEstimate:
+def estimate_labelled(gate: Gate, seen: Observations) -> GateEstimate:
     """The estimate of a judge's mean, corrected by its human labels.
 
     Raises:
         InvalidGateError: The labels or the gate do not allow it.
     """
-    rated = rated_documents(result, metric)
+    assert seen.result is not None
+    metric, rated = seen.metric, rated_documents(seen.result, seen.metric)
     assert rated is not None
     if fault := labels_fault(gate) or rated.fault:
         raise InvalidGateError(fault)
-    spread = _spread(gate, rated, result)
+    spread = _spread(gate, rated, seen)
     run = rated.mean_of_run() if gate.over == "population" else spread
     return GateEstimate(
         value=spread.value,
@@ -147,12 +146,11 @@ def estimate_labelled(
     )
 
 
-def _spread(gate: Gate, rated: RatedDocuments, result: TaskResult) -> RectifiedMean:
+def _spread(gate: Gate, rated: RatedDocuments, seen: Observations) -> RectifiedMean:
     human, judge, others = rated.human, rated.judge, rated.others
     if gate.over == "run":
         return mean_of_run(human, judge, others)
-    positions = [*rated.labelled, *rated.unlabelled]
-    clusters = labels_of(result, gate.cluster, positions)
+    clusters = seen.clusters(gate.cluster, [*rated.labelled, *rated.unlabelled])
     if clusters is None:
         return mean_of_population(human, judge, others)
     labelled, rest = clusters[: len(human)], clusters[len(human) :]

@@ -14,12 +14,9 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from pytest_evals.core.gate import Gate
-from pytest_evals.core.metric import MetricResult
-from pytest_evals.core.reference import Reference
-from pytest_evals.core.result import TaskResult
-from pytest_evals.gates.estimate.estimate import ChangeEstimate, GateEstimate
-from pytest_evals.gates.estimate.pairs import Pairs, pairs_of
 from pytest_evals.gates.estimate.sums import estimate_bounded, limits_of
+from pytest_evals.gates.observations import Observations
+from pytest_evals.gates.terms import ChangeEstimate, GateEstimate, Pairs
 from pytest_evals.stats.averages import mean
 from pytest_evals.stats.independent import IndependentDifference, SampledShare
 from pytest_evals.stats.interval_methods import IntervalEstimate
@@ -53,20 +50,14 @@ class SampledRun(NamedTuple):
         return mean(every)
 
 
-def sampled_run(
-    gate: Gate, metric: MetricResult, result: TaskResult, reference: Reference
-) -> SampledRun | None:
+def sampled_run(gate: Gate, seen: Observations, pairs: Pairs) -> SampledRun | None:
     """A run that is a random sample of a complete baseline's documents; ``None`` for
-    other runs, and for metrics that are not means of values in a known range.
-
-    Raises:
-        InvalidGateError: The runs cannot be compared.
-    """
-    rest = reference.rest.get(metric.key)
-    how = metric.how
-    if reference.fault or not rest or how is None or not how.is_mean or gate.reducer:
+    other runs, and for metrics that are not means of values in a known range."""
+    reference, how = seen.reference, seen.metric.how
+    assert reference is not None
+    rest = reference.rest.get(seen.metric.key)
+    if not rest or how is None or not how.is_mean or gate.reducer:
         return None
-    pairs = pairs_of(gate, metric, result, reference)
     every = [*pairs.old, *pairs.lost.values(), *pairs.new, *rest]
     ends = limits_of(every, how.known_limits)
     if ends is None or len(pairs.old) + len(pairs.lost) + len(rest) != reference.n:
@@ -129,6 +120,7 @@ def _change(found: SampledRun, known: float) -> ChangeEstimate:
         range=(found.ends[0] - found.ends[1], found.ends[1] - found.ends[0]),
         n_whole=whole,
         n_errored=len(found.pairs.lost),
+        pairs=found.pairs,
     )
 
 

@@ -12,12 +12,10 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.metric import Metric, Ratio, Totals
-from pytest_evals.gates.estimate.estimate import (
-    NEGLIGIBLE,
+from pytest_evals.gates.terms import (
     NO_VARIANCE,
     GateEstimate,
     antilog,
-    few_clusters,
     without_variance,
 )
 from pytest_evals.stats.averages import cluster_sums, clustered_stderr
@@ -32,6 +30,9 @@ if TYPE_CHECKING:
 
 Labels = Sequence[Hashable] | None
 """The cluster of each document; ``None`` if documents are independent."""
+NEGLIGIBLE = 1e-12
+"""Relative size of differences that are rounding errors."""
+FEW_CLUSTERS = 20
 FEW = 30
 """With fewer documents, a corpus metric has no confidence limits, and those of other
 means are approximate."""
@@ -210,10 +211,10 @@ def estimate_totals(totals: Totals, labels: Labels) -> GateEstimate:
         estimate = _by_bootstrap(totals, labels)
     if not math.isfinite(estimate.value):
         raise ValueError(f"it is {estimate.value}, not a finite number")
-    about: tuple[str, ...] = ()
-    if labels is None and n < FEW:
-        about = (f"only {n} documents: the confidence limits are approximate",)
-    notes = few_clusters(n_units) if labels is not None else about
+    notes: tuple[str, ...] = ()
+    if n_units < (FEW if labels is None else FEW_CLUSTERS):
+        units = "documents" if labels is None else "clusters"
+        notes = (f"only {n_units} {units}: the confidence limits are approximate",)
     return replace(
         estimate,
         value=antilog(float(estimate.value)) if totals.is_log else estimate.value,

@@ -15,10 +15,7 @@ from typing import Any
 
 from pytest_evals.core.gate import Gate
 from pytest_evals.core.metric import ANYTHING, Metric, MetricResult
-from pytest_evals.core.result import TaskResult
 from pytest_evals.errors import EvalsError
-from pytest_evals.gates.documents import InvalidGateError, labels_of, values_of
-from pytest_evals.gates.estimate.estimate import NO_VARIANCE, GateEstimate
 from pytest_evals.gates.estimate.human_labels import estimate_labelled
 from pytest_evals.gates.estimate.sums import (
     FEW,
@@ -34,47 +31,66 @@ from pytest_evals.gates.estimate.sums import (
     totals_of,
     usual_range,
 )
+from pytest_evals.gates.formatting import figure
+from pytest_evals.gates.observations import Observations
+from pytest_evals.gates.read.entry import COMPARED
+from pytest_evals.gates.terms import (
+    NO_VARIANCE,
+    GateEstimate,
+    InvalidGateError,
+    has_limits,
+)
 from pytest_evals.stats.interval_methods import NormalEstimate, Proportion
 from pytest_evals.stats.repeatability import mean_over_reruns
 
+KL_CAP = COMPARED["kl"][1]
 NO_FLIP_RATE = (
     "flip rates are only defined for metrics with correct and wrong documents"
 )
 
 
-def has_limits(gate: Gate) -> bool:
-    """Whether the gate compares confidence limits instead of the number."""
-    return gate.over == "population" or (
-        gate.over == "benchmark" and gate.flip_rate is not None
-    )
-
-
-def estimate_value(
-    gate: Gate, metric: MetricResult, result: TaskResult
-) -> GateEstimate:
+def estimate_value(gate: Gate, seen: Observations) -> GateEstimate:
     """The estimate of a task's metric for the inference target of a gate.
-
-    Args:
-        metric: The metric, reduced if the gate has a reducer.
 
     Raises:
         InvalidGateError: The variance is unknown.
     """
+    metric = seen.metric
     if metric.how is not None and metric.how.labels is not None:
-        return estimate_labelled(gate, metric, result)
+        return estimate_labelled(gate, seen)
     point = estimate_point(metric)
-    reruns = _by_repeats(gate, metric, result, point)
+    if metric.name == "kl" and gate.baseline and gate.margin is None:
+        return _of_divergence(gate, seen, point)
+    reruns = _by_repeats(gate, seen, point)
     if reruns is not None:
         return reruns
     if not has_limits(gate):
         return point
-    values = values_of(result, metric.key)
-    labels = labels_of(result, gate.cluster, [*values])
+    labels = seen.clusters(gate.cluster, seen.positions)
     if gate.over == "population":
-        estimate = estimate_metric(metric, point, [*values.values()], labels)
+        estimate = estimate_metric(metric, point, seen.values, labels)
     else:
         estimate = estimate_over_reruns(gate, point)
     return _counted_as(point, estimate)
+
+
+def _of_divergence(gate: Gate, seen: Observations, point: GateEstimate) -> GateEstimate:
+    """A mean of divergences, each counted up to a cap."""
+    if gate.over == "run":
+        return point
+    labels = seen.clusters(gate.cluster, seen.positions)
+    capped = [min(value, KL_CAP) for value in seen.values]
+    estimate = estimate_bounded(capped, labels, (0.0, KL_CAP))
+    n_capped = sum(value > KL_CAP for value in seen.values)
+    about = (
+        f"each document's kl is counted up to log 2 ({KL_CAP:.3f}), so that few "
+        "documents limit the mean"
+    )
+    if n_capped:
+        about += f"; {n_capped} of {point.n} are above it, the uncapped mean is "
+        about += figure(float(point.value))
+    notes = (*estimate.notes, about)
+    return replace(_counted_as(point, estimate), value=estimate.value, notes=notes)
 
 
 def estimate_point(metric: MetricResult) -> GateEstimate:
@@ -250,7 +266,7 @@ def _by_own_stderr(metric: MetricResult, point: GateEstimate) -> GateEstimate:
 
 
 def _by_repeats(
-    gate: Gate, metric: MetricResult, result: TaskResult, point: GateEstimate
+    gate: Gate, seen: Observations, point: GateEstimate
 ) -> GateEstimate | None:
     """The mean of all answers over reruns on the same documents, by the variance
     between the answers to each document; ``None`` for other gates, and if a document
@@ -259,16 +275,13 @@ def _by_repeats(
         return None
     groups = [
         score.repeats[:1] if score.is_deterministic else score.repeats
-        for record in result.records
-        for score in record.scores
-        if score.key == metric.key
-        and not (score.unscored or record.error or record.excluded)
+        for score in seen.scores
     ]
     least = min(map(len, groups), default=0)
     if least < 2:
         return None
     every = [value for values in groups for value in values]
-    ends = limits_of(every, metric.how.known_limits if metric.how else None)
+    ends = limits_of(every, seen.limits)
     estimate = GateEstimate(
         value=point.value,
         spread=mean_over_reruns(groups, ends or usual_range(every)),

@@ -13,13 +13,13 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 from pytest_evals.core.gate import Bound, Every, Margin, Policy, Published, Scope
 from pytest_evals.errors import suggestion, unknown_name
 from pytest_evals.gates.check import CONDITIONS
-from pytest_evals.gates.documents import REDUCERS, is_reducer
 from pytest_evals.gates.read.text import (
     ConditionError,
     fit_for_id,
     read_number,
     unfit_for_id,
 )
+from pytest_evals.gates.reducers import REDUCERS, is_reducer
 
 MARGIN_KEYS = ("max_drop", "max_rise", "recovery")
 PROTOCOL_KEYS = (

@@ -1,30 +1,25 @@
-"""Estimates of metrics of two runs: agreement of answers, flips, divergence."""
+"""Metrics of two runs: agreement of answers, flips, divergence."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass
 
 from pytest_evals.core.gate import Gate
-from pytest_evals.core.metric import Estimate, MetricResult
+from pytest_evals.core.metric import Estimate, Metric, MetricResult
 from pytest_evals.core.record import Record
-from pytest_evals.core.reference import ComparedValues, Reference
+from pytest_evals.core.reference import ComparedValues, Find, Reference
 from pytest_evals.core.request import TopLogprobs
 from pytest_evals.core.result import TaskResult
 from pytest_evals.core.top_logprobs import N_TOP, read_top_logprobs
-from pytest_evals.gates.documents import InvalidGateError, labels_of
-from pytest_evals.gates.estimate.estimate import Bracket, GateEstimate
-from pytest_evals.gates.estimate.sums import Labels, estimate_bounded
-from pytest_evals.gates.estimate.value import estimate_proportion
-from pytest_evals.gates.formatting import figure
+from pytest_evals.gates.observations import Observations, labels_in, shared_records
 from pytest_evals.gates.read.entry import COMPARED
+from pytest_evals.gates.terms import InvalidGateError
 from pytest_evals.stats.averages import mean
 from pytest_evals.stats.divergence import divergence, least_divergence
 
-KL_CAP = COMPARED["kl"][1]
 _HIGHER_IS_BETTER = {"agreement": True, "flips": False, "kl": False}
 _LOWER_BOUND = (
     f"a lower bound of kl: the top {N_TOP} tokens at each position up to the "
@@ -32,50 +27,58 @@ _LOWER_BOUND = (
 )
 
 
-def estimate_two_runs(
-    gate: Gate, result: TaskResult, reference: Reference
-) -> tuple[GateEstimate, MetricResult, Bracket]:
-    """Agreement, flips or divergence of a run and a baseline on the same documents.
+def observe_two_runs(
+    gate: Gate, result: TaskResult, find: Find
+) -> tuple[Observations, tuple[str, ...]]:
+    """Agreement, flips or divergence of a run and a baseline on each document that both
+    have, and notes.
 
-    ``agreement`` is the share of documents with the same answer or choice, ``flips``
-    that of documents that became correct or wrong, and ``kl`` the mean over documents
-    of KL(baseline || run) in nats: of the softmax over the choices' log-likelihoods, or
-    of the next token's distribution in generations (:func:`_of_tokens`).
-
-    Args:
-        result: The task in this run.
-        reference: The task in the baseline.
+    ``agreement`` is 1 for the same answer or choice, ``flips`` for a document that
+    became correct or wrong, and ``kl`` is KL(baseline || run) in nats: of the softmax
+    over the choices' log-likelihoods, or of the next token's distribution in
+    generations (:func:`_of_tokens`).
 
     Raises:
         InvalidGateError: The runs cannot be compared.
     """
+    result, reference, notes = shared_records(gate, result, find)
     included = [one for one in result.records if not one.excluded]
     filter_ = gate.filter or _only_filter(gate, included)
     positions = _Positions()
     values = _values(gate, included, reference, filter_, positions)
-    n_missing = len(included) - len(values)
-    labels = labels_of(result, gate.cluster, [*values])
-    estimate = _estimate(gate, [*values.values()], labels)
-    bracket: Bracket = ()
-    if n_missing:
-        ends = estimate.range
-        if not gate.cluster and all(map(math.isfinite, ends)):
-            filled = ([*values.values(), *[end] * n_missing] for end in ends)
-            bracket = tuple(_estimate(gate, every, None) for every in filled)
-        estimate = replace(estimate, n_errored=n_missing)
     if positions.n:
-        estimate = replace(estimate, notes=(_LOWER_BOUND, *estimate.notes))
-    stderr = estimate.spread.stderr if estimate.spread is not None else None
+        notes = (*notes, _LOWER_BOUND)
+    value, n = mean([*values.values()]), len(values)
+    is_share, ends = gate.metric != "kl", COMPARED[gate.metric]
     metric = MetricResult(
         name=gate.metric,
         filter=filter_,
-        estimate=Estimate(float(estimate.value), stderr),
-        n_scored=len(values),
-        n_errored=n_missing,
-        total=estimate.count,
+        estimate=Estimate(
+            value, math.sqrt(value * (1 - value) / n) if is_share else None
+        ),
+        n_scored=n,
+        n_errored=len(included) - n,
+        total=int(sum(values.values())) if is_share else None,
         higher_is_better=_HIGHER_IS_BETTER[gate.metric],
+        how=Metric(
+            name=gate.metric,
+            filter=filter_,
+            aggregate=lambda given: Estimate(mean(given)),
+            is_mean=True,
+            limits=(0.0, math.inf) if gate.over == "run" and not is_share else ends,
+        ),
     )
-    return estimate, metric, bracket
+    seen = Observations(
+        task=result.task.name,
+        metric=metric,
+        size=n,
+        positions=[*values],
+        values=[*values.values()],
+        lost=[one.index for one in included if one.index not in values],
+        labels=labels_in(gate.cluster, result.records),
+        result=result,
+    )
+    return seen, notes
 
 
 def _values(
@@ -211,24 +214,3 @@ def _nothing(gate: Gate, records: Sequence[Record], reference: Reference) -> str
             f"--evals-save-baseline={reference.baseline}"
         )
     return f"no document has {what} in both this run and {reference.baseline!r}"
-
-
-def _estimate(gate: Gate, values: list[float], labels: Labels) -> GateEstimate:
-    n = len(values)
-    if gate.metric != "kl":
-        count = int(sum(values))
-        estimate = estimate_proportion(count, n, values, labels)
-        return replace(estimate, value=Fraction(count, n), n=n, count=count)
-    if gate.over == "run":
-        return GateEstimate(value=mean(values), n=n, range=(0.0, math.inf))
-    capped = [min(value, KL_CAP) for value in values]
-    estimate = estimate_bounded(capped, labels, (0.0, KL_CAP))
-    n_capped = sum(value > KL_CAP for value in values)
-    about = (
-        f"each document's kl is counted up to log 2 ({KL_CAP:.3f}), so that few "
-        "documents limit the mean"
-    )
-    if n_capped:
-        about += f"; {n_capped} of {n} are above it, the uncapped mean is "
-        about += figure(mean(values))
-    return replace(estimate, n=n, notes=(*estimate.notes, about))

@@ -7,9 +7,14 @@ from fractions import Fraction
 from typing import Any
 
 from pytest_evals.core.gate import Gate, Published
-from pytest_evals.core.metric import MetricResult
 from pytest_evals.core.result import TaskResult
-from pytest_evals.gates.estimate.estimate import ChangeEstimate, GateEstimate, antilog
+from pytest_evals.gates.observations import GroupObservations, Observations
+from pytest_evals.gates.terms import (
+    ChangeEstimate,
+    GateEstimate,
+    InvalidGateError,
+    antilog,
+)
 from pytest_evals.stats.independent import IndependentDifference
 from pytest_evals.stats.interval_methods import (
     ExactValue,
@@ -20,7 +25,7 @@ from pytest_evals.stats.interval_methods import (
 
 
 def estimate_published(
-    gate: Gate, metric: MetricResult, estimate: GateEstimate
+    gate: Gate, seen: Observations | GroupObservations, estimate: GateEstimate
 ) -> ChangeEstimate:
     """The change since a published number, with the sampling error of both.
 
@@ -30,9 +35,15 @@ def estimate_published(
     Args:
         gate: A gate with a published number.
         estimate: Its estimate in this run.
+
+    Raises:
+        InvalidGateError: The number was measured by another protocol.
     """
-    published = gate.published
+    published, metric = gate.published, seen.metric
     assert published is not None
+    result = seen.result if isinstance(seen, Observations) else None
+    if result is not None and (fault := _protocol_fault(gate, published, result)):
+        raise InvalidGateError(f"not comparable with the reference: {fault}")
     before = Fraction(published.value)
     notes = [*estimate.notes]
     if published.n is None:
@@ -93,13 +104,11 @@ def _of_reference(
     return NormalEstimate(value, stderr, max(1, n - 1), low, high)
 
 
-def protocol_fault(gate: Gate, result: TaskResult) -> str:
+def _protocol_fault(gate: Gate, published: Published, result: TaskResult) -> str:
     """How this run differs from the protocol of the published number; empty if it does
     not."""
-    if gate.published is None:
-        return ""
     differences = []
-    stated = dict(gate.published.protocol)
+    stated = dict(published.protocol)
     if "choices" in result.task.config:
         # Unless stated otherwise, published numbers are from log-probabilities.
         stated.setdefault("choices", "loglikelihood")

@@ -1,0 +1,293 @@
+"""What the steps of a gate hand on: conditions, estimates and decisions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, NamedTuple
+
+from pytest_evals.core.gate import Gate, Interval, Margin, Outcome, Unit
+from pytest_evals.stats.interval_methods import ExactValue, IntervalEstimate
+from pytest_evals.stats.paired_proportions import PairedProportions
+
+Value = Fraction | float
+NO_VARIANCE = "no document differs"
+"""The method of an estimate without variance."""
+_RELATIVE, _ABSOLUTE = 1e-12, 1e-15
+_LARGEST_LOG = 700.0
+"""Larger exponents overflow a double."""
+
+
+class InvalidGateError(Exception):
+    """The gate cannot be evaluated; :mod:`pytest_evals.gates.judge` turns it into a
+    verdict with this reason and outcome."""
+
+    def __init__(self, reason: str, outcome: Outcome = Outcome.INVALID) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.outcome = outcome
+
+    def of_task(self, task: str) -> InvalidGateError:
+        """The same error, prefixed with the name of a group's task."""
+        return InvalidGateError(f"{task}: {self.reason}", self.outcome)
+
+
+def has_limits(gate: Gate) -> bool:
+    """Whether the gate compares confidence limits instead of the number."""
+    return gate.over == "population" or (
+        gate.over == "benchmark" and gate.flip_rate is not None
+    )
+
+
+class Condition(NamedTuple):
+    """One side of a gate.
+
+    Args:
+        threshold: On the scale of the estimate.
+        text: As typed.
+    """
+
+    op: Literal[">=", ">", "<=", "<"]
+    threshold: Value
+    text: str
+
+    @property
+    def is_lower(self) -> bool:
+        """Whether it limits the number from below."""
+        return self.op in (">=", ">")
+
+    @property
+    def edge(self) -> str:
+        """The threshold as typed."""
+        return self.text.split(" ", 1)[1]
+
+    def can_fail(self, ends: tuple[float, float]) -> bool:
+        """Whether a number in this range may not satisfy the condition."""
+        edge = self.threshold
+        return edge > ends[0] if self.is_lower else edge < ends[1]
+
+    def holds(self, value: Value) -> bool:
+        """Whether a finite number satisfies the condition."""
+        side = _side(value, self.threshold)
+        if side == 0:
+            return self.op in (">=", "<=")
+        return (side > 0) == self.is_lower
+
+    def distance(self, value: Value) -> float:
+        """The absolute distance of a number from the threshold; infinite if it exceeds
+        the range of a double."""
+        try:
+            return abs(float(Fraction(value) - Fraction(self.threshold)))
+        except (OverflowError, ValueError):  # too large, or the number is not finite
+            return math.inf
+
+
+def _side(value: Value, edge: Value) -> int:
+    """-1 below the edge, 0 on it, 1 above."""
+    if isinstance(value, Fraction) and isinstance(edge, Fraction):
+        return (value > edge) - (value < edge)
+    there, limit = float(value), float(edge)
+    if math.isclose(there, limit, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE):
+        return 0
+    return 1 if there > limit else -1
+
+
+class Pairs(NamedTuple):
+    """The paired documents of a baseline and this run.
+
+    Args:
+        positions: Documents with a score in both.
+        old: Their values in the baseline.
+        new: Their values now.
+        lost: Position of each document without a score now → its value in the baseline.
+    """
+
+    positions: list[int]
+    old: list[Any]
+    new: list[Any]
+    lost: dict[int, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateEstimate:
+    """A number with its uncertainty.
+
+    Args:
+        value: Exact if documents are counted, else a double.
+        n: Number of scored documents.
+        count: Number of documents with value 1, ``None`` if the value is not their
+            share.
+        n_errored: Number of documents with an error.
+        n_unscored: Number of documents without a score value.
+        spread: Confidence limits and p-values, on ``scale``; ``None`` if the gate
+            compares the number only.
+        method: Name of their method.
+        scale: Scale of ``spread``: that of ``value``, its logarithm, or log(1 + value).
+        range: Smallest and largest possible value.
+        notes: Remarks on the estimate, one line each.
+        n_labels: Number of human labels that correct a judge; confidence limits are
+            then compared for every inference target.
+        n_whole: Documents of the benchmark, if only a sample was run and the others
+            are known from a baseline; 0 otherwise.
+        judge_limits: Confidence limits over this run's documents, which cover the
+            judge's error only.
+    """
+
+    value: Value
+    n: int = 0
+    count: int | None = None
+    n_errored: int = 0
+    n_unscored: int = 0
+    spread: IntervalEstimate | None = None
+    method: str = ""
+    scale: Literal["plain", "log", "log1p"] = "plain"
+    range: tuple[float, float] = (-math.inf, math.inf)
+    notes: tuple[str, ...] = ()
+    n_labels: int = 0
+    n_whole: int = 0
+    judge_limits: tuple[float, float] = (-math.inf, math.inf)
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is a share of documents: each value is 0 or 1, and the metric's
+        range is known to be that."""
+        return self.count is not None and self.range == (0.0, 1.0)
+
+    @property
+    def n_missing(self) -> int:
+        """Documents without a score."""
+        return self.n_errored + self.n_unscored
+
+    def limits(self, confidence: float) -> Interval:
+        """Both confidence limits, each one-sided at that confidence."""
+        assert self.spread is not None
+        low, high = self.spread.interval(confidence)
+        least, most = self.range
+        low, high = max(least, self._natural(low)), min(most, self._natural(high))
+        return Interval(low, high, self.method)
+
+    def p_less(self, threshold: float) -> float:
+        """One-sided p-value: small values are evidence that the true number is less
+        than the threshold."""
+        assert self.spread is not None
+        return self.spread.p_less(self._scaled(threshold))
+
+    def p_greater(self, threshold: float) -> float:
+        """One-sided p-value: small values are evidence that it is greater."""
+        assert self.spread is not None
+        return self.spread.p_greater(self._scaled(threshold))
+
+    def _natural(self, number: float) -> float:
+        if self.scale == "plain":
+            return number
+        if number > _LARGEST_LOG:
+            return math.inf
+        return math.exp(number) if self.scale == "log" else math.expm1(number)
+
+    def _scaled(self, number: float) -> float:
+        if self.scale == "plain":
+            return number
+        inner = number if self.scale == "log" else 1 + number
+        return math.log(inner) if inner > 0 else -math.inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeEstimate(GateEstimate):
+    """The change of a metric over the same documents: ``now - before``, or ``now /
+    before - 1`` if ``scale`` is ``log1p``.
+
+    Args:
+        before: Value in the baseline; exact if documents are counted.
+        now: Value in this run.
+        shares: Documents with value 1 in one run only, if each value is 0 or 1.
+        unit: Unit of differences.
+        pairs: The documents.
+    """
+
+    before: Value
+    now: Value
+    shares: PairedProportions | None = None
+    unit: Unit = "plain"
+    pairs: Pairs | None = None
+
+
+Bracket = tuple[GateEstimate, ...]
+"""The estimates with the documents without a score at their extremes, from the lowest
+to the highest."""
+
+
+def without_variance(value: float) -> GateEstimate:
+    """An estimate of a number without variance between documents."""
+    return GateEstimate(value=value, spread=ExactValue(value), method=NO_VARIANCE)
+
+
+def antilog(value: float) -> float:
+    """The exponential of a number, infinite if a double cannot represent it."""
+    return math.exp(value) if value <= _LARGEST_LOG else math.inf
+
+
+def conditions_of(gate: Gate, estimate: GateEstimate) -> list[Condition]:
+    """The conditions of a gate on the scale of its estimate."""
+    if gate.margin is not None and isinstance(estimate, ChangeEstimate):
+        return [_margin_condition(gate.margin, estimate)]
+    return [Condition(b.op, Fraction(b.value), str(b)) for b in gate.bounds]
+
+
+def _margin_condition(margin: Margin, estimate: ChangeEstimate) -> Condition:
+    """The smallest or largest change that a margin allows."""
+    before, threshold = estimate.before, Fraction(margin.value)
+    if margin.key == "recovery":
+        threshold = 1 - threshold
+    allowed: Value = threshold
+    if estimate.scale == "log1p":
+        # Relative to the baseline's value, like the estimate.
+        share = margin.allowed(float(before)) / float(before)
+        allowed = min(share, 1.0) if margin.sign > 0 else share
+    elif margin.relative:
+        if isinstance(before, Fraction):
+            allowed = threshold * abs(before)
+        else:
+            allowed = float(threshold) * abs(before)
+    elif not isinstance(before, Fraction):
+        allowed = float(threshold)
+    op: Literal[">=", "<="] = ">=" if margin.sign > 0 else "<="
+    return Condition(op, -margin.sign * allowed, str(margin))
+
+
+def p_fails(conditions: Sequence[Condition], estimate: GateEstimate) -> float | None:
+    """One-sided p-value of a failure; ``None`` if no condition can fail."""
+    able = [one for one in conditions if one.can_fail(estimate.range)]
+    found = (_p_value(one, estimate, less=one.is_lower) for one in able)
+    return min(found, default=None)
+
+
+def p_passes(conditions: Sequence[Condition], estimate: GateEstimate) -> float:
+    """One-sided p-value of a pass."""
+    return max(_p_value(one, estimate, less=not one.is_lower) for one in conditions)
+
+
+def _p_value(condition: Condition, estimate: GateEstimate, *, less: bool) -> float:
+    edge = float(condition.threshold)
+    return estimate.p_less(edge) if less else estimate.p_greater(edge)
+
+
+class Decision(NamedTuple):
+    """The outcome of a gate.
+
+    Args:
+        conditions: All conditions of the gate.
+        condition: The one that decided it; ``None`` for gates without conditions.
+        interval: The confidence limits, ``None`` if the number was compared.
+        p_fails: One-sided p-value of "all conditions hold": small values are evidence
+            of a failure; ``None`` if the number was compared or no condition can fail.
+        p_passes: One-sided p-value of "a condition does not hold".
+    """
+
+    outcome: Outcome
+    conditions: tuple[Condition, ...] = ()
+    condition: Condition | None = None
+    interval: Interval | None = None
+    p_fails: float | None = None
+    p_passes: float | None = None
