@@ -20,7 +20,7 @@ from pytest_evals.dialects.gates_section.suite_gates import SuiteGates
 from pytest_evals.dialects.generative_choices import with_choices
 from pytest_evals.errors import SpendCapError
 from pytest_evals.masking.registry import learn_secret, learned
-from pytest_evals.models.spend_ledger import LEDGER, Ledger
+from pytest_evals.models.http.spend_ledger import LEDGER, Ledger
 from pytest_evals.plugin.early_stopping import StoppableItems
 from pytest_evals.plugin.models.definitions import DocumentItem
 from pytest_evals.plugin.models.progress import Progress

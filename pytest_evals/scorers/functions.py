@@ -20,7 +20,7 @@ from pytest_evals.core.case import Case
 from pytest_evals.core.record import Score
 from pytest_evals.core.request import Response
 from pytest_evals.errors import DocumentError, EvalsError
-from pytest_evals.models.event_loop import LOOK_S, BackgroundLoop
+from pytest_evals.models.http.event_loop import LOOK_S, BackgroundLoop
 from pytest_evals.scorers.answers import score_of_value
 from pytest_evals.scorers.templates import ScorerTemplate
 from pytest_evals.scorers.user_code import UserCode

@@ -442,12 +442,12 @@ class Opened:
         weights. Dense masks are omitted if they would not fit."""
         import numpy as np
 
-        from pytest_evals.models.hf.batches import BatchBudget
+        from pytest_evals.models.engine.batches import BatchBudget
         from pytest_evals.models.hf.forward import Forward
         from pytest_evals.models.hf.scoring import strategies
         from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy
-        from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan
         from pytest_evals.models.hf.token_counts import TokenCounts
+        from pytest_evals.models.tokens.spans import ScoredSpan
 
         plain = PaddedStrategy(Forward(self.network), TokenCounts())
         shape = strategies.SHAPES.get(session.device.type, strategies.OTHER_SHAPE)

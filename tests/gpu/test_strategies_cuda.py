@@ -9,17 +9,17 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 import numpy as np  # noqa: E402
 
-from pytest_evals.models.hf.batches import BatchBudget  # noqa: E402
+from pytest_evals.models.engine.batches import BatchBudget  # noqa: E402
 from pytest_evals.models.hf.forward import Forward  # noqa: E402
 from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy  # noqa: E402
 from pytest_evals.models.hf.scoring.prefix_groups import RowShape  # noqa: E402
-from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan  # noqa: E402
 from pytest_evals.models.hf.scoring.strategies import (  # noqa: E402
     SHAPES,
     _candidates,
     choose_strategy,
 )
 from pytest_evals.models.hf.token_counts import TokenCounts  # noqa: E402
+from pytest_evals.models.tokens.spans import ScoredSpan  # noqa: E402
 
 pytestmark = [
     pytest.mark.gpu,

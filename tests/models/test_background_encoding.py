@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_evals.core.request import Generate, Loglikelihood, Message, Rolling
-from pytest_evals.models.hf.tokenization import background_encoding as expected
-from pytest_evals.models.hf.tokenization.background_encoding import BackgroundEncoder
-from pytest_evals.models.hf.tokenization.request_encoder import (
+from pytest_evals.models.engine import background_encoding as expected
+from pytest_evals.models.engine.background_encoding import BackgroundEncoder
+from pytest_evals.models.tokens.request_encoder import (
     InvalidRequestError,
     TokenPair,
 )

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_evals.core.request import Generate, Loglikelihood, Rolling
-from pytest_evals.models.hf.batches import FITTING_BATCHES, BatchBudget, in_batches
-from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
+from pytest_evals.models.engine.batches import FITTING_BATCHES, BatchBudget, in_batches
 from pytest_evals.models.registry import open_model, parse_spec
+from pytest_evals.models.tokens.request_encoder import InvalidRequestError
 
 costs = st.lists(st.integers(1, 50), max_size=40)
 

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
 from pytest_evals.core.request import Message
-from pytest_evals.models.hf.tokenization.chat_template import (
+from pytest_evals.models.tokens.chat_template import (
     ChatTemplateError,
     render_chat,
 )

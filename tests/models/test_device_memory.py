@@ -13,14 +13,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from pytest_evals.models.hf import device_memory
-from pytest_evals.models.hf.batches import default_tokens
-from pytest_evals.models.hf.device_memory import (
+from pytest_evals.models.engine.batches import default_tokens
+from pytest_evals.models.engine.device_memory import (
     SWITCH_INTERVAL_S,
     free_bytes,
     inference_thread,
     or_none,
 )
+from pytest_evals.models.hf import device_memory
 from pytest_evals.models.hf.generation.memory_budget import free_tokens
 from pytest_evals.models.hf.loader import _device
 from pytest_evals.models.hf.model import _budget

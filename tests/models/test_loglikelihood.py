@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from pytest_evals.core.request import Generate, Loglikelihood, Message, Rolling
 from pytest_evals.models.hf.scoring.padded_strategy import rows_of
-from pytest_evals.models.hf.scoring.scored_spans import windows_of
 from pytest_evals.models.hf.settings import HfSettings
-from pytest_evals.models.hf.tokenization.request_encoder import (
+from pytest_evals.models.tokens.request_encoder import (
     RequestEncoder,
     TokenPair,
 )
+from pytest_evals.models.tokens.spans import windows_of
 
 KINDS = ["gpt2", "llama", "mistral", "gemma2", "bloom", "mamba"]
 WORDS = ["the", " cat", " sat", " and", "hello", " world", "\n\n", " ", "é", "Answer:"]

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_evals.models.hf.generation.stop_strings import StopStrings, cut_at_stops
+from pytest_evals.models.engine.stop_strings import StopStrings, cut_at_stops
 from pytest_evals.models.hf.settings import HfSettings
-from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
+from pytest_evals.models.tokens.request_encoder import RequestEncoder
 
 WORDS = [
     "▁",

@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_evals.models.engine.trie import trie_of
 from pytest_evals.models.hf.scoring.attention_masks import masks
 from pytest_evals.models.hf.scoring.packing import lay_out, pack
 from pytest_evals.models.hf.scoring.prefix_groups import (
@@ -15,8 +16,7 @@ from pytest_evals.models.hf.scoring.prefix_groups import (
     RowShape,
     groups_of,
 )
-from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan
-from pytest_evals.models.hf.scoring.trie import trie_of
+from pytest_evals.models.tokens.spans import ScoredSpan
 
 NONE = np.zeros(0, dtype=np.int32)
 tokens = st.lists(st.integers(0, 2), min_size=2, max_size=25)

@@ -25,12 +25,13 @@ import torch
 import transformers
 from transformers.models.auto import modeling_auto
 
-from pytest_evals.models.hf.batches import BatchBudget
+from pytest_evals.models.engine.batches import BatchBudget
+from pytest_evals.models.engine.scoring_strategy import ScoringStrategy
 from pytest_evals.models.hf.forward import Forward, sees_later_tokens
 from pytest_evals.models.hf.scoring import strategies
 from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy
-from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan, ScoringStrategy
 from pytest_evals.models.hf.token_counts import TokenCounts
+from pytest_evals.models.tokens.spans import ScoredSpan
 
 CONTEXT = 128
 VOCABULARY = 330

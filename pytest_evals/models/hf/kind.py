@@ -82,8 +82,8 @@ def tokenizer_of(settings: HfSettings) -> RequestTokenizer:
         ModelError: It cannot be loaded.
     """
     from pytest_evals.models.hf.loader import load_tokenizer
-    from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
-    from pytest_evals.models.hf.tokenization.tokenizer import HfTokenizer
+    from pytest_evals.models.tokens.request_encoder import RequestEncoder
+    from pytest_evals.models.tokens.tokenizer import HfTokenizer
 
     return HfTokenizer(RequestEncoder(load_tokenizer(settings), settings, _UNBOUNDED))
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from pytest_evals.models.hf.device_memory import fits
+from pytest_evals.models.engine.device_memory import fits
 
 SCALED = ("dynamic", "longrope")
 PICKED = re.compile(r"(attn|attention|block|index|key|sparse)\w*_top_?k|keep_window")

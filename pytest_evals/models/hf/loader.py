@@ -23,8 +23,8 @@ from transformers.models.auto.tokenization_auto import get_tokenizer_config
 from transformers.utils import logging
 
 from pytest_evals.errors import MissingExtraError, ModelError
+from pytest_evals.models.engine.device_memory import is_out_of_memory, use_device
 from pytest_evals.models.folders import is_local
-from pytest_evals.models.hf.device_memory import is_out_of_memory, use_device
 from pytest_evals.models.hf.llama import Llama
 from pytest_evals.models.hf.llama_checkpoint import open_llama, read_config
 from pytest_evals.models.hf.settings import HfSettings

@@ -12,12 +12,14 @@ from typing import Any
 
 from pytest_evals.core.request import Generate
 from pytest_evals.errors import ModelError
-from pytest_evals.models.hf.batches import BatchBudget, default_tokens
-from pytest_evals.models.hf.device_memory import (
+from pytest_evals.models.engine.batches import BatchBudget, default_tokens
+from pytest_evals.models.engine.device_memory import (
     create_blas_handle,
     devices_of,
     release,
 )
+from pytest_evals.models.engine.in_process_model import InProcessModel
+from pytest_evals.models.engine.scorer import LoglikelihoodScorer
 from pytest_evals.models.hf.fingerprint import fingerprint, hash_file
 from pytest_evals.models.hf.forward import Forward, sees_later_tokens
 from pytest_evals.models.hf.generation.decode import decoder_for
@@ -27,17 +29,15 @@ from pytest_evals.models.hf.generation.memory_budget import (
     MemoryBudget,
     free_tokens,
 )
-from pytest_evals.models.hf.in_process_model import InProcessModel
 from pytest_evals.models.hf.loader import describe, load
 from pytest_evals.models.hf.memory_estimate import estimate_memory
 from pytest_evals.models.hf.scoring.padded_strategy import PaddedStrategy
-from pytest_evals.models.hf.scoring.scorer import LoglikelihoodScorer
 from pytest_evals.models.hf.scoring.strategies import choose_strategy
 from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.hf.token_counts import TokenCounts
-from pytest_evals.models.hf.tokenization.encoder import Ids
-from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
 from pytest_evals.models.prefetch import Answer
+from pytest_evals.models.tokens.encoder import Ids
+from pytest_evals.models.tokens.request_encoder import RequestEncoder
 
 
 class HfModel(InProcessModel):

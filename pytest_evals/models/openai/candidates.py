@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_evals.core.request import Response
+from pytest_evals.models.http.errors import RequestFailedError
 from pytest_evals.models.openai.client import Reply
-from pytest_evals.models.openai.errors import RequestFailedError
 from pytest_evals.models.openai.prompt_logprobs import TOLERANCE, logprob_of
 from pytest_evals.models.openai.request_bodies import choice_of
 
 if TYPE_CHECKING:
-    from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan
+    from pytest_evals.models.tokens.spans import ScoredSpan
 
 MOST = 128
 """Most token ids of a request (vLLM 0.32, ``MAX_LOGPROB_TOKEN_IDS``)."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from pytest_evals.core.request import Loglikelihood
 from pytest_evals.errors import ModelError
+from pytest_evals.models.http.errors import RequestFailedError, shortened, source_of
 from pytest_evals.models.openai.candidates import Candidate
-from pytest_evals.models.openai.errors import RequestFailedError, shortened, source_of
 from pytest_evals.models.openai.prompt_logprobs import (
     LOGPROB_FORMATS,
     TOLERANCE,

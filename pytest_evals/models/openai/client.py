@@ -13,21 +13,21 @@ import openai
 
 from pytest_evals.masking.registry import MASK, hidden
 from pytest_evals.masking.values import masked, masked_text
-from pytest_evals.models.openai.context_window import length_advice
-from pytest_evals.models.openai.errors import (
+from pytest_evals.models.http.client import (
+    HttpClient,
+    lost,
+    wait_of,
+)
+from pytest_evals.models.http.errors import (
     RequestFailedError,
     fix_of,
     shortened,
     source_of,
     status_error,
 )
-from pytest_evals.models.openai.http_client import (
-    HttpClient,
-    lost,
-    wait_of,
-)
+from pytest_evals.models.http.streaming import ARRIVALS, is_stream, merged
+from pytest_evals.models.openai.context_window import length_advice
 from pytest_evals.models.openai.settings import OpenAISettings
-from pytest_evals.models.openai.streaming import ARRIVALS, is_stream, merged
 
 Path = Literal["chat", "completions", "models"]
 Reply = Mapping[str, Any]

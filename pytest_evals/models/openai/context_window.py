@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_evals.errors import ModelError
-from pytest_evals.models.openai.errors import RequestFailedError
-from pytest_evals.models.openai.retries import RetryingClient
+from pytest_evals.models.http.errors import RequestFailedError
+from pytest_evals.models.http.retries import RetryingClient
 from pytest_evals.models.openai.settings import OpenAISettings
 
 _NAMES = (

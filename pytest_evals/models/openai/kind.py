@@ -17,13 +17,13 @@ from pytest_evals.data.network_variables import network_fault
 from pytest_evals.errors import EvalsError, MissingExtraError, OptionError
 from pytest_evals.masking.registry import learn_secret
 from pytest_evals.models.hf.fingerprint import provenance
+from pytest_evals.models.http.usage import MILLION
 from pytest_evals.models.openai.settings import (
     OpenAISettings,
     check_openai,
     read_settings,
     why_unfit,
 )
-from pytest_evals.models.openai.usage import MILLION
 from pytest_evals.models.registry import ModelKind
 from pytest_evals.models.spec import ModelSpec
 
@@ -214,7 +214,7 @@ def spend_plan_of(settings: OpenAISettings, requests: Sequence[Request]) -> Spen
 
 def _highest_cost(settings: OpenAISettings, request: Request) -> float:
     """About the highest cost of a request by its length, see
-    :meth:`~pytest_evals.models.openai.usage.Usage.most`."""
+    :meth:`~pytest_evals.models.http.usage.Usage.most`."""
     n_in = _bytes_of(request) + _BODY_BYTES
     n_out = request.max_tokens if isinstance(request, Generate) else 1
     return (n_in * settings.price_in + n_out * settings.price_out) / MILLION

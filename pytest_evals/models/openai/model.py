@@ -19,21 +19,21 @@ from pytest_evals.core.request import (
     Response,
 )
 from pytest_evals.errors import ModelError, SpendCapError
-from pytest_evals.models.event_loop import BackgroundModel
-from pytest_evals.models.openai.client import OpenAIClient
-from pytest_evals.models.openai.errors import (
+from pytest_evals.models.http.errors import (
     REFUSED,
     RequestFailedError,
     shortened,
 )
+from pytest_evals.models.http.event_loop import BackgroundModel
+from pytest_evals.models.http.retries import Backoff, RetryingClient
+from pytest_evals.models.http.spend_cap import SpendCap
+from pytest_evals.models.http.usage import METER, RequestMeter, Usage
+from pytest_evals.models.openai.client import OpenAIClient
 from pytest_evals.models.openai.prompt_truncation import PromptTruncation
 from pytest_evals.models.openai.request_bodies import read_reply, request_body
-from pytest_evals.models.openai.retries import Backoff, RetryingClient
 from pytest_evals.models.openai.scoring import ServerScorer
 from pytest_evals.models.openai.settings import NO_CHAT, OpenAISettings
-from pytest_evals.models.openai.usage import METER, RequestMeter, Usage
 from pytest_evals.models.prefix_order import prefix_order, prompt_text
-from pytest_evals.models.spend_cap import SpendCap
 
 if TYPE_CHECKING:
     from pytest_evals.models.openai.tokenizer import FittedPrompt, ServerTokenizer

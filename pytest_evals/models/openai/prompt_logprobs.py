@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from pytest_evals.core.request import Response
 from pytest_evals.core.top_logprobs import MAX_LOGPROB
+from pytest_evals.models.http.errors import RequestFailedError, shortened
+from pytest_evals.models.http.usage import tokens_of
 from pytest_evals.models.openai.client import Reply
-from pytest_evals.models.openai.errors import RequestFailedError, shortened
 from pytest_evals.models.openai.request_bodies import choice_of
-from pytest_evals.models.openai.usage import tokens_of
 
 BROKEN = "\ufffd"
 HALF = math.log(0.5)

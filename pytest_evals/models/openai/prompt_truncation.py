@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from pytest_evals.core.request import Generate, Request
 from pytest_evals.errors import ModelError
-from pytest_evals.models.event_loop import BackgroundLoop
+from pytest_evals.models.http.errors import RequestFailedError
+from pytest_evals.models.http.event_loop import BackgroundLoop
+from pytest_evals.models.http.retries import RetryingClient
 from pytest_evals.models.openai.capability_probe import check_prompts
 from pytest_evals.models.openai.context_window import window_of
-from pytest_evals.models.openai.errors import RequestFailedError
-from pytest_evals.models.openai.retries import RetryingClient
 from pytest_evals.models.openai.scoring import ServerScorer
 from pytest_evals.models.openai.settings import OpenAISettings
 

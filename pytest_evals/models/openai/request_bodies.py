@@ -18,17 +18,17 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.core.top_logprobs import read_top_logprobs, top_entry
 from pytest_evals.models.chat_messages import chat_messages
-from pytest_evals.models.openai.client import Path, Reply
-from pytest_evals.models.openai.errors import (
+from pytest_evals.models.http.errors import (
     BROKEN_OFF,
     NO_ANSWER,
     REFUSED,
     RequestFailedError,
     shortened,
 )
+from pytest_evals.models.http.usage import has_reasoning, tokens_of
+from pytest_evals.models.openai.client import Path, Reply
 from pytest_evals.models.openai.sampling_params import body_of
 from pytest_evals.models.openai.settings import OpenAISettings
-from pytest_evals.models.openai.usage import has_reasoning, tokens_of
 
 if TYPE_CHECKING:
     from pytest_evals.models.openai.tokenizer import FittedPrompt

@@ -18,7 +18,7 @@ from pytest_evals.core.request import (
 )
 from pytest_evals.core.top_logprobs import without_top_logprobs
 from pytest_evals.errors import suggestion
-from pytest_evals.models.openai.errors import RequestFailedError
+from pytest_evals.models.http.errors import RequestFailedError
 from pytest_evals.models.openai.settings import OpenAISettings
 
 OPTIONS = frozenset(

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_evals.core.request import Loglikelihood, Request, Response, Rolling
+from pytest_evals.models.http.errors import RequestFailedError
+from pytest_evals.models.http.retries import RetryingClient
 from pytest_evals.models.openai.candidates import (
     Candidate,
     CandidateScorer,
@@ -20,7 +22,6 @@ from pytest_evals.models.openai.capability_probe import (
     gives_candidates,
     probe_format,
 )
-from pytest_evals.models.openai.errors import RequestFailedError
 from pytest_evals.models.openai.prompt_logprobs import (
     LogprobFormat,
     PromptLogprobs,
@@ -32,7 +33,6 @@ from pytest_evals.models.openai.prompt_logprobs import (
     total,
 )
 from pytest_evals.models.openai.request_bodies import choice_of
-from pytest_evals.models.openai.retries import RetryingClient
 from pytest_evals.models.openai.settings import OpenAISettings
 from pytest_evals.models.openai.token_boundaries import (
     begins_with,
@@ -41,8 +41,8 @@ from pytest_evals.models.openai.token_boundaries import (
 )
 
 if TYPE_CHECKING:
-    from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan
     from pytest_evals.models.openai.tokenizer import ServerTokenizer, Spans
+    from pytest_evals.models.tokens.spans import ScoredSpan
 
 _CANDIDATES = "logprob_token_ids"
 """A parameter of vLLM's completions."""

@@ -15,17 +15,17 @@ from pytest_evals.core.request import (
     Rolling,
 )
 from pytest_evals.models.hf.loader import load_tokenizer
-from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan, span_of, windows_of
 from pytest_evals.models.hf.settings import HfSettings
-from pytest_evals.models.hf.tokenization.encoder import Ids
-from pytest_evals.models.hf.tokenization.prompt_truncation import (
+from pytest_evals.models.tokens.encoder import Ids
+from pytest_evals.models.tokens.prompt_truncation import (
     PromptBudget,
     fit_prompt,
 )
-from pytest_evals.models.hf.tokenization.request_encoder import (
+from pytest_evals.models.tokens.request_encoder import (
     InvalidRequestError,
     RequestEncoder,
 )
+from pytest_evals.models.tokens.spans import ScoredSpan, span_of, windows_of
 
 _UNBOUNDED = 2**31
 """Limit for vocabulary and context window, which only the server knows."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from pytest_evals.core.request import Generate
 from pytest_evals.errors import ModelError
-from pytest_evals.models.event_loop import pause
+from pytest_evals.models.http.event_loop import pause
 from pytest_evals.models.python.functions import Function
 from pytest_evals.models.python.parameters import PromptParameter, arguments_of
 

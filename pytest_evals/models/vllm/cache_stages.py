@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from pytest_evals.models.hf.scoring.trie import shared_lengths
-from pytest_evals.models.hf.tokenization.encoder import Ids
+from pytest_evals.models.engine.trie import shared_lengths
 from pytest_evals.models.prefix_order import prefix_order
+from pytest_evals.models.tokens.encoder import Ids
 
 SHARED_BLOCKS = 2
 """Minimum length of a shared prefix that justifies a stage, in blocks."""

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_evals.core.request import Finish, Generate, Response, TopLogprobs
+from pytest_evals.models.engine.stop_strings import answer_text, cut_at_stops
 from pytest_evals.models.hf.generation.sampling import DIGITS
-from pytest_evals.models.hf.generation.stop_strings import answer_text, cut_at_stops
-from pytest_evals.models.hf.tokenization.encoder import Ids
-from pytest_evals.models.hf.tokenization.prompt_truncation import fit_prompt
-from pytest_evals.models.hf.tokenization.request_encoder import (
+from pytest_evals.models.prefetch import Answer
+from pytest_evals.models.prefix_order import prefix_order
+from pytest_evals.models.tokens.encoder import Ids
+from pytest_evals.models.tokens.prompt_truncation import fit_prompt
+from pytest_evals.models.tokens.request_encoder import (
     InvalidRequestError,
     RequestEncoder,
 )
-from pytest_evals.models.prefetch import Answer
-from pytest_evals.models.prefix_order import prefix_order
 from pytest_evals.models.vllm.engine import EngineOutput, EngineRequest, VllmEngine
 from pytest_evals.models.vllm.sampling import SamplingInput, sampling_input
 

@@ -7,20 +7,20 @@ from functools import cached_property
 from typing import Any
 
 from pytest_evals.core.request import Generate
-from pytest_evals.models.hf.batches import BatchBudget
+from pytest_evals.models.engine.batches import BatchBudget
+from pytest_evals.models.engine.in_process_model import InProcessModel
+from pytest_evals.models.engine.scorer import LoglikelihoodScorer
+from pytest_evals.models.engine.scoring_strategy import StrategyChoice
 from pytest_evals.models.hf.fingerprint import hash_file
-from pytest_evals.models.hf.in_process_model import InProcessModel
 from pytest_evals.models.hf.loader import (
     describe_tokenizer,
     device_name,
     load_tokenizer,
     weights_hash,
 )
-from pytest_evals.models.hf.scoring.scorer import LoglikelihoodScorer
-from pytest_evals.models.hf.scoring.strategies import StrategyChoice
-from pytest_evals.models.hf.tokenization.encoder import Ids
-from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
 from pytest_evals.models.prefetch import Answer
+from pytest_evals.models.tokens.encoder import Ids
+from pytest_evals.models.tokens.request_encoder import RequestEncoder
 from pytest_evals.models.vllm.engine import VllmEngine
 from pytest_evals.models.vllm.fingerprint import (
     environment,

@@ -10,14 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pytest_evals.models.hf.batches import BatchBudget
-from pytest_evals.models.hf.scoring.scored_spans import (
-    ScoredBatch,
-    ScoredSpan,
-    SpanScore,
-)
-from pytest_evals.models.hf.tokenization.encoder import Ids
-from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
+from pytest_evals.models.engine.batches import BatchBudget
+from pytest_evals.models.engine.scoring_strategy import ScoredBatch, SpanScore
+from pytest_evals.models.tokens.encoder import Ids
+from pytest_evals.models.tokens.request_encoder import InvalidRequestError
+from pytest_evals.models.tokens.spans import ScoredSpan
 from pytest_evals.models.vllm.cache_stages import stages
 from pytest_evals.models.vllm.engine import (
     EngineOutput,

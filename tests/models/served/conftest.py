@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from pytest_evals.core.request import Generate
+from pytest_evals.models.http.retries import Backoff
 from pytest_evals.models.openai.model import OpenAIModel
-from pytest_evals.models.openai.retries import Backoff
 from pytest_evals.models.openai.settings import read_settings
 from pytest_evals.models.registry import parse_spec
 

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_evals.core.request import Generate, Loglikelihood, Message
 from pytest_evals.errors import ModelError
-from pytest_evals.models.event_loop import StreamEndedError
+from pytest_evals.models.http.event_loop import StreamEndedError
 
 
 def many(n):

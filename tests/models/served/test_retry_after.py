@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_evals.models.openai.errors import seconds
+from pytest_evals.models.http.errors import seconds
 
 NOW = 1_784_115_307.0  # 2026-07-15 11:35:07 UTC
 LATER = "Wed, 15 Jul 2026 11:35:37 GMT"

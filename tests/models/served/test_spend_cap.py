@@ -10,9 +10,9 @@ import pytest
 
 from pytest_evals.core.request import Generate
 from pytest_evals.errors import OptionError
+from pytest_evals.models.http.spend_ledger import Ledger
 from pytest_evals.models.openai.settings import read_settings
 from pytest_evals.models.registry import fingerprint_of, parse_spec
-from pytest_evals.models.spend_ledger import Ledger
 
 PRICES = {"price_in": 100, "price_out": 1000}
 """Per million tokens; a reply of the server has 7 and 3."""

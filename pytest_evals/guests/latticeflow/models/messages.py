@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.core.request import Generate, Request, Response
-from pytest_evals.models.openai.usage import count_of
+from pytest_evals.models.http.usage import count_of
 
 INPUT = "model_input"
 """Request option: the prompt is a model input as JSON."""

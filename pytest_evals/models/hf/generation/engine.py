@@ -17,16 +17,16 @@ from random import Random
 from typing import Any, NamedTuple
 
 from pytest_evals.core.request import Finish, TopLogprobs
+from pytest_evals.models.engine.stop_strings import (
+    StopStrings,
+    answer_text,
+    cut_at_stops,
+)
 from pytest_evals.models.hf.generation.decode import Decoder, UncachedDecoder
 from pytest_evals.models.hf.generation.memory_budget import MemoryBudget
 from pytest_evals.models.hf.generation.sampling import SamplingParams
 from pytest_evals.models.hf.generation.scheduler import Scheduler, SequenceState
 from pytest_evals.models.hf.generation.shared_prefixes import prompt_groups
-from pytest_evals.models.hf.generation.stop_strings import (
-    StopStrings,
-    answer_text,
-    cut_at_stops,
-)
 from pytest_evals.models.hf.generation.transformers_fallback import (
     TransformersGenerator,
 )
@@ -34,8 +34,8 @@ from pytest_evals.models.hf.length_dependence import (
     length_dependence_of,
     reset_rope_scale,
 )
-from pytest_evals.models.hf.tokenization.encoder import Ids
-from pytest_evals.models.hf.tokenization.request_encoder import (
+from pytest_evals.models.tokens.encoder import Ids
+from pytest_evals.models.tokens.request_encoder import (
     InvalidRequestError,
     RequestEncoder,
 )

@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.core.request import Generate, Response
+from pytest_evals.models.engine.generation_options import check_config, slow_settings
+from pytest_evals.models.engine.scorer import NOT_A_NUMBER
 from pytest_evals.models.hf.generation.engine import (
     GenerationEngine,
     GenerationInput,
     GenerationOutput,
 )
-from pytest_evals.models.hf.generation.options import check_config, slow_settings
 from pytest_evals.models.hf.generation.sampling import (
     SamplingParams,
     sampling_params_of,
     seed_of,
 )
-from pytest_evals.models.hf.scoring.scorer import NOT_A_NUMBER
-from pytest_evals.models.hf.tokenization.encoder import Ids
-from pytest_evals.models.hf.tokenization.prompt_truncation import fit_prompt
-from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
 from pytest_evals.models.prefetch import Answer
+from pytest_evals.models.tokens.encoder import Ids
+from pytest_evals.models.tokens.prompt_truncation import fit_prompt
+from pytest_evals.models.tokens.request_encoder import InvalidRequestError
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from pytest_evals.models.hf.batches import SMALLEST_PART, power_of_two
-from pytest_evals.models.hf.device_memory import free_bytes
+from pytest_evals.models.engine.batches import SMALLEST_PART, power_of_two
+from pytest_evals.models.engine.device_memory import free_bytes
 
 SHARE = 0.6
 """Fraction of the free memory for keys and values; the rest is for activations and for

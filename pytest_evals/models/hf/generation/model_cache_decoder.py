@@ -25,7 +25,7 @@ from transformers.cache_utils import (
 from pytest_evals.models.hf.forward import AttentionView, Forward
 from pytest_evals.models.hf.generation.shared_prefixes import SharedPrefix
 from pytest_evals.models.hf.token_counts import TokenCounts
-from pytest_evals.models.hf.tokenization.encoder import Ids
+from pytest_evals.models.tokens.encoder import Ids
 
 GROWING = ("keys", "values")
 """Attributes of a layer with a column for each token."""

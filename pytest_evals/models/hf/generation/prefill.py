@@ -18,7 +18,7 @@ from transformers.cache_utils import DynamicCache
 from pytest_evals.models.hf.forward import AttentionView, Forward
 from pytest_evals.models.hf.generation.shared_prefixes import SharedPrefix
 from pytest_evals.models.hf.token_counts import TokenCounts
-from pytest_evals.models.hf.tokenization.encoder import Ids
+from pytest_evals.models.tokens.encoder import Ids
 
 States = list[tuple[Tensor, Tensor]]
 """Keys and values of each layer, (B, heads, T, size) each."""

@@ -25,7 +25,7 @@ from pytest_evals.core.request import (
     Generate,
 )
 from pytest_evals.core.top_logprobs import without_top_logprobs
-from pytest_evals.models.hf.generation.options import (
+from pytest_evals.models.engine.generation_options import (
     DEFAULTS,
     ONLY_DRAWING,
     SEED,
@@ -33,7 +33,7 @@ from pytest_evals.models.hf.generation.options import (
     is_slow,
     unknown,
 )
-from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
+from pytest_evals.models.tokens.request_encoder import InvalidRequestError
 
 DIGITS = 6
 """Decimal places of top log-probabilities."""

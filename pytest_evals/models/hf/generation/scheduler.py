@@ -17,8 +17,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pytest_evals.models.hf.batches import SMALLEST_PART
-from pytest_evals.models.hf.device_memory import fits, or_none
+from pytest_evals.models.engine.batches import SMALLEST_PART
+from pytest_evals.models.engine.device_memory import fits, or_none
+from pytest_evals.models.engine.stop_strings import StopStrings
 from pytest_evals.models.hf.generation.decode import Decoder
 from pytest_evals.models.hf.generation.memory_budget import MemoryBudget
 from pytest_evals.models.hf.generation.sampling import (
@@ -28,9 +29,8 @@ from pytest_evals.models.hf.generation.sampling import (
     top_of,
 )
 from pytest_evals.models.hf.generation.shared_prefixes import SharedPrefix
-from pytest_evals.models.hf.generation.stop_strings import StopStrings
-from pytest_evals.models.hf.tokenization.encoder import Ids
-from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
+from pytest_evals.models.tokens.encoder import Ids
+from pytest_evals.models.tokens.request_encoder import RequestEncoder
 
 ADMISSION_SHARE = 8
 """Admit waiting sequences once they make up 1/8 of the running batch, or all that wait:

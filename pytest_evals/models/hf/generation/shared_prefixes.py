@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from pytest_evals.models.hf.tokenization.encoder import Ids
+from pytest_evals.models.tokens.encoder import Ids
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 from transformers import StoppingCriteria, StoppingCriteriaList
 
-from pytest_evals.models.hf.device_memory import or_none
+from pytest_evals.models.engine.device_memory import or_none
 from pytest_evals.models.hf.generation.sampling import SamplingParams
 from pytest_evals.models.hf.generation.scheduler import SequenceState
-from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
+from pytest_evals.models.tokens.request_encoder import RequestEncoder
 
 
 class TransformersGenerator:

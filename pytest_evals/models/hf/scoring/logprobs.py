@@ -16,8 +16,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from pytest_evals.models.engine.scoring_strategy import SpanScore
 from pytest_evals.models.hf.forward import LogitsChunk
-from pytest_evals.models.hf.scoring.scored_spans import SpanScore
 
 
 class SpanTargets(NamedTuple):

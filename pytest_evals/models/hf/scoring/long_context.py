@@ -5,12 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_evals.models.hf.batches import BatchBudget
-from pytest_evals.models.hf.scoring.scored_spans import (
-    ScoredBatch,
-    ScoredSpan,
-    ScoringStrategy,
-)
+from pytest_evals.models.engine.batches import BatchBudget
+from pytest_evals.models.engine.scoring_strategy import ScoredBatch, ScoringStrategy
+from pytest_evals.models.tokens.spans import ScoredSpan
 
 
 class LongContextStrategy:

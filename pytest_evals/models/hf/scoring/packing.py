@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pytest_evals.models.engine.trie import Numbers, Trie
 from pytest_evals.models.hf.scoring.logprobs import SpanTargets
 from pytest_evals.models.hf.scoring.prefix_groups import PrefixGroup
-from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan
-from pytest_evals.models.hf.scoring.trie import Numbers, Trie
+from pytest_evals.models.tokens.spans import ScoredSpan
 
 Int32s = npt.NDArray[np.int32]
 FULL_ENOUGH = 0.5

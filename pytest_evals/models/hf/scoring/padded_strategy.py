@@ -14,21 +14,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pytest_evals.models.hf.batches import BatchBudget, in_batches
+from pytest_evals.models.engine.batches import BatchBudget, in_batches
+from pytest_evals.models.engine.scoring_strategy import ScoredBatch, SpanScore
 from pytest_evals.models.hf.forward import Forward, LogitsChunk
 from pytest_evals.models.hf.scoring.logprobs import (
     SpanTargets,
     batch_targets,
     sum_logprobs,
 )
-from pytest_evals.models.hf.scoring.scored_spans import (
-    ScoredBatch,
-    ScoredSpan,
-    SpanScore,
-)
 from pytest_evals.models.hf.token_counts import TokenCounts
-from pytest_evals.models.hf.tokenization.encoder import Ids
-from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
+from pytest_evals.models.tokens.encoder import Ids
+from pytest_evals.models.tokens.request_encoder import InvalidRequestError
+from pytest_evals.models.tokens.spans import ScoredSpan
 
 
 class PaddedRow(NamedTuple):

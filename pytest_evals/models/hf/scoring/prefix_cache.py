@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import DynamicCache
 
-from pytest_evals.models.hf.scoring.trie import common_length
-from pytest_evals.models.hf.tokenization.encoder import Ids
+from pytest_evals.models.engine.trie import common_length
+from pytest_evals.models.tokens.encoder import Ids
 
 Layers = dict[int, tuple[Tensor, Tensor]]
 """Layer index → its keys and values, (1, heads, P, size)."""

@@ -14,8 +14,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from pytest_evals.models.hf.scoring.trie import Numbers, Trie
-from pytest_evals.models.hf.tokenization.encoder import Ids
+from pytest_evals.models.engine.trie import Numbers, Trie
+from pytest_evals.models.tokens.encoder import Ids
 
 SHORT = 32
 """A prefix shorter than this fraction of a row is recomputed in each row: a further

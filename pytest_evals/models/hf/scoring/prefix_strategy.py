@@ -18,12 +18,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pytest_evals.models.hf.batches import (
+from pytest_evals.models.engine.batches import (
     SMALLEST_PART,
     Batch,
     BatchBudget,
     in_batches,
 )
+from pytest_evals.models.engine.scoring_strategy import ScoredBatch, SpanScore
+from pytest_evals.models.engine.trie import Trie, trie_of
 from pytest_evals.models.hf.forward import AttentionView, Forward, LogitsChunk
 from pytest_evals.models.hf.memory_estimate import MemoryEstimate
 from pytest_evals.models.hf.scoring.logprobs import (
@@ -40,15 +42,10 @@ from pytest_evals.models.hf.scoring.prefix_groups import (
     groups_of,
 )
 from pytest_evals.models.hf.scoring.row_batch import RowBatch
-from pytest_evals.models.hf.scoring.scored_spans import (
-    ScoredBatch,
-    ScoredSpan,
-    SpanScore,
-)
-from pytest_evals.models.hf.scoring.trie import Trie, trie_of
 from pytest_evals.models.hf.token_counts import TokenCounts
-from pytest_evals.models.hf.tokenization.encoder import Ids
-from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
+from pytest_evals.models.tokens.encoder import Ids
+from pytest_evals.models.tokens.request_encoder import InvalidRequestError
+from pytest_evals.models.tokens.spans import ScoredSpan
 
 ViewBuilder = Callable[[RowBatch, Sequence[Any]], AttentionView]
 """Function from rows on the device and the caches of their prefixes to their attention

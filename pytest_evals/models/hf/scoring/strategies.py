@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from pytest_evals.models.hf.batches import BatchBudget
+from pytest_evals.models.engine.batches import BatchBudget
+from pytest_evals.models.engine.scoring_strategy import ScoringStrategy, StrategyChoice
 from pytest_evals.models.hf.forward import AttentionView, Forward
 from pytest_evals.models.hf.length_dependence import length_dependence_of
 from pytest_evals.models.hf.memory_estimate import estimate_memory
@@ -36,8 +37,8 @@ from pytest_evals.models.hf.scoring.replaced_attention import (
     uses_interface,
 )
 from pytest_evals.models.hf.scoring.row_batch import RowBatch
-from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan, ScoringStrategy
 from pytest_evals.models.hf.token_counts import TokenCounts
+from pytest_evals.models.tokens.spans import ScoredSpan
 
 SHAPES = {"cuda": RowShape(width=1024, gain=8192, multiple=8)}
 """GPUs need many tokens a forward pass, and their kernels need aligned masks."""
@@ -63,20 +64,6 @@ NOTES = {
         "kept prefixes this model does not give its usual numbers"
     ),
 }
-
-
-class StrategyChoice(NamedTuple):
-    """The selected strategy.
-
-    Args:
-        path: The path.
-        note: Warning to show the user; empty for none.
-        batch_tokens: Tokens of a batch; 0 for as many as the memory holds.
-    """
-
-    path: ScoringStrategy
-    note: str
-    batch_tokens: int
 
 
 def choose_strategy(plain: PaddedStrategy, max_length: int) -> StrategyChoice:

@@ -9,21 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_evals.core.request import Response
-from pytest_evals.models.hf.batches import BatchBudget
-from pytest_evals.models.hf.scoring.scored_spans import (
-    ScoredSpan,
-    SpanScore,
-    span_of,
-    windows_of,
-)
-from pytest_evals.models.hf.scoring.strategies import StrategyChoice
-from pytest_evals.models.hf.tokenization.encoder import Ids
-from pytest_evals.models.hf.tokenization.request_encoder import (
+from pytest_evals.models.engine.batches import BatchBudget
+from pytest_evals.models.engine.scoring_strategy import SpanScore, StrategyChoice
+from pytest_evals.models.prefetch import Answer
+from pytest_evals.models.tokens.encoder import Ids
+from pytest_evals.models.tokens.request_encoder import (
     InvalidRequestError,
     RequestEncoder,
     TokenPair,
 )
-from pytest_evals.models.prefetch import Answer
+from pytest_evals.models.tokens.spans import ScoredSpan, span_of, windows_of
 
 NOT_A_NUMBER = "the model's logits are not numbers (NaN or infinite)"
 

@@ -16,11 +16,11 @@ import numpy as np
 from pytest_evals.core.request import Loglikelihood, Message, Prompt
 from pytest_evals.errors import DocumentError
 from pytest_evals.models.hf.settings import HfSettings
-from pytest_evals.models.hf.tokenization.chat_template import (
+from pytest_evals.models.tokens.chat_template import (
     ChatTemplateError,
     render_chat,
 )
-from pytest_evals.models.hf.tokenization.encoder import Ids, TextEncoder
+from pytest_evals.models.tokens.encoder import Ids, TextEncoder
 
 CACHED_CHATS = 16_384
 """Rendered chats in the cache: those of a window, for its choices and its samples."""

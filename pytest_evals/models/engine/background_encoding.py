@@ -17,14 +17,14 @@ from pytest_evals.core.request import (
     Rolling,
     size_of,
 )
-from pytest_evals.models.hf.tokenization.encoder import Ids
-from pytest_evals.models.hf.tokenization.request_encoder import (
+from pytest_evals.models.prefetch import Prefetch
+from pytest_evals.models.tokens.encoder import Ids
+from pytest_evals.models.tokens.request_encoder import (
     InvalidRequestError,
     RequestEncoder,
     TokenPair,
 )
-from pytest_evals.models.hf.tokenization.words import chunks
-from pytest_evals.models.prefetch import Prefetch
+from pytest_evals.models.tokens.words import chunks
 
 Key = Loglikelihood | Rolling | Prompt
 """The part of a request that is encoded: only the prompt for generation requests."""

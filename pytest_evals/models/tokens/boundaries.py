@@ -27,7 +27,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pytest_evals.models.hf.tokenization.pre_tokenizers import splits_at_boundaries
+from pytest_evals.models.tokens.pre_tokenizers import splits_at_boundaries
 
 Encode = Callable[[Sequence[str], bool | None], list[list[int]]]
 """Function from strings to ids: with special tokens, without, or by the tokenizer's

@@ -22,7 +22,7 @@ import openai
 from pytest_evals.data.network_variables import network_fault, proxy_variable
 from pytest_evals.errors import OptionError
 from pytest_evals.masking.values import masked_text
-from pytest_evals.models.openai.errors import (
+from pytest_evals.models.http.errors import (
     CERTIFICATE,
     LATE,
     PROXY,
@@ -33,7 +33,7 @@ from pytest_evals.models.openai.errors import (
     shortened,
     status_error,
 )
-from pytest_evals.models.openai.streaming import ARRIVALS, Arrival
+from pytest_evals.models.http.streaming import ARRIVALS, Arrival
 
 _LIBRARY: Any = sys.modules[
     openai.DefaultAsyncHttpxClient.__mro__[1].__module__.partition(".")[0]

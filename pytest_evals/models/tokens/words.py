@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pytest_evals.models.hf.tokenization.boundaries import PartBoundaries
+from pytest_evals.models.tokens.boundaries import PartBoundaries
 
 Ids = npt.NDArray[np.int32]
 """A sequence of token ids, (T,)."""

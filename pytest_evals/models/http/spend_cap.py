@@ -16,8 +16,8 @@ from math import ceil
 
 from pytest_evals.core.run_plan import amount, cap_amount
 from pytest_evals.errors import SpendCapError
-from pytest_evals.models.event_loop import pause
-from pytest_evals.models.spend_ledger import MOST, Ledger, Spent
+from pytest_evals.models.http.event_loop import pause
+from pytest_evals.models.http.spend_ledger import MOST, Ledger, Spent
 
 _UNIT = 1e-12
 """Costs are whole numbers of this unit, since sums of floats are not exact."""

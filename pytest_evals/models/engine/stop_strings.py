@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
+from pytest_evals.models.tokens.request_encoder import RequestEncoder
 
 BROKEN = "\ufffd"
 """Replacement character that decoders return for incomplete UTF-8 sequences."""

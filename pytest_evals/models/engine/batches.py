@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from pytest_evals.models.hf.device_memory import devices_of, free_bytes, or_none
-from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
+from pytest_evals.models.engine.device_memory import devices_of, free_bytes, or_none
+from pytest_evals.models.tokens.request_encoder import InvalidRequestError
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -8,8 +8,8 @@ from contextlib import suppress
 from pytest_evals.core.request import Generate, Loglikelihood, Prompt, Request
 from pytest_evals.core.token_strings import TokenStrings
 from pytest_evals.errors import DocumentError
-from pytest_evals.models.hf.tokenization.encoder import Ids
-from pytest_evals.models.hf.tokenization.request_encoder import (
+from pytest_evals.models.tokens.encoder import Ids
+from pytest_evals.models.tokens.request_encoder import (
     InvalidRequestError,
     RequestEncoder,
 )

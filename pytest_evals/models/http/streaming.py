@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pytest_evals.models.openai.errors import BROKEN_OFF, RequestFailedError, shortened
+from pytest_evals.models.http.errors import BROKEN_OFF, RequestFailedError, shortened
 
 ARRIVALS = "evals_arrivals"
 """Extension of a response: the arrivals of its parts."""

@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from pytest_evals.models.hf.tokenization.boundaries import (
+from pytest_evals.models.tokens.boundaries import (
     SPAN,
     PartBoundaries,
     boundaries_of,
 )
-from pytest_evals.models.hf.tokenization.words import (
+from pytest_evals.models.tokens.words import (
     CHUNK,
     LEAST_WORDS,
     WordIds,
     chunks,
 )
-from pytest_evals.models.hf.tokenization.words import Ids as Ids
+from pytest_evals.models.tokens.words import Ids as Ids
 
 
 class TextEncoder:

@@ -13,11 +13,11 @@ from random import Random
 from typing import Any, Protocol, TypeVar
 
 from pytest_evals.errors import ModelError
-from pytest_evals.models.event_loop import pause
-from pytest_evals.models.openai.errors import PROXY, UNREACHED, RequestFailedError
-from pytest_evals.models.openai.streaming import FIRST_TOKEN_S, first_token_s
-from pytest_evals.models.openai.usage import METER, Usage, hidden_tokens_of, tokens_of
-from pytest_evals.models.spend_cap import SpendCap
+from pytest_evals.models.http.errors import PROXY, UNREACHED, RequestFailedError
+from pytest_evals.models.http.event_loop import pause
+from pytest_evals.models.http.spend_cap import SpendCap
+from pytest_evals.models.http.streaming import FIRST_TOKEN_S, first_token_s
+from pytest_evals.models.http.usage import METER, Usage, hidden_tokens_of, tokens_of
 
 T = TypeVar("T")
 Reply = Mapping[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pytest_evals.core.request import FITTING, Generate
-from pytest_evals.models.hf.tokenization.request_encoder import InvalidRequestError
+from pytest_evals.models.tokens.request_encoder import InvalidRequestError
 
 
 class PromptBudget(NamedTuple):

@@ -1,19 +1,13 @@
-"""Spans of tokens to score, their results, and the interface of scoring strategies."""
+"""Spans of tokens to score, and how texts are cut into them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from pytest_evals.models.hf.batches import BatchBudget
-from pytest_evals.models.hf.tokenization.encoder import Ids
-from pytest_evals.models.hf.tokenization.request_encoder import (
-    InvalidRequestError,
-    TokenPair,
-)
+from pytest_evals.models.tokens.encoder import Ids
+from pytest_evals.models.tokens.request_encoder import InvalidRequestError, TokenPair
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,48 +23,6 @@ class ScoredSpan:
     tokens: Ids
     n_scored: int
     n_truncated: int = 0
-
-
-class SpanScore(NamedTuple):
-    """Result of one span.
-
-    Args:
-        logprob: Sum over the scored tokens, in nats.
-        greedy: Whether each scored token is the most likely one.
-        finite: Whether all logits were finite.
-    """
-
-    logprob: float
-    greedy: bool
-    finite: bool
-
-
-class ScoredBatch(NamedTuple):
-    """Results of spans that ran in one batch.
-
-    Args:
-        scored: Position of a span → its score or error.
-        elapsed_s: Seconds it took.
-    """
-
-    scored: dict[int, SpanScore | InvalidRequestError]
-    elapsed_s: float
-
-
-class ScoringStrategy(Protocol):
-    """Computes log-probabilities of spans."""
-
-    name: str
-
-    def score(
-        self, spans: Sequence[ScoredSpan], budget: BatchBudget
-    ) -> Iterator[ScoredBatch]:
-        """Score all spans; yields batches as they finish."""
-        ...
-
-    def forget(self) -> None:
-        """Free memory that is cached between calls."""
-        ...
 
 
 def span_of(pair: TokenPair, max_length: int) -> ScoredSpan | InvalidRequestError:

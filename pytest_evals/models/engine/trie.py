@@ -14,8 +14,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from pytest_evals.models.hf.scoring.scored_spans import ScoredSpan
-from pytest_evals.models.hf.tokenization.encoder import Ids
+from pytest_evals.models.tokens.encoder import Ids
+from pytest_evals.models.tokens.spans import ScoredSpan
 
 Numbers = npt.NDArray[np.int64]
 

@@ -11,15 +11,15 @@ from typing import Any
 import torch
 
 from pytest_evals.core.request import Generate, Prompt, Request, Response
-from pytest_evals.models.hf.device_memory import inference_thread
-from pytest_evals.models.hf.scoring.scorer import LoglikelihoodScorer
-from pytest_evals.models.hf.tokenization.background_encoding import (
+from pytest_evals.models.engine.background_encoding import (
     BackgroundEncoder,
     PendingRequests,
 )
-from pytest_evals.models.hf.tokenization.request_encoder import RequestEncoder
-from pytest_evals.models.hf.tokenization.tokenizer import first_tokens
+from pytest_evals.models.engine.device_memory import inference_thread
+from pytest_evals.models.engine.scorer import LoglikelihoodScorer
 from pytest_evals.models.prefetch import Answer, BatchModel
+from pytest_evals.models.tokens.request_encoder import RequestEncoder
+from pytest_evals.models.tokens.tokenizer import first_tokens
 
 
 class InProcessModel(BatchModel):

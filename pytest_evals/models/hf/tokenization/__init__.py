@@ -1,1 +1,0 @@
-"""Tokenization: strings to token ids, truncation and chat templates."""

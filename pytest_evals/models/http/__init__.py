@@ -1,0 +1,2 @@
+"""Requests to servers and applications: what the model kinds openai, python and
+latticeflow share."""

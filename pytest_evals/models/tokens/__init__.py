@@ -1,0 +1,1 @@
+"""Tokenization: what the model kinds hf, vllm and openai share."""
