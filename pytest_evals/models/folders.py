@@ -74,3 +74,8 @@ def _nearest(path: Path, target: str, needed: str) -> str:
             shown = Path(target).parents[len(missing) - 1].joinpath(*rest)
             return f"; did you mean {str(shown)!r}?"
     return ""
+
+
+def path_of(target: str) -> str:
+    """The path of a local folder, or the name on the Hub."""
+    return str(Path(os.path.expanduser(target))) if is_local(target) else target

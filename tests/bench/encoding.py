@@ -21,8 +21,8 @@ import synthetic_tasks
 
 from pytest_evals.core.request import Loglikelihood
 from pytest_evals.models.engine.background_encoding import BackgroundEncoder
-from pytest_evals.models.hf.loader import load_tokenizer
 from pytest_evals.models.hf.settings import HfSettings
+from pytest_evals.models.tokens.loader import load_tokenizer
 from pytest_evals.models.tokens.request_encoder import RequestEncoder
 from pytest_evals.plugin.execution.fast_path.protocol import (
     ReducedGarbageCollection,

@@ -319,9 +319,9 @@ def engine(session: Session, name: str) -> tuple[Any, Any]:
     from pytest_evals.models.hf import model as hf
     from pytest_evals.models.hf.llama import Llama
     from pytest_evals.models.hf.llama_checkpoint import read_config
-    from pytest_evals.models.hf.loader import LoadedModel, load_tokenizer
+    from pytest_evals.models.hf.loader import LoadedModel
     from pytest_evals.models.hf.settings import HfSettings
-    from pytest_evals.models.hf.weights import origin
+    from pytest_evals.models.tokens.loader import load_tokenizer, origin
 
     size = LLAMAS[name]
     folder = session.folder / name

@@ -20,7 +20,7 @@ from pytest_evals.models.engine.device_memory import (
     inference_thread,
     or_none,
 )
-from pytest_evals.models.hf import device_memory
+from pytest_evals.models.engine import device_memory
 from pytest_evals.models.hf.generation.memory_budget import free_tokens
 from pytest_evals.models.hf.loader import _device
 from pytest_evals.models.hf.model import _budget

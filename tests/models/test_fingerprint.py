@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from pytest_evals.models.hf.fingerprint import hash_file
+from pytest_evals.models.checkpoint import hash_file
 from pytest_evals.models.registry import fingerprint_of, parse_spec
 
 
@@ -161,7 +161,7 @@ def test_a_model_that_was_never_downloaded_has_no_fingerprint(hub, name):
 def test_neither_torch_nor_transformers_is_imported(model):
     code = (
         "import sys\n"
-        "from pytest_evals.models.hf.fingerprint import hash_file\n"
+        "from pytest_evals.models.checkpoint import hash_file\n"
         "from pytest_evals.models.registry import fingerprint_of, parse_spec\n"
         "assert fingerprint_of(parse_spec(sys.argv[1]), hash_file)\n"
         "assert not {'torch', 'transformers'} & set(sys.modules)"

@@ -14,8 +14,8 @@ import pytest
 
 from pytest_evals.core.request import Generate, Loglikelihood, Rolling
 from pytest_evals.errors import ModelError
-from pytest_evals.models.hf.weights import first_line
 from pytest_evals.models.registry import open_model, parse_spec
+from pytest_evals.models.tokens.loader import first_line
 
 
 def error_of(text):

@@ -10,11 +10,11 @@ import torch
 from transformers import GenerationConfig
 
 from pytest_evals.core.request import Generate
+from pytest_evals.models.engine.generation_options import seed_of
 from pytest_evals.models.hf.generation.sampling import (
     SamplingParams,
     pick,
     sampling_params_of,
-    seed_of,
 )
 from tests.models.live_memory import LiveMemory
 

@@ -250,7 +250,7 @@ def test_an_invalid_value_is_rejected_before_the_model_is_loaded(
 
 
 def test_the_fingerprint_is_known_before_the_model_is_open(model, folder):
-    from pytest_evals.models.hf.fingerprint import hash_file
+    from pytest_evals.models.checkpoint import hash_file
 
     spec = parse_spec(f"vllm:{folder},{ARGUMENTS}")
     assert fingerprint_of(spec, hash_file) == model.fingerprint

@@ -6,15 +6,14 @@ nodes. A restarted replica opens its model again.
 
 from __future__ import annotations
 
-import hashlib
 import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_evals.core.model import Model
 from pytest_evals.core.request import Request, Response
+from pytest_evals.models.checkpoint import quick_hash
 from pytest_evals.models.registry import fingerprint_of, open_model
 from pytest_evals.models.spec import ModelSpec
 
@@ -22,8 +21,6 @@ PAUSE_S = 0.1
 """Maximum delay of a response in seconds, to send several at once."""
 ANNOUNCEMENTS = "announcements"
 """Concurrency group of calls that run while the model answers."""
-SEEN = 2**20
-"""Bytes to hash at each end of a large file."""
 
 
 class OpenedReplica(NamedTuple):
@@ -97,19 +94,3 @@ class Replica:
         if self._model is None:
             self._model = open_model(self._spec)
         return self._model
-
-
-def quick_hash(path: Path) -> str:
-    """Hash of a file's size and both ends, to compare weights on two machines; small
-    files are hashed completely.
-
-    Raises:
-        OSError: It cannot be read.
-    """
-    with path.open("rb") as stream:
-        size = path.stat().st_size
-        total = hashlib.sha256(b"%d\0" % size + stream.read(SEEN))
-        if size > SEEN:
-            stream.seek(max(SEEN, size - SEEN))
-            total.update(stream.read(SEEN))
-    return total.hexdigest()

@@ -29,7 +29,8 @@ NOT_COMPUTING = frozenset(
         "pytest_evals.models.registry",
         "pytest_evals.models.spec",
         # The fingerprint itself.
-        "pytest_evals.models.engine.code_hash",
+        "pytest_evals.models.checkpoint",
+        "pytest_evals.models.engine.fingerprint",
         "pytest_evals.models.hf.fingerprint",
         "pytest_evals.models.vllm.fingerprint",
         # Runs and data; a model gets requests only, and their content is in the key.

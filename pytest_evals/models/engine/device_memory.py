@@ -1,7 +1,8 @@
-"""Device memory: free bytes, out-of-memory errors and the current device."""
+"""The device: its name, free memory and out-of-memory errors."""
 
 from __future__ import annotations
 
+import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -161,3 +162,10 @@ def is_out_of_memory(error: Exception) -> bool:
         return True
     text = str(error).lower()
     return any(sign in text for sign in OUT_OF_MEMORY)
+
+
+def device_name(device: torch.device) -> str:
+    """Name of the GPU, or architecture of the processor."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return platform.machine()

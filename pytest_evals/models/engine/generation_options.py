@@ -6,6 +6,7 @@ model's ``generation_config`` may set any option that lm-eval can pass on.
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -13,10 +14,14 @@ from typing import Any, NamedTuple
 
 from transformers import GenerationConfig
 
+from pytest_evals.core.request import Generate
+from pytest_evals.core.top_logprobs import without_top_logprobs
 from pytest_evals.errors import ModelError, did_you_mean
 
 SEED = "seed"
 """The only option that ``generate`` does not have."""
+DIGITS = 6
+"""Decimal places of top log-probabilities."""
 DEFAULTS: Mapping[str, Any] = {
     "repetition_penalty": 1.0,
     "no_repeat_ngram_size": 0,
@@ -205,3 +210,9 @@ def _names() -> frozenset[str]:
 def _is_off(name: str, value: Any) -> bool:
     # 0 is a token like any other.
     return value is None or (value in _OFF and not name.endswith(("_id", "_ids")))
+
+
+def seed_of(request: Generate) -> int:
+    """The request's own seed, the same in every process."""
+    text = repr(without_top_logprobs(request))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")

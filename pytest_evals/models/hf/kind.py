@@ -9,7 +9,8 @@ from importlib.util import find_spec
 from pytest_evals.core.model import Model
 from pytest_evals.core.token_strings import RequestTokenizer
 from pytest_evals.errors import MissingExtraError
-from pytest_evals.models.hf.fingerprint import check_available, hf_fingerprint
+from pytest_evals.models.checkpoint import check_available
+from pytest_evals.models.hf.fingerprint import fingerprint
 from pytest_evals.models.hf.settings import (
     HfSettings,
     check_hf,
@@ -18,9 +19,6 @@ from pytest_evals.models.hf.settings import (
 )
 from pytest_evals.models.registry import ModelKind
 from pytest_evals.models.spec import ModelSpec
-
-_UNBOUNDED = 2**31
-"""Vocabulary limit if the weights are not loaded."""
 
 
 def _check_ready(spec: ModelSpec) -> None:
@@ -72,20 +70,11 @@ def _open_tokenizer(spec: ModelSpec) -> RequestTokenizer:
         MissingExtraError: torch or transformers is not installed.
         ModelError: The tokenizer cannot be loaded.
     """
-    return tokenizer_of(_settings(spec))
+    settings = _settings(spec)
+    from pytest_evals.models.hf.llama_checkpoint import read_config
+    from pytest_evals.models.tokens.loader import tokenizer_of
 
-
-def tokenizer_of(settings: HfSettings) -> RequestTokenizer:
-    """Load the tokenizer of settings without weights.
-
-    Raises:
-        ModelError: It cannot be loaded.
-    """
-    from pytest_evals.models.hf.loader import load_tokenizer
-    from pytest_evals.models.tokens.request_encoder import RequestEncoder
-    from pytest_evals.models.tokens.tokenizer import HfTokenizer
-
-    return HfTokenizer(RequestEncoder(load_tokenizer(settings), settings, _UNBOUNDED))
+    return tokenizer_of(settings, read_config(settings))
 
 
 def _avoid_fragmentation() -> None:
@@ -117,7 +106,7 @@ HF = ModelKind(
     is_local=True,
     is_deterministic=True,
     why_unfit=why_unfit,
-    fingerprint=hf_fingerprint,
+    fingerprint=lambda spec, hash_file: fingerprint(read_settings(spec), hash_file),
     open_tokenizer=_open_tokenizer,
     target_key="pretrained",
 )

@@ -20,9 +20,10 @@ from torch import Tensor
 from transformers import GenerationConfig
 from transformers.utils.hub import cached_files, extract_commit_hash
 
+from pytest_evals.models.folders import path_of
 from pytest_evals.models.hf.llama import Llama
 from pytest_evals.models.hf.settings import HfSettings
-from pytest_evals.models.hf.weights import origin, path_of
+from pytest_evals.models.tokens.loader import origin
 
 
 class Family(NamedTuple):

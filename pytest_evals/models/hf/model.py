@@ -12,6 +12,7 @@ from typing import Any
 
 from pytest_evals.core.request import Generate
 from pytest_evals.errors import ModelError
+from pytest_evals.models.checkpoint import hash_file
 from pytest_evals.models.engine.batches import BatchBudget, default_tokens
 from pytest_evals.models.engine.device_memory import (
     create_blas_handle,
@@ -20,7 +21,7 @@ from pytest_evals.models.engine.device_memory import (
 )
 from pytest_evals.models.engine.in_process_model import InProcessModel
 from pytest_evals.models.engine.scorer import LoglikelihoodScorer
-from pytest_evals.models.hf.fingerprint import fingerprint, hash_file
+from pytest_evals.models.hf.fingerprint import fingerprint
 from pytest_evals.models.hf.forward import Forward, sees_later_tokens
 from pytest_evals.models.hf.generation.decode import decoder_for
 from pytest_evals.models.hf.generation.engine import GenerationEngine

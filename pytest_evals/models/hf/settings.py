@@ -13,15 +13,18 @@ from pytest_evals.models.arguments import Arguments
 from pytest_evals.models.folders import check_folder
 from pytest_evals.models.registry import TaskRequirements
 from pytest_evals.models.spec import ModelSpec
+from pytest_evals.models.tokens.settings import (
+    TOKENIZATIONS,
+    TokenizerSettings,
+    check_thinking,
+    tokenizer_readers,
+    why_thinking_unfit,
+)
 
 _ARGUMENTS = Arguments("hf")
 _NO_IMAGES = (
     "hf: models read texts, and a task shows images\n  fix: ask an openai: model of a "
     "server that takes images, or leave the task out with -k or --evals-tasks"
-)
-_THINKS = (
-    "enable_thinking=true: the model's reasoning follows the prompt, and a task scores "
-    "its continuations there\n  fix: leave enable_thinking out"
 )
 _COUNT = _ARGUMENTS.whole(1)
 DTYPES = ("auto", "bfloat16", "float16", "float32", "float64")
@@ -32,7 +35,6 @@ ATTENTION = (
     "flex_attention",
     "sdpa",
 )
-TOKENIZATIONS = ("lm_eval", "lighteval")
 MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
 _RAY = "--evals-ray replicates a model on a Ray cluster, -n N on this machine"
 REFUSED = {
@@ -49,36 +51,18 @@ REFUSED = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HfSettings:
+class HfSettings(TokenizerSettings):
     """Loading and inference settings of a Hugging Face model; the fields are the
     arguments.
 
     Args:
-        target: Folder or name on the Hub.
         dtype: Type of the weights; ``auto`` takes the checkpoint's own.
         device: Device; empty for ``cuda`` if there is one, else ``cpu``.
-        revision: Branch, tag or commit on the Hub; empty for the default branch.
-        trust_remote_code: Whether code that comes with the model may run.
-        tokenizer: Folder or name of another tokenizer; empty for the model's own.
         max_length: Tokens of the context window; 0 for the model's own.
-        add_bos_token: Whether texts get the tokenizer's special tokens; ``None`` for
-            the tokenizer's default. ``False`` leaves P(BOS | BOS) out of the rolling
-            log-likelihood, which lm-eval's contains.
-        tokenization: Rules for special tokens and for the boundary between a context
-            and its continuation: those of lm-eval, or of lighteval's transformers
-            backend.
-        prefix_token_id: The token before a text without context; ``None`` for BOS, else
-            EOS.
         batch_tokens: Most tokens of a batch, padding included; 0 for a number that
             suits the device's memory.
         batch_size: Most rows of a batch; 0 for no bound.
         attn_implementation: Which attention transformers uses; empty for its default.
-        chat_template_args: Arguments of the chat template, such as
-            ``{"enable_thinking": false}``.
-        enable_thinking: The one of them that most want; ``None`` for what the template
-            does by default.
-        think_end_token: Text, or the id of a token, that ends the model's thinking: the
-            answer is what comes after its last occurrence. Empty for none.
         device_map: Distribution of weights over several devices; empty for
             one device.
         peft: Folder or name of an adapter; empty for none.
@@ -87,22 +71,12 @@ class HfSettings:
         quantization: Another ``quantization_config`` of transformers.
     """
 
-    target: str
     dtype: str = "auto"
     device: str = ""
-    revision: str = ""
-    trust_remote_code: bool = False
-    tokenizer: str = ""
     max_length: int = 0
-    add_bos_token: bool | None = None
-    tokenization: str = "lm_eval"
-    prefix_token_id: int | None = None
     batch_tokens: int = 0
     batch_size: int = 0
     attn_implementation: str = ""
-    chat_template_args: Mapping[str, Any] = field(default_factory=dict)
-    enable_thinking: bool | None = None
-    think_end_token: str = ""
     device_map: str = ""
     peft: str = ""
     load_in_8bit: bool = False
@@ -114,13 +88,6 @@ class HfSettings:
         """Whether weights are quantized at load time."""
         return self.load_in_8bit or self.load_in_4bit or bool(self.quantization)
 
-    @property
-    def template_args(self) -> Mapping[str, Any]:
-        """All arguments of the chat template."""
-        if self.enable_thinking is None:
-            return self.chat_template_args
-        return {**self.chat_template_args, "enable_thinking": self.enable_thinking}
-
 
 def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
     """Why the model cannot run a task; empty if it can.
@@ -131,12 +98,6 @@ def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
     if needs.images:
         return _NO_IMAGES
     return why_thinking_unfit(read_settings(spec), needs)
-
-
-def why_thinking_unfit(settings: HfSettings, needs: TaskRequirements) -> str:
-    """Why a model that thinks before it answers cannot run a task; empty if it can."""
-    scored = needs.chat and needs.output_type in ("loglikelihood", "multiple_choice")
-    return _THINKS if scored and settings.enable_thinking else ""
 
 
 def check_hf(spec: ModelSpec) -> None:
@@ -182,11 +143,7 @@ def _refuse_contradictions(settings: HfSettings) -> None:
         raise OptionError(
             "the hf model takes one of device and device_map: the map chooses devices"
         )
-    if settings.enable_thinking and not settings.think_end_token:
-        raise OptionError(
-            "the hf model's enable_thinking needs think_end_token, the text that ends "
-            "the thinking, such as '</think>': the answer begins behind it"
-        )
+    check_thinking("hf", settings)
 
 
 def _rows(name: str, value: str) -> int:
@@ -207,21 +164,14 @@ def _device(name: str, value: str) -> str:
 
 
 _READERS: Mapping[str, Callable[[str, str], Any]] = {
+    **tokenizer_readers(_ARGUMENTS),
     "dtype": _dtype,
     "device": _device,
-    "revision": _ARGUMENTS.text,
-    "trust_remote_code": _ARGUMENTS.flag,
-    "tokenizer": _ARGUMENTS.text,
     "max_length": _COUNT,
-    "add_bos_token": _ARGUMENTS.flag,
     "tokenization": _ARGUMENTS.one_of(TOKENIZATIONS),
-    "prefix_token_id": _ARGUMENTS.whole(0),
     "batch_tokens": _COUNT,
     "batch_size": _rows,
     "attn_implementation": _ARGUMENTS.one_of(ATTENTION),
-    "chat_template_args": _ARGUMENTS.mapping,
-    "enable_thinking": _ARGUMENTS.flag,
-    "think_end_token": _ARGUMENTS.text,
     "device_map": _ARGUMENTS.one_of(MAPS),
     "peft": _ARGUMENTS.text,
     "load_in_8bit": _ARGUMENTS.flag,

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import re
 import warnings
 from importlib.util import find_spec
 from inspect import signature
-from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
 
 from pytest_evals.errors import MissingExtraError, ModelError
-from pytest_evals.models.folders import is_local
+from pytest_evals.models.folders import path_of
 from pytest_evals.models.hf.settings import HfSettings
+from pytest_evals.models.tokens.loader import first_line, origin
 
 COMPUTED = ("rotary_emb.inv_freq", "attn.masked_bias", "attention.masked_bias")
 """Ends of names in old checkpoints of what models compute themselves."""
@@ -29,20 +27,6 @@ _NOT_RAISED: dict[str, Any] = (
     if transformers.__version__.startswith("4.")
     else {"ignore_mismatched_sizes": True}
 )
-
-
-def origin(settings: HfSettings) -> dict[str, Any]:
-    """Arguments of every transformers loader."""
-    return {
-        "pretrained_model_name_or_path": path_of(settings.target),
-        "revision": settings.revision or None,
-        "trust_remote_code": settings.trust_remote_code,
-    }
-
-
-def path_of(target: str) -> str:
-    """The path of a local folder, or the name on the Hub."""
-    return str(Path(os.path.expanduser(target))) if is_local(target) else target
 
 
 def load_weights(
@@ -186,12 +170,3 @@ def _adapt(model: Any, settings: HfSettings) -> None:
             raise ModelError(f"{owner} {what}: {_first_of(keys)}\n  fix: {_ADAPTER}")
     mismatched = getattr(found, "mismatched_keys", ())
     _refuse_other_sizes(mismatched, f"{owner} and {settings.target!r}", _ADAPTER)
-
-
-def first_line(error: BaseException) -> str:
-    """First line of an error's message, without Hub tokens; with the second line if the
-    first one introduces it."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    n = 2 if lines[0].endswith(":") else 1
-    text = " ".join(line.strip() for line in lines[:n])
-    return re.sub(r"hf_[A-Za-z0-9]{8,}", "hf_***", text)

@@ -120,11 +120,16 @@ def source_of(model: str, url: str) -> str:
     return f"{model} at {masked_text(f'{parts.scheme}://{host}{parts.path}')}"
 
 
+def is_transient(status: int) -> bool:
+    """Whether a request may succeed if it is sent again after this HTTP status."""
+    return status in BUSY or status >= 500
+
+
 def status_error(status: int, text: str, wait_s: float) -> RequestFailedError:
     """The error of a reply with a status other than 200."""
     words = message_in(text)
     out_of_money = status == 429 and "insufficient_quota" in text
-    again = (status in BUSY or status >= 500) and not out_of_money
+    again = is_transient(status) and not out_of_money
     closed = again and wait_s > LONGEST_WAIT_S
     asks = f", and asks to wait for {wait_s:,.0f} s" if closed else ""
     return RequestFailedError(

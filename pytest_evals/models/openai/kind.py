@@ -10,14 +10,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_evals.core.key import prompt_of
-from pytest_evals.core.request import Generate, Request
+from pytest_evals.core.request import Request
 from pytest_evals.core.run_plan import SpendPlan
 from pytest_evals.data.network_variables import network_fault
 from pytest_evals.errors import EvalsError, MissingExtraError, OptionError
 from pytest_evals.masking.registry import learn_secret
-from pytest_evals.models.hf.fingerprint import provenance
-from pytest_evals.models.http.usage import MILLION
+from pytest_evals.models.checkpoint import provenance
+from pytest_evals.models.http.spend_plan import SpendLimits, spend_plan_of
 from pytest_evals.models.openai.settings import (
     OpenAISettings,
     check_openai,
@@ -49,10 +48,6 @@ _WITHOUT_EFFECT = frozenset(
 )
 """Settings that are part of the fingerprint in another form or do not affect
 outputs."""
-_TOKEN_BYTES = 4
-"""Bytes per token of a prompt, if nothing counts them."""
-_BODY_BYTES = 150
-"""Bytes of a request's body, without its prompt."""
 
 
 def _open(spec: ModelSpec) -> OpenAIModel:
@@ -189,58 +184,16 @@ def _spend_plan(spec: ModelSpec, requests: Sequence[Request]) -> SpendPlan:
         OptionError: The spec has a mistake.
         ModelError: The tokenizer cannot be loaded.
     """
-    return spend_plan_of(read_settings(spec), requests)
-
-
-def spend_plan_of(settings: OpenAISettings, requests: Sequence[Request]) -> SpendPlan:
-    """As ``spend_plan`` of the kind, for settings."""
-    n_requests, n_prompt_tokens = _prompts(settings, requests)
-    texts = [one for one in requests if isinstance(one, Generate)]
-    n_scored = n_requests - len(texts)
-    most = n_scored + sum(one.max_tokens for one in texts)
-    prices = (settings.price_in, settings.price_out) if _has_prices(settings) else None
-    return SpendPlan(
-        n_requests=n_requests,
-        n_prompt_tokens=n_prompt_tokens,
-        is_counted=bool(settings.tokenizer),
-        n_scored=n_scored,
-        most_tokens=most,
-        most_each=max((_highest_cost(settings, one) for one in requests), default=0.0),
-        prices=prices,
-        max_requests=settings.max_requests,
-        max_cost=settings.max_cost,
-    )
-
-
-def _highest_cost(settings: OpenAISettings, request: Request) -> float:
-    """About the highest cost of a request by its length, see
-    :meth:`~pytest_evals.models.http.usage.Usage.most`."""
-    n_in = _bytes_of(request) + _BODY_BYTES
-    n_out = request.max_tokens if isinstance(request, Generate) else 1
-    return (n_in * settings.price_in + n_out * settings.price_out) / MILLION
-
-
-def _has_prices(settings: OpenAISettings) -> bool:
-    return bool(settings.price_in or settings.price_out)
-
-
-def _prompts(settings: OpenAISettings, requests: Sequence[Request]) -> tuple[int, int]:
-    """The number of requests that are sent, and of the tokens in their prompts."""
+    settings = read_settings(spec)
+    counted = None
     if settings.tokenizer:
         from pytest_evals.models.openai.tokenizer import ServerTokenizer
 
         encoding = ServerTokenizer(settings.tokenizer, settings.template_args)
-        return encoding.count(requests, settings.max_length)
-    n_bytes = sum(map(_bytes_of, requests))
-    return len(requests), round(n_bytes / _TOKEN_BYTES)
-
-
-def _bytes_of(request: Request) -> int:
-    prompt = prompt_of(request)
-    if not isinstance(prompt, str):
-        prompt = "".join(message.content for message in prompt)
-    text = prompt + getattr(request, "continuation", "")
-    return len(text.encode(errors="replace"))
+        counted = encoding.count(requests, settings.max_length)
+    names = [field.name for field in fields(SpendLimits)]
+    limits = SpendLimits(**{name: getattr(settings, name) for name in names})
+    return spend_plan_of(limits, requests, counted)
 
 
 OPENAI = ModelKind(

@@ -14,9 +14,8 @@ from pytest_evals.core.request import (
     Request,
     Rolling,
 )
-from pytest_evals.models.hf.loader import load_tokenizer
-from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.tokens.encoder import Ids
+from pytest_evals.models.tokens.loader import load_tokenizer
 from pytest_evals.models.tokens.prompt_truncation import (
     PromptBudget,
     fit_prompt,
@@ -25,6 +24,7 @@ from pytest_evals.models.tokens.request_encoder import (
     InvalidRequestError,
     RequestEncoder,
 )
+from pytest_evals.models.tokens.settings import TokenizerSettings
 from pytest_evals.models.tokens.spans import ScoredSpan, span_of, windows_of
 
 _UNBOUNDED = 2**31
@@ -66,7 +66,9 @@ class ServerTokenizer:
         Raises:
             ModelError: It cannot be loaded.
         """
-        settings = HfSettings(target=target, chat_template_args=template_args or {})
+        settings = TokenizerSettings(
+            target=target, chat_template_args=template_args or {}
+        )
         self._encoder = RequestEncoder(load_tokenizer(settings), settings, _UNBOUNDED)
 
     def scored(

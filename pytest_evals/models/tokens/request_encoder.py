@@ -15,12 +15,12 @@ import numpy as np
 
 from pytest_evals.core.request import Loglikelihood, Message, Prompt
 from pytest_evals.errors import DocumentError
-from pytest_evals.models.hf.settings import HfSettings
 from pytest_evals.models.tokens.chat_template import (
     ChatTemplateError,
     render_chat,
 )
 from pytest_evals.models.tokens.encoder import Ids, TextEncoder
+from pytest_evals.models.tokens.settings import TokenizerSettings
 
 CACHED_CHATS = 16_384
 """Rendered chats in the cache: those of a window, for its choices and its samples."""
@@ -57,7 +57,9 @@ class TokenPair:
 class RequestEncoder:
     """A tokenizer with the rules for special tokens."""
 
-    def __init__(self, tokenizer: Any, settings: HfSettings, n_embeddings: int) -> None:
+    def __init__(
+        self, tokenizer: Any, settings: TokenizerSettings, n_embeddings: int
+    ) -> None:
         """``n_embeddings`` is the size of the model's input embedding."""
         self._tokenizer = tokenizer
         self._coder = TextEncoder(tokenizer)

@@ -26,7 +26,7 @@ import torch
 
 from pytest_evals.errors import EvalsError, ModelError, OptionError
 from pytest_evals.masking.values import masked_text
-from pytest_evals.models.hf.weights import path_of
+from pytest_evals.models.folders import path_of
 from pytest_evals.models.vllm.settings import ARGUMENTS, VllmSettings
 
 WAITING = 4096
@@ -163,8 +163,8 @@ def parsed_arguments(settings: VllmSettings) -> dict[str, Any]:
         parser = EngineArgs.add_cli_args(FlexibleArgumentParser(add_help=False))
         parser.error = _reject
         given = dict(settings.engine)
-        if settings.hf.tokenizer:
-            given["tokenizer"] = path_of(settings.hf.tokenizer)
+        if settings.tokens.tokenizer:
+            given["tokenizer"] = path_of(settings.tokens.tokenizer)
         words = [word for item in given.items() for word in _words(parser, *item)]
         try:
             parsed = vars(parser.parse_args(words))

@@ -4,17 +4,14 @@ imported."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import PackageNotFoundError, packages_distributions, version
-from pathlib import Path
+from importlib.metadata import packages_distributions
 from typing import Any
 
-from pytest_evals.models.engine.code_hash import code_hash
-from pytest_evals.models.hf.fingerprint import LIBRARIES, provenance
-from pytest_evals.models.spec import ModelSpec
-from pytest_evals.models.vllm.settings import VllmSettings, read_settings
+from pytest_evals.models.checkpoint import HashFile
+from pytest_evals.models.engine.fingerprint import engine_fingerprint, library_version
+from pytest_evals.models.vllm.settings import VllmSettings
 
 _WITHOUT_EFFECT = frozenset(
     {
@@ -46,46 +43,22 @@ _VARIABLES = (
     "VLLM_USE_V2_MODEL_RUNNER",
 )
 """Environment variables that select vLLM's kernels. It sets others on its own."""
-_TOKENIZATION = (
-    "add_bos_token",
-    "chat_template_args",
-    "enable_thinking",
-    "prefix_token_id",
-    "think_end_token",
-)
-
-
-def vllm_fingerprint(
-    spec: ModelSpec, hash_file: Callable[[Path], str]
-) -> Mapping[str, Any] | None:
-    """Fingerprint of a spec: equal for models with equal outputs.
-
-    Returns:
-        JSON values; ``None`` if the model's files are unknown.
-
-    Raises:
-        OptionError: The spec has a mistake.
-    """
-    return fingerprint(read_settings(spec), hash_file)
 
 
 def fingerprint(
-    settings: VllmSettings, hash_file: Callable[[Path], str]
+    settings: VllmSettings, hash_file: HashFile
 ) -> Mapping[str, Any] | None:
-    """Fingerprint of settings; see :func:`vllm_fingerprint`."""
-    hf = settings.hf
-    model = provenance(settings.target, hf.revision, hash_file)
-    tokenizer: Mapping[str, Any] | None = {}
-    if hf.tokenizer:
-        tokenizer = provenance(hf.tokenizer, "", hash_file)
-    if model is None or tokenizer is None:
+    """JSON values that are equal for models with equal outputs; ``None`` if the model's
+    files are unknown.
+
+    Args:
+        hash_file: Path → hash of the file's content.
+    """
+    shared = engine_fingerprint("vllm", settings.tokens, hash_file)
+    if shared is None:
         return None
-    names = {field.name for field in fields(hf)} & {*_TOKENIZATION}
     return {
-        "kind": "vllm",
-        "model": model,
-        "tokenizer": tokenizer,
-        **{name: _plain(getattr(hf, name)) for name in sorted(names)},
+        **shared,
         "reuse_prefix": settings.reuse_prefix,
         "engine_arguments": {
             name: value
@@ -93,11 +66,7 @@ def fingerprint(
             if name not in _WITHOUT_EFFECT
         },
         "environment": environment(),
-        "libraries": {
-            **{name: _version(name) for name in LIBRARIES},
-            "vllm": vllm_version(),
-        },
-        "engine": code_hash("pytest_evals.models.vllm.model"),
+        "libraries": {**shared["libraries"], "vllm": vllm_version()},
     }
 
 
@@ -110,15 +79,4 @@ def environment() -> dict[str, str]:
 def vllm_version() -> str:
     """vLLM's version; its wheels have several names."""
     names = packages_distributions().get("vllm", ["vllm"])
-    return " ".join(f"{name} {_version(name)}" for name in sorted({*names}))
-
-
-def _version(library: str) -> str:
-    try:
-        return version(library)
-    except PackageNotFoundError:
-        return ""
-
-
-def _plain(value: Any) -> Any:
-    return dict(value) if isinstance(value, Mapping) else value
+    return " ".join(f"{name} {library_version(name)}" for name in sorted({*names}))

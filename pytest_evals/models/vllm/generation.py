@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_evals.core.request import Finish, Generate, Response, TopLogprobs
+from pytest_evals.models.engine.generation_options import DIGITS
 from pytest_evals.models.engine.stop_strings import answer_text, cut_at_stops
-from pytest_evals.models.hf.generation.sampling import DIGITS
 from pytest_evals.models.prefetch import Answer
 from pytest_evals.models.prefix_order import prefix_order
 from pytest_evals.models.tokens.encoder import Ids

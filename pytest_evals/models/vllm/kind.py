@@ -8,11 +8,10 @@ from importlib.util import find_spec
 from pytest_evals.core.model import Model
 from pytest_evals.core.token_strings import RequestTokenizer
 from pytest_evals.errors import MissingExtraError
-from pytest_evals.models.hf.fingerprint import check_available
-from pytest_evals.models.hf.kind import tokenizer_of
+from pytest_evals.models.checkpoint import check_available
 from pytest_evals.models.registry import ModelKind
 from pytest_evals.models.spec import ModelSpec
-from pytest_evals.models.vllm.fingerprint import vllm_fingerprint
+from pytest_evals.models.vllm.fingerprint import fingerprint
 from pytest_evals.models.vllm.settings import (
     VllmSettings,
     check_vllm,
@@ -30,8 +29,8 @@ def _check_ready(spec: ModelSpec) -> None:
         ModelError: The model is neither on this machine nor on the Hub.
     """
     settings = _settings(spec)
-    for name in (settings.target, settings.hf.tokenizer):
-        revision = settings.hf.revision if name == settings.target else ""
+    for name in (settings.target, settings.tokens.tokenizer):
+        revision = settings.tokens.revision if name == settings.target else ""
         check_available(name, revision)
     if settings.engine:
         from pytest_evals.models.vllm.engine import parsed_arguments
@@ -57,7 +56,10 @@ def _open(spec: ModelSpec) -> Model:
 
 
 def _open_tokenizer(spec: ModelSpec) -> RequestTokenizer:
-    return tokenizer_of(_settings(spec).hf)
+    settings = _settings(spec)
+    from pytest_evals.models.tokens.loader import tokenizer_of
+
+    return tokenizer_of(settings.tokens)
 
 
 def _settings(spec: ModelSpec) -> VllmSettings:
@@ -76,7 +78,7 @@ VLLM = ModelKind(
     one_per_session=True,
     is_deterministic=True,
     why_unfit=why_unfit,
-    fingerprint=vllm_fingerprint,
+    fingerprint=lambda spec, hash_file: fingerprint(read_settings(spec), hash_file),
     open_tokenizer=_open_tokenizer,
     target_key="pretrained",
 )

@@ -7,19 +7,15 @@ from functools import cached_property
 from typing import Any
 
 from pytest_evals.core.request import Generate
+from pytest_evals.models.checkpoint import hash_file, weights_hash
 from pytest_evals.models.engine.batches import BatchBudget
+from pytest_evals.models.engine.device_memory import device_name
 from pytest_evals.models.engine.in_process_model import InProcessModel
 from pytest_evals.models.engine.scorer import LoglikelihoodScorer
 from pytest_evals.models.engine.scoring_strategy import StrategyChoice
-from pytest_evals.models.hf.fingerprint import hash_file
-from pytest_evals.models.hf.loader import (
-    describe_tokenizer,
-    device_name,
-    load_tokenizer,
-    weights_hash,
-)
 from pytest_evals.models.prefetch import Answer
 from pytest_evals.models.tokens.encoder import Ids
+from pytest_evals.models.tokens.loader import describe_tokenizer, load_tokenizer
 from pytest_evals.models.tokens.request_encoder import RequestEncoder
 from pytest_evals.models.vllm.engine import VllmEngine
 from pytest_evals.models.vllm.fingerprint import (
@@ -51,11 +47,13 @@ class VllmModel(InProcessModel):
             OptionError: vLLM rejects an engine argument.
             ModelError: The model cannot be loaded, or another one is open.
         """
-        tokenizer = load_tokenizer(settings.hf)
+        tokenizer = load_tokenizer(settings.tokens)
         self._settings = settings
         self._engine = VllmEngine(settings)
         try:
-            encoder = RequestEncoder(tokenizer, settings.hf, self._engine.vocab_size)
+            encoder = RequestEncoder(
+                tokenizer, settings.tokens, self._engine.vocab_size
+            )
             super().__init__(name, encoder, self._engine.device)
             self._prepare(tokenizer)
         except BaseException:
@@ -72,11 +70,11 @@ class VllmModel(InProcessModel):
             max(1, engine.max_length - RESERVED),
         )
         self._generation = VllmGeneration(
-            engine, self._encoder, settings.hf.think_end_token
+            engine, self._encoder, settings.tokens.think_end_token
         )
         self._info = {
             **_described(engine, settings),
-            **describe_tokenizer(tokenizer, settings.hf),
+            **describe_tokenizer(tokenizer, settings.tokens),
             **self._info,
             "scoring_path": "vllm"
             + "+candidates" * self._scoring.has_candidates
@@ -120,7 +118,7 @@ def _described(engine: VllmEngine, settings: VllmSettings) -> dict[str, Any]:
     model, parallel = config.model_config, config.parallel_config
     return {
         "pretrained": settings.target,
-        "revision": settings.hf.revision,
+        "revision": settings.tokens.revision,
         "commit": getattr(model.hf_config, "_commit_hash", None) or "",
         "weights": weights_hash(settings.target),
         "model_class": next(iter(model.architectures or ()), ""),

@@ -15,8 +15,7 @@ from pytest_evals.core.request import (
     Generate,
 )
 from pytest_evals.errors import did_you_mean
-from pytest_evals.models.engine.generation_options import bad_value
-from pytest_evals.models.hf.generation.sampling import seed_of
+from pytest_evals.models.engine.generation_options import bad_value, seed_of
 from pytest_evals.models.tokens.request_encoder import InvalidRequestError
 from pytest_evals.models.vllm.engine import (
     rejections,

@@ -17,9 +17,14 @@ from typing import Any
 from pytest_evals.errors import OptionError, did_you_mean
 from pytest_evals.models.arguments import Arguments
 from pytest_evals.models.folders import check_folder
-from pytest_evals.models.hf.settings import HfSettings, why_thinking_unfit
 from pytest_evals.models.registry import TaskRequirements
 from pytest_evals.models.spec import ModelSpec
+from pytest_evals.models.tokens.settings import (
+    TokenizerSettings,
+    check_thinking,
+    tokenizer_readers,
+    why_thinking_unfit,
+)
 
 ARGUMENTS = Arguments("vllm")
 _NO_IMAGES = (
@@ -61,14 +66,14 @@ class VllmSettings:
 
     Args:
         target: Folder or name on the Hub.
-        hf: The settings of ``hf:`` models that tokenization uses.
+        tokens: Settings of the tokenizer.
         reuse_prefix: Whether continuations of several tokens are scored with vLLM's
             prefix cache, which depends on an internal switch of vLLM.
         engine: Engine arguments of vLLM, unparsed.
     """
 
     target: str
-    hf: HfSettings
+    tokens: TokenizerSettings
     reuse_prefix: bool = False
     engine: Mapping[str, str] = field(default_factory=dict)
 
@@ -81,7 +86,7 @@ def why_unfit(spec: ModelSpec, needs: TaskRequirements) -> str:
     """
     if needs.images:
         return _NO_IMAGES
-    return why_thinking_unfit(read_settings(spec).hf, needs)
+    return why_thinking_unfit(read_settings(spec).tokens, needs)
 
 
 def check_vllm(spec: ModelSpec) -> None:
@@ -92,8 +97,8 @@ def check_vllm(spec: ModelSpec) -> None:
     """
     settings = read_settings(spec)
     check_folder(settings.target)
-    if settings.hf.tokenizer:
-        check_folder(settings.hf.tokenizer, needed="tokenizer_config.json")
+    if settings.tokens.tokenizer:
+        check_folder(settings.tokens.tokenizer, needed="tokenizer_config.json")
 
 
 def read_settings(spec: ModelSpec) -> VllmSettings:
@@ -117,15 +122,12 @@ def read_settings(spec: ModelSpec) -> VllmSettings:
             "the vllm model's reuse_prefix needs the prefix cache, which "
             "enable_prefix_caching=false turns off"
         )
-    if own.get("enable_thinking") and not own.get("think_end_token"):
-        raise OptionError(
-            "the vllm model's enable_thinking needs think_end_token, the text that "
-            "ends the thinking, such as '</think>'"
-        )
+    tokens = TokenizerSettings(target=spec.target, **own)
+    check_thinking("vllm", tokens)
     engine |= {n: spec.arguments[n] for n in _PASSED_ON if n in own}
     return VllmSettings(
         target=spec.target,
-        hf=HfSettings(target=spec.target, **own),
+        tokens=tokens,
         reuse_prefix=reuses,
         engine=engine,
     )
@@ -173,15 +175,8 @@ def _check_engine_name(name: str) -> None:
 
 
 _READERS: Mapping[str, Any] = {
-    "add_bos_token": ARGUMENTS.flag,
-    "chat_template_args": ARGUMENTS.mapping,
-    "enable_thinking": ARGUMENTS.flag,
-    "prefix_token_id": ARGUMENTS.whole(0),
+    **tokenizer_readers(ARGUMENTS),
     "reuse_prefix": ARGUMENTS.flag,
-    "revision": ARGUMENTS.text,
-    "think_end_token": ARGUMENTS.text,
-    "tokenizer": ARGUMENTS.text,
-    "trust_remote_code": ARGUMENTS.flag,
 }
 """The model's own arguments."""
 _PASSED_ON = ("revision", "trust_remote_code")

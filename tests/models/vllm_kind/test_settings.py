@@ -100,7 +100,7 @@ def missing(monkeypatch):
         (
             "enable_thinking=true",
             "the vllm model's enable_thinking needs think_end_token, the text that "
-            "ends the thinking, such as '</think>'",
+            "ends the thinking, such as '</think>': the answer begins behind it",
         ),
         (
             "chat_template_args={",
@@ -128,10 +128,10 @@ def test_engine_arguments_are_kept_as_they_are_written(installed):
         "compilation_config": '{"a":1,"b":2}',
         "revision": "abc",
     }
-    assert settings.hf.target == "org/name"
-    assert settings.hf.revision == "abc"
-    assert settings.hf.add_bos_token is False
-    assert settings.hf.prefix_token_id == 3
+    assert settings.tokens.target == "org/name"
+    assert settings.tokens.revision == "abc"
+    assert settings.tokens.add_bos_token is False
+    assert settings.tokens.prefix_token_id == 3
 
 
 def test_engine_arguments_of_an_unknown_vllm_are_left_to_it(missing):

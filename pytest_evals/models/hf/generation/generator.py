@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_evals.core.request import Generate, Response
-from pytest_evals.models.engine.generation_options import check_config, slow_settings
+from pytest_evals.models.engine.generation_options import (
+    check_config,
+    seed_of,
+    slow_settings,
+)
 from pytest_evals.models.engine.scorer import NOT_A_NUMBER
 from pytest_evals.models.hf.generation.engine import (
     GenerationEngine,
@@ -17,7 +21,6 @@ from pytest_evals.models.hf.generation.engine import (
 from pytest_evals.models.hf.generation.sampling import (
     SamplingParams,
     sampling_params_of,
-    seed_of,
 )
 from pytest_evals.models.prefetch import Answer
 from pytest_evals.models.tokens.encoder import Ids

@@ -7,7 +7,6 @@ random generator, so that samples do not depend on the batch.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,9 +23,9 @@ from pytest_evals.core.request import (
     TOP_LOGPROBS,
     Generate,
 )
-from pytest_evals.core.top_logprobs import without_top_logprobs
 from pytest_evals.models.engine.generation_options import (
     DEFAULTS,
+    DIGITS,
     ONLY_DRAWING,
     SEED,
     bad_value,
@@ -34,9 +33,6 @@ from pytest_evals.models.engine.generation_options import (
     unknown,
 )
 from pytest_evals.models.tokens.request_encoder import InvalidRequestError
-
-DIGITS = 6
-"""Decimal places of top log-probabilities."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,12 +154,6 @@ def sampling_params_of(
 def _listed(value: Any) -> Any:
     """The value as ``generate`` takes it, which knows lists only."""
     return list(map(_listed, value)) if isinstance(value, tuple) else value
-
-
-def seed_of(request: Generate) -> int:
-    """The request's own seed, the same in every process."""
-    text = repr(without_top_logprobs(request))
-    return int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
 
 
 class TokenHistory:
