@@ -29,9 +29,9 @@ from pytest_evals.gates.read.entry import read_expression
 from pytest_evals.masking.logs import masking_logs
 from pytest_evals.masking.registry import remembering
 from pytest_evals.masking.values import watch_environment
+from pytest_evals.models.http.spend_ledger import Ledger
 from pytest_evals.models.python.model import model_of
 from pytest_evals.models.registry import ModelHook, check_spec
-from pytest_evals.models.spend_ledger import Ledger
 from pytest_evals.reports.files.model import model_arguments
 from pytest_evals.run.arguments import with_checked_arguments
 from pytest_evals.run.baselines import measured_rate

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from pytest_evals.models.engine import device_memory
 from pytest_evals.models.engine.batches import default_tokens
 from pytest_evals.models.engine.device_memory import (
     SWITCH_INTERVAL_S,
@@ -20,7 +21,6 @@ from pytest_evals.models.engine.device_memory import (
     inference_thread,
     or_none,
 )
-from pytest_evals.models.engine import device_memory
 from pytest_evals.models.hf.generation.memory_budget import free_tokens
 from pytest_evals.models.hf.loader import _device
 from pytest_evals.models.hf.model import _budget

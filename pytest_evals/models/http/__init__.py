@@ -1,2 +1,2 @@
-"""Requests to servers and applications: what the model kinds openai, python and
-latticeflow share."""
+"""Requests to servers and applications: what the model kinds openai and python, and
+guests, share."""

@@ -16,9 +16,11 @@ from pytest_evals.core.request import GRAMMAR, UNSENT, Generate, Request, Respon
 from pytest_evals.core.response_contract import as_model
 from pytest_evals.data.calls import error_text
 from pytest_evals.errors import DocumentError, SpendCapError
-from pytest_evals.models.event_loop import BackgroundModel, pause
-from pytest_evals.models.openai.retries import Backoff
-from pytest_evals.models.openai.usage import count_of
+from pytest_evals.models.http.errors import is_transient
+from pytest_evals.models.http.event_loop import BackgroundModel, pause
+from pytest_evals.models.http.retries import Backoff
+from pytest_evals.models.http.spend_cap import SpendCap
+from pytest_evals.models.http.usage import count_of
 from pytest_evals.models.python.calls import (
     CallOutcome,
     CallTimeLimitError,
@@ -38,7 +40,6 @@ from pytest_evals.models.python.settings import (
     TIME_LIMIT_S,
     check_limits,
 )
-from pytest_evals.models.spend_cap import SpendCap
 
 NO_SCORES = (
     "a Python function returns texts and no log-probabilities\n"
@@ -48,7 +49,6 @@ _BLOCKED_S = 1.0
 """Seconds after which a blocked event loop is worth a note."""
 _CLOSE_S = 2.0
 """Seconds that cancelled coroutines may take when the session ends."""
-_BUSY = frozenset({408, 409, 429})
 _TRANSIENT = (
     "ConnectError",
     "ConnectionError",
@@ -271,7 +271,7 @@ def retry_reason(error: BaseException) -> str:
     """The status or kind of an error after which a retry may succeed, or ""."""
     for one in _causes(error):
         status = _status(one)
-        if status in _BUSY or 500 <= status <= 599:
+        if is_transient(status):
             return str(status)
         if status:
             return ""

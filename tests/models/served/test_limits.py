@@ -17,8 +17,8 @@ from pytest_evals.core.request import Generate, Message
 from pytest_evals.errors import ModelError
 from pytest_evals.guests.latticeflow.models.adapters import BUILT_IN, ModelInfo
 from pytest_evals.guests.latticeflow.models.http_model import Connection, HttpModel
-from pytest_evals.models.openai.http_client import reply_limit
-from pytest_evals.models.openai.retries import Backoff
+from pytest_evals.models.http.client import reply_limit
+from pytest_evals.models.http.retries import Backoff
 
 MB = 2**20
 TOO_LARGE = " bytes, the limit for this request"

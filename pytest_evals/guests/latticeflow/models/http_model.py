@@ -24,18 +24,18 @@ from pytest_evals.guests.latticeflow.models.messages import (
 )
 from pytest_evals.guests.latticeflow.models.spending import token_limit
 from pytest_evals.masking.values import masked, masked_text
-from pytest_evals.models.event_loop import BackgroundModel, pause
-from pytest_evals.models.openai.errors import (
-    BUSY,
+from pytest_evals.models.http.client import HttpClient, wait_of
+from pytest_evals.models.http.errors import (
     RequestFailedError,
     fix_of,
+    is_transient,
     source_of,
     status_error,
 )
-from pytest_evals.models.openai.http_client import HttpClient, wait_of
-from pytest_evals.models.openai.retries import Backoff, RetryingClient
-from pytest_evals.models.openai.usage import METER, RequestMeter, Usage
-from pytest_evals.models.spend_cap import SpendCap
+from pytest_evals.models.http.event_loop import BackgroundModel, pause
+from pytest_evals.models.http.retries import Backoff, RetryingClient
+from pytest_evals.models.http.spend_cap import SpendCap
+from pytest_evals.models.http.usage import METER, RequestMeter, Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ class _Sender:
 
     def _read(self, reply: Any) -> Mapping[str, Any]:
         status = reply.status_code
-        own = self._adapter.takes_faults and 400 <= status < 500 and status not in BUSY
+        own = self._adapter.takes_faults and status >= 400 and not is_transient(status)
         if not (reply.is_success or own):
             raise self.safe(status_error(status, reply.text, wait_of(reply)))
         try:

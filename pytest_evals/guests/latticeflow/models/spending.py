@@ -12,9 +12,8 @@ from pytest_evals.core.run_plan import SpendPlan
 from pytest_evals.errors import DocumentError
 from pytest_evals.guests.latticeflow.models.adapters import Adapter, ModelInfo
 from pytest_evals.guests.latticeflow.models.messages import model_input_of
-from pytest_evals.models.openai.kind import spend_plan_of
-from pytest_evals.models.openai.settings import OpenAISettings
-from pytest_evals.models.openai.usage import count_of
+from pytest_evals.models.http.spend_plan import SpendLimits, spend_plan_of
+from pytest_evals.models.http.usage import count_of
 
 _LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens")
 
@@ -49,6 +48,6 @@ def spend_plan(
         except DocumentError:  # an error of its document, which is not sent
             continue
         sent.append(replace(request, max_tokens=token_limit(body) or 0))
-    plan = spend_plan_of(OpenAISettings(target=info.name, **limits), sent)
+    plan = spend_plan_of(SpendLimits(**limits), sent)
     is_limited = all(one.max_tokens for one in sent)
     return plan if is_limited else replace(plan, most_tokens=None)

@@ -13,8 +13,8 @@ from pytest_evals.core.request import Generate
 from pytest_evals.errors import ModelError, OptionError
 from pytest_evals.guests.latticeflow.models.adapters import BUILT_IN, ModelInfo
 from pytest_evals.guests.latticeflow.models.http_model import Connection, HttpModel
-from pytest_evals.models.openai.retries import Backoff
-from pytest_evals.models.spend_ledger import Ledger
+from pytest_evals.models.http.retries import Backoff
+from pytest_evals.models.http.spend_ledger import Ledger
 
 KEY = "sk-never-to-be-shown"
 CHAT = BUILT_IN["latticeflow$openai_chat_completion"]
