@@ -119,7 +119,7 @@ def quiet() -> Iterator[None]:
 
 
 def advice_of(target: str, error: Exception) -> str:
-    """The fix for an error of transformers, on a line of its own."""
+    """A line with the fix for an error of transformers."""
     text = str(error)
     if "trust_remote_code" in text:
         return "\n  fix: add trust_remote_code=true if you trust the code of this model"
