@@ -166,8 +166,7 @@ def checked_response(request: Request, given: object, model: Model) -> Response:
 
 def _without_secrets(given: Response) -> Response:
     """Errors of servers may repeat parts of requests."""
-    error = hidden(given.error)
-    return given if error is given.error else replace(given, error=error)
+    return replace(given, error=hidden(given.error)) if given.error else given
 
 
 def _misfit(request: Request, given: Response) -> str:

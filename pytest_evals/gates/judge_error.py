@@ -138,7 +138,7 @@ def position_biases(result: TaskResult) -> Iterator[PositionBias]:
             score.orders
             for record in result.records
             for score in record.scores
-            if score.key == metric.key and score.orders and not record.error
+            if score.orders and score.key == metric.key and not record.error
         ]
         if not orders:
             continue

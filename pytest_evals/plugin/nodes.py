@@ -34,7 +34,7 @@ from pytest_evals.plugin.messages import (
 )
 from pytest_evals.plugin.models.compatibility import refuse_early
 from pytest_evals.plugin.models.definitions import Definition
-from pytest_evals.plugin.session import session_of
+from pytest_evals.plugin.session import EvalSession, session_of
 from pytest_evals.plugin.small_item import SmallItem
 from pytest_evals.plugin.suite.file_nodes import node_of
 from pytest_evals.run.plan import Job
@@ -129,20 +129,21 @@ class TaskFile(pytest.File):
     def prepare(self, item: DocItem) -> None:
         """Called when a document is set up."""
 
-    @property
+    @cached_property
+    def evals(self) -> EvalSession:
+        """The session's state."""
+        return session_of(self.config)
+
+    @cached_property
     def score_hook(self) -> Any:
         """``pytest_evals_score`` if a user implements it for this folder, else None."""
-        if not hasattr(self, "_score_hook"):
-            hook = self.ihook.pytest_evals_score
-            self._score_hook = hook if hook.get_hookimpls() else None
-        return self._score_hook
+        hook = self.ihook.pytest_evals_score
+        return hook if hook.get_hookimpls() else None
 
-    @property
+    @cached_property
     def shows_documents(self) -> bool:
         """Whether a report contains the properties of each document."""
-        if not hasattr(self, "_shows_documents"):
-            self._shows_documents = wants_properties(self.config)
-        return self._shows_documents
+        return wants_properties(self.config)
 
     def model_definition(self, item: DocItem) -> Definition:
         """Return the model fixtures of this file's documents without executing them."""
@@ -299,7 +300,7 @@ class DocItem(SmallItem):
             DocumentFailed: It could not be scored; or its answer is wrong, with
                 ``--evals-strict``.
         """
-        session = session_of(self.config)
+        session = self.parent.evals
         record = session.run_document(self)
         is_wrong = self.word in ("wrong", "regressed")
         fails = self.word in _NO_SCORE or (is_wrong and session.options.strict)

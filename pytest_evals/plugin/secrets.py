@@ -119,9 +119,12 @@ def pytest_warning_recorded(warning_message: warnings.WarningMessage) -> None:
 
 
 def _mask(report: pytest.TestReport | pytest.CollectReport) -> None:
-    if not knows_any():
-        return
     found = report.longrepr
+    properties = getattr(report, "user_properties", None)
+    lines = getattr(report, "evals_shown", None)  # pytest-reportlog writes them
+    has_text = found is not None or report.sections or properties or lines
+    if not has_text or not knows_any():
+        return
     if isinstance(found, tuple):  # why a test is skipped
         path, line, why = found
         report.longrepr = (path, line, hidden(why))
@@ -132,10 +135,9 @@ def _mask(report: pytest.TestReport | pytest.CollectReport) -> None:
             report.longrepr = shown
     if report.sections:
         report.sections = [(name, hidden(text)) for name, text in report.sections]
-    properties = getattr(report, "user_properties", None)
     if properties:
         properties[:] = [(name, _shown(value)) for name, value in properties]
-    if lines := getattr(report, "evals_shown", None):  # pytest-reportlog writes them
+    if lines:
         vars(report)["evals_shown"] = [hidden(line) for line in lines]
 
 

@@ -177,7 +177,7 @@ class EvalSession:
         return self.suite.add(loaded, path, nodeid)
 
     def run_document(self, item: DocumentItem) -> Record:
-        """Return the record of a document, answered and scored."""
+        """Run a document, set its results on the item, and return its record."""
         if self._last is not None and self._last[0] is item:
             _, record = self._last
             self._warn_of_rerun(record)
@@ -186,9 +186,11 @@ class EvalSession:
                 return record
         if self.stoppable is not None:
             self.stoppable.skip_if_decided(item)
-        definition = self.models.definition_of(item)
+        definition = item.parent.model_definition(item)
+        if self.models.broken:
+            self.models.skip_if_broken(definition)
         try:
-            record, took_s = self.run.flow.run(
+            record, item.took_s = self.run.flow.run(
                 definition, item.job, item.parent.score_hook
             )
         except SpendCapError as error:
@@ -198,11 +200,6 @@ class EvalSession:
             if definition in self.run.flow.failed:
                 self.models.end(definition, item, error)
             raise
-        for response in record.responses:
-            took_s += response.elapsed_s
-        for exchange in record.exchanges:
-            took_s += exchange.response.elapsed_s
-        item.took_s = took_s
         item.word = _word(record)
         if item.word == "wrong" and self.run.compared is not None:
             regressed = self.run.compared.has_regressed(record, item.job.task)

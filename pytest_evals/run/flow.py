@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pytest_evals.core.doc import Doc, WatchedRow, as_list
 from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record, Score, Status, slim
-from pytest_evals.core.request import Loglikelihood, Render, Request
+from pytest_evals.core.request import Generate, Loglikelihood, Render, Request
 from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError, SpendCapError
 from pytest_evals.gates.documents import Required, with_required
@@ -32,7 +32,7 @@ gate."""
 
 
 class Scored(NamedTuple):
-    """A scored document, and the seconds that scoring took."""
+    """A scored document, and the seconds of its responses and of scoring."""
 
     record: Record
     took_s: float
@@ -88,6 +88,10 @@ class Flow:
         start = time.perf_counter()
         record = score(taken, job.task, score_hook)
         took_s = time.perf_counter() - start
+        for response in record.responses:
+            took_s += response.elapsed_s
+        for exchange in record.exchanges:
+            took_s += exchange.response.elapsed_s
         render = self._inference.opened[key].render if self._chat else None
         self.finish(record, job.task, render)
         return Scored(record, took_s)
@@ -100,7 +104,10 @@ class Flow:
             budget = self._budgets.get(key)
             if budget is None:
                 budget = self._budgets[key] = ErrorBudget(self._max_errors)
-            budget.add(record)
+            if record.error or record.exchanges or budget.lost:
+                budget.add(record)
+            else:
+                budget.n_asked += bool(record.requests)
             if not record.error:
                 self._check_choices(record)
                 if job.task.repeats > 1:
@@ -154,7 +161,9 @@ class Flow:
         if self._has_samples:
             shown = rendered(record, render) if render else record
             sample = sample_of(shown, task)
-        if text := self._reasoning.of(shown, task):
+        generates = any(isinstance(one, Generate) for one in record.requests)
+        generates = generates or bool(record.exchanges)
+        if generates and (text := self._reasoning.of(shown, task)):
             self._inference.warnings.add(text, f"{task.name}[{record.doc.id}]")
         run = self._suite.tasks[task.name]
         is_example = record.correct is False and run.n_examples < EXAMPLES

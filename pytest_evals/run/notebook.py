@@ -20,9 +20,8 @@ T = TypeVar("T")
 Show = Callable[[str], None]
 
 
-def progress(n_documents: int, show: Show | None = None) -> Callable[[], None]:
-    """Return a function to call after each response; it shows nothing outside of
-    notebooks.
+def progress(n_documents: int, show: Show | None = None) -> Callable[[], None] | None:
+    """Return a function to call after each response; ``None`` outside of notebooks.
 
     Args:
         n_documents: Number of documents of the run.
@@ -30,7 +29,7 @@ def progress(n_documents: int, show: Show | None = None) -> Callable[[], None]:
     """
     replace_text = show or _notebook_line()
     if replace_text is None:
-        return _nothing
+        return None
     n, due = 0, time.monotonic() + _EVERY_S
 
     def tick() -> None:
@@ -41,10 +40,6 @@ def progress(n_documents: int, show: Show | None = None) -> Callable[[], None]:
             replace_text(f"{n} responses, {n_documents} documents")
 
     return tick
-
-
-def _nothing() -> None:
-    pass
 
 
 def _notebook_line() -> Show | None:

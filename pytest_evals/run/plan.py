@@ -15,7 +15,14 @@ from typing import NamedTuple
 from pytest_evals.core.doc import Doc, watch
 from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
-from pytest_evals.core.request import UNSENT, Request, Response, as_sent, size_of
+from pytest_evals.core.request import (
+    UNSENT,
+    Generate,
+    Request,
+    Response,
+    as_sent,
+    size_of,
+)
 from pytest_evals.core.response_contract import responses_of
 from pytest_evals.core.task import Task
 from pytest_evals.errors import DocumentError, ModelError
@@ -280,7 +287,7 @@ class Plan:
         self._under_way = order
         stream = answered(records, places, model)
         tasks = [self._jobs[n].task for n in order]
-        if any(map(changes_responses, tasks)):
+        if any(map(changes_responses, {id(task): task for task in tasks}.values())):
             stream = ((i, read_by(tasks[i], record)) for i, record in stream)
         if any(task.follow_up is not None for task in tasks):
             stream = followed(stream, tasks, model, self._auxiliary_models, self._sent)
@@ -340,8 +347,9 @@ def places_of(records: Sequence[Record], model: Model) -> Places:
     for i, record in enumerate(records):
         if not record.error:
             for j, request in enumerate(record.requests):
-                sent = as_sent(request, is_deterministic)
-                places.setdefault(sent, []).append((i, j))
+                if is_deterministic and isinstance(request, Generate):
+                    request = as_sent(request, is_deterministic)
+                places.setdefault(request, []).append((i, j))
     return places
 
 

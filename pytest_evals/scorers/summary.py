@@ -27,7 +27,8 @@ def summarise(task: Task, records: Sequence[Record], n_selected: int) -> TaskRes
     statuses = [record.status for record in counted]
     verdicts = [record.correct for record in counted if not record.error]
     n_missing = max(0, n_selected - len(ordered))
-    responses = [response for record in ordered for response in record.own_responses]
+    by_record = [record.own_responses for record in ordered]
+    responses = [response for ones in by_record for response in ones]
     return TaskResult(
         task=task,
         records=ordered,
@@ -42,9 +43,7 @@ def summarise(task: Task, records: Sequence[Record], n_selected: int) -> TaskRes
         n_excluded=len(ordered) - len(counted),
         n_prompt_tokens=sum(r.n_prompt_tokens for r in responses),
         n_tokens=sum(r.n_tokens for r in responses),
-        n_truncated=sum(
-            any(r.n_truncated for r in record.own_responses) for record in ordered
-        ),
+        n_truncated=sum(any(r.n_truncated for r in ones) for ones in by_record),
         n_cut_short=sum(record.cut_short for record in ordered),
     )
 

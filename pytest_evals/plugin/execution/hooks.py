@@ -93,7 +93,8 @@ class SessionHooks:
         for item in items:
             if isinstance(item, DocItem):
                 item.release()
-        self._session.has_result_tests = any(map(is_late, items))
+        others = (item for item in items if not isinstance(item, DocItem))
+        self._session.has_result_tests = any(map(is_late, others))
         if self._session.stoppable is not None:
             self._session.stoppable.arrange(items)
         if self._session.assignment is not None:
@@ -104,7 +105,12 @@ class SessionHooks:
 
     def _sort(self, items: list[pytest.Item]) -> None:
         is_worker = self._session.assignment is not None
-        items.sort(key=lambda item: rank(item, on_worker=is_worker))
+        # Documents have a fixed rank: there are many.
+        items.sort(
+            key=lambda item: (
+                1 if isinstance(item, DocItem) else rank(item, on_worker=is_worker)
+            )
+        )
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Check the session and plan its documents; a worker plans its shard."""
@@ -223,7 +229,8 @@ class SessionHooks:
         """Store the record that a worker sent, or that a spend cap held its document
         back: gates are judged before the workers end. Clear the progress line before
         the terminal writes."""
-        self.coverage.add(report)
+        if not hasattr(report, "evals_is_document"):
+            self.coverage.add(report)
         packed = getattr(report, "evals_record", None)
         if packed is not None and self._session.assignment is None:
             self._session.receive(packed)

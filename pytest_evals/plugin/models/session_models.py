@@ -35,7 +35,8 @@ class Models:
         """Definitions whose documents need a judge."""
         self._asked: set[Definition] = set()
         """Definitions whose documents send requests to the tested model."""
-        self._broken: dict[Definition, str] = {}
+        self.broken: dict[Definition, str] = {}
+        """Models that raised an error → the document of it."""
         self.planned: Sequence[DocumentItem] = ()
         """Documents that this process runs."""
         self.is_first = False
@@ -89,7 +90,7 @@ class Models:
         opened, that is one error; all other documents that need it are skipped.
         """
         definition = item.parent.model_definition(item)
-        self._skip_if_broken(definition)
+        self.skip_if_broken(definition)
         if definition in self.inference.opened:
             return
         is_own = definition.has_own_judge
@@ -107,7 +108,7 @@ class Models:
                 model = answers.given(given, "the fixture eval_model")
             self.inference.open(definition, model)
         except BaseException as error:
-            self._broken[definition] = item.nodeid
+            self.broken[definition] = item.nodeid
             if is_own:
                 self._refuse(error)
             raise
@@ -126,18 +127,12 @@ class Models:
         (record,) = PrepareItems([item])(task, [ask(task, index)])
         return record
 
-    def definition_of(self, item: DocumentItem) -> Definition:
-        """Return the model fixtures of a document; skip it if its model is broken."""
-        definition = item.parent.model_definition(item)
-        self._skip_if_broken(definition)
-        return definition
-
     def end(
         self, definition: Definition, item: DocumentItem, error: BaseException
     ) -> None:
         """A model has raised an error: the document is the error, and those that it
         had not answered are skipped."""
-        self._broken[definition] = item.nodeid
+        self.broken[definition] = item.nodeid
         self.inference.plans[definition].stop()
         # One with a store in front is opened when the first response is missing.
         if definition.has_own_model and not self.inference.has_opened(definition):
@@ -147,9 +142,10 @@ class Models:
         """Return the model of a document that is set up."""
         return self.inference.opened[item.parent.model_definition(item)]
 
-    def _skip_if_broken(self, definition: Definition) -> None:
-        if definition in self._broken:
-            pytest.skip(f"the model failed, see {self._broken[definition]}")
+    def skip_if_broken(self, definition: Definition) -> None:
+        """Skip a document whose model has raised an error."""
+        if definition in self.broken:
+            pytest.skip(f"the model failed, see {self.broken[definition]}")
 
 
 def by_definition(items: Sequence[AnyItem]) -> dict[Definition, list[AnyItem]]:

@@ -126,6 +126,7 @@ def _row(
 def _facts(record: Record) -> dict[str, Any]:
     """The fields that do not depend on a filter."""
     doc, status, error = record.doc, record.status, record.error
+    responses = record.own_responses
     row = unwatched(doc.row) or _question(doc)
     target = _target(doc)
     arguments, answers = _asked(record)
@@ -145,8 +146,8 @@ def _facts(record: Record) -> dict[str, Any]:
         "error": _unscored(record) if status is Status.UNSCORED else error,
         "correct": record.correct,
         "finish": [response.finish for response in record.responses],
-        "tokens": _tokens(record.own_responses),
-        **_times(record.own_responses),
+        "tokens": _tokens(responses),
+        **_times(responses),
     }
     if record.requests and isinstance(record.requests[0], Loglikelihood):
         facts["gold"] = as_list(doc.gold_index)
@@ -279,6 +280,8 @@ def _instances(record: Record) -> list[list[tuple[Request, Response]]]:
 def _padded(record: Record) -> Sequence[Response]:
     """Return one response for each request, with an error for missing ones."""
     lacking = len(record.requests) - len(record.responses)
+    if not lacking:
+        return record.responses
     return (*record.responses, *[Response(error="not sent")] * lacking)
 
 

@@ -121,7 +121,7 @@ class _Loaded:
                 recipe.fields, columns, recipe.description, digits=digits
             )
             with _with_document_id(0, self.ids):
-                first = self._question(0)
+                first = self._question(tables.asked[0])
             shots = Readers(shot_fields, columns, digits=digits, for_shots=True)
             self._images = _images_of(recipe, columns)
         except FieldError as error:
@@ -136,10 +136,10 @@ class _Loaded:
     def ask(self, index: int) -> Asked:
         """The document at a position, with its requests."""
         recipe, row = self._recipe, self.tables.asked[index]
-        question = self._question(index)
+        question = self._question(row)
         generates = recipe.generates_choices and recipe.output_type == "multiple_choice"
         shots = () if generates else self._shots_of(index)
-        built = self._build(index, question, shots)
+        built = self._build(index, row, question, shots)
         doc = Doc(
             built.query,
             built.choices,
@@ -169,17 +169,18 @@ class _Loaded:
     def sent(self, index: int) -> tuple[Request, ...]:
         """The requests of a document without few-shot examples, which may differ even
         if the documents are identical."""
-        return self._build(index, self._question(index), ()).requests
+        row = self.tables.asked[index]
+        return self._build(index, row, self._question(row), ()).requests
 
     def _build(
-        self, index: int, question: Question, shots: Sequence[Turn]
+        self, index: int, row: Row, question: Question, shots: Sequence[Turn]
     ) -> BuiltRequests:
         recipe = self._recipe
         turns = self._turns(question, shots)
         frame = PromptContext(recipe=recipe, shape=self._shape, turns=turns)
         with _with_document_id(index, self.ids):
             built = BUILDERS[recipe.output_type](question, frame)
-            requests = self._with_images(built.requests, self.tables.asked[index])
+            requests = self._with_images(built.requests, row)
         return built._replace(requests=requests)
 
     def _with_images(
@@ -194,8 +195,7 @@ class _Loaded:
             if isinstance(request, Generate)
         )
 
-    def _question(self, index: int) -> Question:
-        row = self.tables.asked[index]
+    def _question(self, row: Row) -> Question:
         # User functions get a copy, because they may modify the row.
         return self._readers.question(
             deepcopy(row) if _has_functions(self._recipe.fields) else row
@@ -209,12 +209,13 @@ class _Loaded:
     def _turns(self, question: Question, shots: Sequence[Turn]) -> Sequence[Turn]:
         if self._recipe.output_type == "loglikelihood_rolling":
             return ()
+        instruction = self._recipe.options.system_instruction
+        if not (instruction or question.description):
+            return shots
         system = join_text(
-            self._recipe.options.system_instruction,
-            question.description,
-            self._recipe.fields.fewshot_delimiter,
+            instruction, question.description, self._recipe.fields.fewshot_delimiter
         )
-        return [Turn("system", system), *shots] if system else shots
+        return [Turn("system", system), *shots]
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pytest_evals.core.request import Loglikelihood, Prompt, Request, Rolling
@@ -246,8 +245,7 @@ class BuiltRequests(NamedTuple):
     requests: tuple[Request, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptContext:
+class PromptContext(NamedTuple):
     """Everything but the question that determines a prompt."""
 
     recipe: Recipe

@@ -291,7 +291,8 @@ def _check_unique(noun: str, names: Sequence[str]) -> None:
 def _response_value(output_type: str, response: Response) -> Any:
     """A response as lm-eval 0.4.13 represents it: text, log-probability, or a pair of
     log-probability and greedy flag."""
-    response.raise_for_error()
+    if response.error:
+        response.raise_for_error()
     if output_type == "generate_until":
         return response.text
     if response.logprob is None:

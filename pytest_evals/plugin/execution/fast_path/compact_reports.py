@@ -34,8 +34,8 @@ class CompactReports:
     def pytest_report_from_serializable(
         self, data: dict[str, Any]
     ) -> pytest.TestReport | None:
-        """Unpack a report; of a batch the last one, which carries the earlier ones (see
-        :func:`earlier_reports`)."""
+        """Unpack a report; of a batch the last one, which carries the earlier ones in
+        ``evals_earlier``."""
         if data.get("$report_type") == _ONE:
             return _unpacked(data["packed"], data.get("item_index"), data)
         if data.get("$report_type") != _MANY:
@@ -63,12 +63,6 @@ def batch_event(reports: Sequence[tuple[int, bytes]]) -> dict[str, Any]:
     """Return the data of an xdist event with many reports. ``reports``: position of
     each item, and its :func:`packed_report`; at least one."""
     return {"$report_type": _MANY, "packed": marshal.dumps(list(reports))}
-
-
-def earlier_reports(report: pytest.TestReport) -> list[pytest.TestReport]:
-    """Take the earlier reports of the same batch off a report."""
-    earlier: list[pytest.TestReport] = vars(report).pop("evals_earlier", [])
-    return earlier
 
 
 def _unpacked(

@@ -33,13 +33,14 @@ _Known = dict[tuple[Any, ...], tuple[Any, ...]]
 
 
 class HookCalls(NamedTuple):
-    """The reporting hooks of a test, with positional arguments."""
+    """The implementations of the reporting hooks of a test, with positional
+    arguments."""
 
-    logstart: Call
+    logstart: Sequence[Call]
     """``(nodeid, location)``"""
-    logreport: Call
+    logreport: Sequence[Call]
     """``(report)``"""
-    logfinish: Call
+    logfinish: Sequence[Call]
     """``(nodeid, location)``"""
 
 
@@ -52,19 +53,19 @@ def hook_calls(config: pytest.Config) -> HookCalls:
     place = ("nodeid", "location")
     counted = _counting_terminal(config)
     return HookCalls(
-        _call(hook.pytest_runtest_logstart, place, plain, []),
-        _call(hook.pytest_runtest_logreport, ("report",), plain, counted),
-        _call(hook.pytest_runtest_logfinish, place, plain, []),
+        _calls(hook.pytest_runtest_logstart, place, plain, []),
+        _calls(hook.pytest_runtest_logreport, ("report",), plain, counted),
+        _calls(hook.pytest_runtest_logfinish, place, plain, []),
     )
 
 
-def logreport_without(config: pytest.Config, plugin: object) -> Call | None:
-    """Return the call ``(report)`` of all implementations but those of one plugin;
-    ``None`` if the hook is wrapped or traced."""
+def logreport_without(config: pytest.Config, plugin: object) -> list[Call] | None:
+    """Return the implementations ``(report)`` of all but one plugin; ``None`` if the
+    hook is wrapped or traced."""
     hook = config.hook.pytest_runtest_logreport
     if not _is_plain(config.pluginmanager) or _is_wrapped(hook):
         return None
-    return _call(hook, ("report",), True, [(plugin, None)])
+    return _calls(hook, ("report",), True, [(plugin, None)])
 
 
 def is_foreign(plugin: Any) -> bool:
@@ -73,24 +74,17 @@ def is_foreign(plugin: Any) -> bool:
     return name.partition(".")[0] not in ("_pytest", "pytest_evals")
 
 
-def _call(
+def _calls(
     hook: Any, names: tuple[str, ...], plain: bool, instead: Sequence[_Replacement]
-) -> Call:
+) -> list[Call]:
     if not plain or _is_wrapped(hook):
-        return lambda *values: hook(**dict(zip(names, values, strict=True)))
+        return [lambda *values: hook(**dict(zip(names, values, strict=True)))]
     calls: list[Call] = []
     for impl in reversed(hook.get_hookimpls()):
         own = _by_position(impl.function, impl.argnames, names)
         other = [call for plugin, call in instead if plugin is impl.plugin]
         calls += [call for call in other or [own] if call is not None]
-    if len(calls) == 1:
-        return calls[0]
-
-    def call(*values: object) -> None:
-        for function in calls:
-            function(*values)
-
-    return call
+    return calls
 
 
 def _is_wrapped(hook: Any) -> bool:

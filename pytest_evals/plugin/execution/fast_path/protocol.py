@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import pairwise
@@ -19,7 +19,6 @@ import pytest
 
 from pytest_evals.plugin.execution.document_reports import mark
 from pytest_evals.plugin.execution.fast_path.capture import DocumentCapture
-from pytest_evals.plugin.execution.fast_path.compact_reports import earlier_reports
 from pytest_evals.plugin.execution.fast_path.hook_calls import (
     HookCalls,
     hook_calls,
@@ -119,7 +118,7 @@ class FastPath:
         if self._ran_elsewhere(item, nextitem):
             return True
         if batches is not None:
-            self._run(item, batches.add)
+            self._run(item, (batches.add,))
             return True
         with _without_path(item.config):
             calls = hook_calls(item.config)
@@ -178,11 +177,15 @@ class FastPath:
 
     def _log_and_run(self, item: DocItem, calls: HookCalls) -> None:
         nodeid, location = item.nodeid, item.location
-        calls.logstart(nodeid, location)
+        for call in calls.logstart:
+            call(nodeid, location)
         self._run(item, calls.logreport)
-        calls.logfinish(nodeid, location)
+        for call in calls.logfinish:
+            call(nodeid, location)
 
-    def _run(self, item: DocItem, send: Callable[[pytest.TestReport], object]) -> None:
+    def _run(
+        self, item: DocItem, send: Sequence[Callable[[pytest.TestReport], object]]
+    ) -> None:
         self._capture.start()
         try:
             call = pytest.CallInfo.from_call(item.runtest, "call", reraise=_RAISED)
@@ -191,22 +194,26 @@ class FastPath:
         report = pytest.TestReport.from_item_and_call(item, call)
         report.sections += sections
         mark(report, item)
-        send(report)
+        for receive in send:
+            receive(report)
         if call.excinfo is not None and not report.skipped:
             item.ihook.pytest_exception_interact(node=item, call=call, report=report)
         if report.outcome in self._with_teardown:
-            send(_teardown_report(report))
+            teardown = _teardown_report(report)
+            for receive in send:
+                receive(teardown)
         item.release()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Pass on the reports of the same batch of a worker, before the last one."""
-        earlier = earlier_reports(report)
+        earlier = vars(report).pop("evals_earlier", ())
         if earlier:
             logreport = hook_calls(self._session.config).logreport
             for one in earlier:
                 vars(one)["node"] = report.node
-                logreport(one)
+                for call in logreport:
+                    call(one)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_unconfigure(self) -> None:

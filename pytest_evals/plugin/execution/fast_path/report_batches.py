@@ -10,7 +10,7 @@ which it crashes is known.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import pytest
@@ -40,7 +40,7 @@ class ReportBatches:
         """Find xdist's plugin."""
         self._config = config
         self._sender: Any = _sender_of(config) if assignment.todo is None else None
-        self._logreport: Call | None = None
+        self._logreport: Sequence[Call] | None = None
         self._waiting: list[tuple[int, bytes]] = []
         self._sent = 0.0
 
@@ -53,7 +53,8 @@ class ReportBatches:
             self.send()
             self._config.hook.pytest_runtest_logreport(report=report)
             return
-        self._logreport(report)
+        for call in self._logreport:
+            call(report)
         self._waiting.append((self._sender.item_index, data))
         if len(self._waiting) >= MOST:
             self.send()
