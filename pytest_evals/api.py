@@ -309,7 +309,14 @@ class _Call:
 
     def _public(self) -> Mapping[str, Any]:
         """Return the options as JSON values, by the names of pytest's options."""
-        left_out = ("takes", "library", "metrics", "model_arguments", "base")
+        left_out = (
+            "takes",
+            "variants",
+            "library",
+            "metrics",
+            "model_arguments",
+            "base",
+        )
         plain = {
             name: getattr(self.options, name)
             for name in TaskOptions.__slots__
