@@ -150,6 +150,11 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
     return f"; did you mean {near!r}?" if near else ""
 
 
+def abbreviated(text: str, most: int = 60) -> str:
+    """Return the text, or its start and an ellipsis if it is longer than ``most``."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def similar_file(path: Path) -> str:
     """Return ``"; did you mean 'rows.jsonl'?"`` if a file or folder next to a missing
     one has a similar name, else an empty string."""

@@ -24,7 +24,7 @@ from pytest_evals.core.returned import (
     messages_of,
 )
 from pytest_evals.core.top_logprobs import MAX_LOGPROB, read_top_logprobs
-from pytest_evals.errors import ModelError
+from pytest_evals.errors import ModelError, abbreviated
 from pytest_evals.masking.registry import hidden
 
 MAX_COUNT = 2**53
@@ -158,8 +158,7 @@ def checked_response(request: Request, given: object, model: Model) -> Response:
             return _invalid(model, str(error))
     why = "" if given.error else _misfit(request, given)
     if given.finish == "refused" and not (given.error or why):
-        text = given.text if len(given.text) <= _SHOWN else f"{given.text[:_SHOWN]}…"
-        said = f": {text!r}" if text else ""
+        said = f": {abbreviated(given.text)!r}" if given.text else ""
         given = replace(given, error=f"{model.name}: the model refused{said}")
     return _invalid(model, why) if why else _without_secrets(given)
 
@@ -310,8 +309,7 @@ def described(value: object) -> str:
     except Exception:  # noqa: BLE001 - somebody else's __repr__
         text = "?"
     kind = type(value).__name__
-    if len(text) > _SHOWN:
-        text = f"{hidden(text)[:_SHOWN]}…"
+    text = abbreviated(hidden(text) if len(text) > _SHOWN else text)
     return text if isinstance(value, NoneType | bool | float) else f"{text} ({kind})"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_evals.data.hub import is_unreachable
-from pytest_evals.errors import DocumentError, Place, Problem
+from pytest_evals.errors import DocumentError, Place, Problem, abbreviated
 
 _PACKAGE = str(Path(__file__).parents[1])
 
@@ -73,6 +73,4 @@ def _message(error: BaseException) -> str:
         message = str(error)
     except Exception as failure:  # noqa: BLE001 - a method of somebody else's class
         return f"(its message cannot be created: {type(failure).__name__})"
-    return (
-        message if len(message) <= _MAX_MESSAGE else f"{message[: _MAX_MESSAGE - 1]}…"
-    )
+    return abbreviated(message, _MAX_MESSAGE)

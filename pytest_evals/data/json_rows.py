@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from pytest_evals.data.data_files import UNREADABLE, open_data
-from pytest_evals.errors import Place
+from pytest_evals.errors import Place, abbreviated
 
 DEEPEST = 100
 """Maximum nesting depth; pyarrow supports 64 levels."""
@@ -258,8 +258,7 @@ def _check_array(text: str, at: int) -> int:
 
 def _check_row(row: _Value, text: str) -> None:
     if not isinstance(row.value, dict):
-        shown = text[row.start : row.end]
-        shown = shown if len(shown) <= 40 else f"{shown[:39]}…"
+        shown = abbreviated(text[row.start : row.end], 40)
         raise RowError(f"each row must be a JSON object, not {shown}", row.start)
     n = text.count("[", row.start, row.end) + text.count("{", row.start, row.end)
     if n > DEEPEST and _is_too_deep(row.value):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_evals.core.node_names import document_id
 from pytest_evals.core.response_contract import described
-from pytest_evals.errors import DocumentError, EvalsError
+from pytest_evals.errors import DocumentError, EvalsError, abbreviated
 
 if TYPE_CHECKING:
     import numpy as np
@@ -221,12 +221,12 @@ def _id_error(values: list[Any], ids: list[str]) -> str:
     raise AssertionError("distinct, non-empty ids have no error")
 
 
-def _short(value: Any, limit: int = 80) -> str:
+def _short(value: Any) -> str:
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001 - a method of somebody else's class
         text = f"a {type(value).__name__}"
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return abbreviated(text, 80)
 
 
 def selection(

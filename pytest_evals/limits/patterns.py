@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from pytest_evals.errors import DocumentError
+from pytest_evals.errors import DocumentError, abbreviated
 
 SECONDS = 2.0
 """Processor time for one call."""
@@ -108,8 +108,7 @@ class BoundedPattern:
         try:
             return _timed(search)
         except (_OvertimeError, MemoryError) as error:
-            pattern = self.pattern
-            shown = repr(pattern if len(pattern) <= 80 else f"{pattern[:79]}…")
+            shown = repr(abbreviated(self.pattern, 80))
             why, fix = "needs too much memory", ""
             if isinstance(error, _OvertimeError):
                 why = f"takes more than {SECONDS:g} s"

@@ -42,7 +42,7 @@ from pytest_evals.data.nulls import (
     report_null,
     syntax_error,
 )
-from pytest_evals.errors import EvalsError, Place, did_you_mean
+from pytest_evals.errors import EvalsError, Place, abbreviated, did_you_mean
 from pytest_evals.limits.budget import begin
 from pytest_evals.limits.patterns import compiled
 from pytest_evals.limits.templates import LimitedTemplates, is_simple
@@ -158,7 +158,7 @@ def _literal(text: str) -> tuple[Any, ...] | str:
         return value
     if not isinstance(value, list | tuple):
         raise ValueError(
-            f"the template rendered {_short(text)}, which is not a list literal"
+            f"the template rendered {abbreviated(text)!r}, which is not a list literal"
         )
     return tuple(value)
 
@@ -243,10 +243,6 @@ def template_fault(
     return TemplateFault(
         f"{key}: {name}{error}", number_fix(error, template.names, row)
     )
-
-
-def _short(text: str, limit: int = 60) -> str:
-    return repr(text if len(text) <= limit else text[: limit - 1] + "…")
 
 
 _CHANGES = re.compile(

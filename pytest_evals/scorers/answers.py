@@ -20,7 +20,12 @@ from typing import Any
 from pytest_evals.core.case import Case
 from pytest_evals.core.record import Score
 from pytest_evals.core.request import Response
-from pytest_evals.errors import DocumentError, EvalsError, MissingExtraError
+from pytest_evals.errors import (
+    DocumentError,
+    EvalsError,
+    MissingExtraError,
+    abbreviated,
+)
 from pytest_evals.limits.patterns import compiled
 from pytest_evals.scorers.arguments import checked_arguments
 from pytest_evals.scorers.templates import ScorerTemplate
@@ -373,11 +378,7 @@ def _correct(value: Any) -> bool | None:
 
 
 def _listed(texts: Sequence[str]) -> str:
-    shown = [
-        repr(one if len(one) <= _LONGEST_SHOWN else f"{one[: _LONGEST_SHOWN - 1]}…")
-        for one in texts
-    ]
-    return " or ".join(shown)
+    return " or ".join(repr(abbreviated(one, _LONGEST_SHOWN)) for one in texts)
 
 
 def without_fence(answer: str) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_evals.core.reasoning import without_reasoning
-from pytest_evals.errors import DocumentError
+from pytest_evals.errors import DocumentError, abbreviated
 
 _FENCED = re.compile(r"```[\w-]*+(.*?)```", re.DOTALL)
 _KEPT = ("reasoning", "confidence")
@@ -166,4 +166,4 @@ def _metadata(reply: str, found: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _shown(reply: str) -> str:
-    return repr(reply if len(reply) <= _MOST_SHOWN else reply[: _MOST_SHOWN - 1] + "…")
+    return repr(abbreviated(reply, _MOST_SHOWN))

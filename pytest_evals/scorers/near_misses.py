@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
+from pytest_evals.errors import abbreviated
+
 NUMBER = r"-?\d+(?:\.\d+)?"
 LETTER = r"\b[A-Z]\b"
 MARKDOWN = r"(?s)^\s*(?:```\w*\n|[*_`#]+\s*)?(.*?)(?:\n?```|[*_`]+)?\s*$"
@@ -234,7 +236,7 @@ def _constant(answers: Sequence[Answer]) -> Iterator[str]:
         return
     (text,), (choice,) = texts, choices
     if text is not None and n >= _ALIKE:
-        shown = repr(text if len(text) <= 40 else f"{text[:39]}…")
+        shown = repr(abbreviated(text, 40))
         what = f"are {shown}" if text.strip() else "are empty"
         yield f"all {n:,} answers {what}, although the targets differ"
     elif choice is not None and n >= _SAME_CHOICE:

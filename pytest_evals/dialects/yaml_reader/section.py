@@ -6,7 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from pytest_evals.dialects.yaml_reader.yaml_file import Step, YamlFile
-from pytest_evals.errors import Place, Problem, did_you_mean, nearest, unknown_name
+from pytest_evals.errors import (
+    Place,
+    Problem,
+    abbreviated,
+    did_you_mean,
+    nearest,
+    unknown_name,
+)
 
 T = TypeVar("T")
 
@@ -219,5 +226,4 @@ def _description(value: Any) -> str:
         return str(value).lower()
     if callable(value):
         return "a function"
-    text = repr(value)
-    return text if len(text) <= 60 else text[:59] + "…"
+    return abbreviated(repr(value))

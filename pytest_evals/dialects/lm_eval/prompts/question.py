@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from pytest_evals.core.request import Loglikelihood, Prompt, Request, Rolling
 from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.lm_eval.prompts.recipe import Fields, Recipe
+from pytest_evals.errors import abbreviated
 from pytest_evals.prompts.chat import Turn, final_turns, render
 from pytest_evals.prompts.fields import (
     Field,
@@ -98,9 +99,7 @@ class Readers:
             return ()
         choices = self._choices(row)
         if not isinstance(choices, list | tuple | str):
-            what = (
-                f"{field.key} returned {_abbreviated(choices)}, not a list of choices"
-            )
+            what = f"{field.key} returned {_described(choices)}, not a list of choices"
             raise FieldError(what, field.place)
         return choices
 
@@ -117,7 +116,7 @@ def text_of(value: Any, field: Field) -> str:
         if isinstance(value, int | float) and is_column:
             fix = f'{field.key}: "{{{{{field.spec}}}}}"'
         raise FieldError(
-            f"{field.key} returned {_abbreviated(value)}, not a string",
+            f"{field.key} returned {_described(value)}, not a string",
             field.place,
             fix,
         )
@@ -177,7 +176,7 @@ def _one_gold(target: Any, choices: Sequence[Any], field: Field) -> int:
     position = _position(target)
     if position is None:
         what = (
-            f"{field.key} returned {_abbreviated(target)}, which does not "
+            f"{field.key} returned {_described(target)}, which does not "
             "identify a choice"
         )
         raise FieldError(what, field.place)
@@ -217,9 +216,8 @@ def _optional_string(read: Reader | None, row: Row, field: Field | None) -> str:
     return "" if value is None else text_of(value, field)
 
 
-def _abbreviated(value: Any) -> str:
-    text = repr(value)
-    short = text if len(text) <= 60 else text[:59] + "…"
+def _described(value: Any) -> str:
+    short = abbreviated(repr(value))
     return short if value is None else f"{short} ({type(value).__name__})"
 
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from pytest_evals.errors import DocumentError
+from pytest_evals.errors import DocumentError, abbreviated
 
 
 class ModelInfo(NamedTuple):
@@ -36,7 +36,7 @@ def parsed(text: str, what: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        shown = text if len(text) <= 200 else text[:199] + "…"
+        shown = abbreviated(text, 200)
         raise DocumentError(f"{what} is not JSON ({error}): {shown!r}") from None
 
 

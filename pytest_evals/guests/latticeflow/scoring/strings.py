@@ -15,7 +15,7 @@ from typing import Any
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.errors import DocumentError, MissingExtraError
+from pytest_evals.errors import DocumentError, MissingExtraError, abbreviated
 from pytest_evals.guests.latticeflow.fields import template
 from pytest_evals.guests.latticeflow.metrics.reader import ACCURACY, means_of
 from pytest_evals.guests.latticeflow.metrics.value import ScorerValue
@@ -182,7 +182,7 @@ def parse_literal(template: SampleTemplate, sample: Sample) -> Any:
     try:
         return ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError):
-        shown = text if len(text) <= 80 else text[:79] + "…"
+        shown = abbreviated(text, 80)
         what = f"{template.what} is neither JSON nor Python: {shown!r}"
         fix = f"{{{{ sample.{template.what} | tojson }}}}"
         raise FieldError(what, template.place, fix) from None

@@ -11,6 +11,7 @@ from typing import Any
 from pytest_evals.core.dialogue import Dialogue
 from pytest_evals.data.calls import FieldError
 from pytest_evals.dialects.yaml_reader.section import Section
+from pytest_evals.errors import abbreviated
 from pytest_evals.guests.latticeflow.fields import (
     need,
     read_typed,
@@ -62,7 +63,7 @@ def read_grouped(section: Section, models: Models) -> Solver | None:
     def solve(sample: Sample, trial: int) -> Dialogue[SolverOutput]:
         group = build(sample)
         if not isinstance(group, list | dict) or not group:
-            shown = _shorten(json.dumps(group))
+            shown = abbreviated(json.dumps(group), 300)
             what = f"template must render a group of model inputs, not {shown}"
             fix = "a JSON list, or an object, with a model input for each call"
             raise FieldError(what, place, fix)
@@ -111,7 +112,7 @@ def _json_value(template: SampleTemplate, sample: Sample) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        what = f"template must render JSON ({error}): {_shorten(text)}"
+        what = f"template must render JSON ({error}): {abbreviated(text, 300)}"
         fix = "{{ sample.question | tojson }}, without quotes around it"
         raise FieldError(what, template.place, fix) from None
 
@@ -150,7 +151,3 @@ _BUILDERS: Mapping[str, Callable[[Section], Build | None]] = {
     "chat_completion": _chat_completion,
     "generic": _generic,
 }
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= 300 else text[:299] + "…"
