@@ -25,6 +25,7 @@ from pytest_evals.plugin.early_stopping import StoppableItems
 from pytest_evals.plugin.models.definitions import DocumentItem
 from pytest_evals.plugin.models.progress import Progress
 from pytest_evals.plugin.models.session_models import Models
+from pytest_evals.plugin.outcome import SessionOutcome
 from pytest_evals.plugin.rerun_scores import RerunScores
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
 from pytest_evals.plugin.settings.process import (
@@ -138,6 +139,7 @@ class EvalSession:
         self.stoppable: StoppableItems | None = None
         if self.run.early_stopping is not None and not options.validate:
             self.stoppable = StoppableItems(self.run, self.assignment)
+        self.outcome = SessionOutcome()
         self.warnings = SessionWarnings(config, self.run)
         self.repeats = RerunScores()
         self.news: CollectionReport | None = None

@@ -325,7 +325,7 @@ class EvalScheduling:
             self.config.hook.pytest_runtest_logreport(report=report)
         self._left = {}
         self._judge_if_done()
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        self._session.outcome.fail(session, _LOST, overrides=True)
 
 
 _LOST = (

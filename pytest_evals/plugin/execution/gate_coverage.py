@@ -24,10 +24,6 @@ class GateCoverage:
         """Node ids of gates that a mark or the user's setup skips, with a reason."""
         self._marks: dict[str, Literal["xfail", "xpass"]] = {}
         """Node id → ``xfail`` or ``xpass``."""
-        self.line = ""
-        """The last line of the summary; empty if all gates were judged."""
-        self.fails = False
-        """Whether the session fails because of them."""
 
     def add(self, report: pytest.TestReport) -> None:
         """Remember marks of a gate."""
@@ -53,19 +49,20 @@ class GateCoverage:
             gates = [(nodeid, gate) for nodeid, gate in gates if nodeid in collected]
         left = [gate for nodeid, gate in gates if not self._is_judged(nodeid, gate)]
         is_release = self._session.options.profile == RELEASE
+        outcome = self._session.outcome
         if left:
             n, n_all = len(left), len(gates)
             are = "gate was" if n == n_all == 1 else "gates were"
-            self.line = f"{n} of {n_all} {are} not judged"
-            if n == n_all and not self._is_selected():
-                self.fails = True
-                self.line = f"no gate was judged, of {n}"
+            outcome.line = f"{n} of {n_all} {are} not judged"
+            is_empty = n == n_all and not self._is_selected()
+            if is_empty:
+                outcome.line = f"no gate was judged, of {n}"
             elif is_release:
-                self.fails = True
-                self.line += f"; --evals-profile={RELEASE} needs all of them"
-        is_ok = session.exitstatus == pytest.ExitCode.OK
-        if is_ok and (self.fails or broken_metrics(result.tasks)):
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+                outcome.line += f"; --evals-profile={RELEASE} needs all of them"
+            if is_empty or is_release:
+                outcome.fail(session, outcome.line)
+        for metric in broken_metrics(result.tasks):
+            outcome.fail(session, metric)
 
     def _gates(self) -> Iterator[tuple[str, Gate]]:
         for run in self._session.suite.all():

@@ -287,8 +287,8 @@ def finish(evals: EvalSession, session: pytest.Session, coverage: GateCoverage) 
         return
     stopped = session.shouldstop or session.shouldfail
     run.partial = run.partial or run.spend_cap or str(stopped or "")
-    if run.spend_cap and session.exitstatus == pytest.ExitCode.OK:
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    if run.spend_cap:
+        evals.outcome.fail(session, run.spend_cap)
     coverage.mark_verdicts()
     result = run.finish(evals.warnings.all())
     coverage.check(session, result)
@@ -302,8 +302,8 @@ def finish(evals: EvalSession, session: pytest.Session, coverage: GateCoverage) 
     )
     if evals.options.json is not None and not evals.options.compare:
         run.writer.copy(evals.options.json)
-    if run.writer.error and session.exitstatus == pytest.ExitCode.OK:
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    if run.writer.error:
+        evals.outcome.fail(session, run.writer.error)
 
 
 def deduplicate(items: list[pytest.Item], known: Suite) -> None:

@@ -14,7 +14,6 @@ from pytest_evals.plugin.reporting.resume_hint import count_unscored
 from pytest_evals.reports.escape import near, one_line
 
 if TYPE_CHECKING:
-    from pytest_evals.plugin.execution.gate_coverage import GateCoverage
     from pytest_evals.plugin.session import EvalSession
 
 _OWN = {
@@ -34,8 +33,8 @@ _SKIPPED = "stopped"
 class ShortSummary:
     """Adds lines to the short summary, as a pytest plugin; not for workers."""
 
-    def __init__(self, session: EvalSession, coverage: GateCoverage) -> None:
-        self._session, self._coverage = session, coverage
+    def __init__(self, session: EvalSession) -> None:
+        self._session = session
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(
@@ -53,9 +52,7 @@ class ShortSummary:
             terminalreporter.write_sep("=", title, cyan=True, bold=True)
         for line in lines:
             terminalreporter.write_line(line)
-        if self._coverage.line:
-            colours = {"red" if self._coverage.fails else "yellow": True, "bold": True}
-            terminalreporter.write_line(f"evals: {self._coverage.line}", **colours)
+        self._session.outcome.write(terminalreporter)
 
 
 def _lines(terminal: pytest.TerminalReporter) -> Iterator[str]:

@@ -74,8 +74,7 @@ def _register_reports(session: EvalSession, config: pytest.Config) -> None:
     if session.assignment is not None:  # workers write no reports
         Faults.begin(config)
         return
-    hooks: SessionHooks = config.pluginmanager.getplugin(NAME)
-    register(ShortSummary(session, hooks.coverage), "evals-short-summary")
+    register(ShortSummary(session), "evals-short-summary")
     Faults.begin(config)
     if (publishing := Publishing(session)).is_needed:
         register(publishing, "evals-publishing")

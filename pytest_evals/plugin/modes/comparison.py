@@ -51,11 +51,11 @@ class ComparisonMode:
             self._lines.append((str(error), True))
         if options.compare and options.json is not None:
             run.writer.copy(options.json)
-        failed = run.writer.error or any(is_bad for _, is_bad in self._lines)
         found = run.result.comparison
-        refused = found is not None and found.refused
-        if (failed or refused) and session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        refused = found.refused if found is not None else ()
+        bad = [text for text, is_bad in self._lines if is_bad]
+        for reason in filter(None, (run.writer.error, *bad, *refused)):
+            self._session.outcome.fail(session, reason)
 
     def _save(self) -> None:
         place, (failure, *lines) = self._session.run.save()

@@ -102,9 +102,9 @@ class RepeatabilityMode:
                 self._lines.append((why, False))
             else:
                 self._record(name)
-        failed = any(is_bad for _, is_bad in self._lines)
-        if failed and session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        for text, is_bad in self._lines:
+            if is_bad:
+                self._session.outcome.fail(session, text)
 
     def _record(self, name: str) -> None:
         folder = self._session.options.dir / "baselines" / name

@@ -34,8 +34,7 @@ class Html:
             self._line = f"report: {near(self._write(), here)}"
         except StoreError as error:
             self._line, self._failed = f"no report: {error}", True
-            if session.exitstatus == pytest.ExitCode.OK:
-                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            self._session.outcome.fail(session, self._line)
 
     def _write(self) -> Path:
         from pytest_evals.reports.html.other_runs import OtherRuns

@@ -61,8 +61,7 @@ class Publishing:
                 replace_text(path, text, "--evals-markdown")
         except StoreError as error:
             self._lines.append((str(error), True))
-            if session.exitstatus == pytest.ExitCode.OK:
-                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            self._session.outcome.fail(session, str(error))
         place = os.environ.get("GITHUB_STEP_SUMMARY") if self._on_github else None
         if place:
             self._append(Path(place), result, changes)

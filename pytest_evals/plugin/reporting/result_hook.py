@@ -29,8 +29,7 @@ class Listeners:
             session.config.hook.pytest_evals_result(result=result)
         except Exception as error:  # noqa: BLE001 - user code: any kind
             self._fault = f"pytest_evals_result: {type(error).__name__}: {error}"
-            if session.exitstatus == pytest.ExitCode.OK:
-                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            self._session.outcome.fail(session, self._fault)
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(
