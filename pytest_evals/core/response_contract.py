@@ -165,7 +165,10 @@ def checked_response(request: Request, given: object, model: Model) -> Response:
 
 def _without_secrets(given: Response) -> Response:
     """Errors of servers may repeat parts of requests."""
-    return replace(given, error=hidden(given.error)) if given.error else given
+    if not given.error:
+        return given
+    error = hidden(given.error)
+    return given if error is given.error else replace(given, error=error)
 
 
 def _misfit(request: Request, given: Response) -> str:

@@ -18,7 +18,8 @@ import pytest
 from pytest_evals import hookspecs
 from pytest_evals.plugin import CLASH, secrets
 from pytest_evals.plugin.fixtures import eval_judge, eval_model, eval_results, evals
-from pytest_evals.plugin.settings.options import OPTIONS, Options
+from pytest_evals.plugin.settings.option_checks import profile_line
+from pytest_evals.plugin.settings.options import OPTIONS, read_options
 from pytest_evals.plugin.settings.parser import (
     add_options,
     expand_model_alias,
@@ -32,7 +33,6 @@ from pytest_evals.plugin.settings.process import (
     refuse_replicas,
     visible_devices,
 )
-from pytest_evals.plugin.settings.profile import profile_line
 from pytest_evals.run.start import Start
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Read the options, register our marker, and refuse the distribution with the same
     import package."""
     config.addinivalue_line("markers", "evals: documents and gates of a benchmark")
-    config.stash[OPTIONS] = Options.from_config(config)
+    config.stash[OPTIONS] = read_options(config)
     config.stash[STARTED] = Start.now()
     if config.stash[OPTIONS].write_out and is_distributed(config):
         raise pytest.UsageError("--evals-write-out shows prompts without workers: -n0")
@@ -234,7 +234,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     has priority.
     """
     is_set = environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS")
-    model = Options.from_config(config).model
+    model = read_options(config).model
     if is_set or not model:
         return None
     if is_one_per_session(model):

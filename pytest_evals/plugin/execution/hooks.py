@@ -41,8 +41,8 @@ from pytest_evals.plugin.reporting.terminal_summary import (
 )
 from pytest_evals.plugin.result_tests import is_late, rank
 from pytest_evals.plugin.session import EvalSession
+from pytest_evals.plugin.settings.option_checks import profile_line
 from pytest_evals.plugin.settings.process import is_distributed
-from pytest_evals.plugin.settings.profile import profile_line
 from pytest_evals.plugin.settings.run_options import check_places
 from pytest_evals.plugin.suite.lookalike_files import unused_gates_files
 from pytest_evals.plugin.workers.collection_report import GateMark, report_collection

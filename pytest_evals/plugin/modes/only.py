@@ -23,7 +23,7 @@ from pytest_evals.store.history import EarlierRun, last_run, read_run
 if TYPE_CHECKING:
     from pytest_evals.core.task import Task
     from pytest_evals.plugin.session import EvalSession
-    from pytest_evals.plugin.settings.options import Options
+    from pytest_evals.plugin.settings.option_table import Options
 
 Row = Mapping[str, Any]
 

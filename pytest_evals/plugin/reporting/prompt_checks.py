@@ -20,7 +20,7 @@ from pytest_evals.run.plan import unsendable
 
 if TYPE_CHECKING:
     from pytest_evals.plugin.session import EvalSession
-    from pytest_evals.plugin.settings.options import Options
+    from pytest_evals.plugin.settings.option_table import Options
 
 
 def will_ask(session: pytest.Session, options: Options) -> bool:

@@ -1,28 +1,54 @@
-"""The table of options, for the command line, the ini file and the docs.
+"""All options of a session: the table from which the command line, the ini file, the
+checks and the table of the docs are made.
 
 Standard library only: this is imported in every pytest run.
 """
 
+# ruff: noqa: RUF009 - options are declared by functions
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from pytest_evals.plugin.settings.values import (
+    at_least,
+    baseline_name,
+    generation,
+    mapping,
+    one_of,
+    percent,
+    seconds,
+    share,
+    statuses,
+    tag_pairs,
+)
+
+if TYPE_CHECKING:
+    from pytest_evals.core.gate import Gate, Policy
+    from pytest_evals.run.cached_model import Cache
 
 
 class Option(NamedTuple):
     """One option.
 
-    ``kind`` is ``text``, ``flag`` (no value) or ``list`` (may be repeated). ``alone``
-    is the value of a text option without one. An option without ini key applies to one
-    run only.
+    ``kind`` is ``text``, ``flag`` (no value) or ``list`` (may be repeated). ``read``
+    parses a text and raises ``ValueError``; ``empty`` is the value without a text.
+    ``alone`` is the text of an option without one. An option without ini key applies to
+    one run only.
     """
 
-    name: str
+    group: str
     metavar: str
     help: str
     kind: Literal["text", "flag", "list"] = "text"
     ini: bool = True
     default: str = ""
+    read: Callable[[str], Any] = str
+    empty: Any = ""
     alone: str = ""
+    name: str = ""
 
     @property
     def flag(self) -> str:
@@ -35,319 +61,359 @@ class Option(NamedTuple):
         return "evals_" + self.name.replace("-", "_")
 
 
+def option(group: str, metavar: str, help: str, **more: Any) -> Any:  # noqa: A002
+    """Declare an option with a text; a metavar in lower case lists the valid ones."""
+    words = metavar.split("|")
+    if metavar.islower() and len(words) > 1:
+        more = {"read": one_of(*words), **more}
+    return field(metadata={"option": Option(group, metavar, help, **more)})
+
+
+def flag(group: str, help: str, **more: Any) -> Any:  # noqa: A002
+    """Declare an option without a value."""
+    return field(metadata={"option": Option(group, "", help, "flag", **more)})
+
+
+def entries(group: str, metavar: str, help: str, **more: Any) -> Any:  # noqa: A002
+    """Declare an option that may be repeated."""
+    return field(metadata={"option": Option(group, metavar, help, "list", **more)})
+
+
+NATURAL = at_least(0, "0 or a positive whole number")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """All options of a session, read and checked once."""
+
+    model: str = option(
+        "model",
+        "SPEC",
+        "Model to evaluate, also written --model: hf:PATH_OR_ID, openai:NAME, "
+        "python:MODULE:FUNCTION or scripted:FILE, with arguments such as "
+        ",dtype=bfloat16.",
+    )
+    judge: str = option(
+        "model",
+        "SPEC",
+        "Judge model for tasks that name none, written like --model.",
+    )
+    tasks: tuple[str, ...] = option(
+        "selection",
+        "NAMES",
+        "Run only these tasks: names, groups, tags or globs, separated by commas, or "
+        "a text file with one per line.",
+    )
+    python_files: tuple[str, ...] = option(
+        "selection",
+        "GLOBS",
+        "Names of Python files with a TASKS_TABLE (lighteval) to collect.",
+        default="eval_*.py *_eval.py",
+        read=lambda text: tuple(text.split()),
+    )
+    include_path: tuple[Path, ...] = entries(
+        "selection",
+        "DIR",
+        "Additional folder of task files for names in groups and in --evals-tasks "
+        "(may be repeated).",
+    )
+    limit: float | None = option(
+        "selection",
+        "N|P%",
+        "Run only the first N documents, or the first P percent, of each task.",
+        read=share,
+        empty=None,
+    )
+    sample: float | None = option(
+        "selection",
+        "N|P%",
+        "Run only a random sample of N documents, or of P percent, of each task.",
+        read=share,
+        empty=None,
+    )
+    num_fewshot: int | None = option(
+        "prompts",
+        "N",
+        "Number of few-shot examples in each prompt, except in tasks with "
+        "num_fewshot: 0.",
+        read=NATURAL,
+        empty=None,
+    )
+    seed: int = option(
+        "selection",
+        "N",
+        "Seed of samples and of few-shot examples.",
+        default="1234",
+        read=int,
+    )
+    apply_chat_template: bool = flag(
+        "prompts",
+        "Send prompts as chats, rendered with the model's chat template.",
+    )
+    exclude_own_shots: bool = flag(
+        "prompts",
+        "Never use a document as its own few-shot example, even if lm-eval does.",
+    )
+    bootstrap_iters: int = option(
+        "gates",
+        "N",
+        "Resamples of bootstrapped standard errors; 0 omits all standard errors.",
+        default="100000",
+        read=NATURAL,
+    )
+    fewshot_as_multiturn: bool = flag(
+        "prompts",
+        "With a chat template, put all few-shot examples into one user message.",
+        name="fewshot-as-one-turn",
+    )
+    system_instruction: str = option(
+        "prompts",
+        "TEXT",
+        "Text before every prompt; in a chat, the system message.",
+    )
+    choices: str = option(
+        "prompts",
+        "generate|loglikelihood",
+        "How documents with choices are answered: with the letter of a choice, for "
+        "models without log-probabilities (generate), or by log-probability.",
+    )
+    gen_kwargs: Mapping[str, Any] = option(
+        "model",
+        "K=V,…|JSON",
+        "Generation arguments that override those of the tasks, such as "
+        "temperature=0.7,max_gen_toks=64.",
+        read=generation,
+        empty={},
+    )
+    reasoning_tags: tuple[tuple[str, str], ...] | None = option(
+        "prompts",
+        "PAIRS|off",
+        "Pairs of tags of reasoning, such as [('<think>', '</think>')], which is "
+        "removed from answers before scoring. By default that pair for lighteval "
+        "tasks and generated choices only.",
+        read=tag_pairs,
+        empty=None,
+    )
+    metadata: Mapping[str, Any] = option(
+        "prompts",
+        "K=V,…|JSON",
+        "Entries of every task's metadata, which functions that build a dataset "
+        "receive.",
+        read=mapping,
+        empty={},
+    )
+    device: str = option(
+        "model",
+        "NAME",
+        "Device of an hf model, such as cpu, cuda or cuda:1.",
+    )
+    batch_tokens: str = option(
+        "model",
+        "N",
+        "Tokens per batch of an hf model, instead of its automatic size.",
+    )
+    ray: str = option(
+        "model",
+        "ADDRESS",
+        "Replicate the hf model (replicas=N) on a Ray cluster: HOST:6379, "
+        "ray://HOST:10001, local or auto (the default without an address).",
+        alone="auto",
+    )
+    dir: Path = option(
+        "store",
+        "DIR",
+        "Folder of responses, runs and baselines, relative to the rootdir.",
+        default=".evals",
+    )
+    cache: Cache = option(
+        "store",
+        "use|refresh|off|only",
+        "Stored responses: use them, send all requests again (refresh), ignore the "
+        "store (off), or open no model (only).",
+        default="use",
+    )
+    cache_info: str = option(
+        "store",
+        "NODEID",
+        "Report whether the responses of a document are stored, and if not, what has "
+        "changed; send nothing.",
+        ini=False,
+    )
+    only: tuple[str, ...] = option(
+        "selection",
+        "wrong,error,…",
+        "Run only documents that were wrong, error, missing or regressed in the last "
+        "run of this model.",
+        read=statuses,
+        empty=(),
+        ini=False,
+    )
+    save_baseline: str = option(
+        "store",
+        "NAME",
+        "Save this run as a baseline, if it is complete and did not fail.",
+        read=baseline_name,
+        ini=False,
+    )
+    save_failed: bool = flag(
+        "store",
+        "With --evals-save-baseline: save the run even if gates failed or documents "
+        "could not be scored.",
+        ini=False,
+    )
+    compare: str = option(
+        "store",
+        "NAME|PATH",
+        "Compare with a baseline, or with the run in a folder.",
+    )
+    json: Path | None = option(
+        "reports",
+        "PATH",
+        "Also write results.json to this file.",
+        ini=False,
+    )
+    html: Path | None = option("reports", "PATH", "Write an HTML report to this file.")
+    markdown: Path | None = option(
+        "reports",
+        "PATH",
+        "Write a Markdown summary, short enough for a comment on a pull request, to "
+        "this file.",
+    )
+    junit: Literal["gates", "docs"] = option(
+        "reports",
+        "gates|docs",
+        "Test cases of a JUnit file: gates and failed documents, or all documents.",
+        default="gates",
+    )
+    gates: tuple[Gate, ...] = entries(
+        "gates",
+        "EXPR",
+        "Additional gate: '[TASK/]METRIC[,FILTER] >= NUMBER' (may be repeated).",
+        name="gate",
+    )
+    inconclusive: Policy = option(
+        "gates",
+        "warn|fail|pass",
+        "Result of an inconclusive gate: it passes and is shown, fails, or passes.",
+        default="warn",
+    )
+    min_overlap: float = option(
+        "gates",
+        "SHARE",
+        "Share of a baseline's documents that a comparison needs; release: 1.",
+        default="0.8",
+        read=percent,
+    )
+    profile: str = option(
+        "gates",
+        "default|release",
+        "Settings for a purpose; release: inconclusive gates fail, thresholds default "
+        "to over: population, and limits and samples are refused.",
+        default="default",
+    )
+    plan: bool = flag(
+        "run",
+        "Report the requests, stored responses and power of each gate, without "
+        "opening a model.",
+        ini=False,
+    )
+    repeatability: int = option(
+        "gates",
+        "K",
+        "Run every document K times and report how much each metric varies between "
+        "runs.",
+        read=at_least(2, "2 or more runs"),
+        empty=0,
+        ini=False,
+    )
+    stop: Literal["off", "curtail", "auto"] = option(
+        "gates",
+        "off|curtail|auto",
+        "Stop a task once its gates are decided: when no document can change them "
+        "(curtail), or is unlikely to (auto).",
+        default="off",
+    )
+    stop_error: float = option(
+        "gates",
+        "P%",
+        "Probability, over all gates, that --evals-stop=auto changes a verdict.",
+        default="1%",
+        read=percent,
+    )
+    order_seed: int | None
+    """The seed, if somebody has typed it."""
+    max_errors: float = option(
+        "model",
+        "P%",
+        "Stop when more than this share of the documents gets no response from the "
+        "model.",
+        default="5%",
+        read=percent,
+    )
+    strict: bool = flag("gates", "Fail a document whose answer is wrong.")
+    latticeflow_config: Mapping[str, Any] = entries(
+        "LatticeFlow",
+        "KEY=VALUE",
+        "Value of a parameter that LatticeFlow tasks or evaluations declare (may be "
+        "repeated).",
+    )
+    latticeflow_csv_text: bool = flag(
+        "LatticeFlow",
+        "Read all cells of LatticeFlow CSV datasets as text.",
+    )
+    latticeflow_allow_code: tuple[Path, ...] = entries(
+        "LatticeFlow",
+        "PATH",
+        "Folder outside of the rootdir whose LatticeFlow files may run their Python "
+        "code (may be repeated).",
+    )
+    latticeflow_snippet_timeout: float = option(
+        "LatticeFlow",
+        "SECONDS",
+        "Time limit of one call of Python code in a LatticeFlow file; 0 for none.",
+        default="30",
+        read=seconds,
+    )
+    allow_unsafe_code: bool = flag(
+        "run",
+        "Run tasks with unsafe_code: true, which execute code written by the model on "
+        "this machine with your rights.",
+    )
+    validate: bool = flag(
+        "run",
+        "Check task files, data, prompts, scoring and gates without a model.",
+        ini=False,
+    )
+    write_out: int = option(
+        "prompts",
+        "N",
+        "Show the rendered prompts of the first N documents of each task before the "
+        "run.",
+        read=at_least(1, "a positive whole number"),
+        empty=0,
+        ini=False,
+    )
+    fast_path: bool = option(
+        "run",
+        "on|off",
+        "off: run every document through pytest's own test protocol, to debug a "
+        "conflict with another plugin.",
+        default="on",
+        read=lambda text: one_of("on", "off")(text) == "on",
+    )
+
+
+FIELDS: dict[str, Option] = {
+    one.name: spec._replace(name=spec.name or one.name.replace("_", "-"))
+    for one in fields(Options)
+    if (spec := one.metadata.get("option")) is not None
+}
+"""Field of :class:`Options` → its option."""
+
 GROUPS: dict[str, tuple[Option, ...]] = {
-    "evals: model": (
-        Option(
-            "model",
-            "SPEC",
-            "Model to evaluate, also written --model: hf:PATH_OR_ID, openai:NAME, "
-            "python:MODULE:FUNCTION or scripted:FILE, with arguments such as "
-            ",dtype=bfloat16.",
-        ),
-        Option(
-            "judge",
-            "SPEC",
-            "Judge model for tasks that name none, written like --model.",
-        ),
-        Option("device", "NAME", "Device of an hf model, such as cpu, cuda or cuda:1."),
-        Option(
-            "batch-tokens",
-            "N",
-            "Tokens per batch of an hf model, instead of its automatic size.",
-        ),
-        Option(
-            "ray",
-            "ADDRESS",
-            "Replicate the hf model (replicas=N) on a Ray cluster: HOST:6379, "
-            "ray://HOST:10001, local or auto (the default without an address).",
-            alone="auto",
-        ),
-        Option(
-            "gen-kwargs",
-            "K=V,…|JSON",
-            "Generation arguments that override those of the tasks, such as "
-            "temperature=0.7,max_gen_toks=64.",
-        ),
-        Option(
-            "max-errors",
-            "P%",
-            "Stop when more than this share of the documents gets no response from the "
-            "model.",
-            default="5%",
-        ),
-    ),
-    "evals: selection": (
-        Option(
-            "tasks",
-            "NAMES",
-            "Run only these tasks: names, groups, tags or globs, separated by commas, "
-            "or a text file with one per line.",
-        ),
-        Option(
-            "include-path",
-            "DIR",
-            "Additional folder of task files for names in groups and in --evals-tasks "
-            "(may be repeated).",
-            kind="list",
-        ),
-        Option(
-            "python-files",
-            "GLOBS",
-            "Names of Python files with a TASKS_TABLE (lighteval) to collect.",
-            default="eval_*.py *_eval.py",
-        ),
-        Option(
-            "limit",
-            "N|P%",
-            "Run only the first N documents, or the first P percent, of each task.",
-        ),
-        Option(
-            "sample",
-            "N|P%",
-            "Run only a random sample of N documents, or of P percent, of each task.",
-        ),
-        Option(
-            "seed",
-            "N",
-            "Seed of samples and of few-shot examples.",
-            default="1234",
-        ),
-        Option(
-            "only",
-            "wrong,error,…",
-            "Run only documents that were wrong, error, missing or regressed in the "
-            "last run of this model.",
-            ini=False,
-        ),
-    ),
-    "evals: prompts": (
-        Option(
-            "num-fewshot",
-            "N",
-            "Number of few-shot examples in each prompt, except in tasks with "
-            "num_fewshot: 0.",
-        ),
-        Option(
-            "exclude-own-shots",
-            "",
-            "Never use a document as its own few-shot example, even if lm-eval does.",
-            kind="flag",
-        ),
-        Option(
-            "apply-chat-template",
-            "",
-            "Send prompts as chats, rendered with the model's chat template.",
-            kind="flag",
-        ),
-        Option(
-            "fewshot-as-one-turn",
-            "",
-            "With a chat template, put all few-shot examples into one user message.",
-            kind="flag",
-        ),
-        Option(
-            "system-instruction",
-            "TEXT",
-            "Text before every prompt; in a chat, the system message.",
-        ),
-        Option(
-            "choices",
-            "generate|loglikelihood",
-            "How documents with choices are answered: with the letter of a choice, for "
-            "models without log-probabilities (generate), or by log-probability.",
-        ),
-        Option(
-            "metadata",
-            "K=V,…|JSON",
-            "Entries of every task's metadata, which functions that build a dataset "
-            "receive.",
-        ),
-        Option(
-            "reasoning-tags",
-            "PAIRS|off",
-            "Pairs of tags of reasoning, such as [('<think>', '</think>')], which is "
-            "removed from answers before scoring. By default that pair for lighteval "
-            "tasks and generated choices only.",
-        ),
-        Option(
-            "write-out",
-            "N",
-            "Show the rendered prompts of the first N documents of each task before the"
-            " run.",
-            ini=False,
-        ),
-    ),
-    "evals: gates": (
-        Option(
-            "gate",
-            "EXPR",
-            "Additional gate: '[TASK/]METRIC[,FILTER] >= NUMBER' (may be repeated).",
-            kind="list",
-        ),
-        Option(
-            "inconclusive",
-            "warn|fail|pass",
-            "Result of an inconclusive gate: it passes and is shown, fails, or passes.",
-            default="warn",
-        ),
-        Option(
-            "min-overlap",
-            "SHARE",
-            "Share of a baseline's documents that a comparison needs; release: 1.",
-            default="0.8",
-        ),
-        Option(
-            "profile",
-            "default|release",
-            "Settings for a purpose; release: inconclusive gates fail, thresholds "
-            "default to over: population, and limits and samples are refused.",
-            default="default",
-        ),
-        Option("strict", "", "Fail a document whose answer is wrong.", kind="flag"),
-        Option(
-            "stop",
-            "off|curtail|auto",
-            "Stop a task once its gates are decided: when no document can change them "
-            "(curtail), or is unlikely to (auto).",
-            default="off",
-        ),
-        Option(
-            "stop-error",
-            "P%",
-            "Probability, over all gates, that --evals-stop=auto changes a verdict.",
-            default="1%",
-        ),
-        Option(
-            "bootstrap-iters",
-            "N",
-            "Resamples of bootstrapped standard errors; 0 omits all standard errors.",
-            default="100000",
-        ),
-        Option(
-            "repeatability",
-            "K",
-            "Run every document K times and report how much each metric varies between "
-            "runs.",
-            ini=False,
-        ),
-    ),
-    "evals: store": (
-        Option(
-            "dir",
-            "DIR",
-            "Folder of responses, runs and baselines, relative to the rootdir.",
-            default=".evals",
-        ),
-        Option(
-            "cache",
-            "use|refresh|off|only",
-            "Stored responses: use them, send all requests again (refresh), ignore the "
-            "store (off), or open no model (only).",
-            default="use",
-        ),
-        Option(
-            "cache-info",
-            "NODEID",
-            "Report whether the responses of a document are stored, and if not, what "
-            "has changed; send nothing.",
-            ini=False,
-        ),
-        Option(
-            "save-baseline",
-            "NAME",
-            "Save this run as a baseline, if it is complete and did not fail.",
-            ini=False,
-        ),
-        Option(
-            "save-failed",
-            "",
-            "With --evals-save-baseline: save the run even if gates failed or documents"
-            " could not be scored.",
-            kind="flag",
-            ini=False,
-        ),
-        Option(
-            "compare",
-            "NAME|PATH",
-            "Compare with a baseline, or with the run in a folder.",
-        ),
-    ),
-    "evals: reports": (
-        Option("json", "PATH", "Also write results.json to this file.", ini=False),
-        Option("html", "PATH", "Write an HTML report to this file."),
-        Option(
-            "markdown",
-            "PATH",
-            "Write a Markdown summary, short enough for a comment on a pull request, to"
-            " this file.",
-        ),
-        Option(
-            "junit",
-            "gates|docs",
-            "Test cases of a JUnit file: gates and failed documents, or all documents.",
-            default="gates",
-        ),
-    ),
-    "evals: run": (
-        Option(
-            "plan",
-            "",
-            "Report the requests, stored responses and power of each gate, without "
-            "opening a model.",
-            kind="flag",
-            ini=False,
-        ),
-        Option(
-            "validate",
-            "",
-            "Check task files, data, prompts, scoring and gates without a model.",
-            kind="flag",
-            ini=False,
-        ),
-        Option(
-            "allow-unsafe-code",
-            "",
-            "Run tasks with unsafe_code: true, which execute code written by the model "
-            "on this machine with your rights.",
-            kind="flag",
-        ),
-        Option(
-            "fast-path",
-            "on|off",
-            "off: run every document through pytest's own test protocol, to debug a "
-            "conflict with another plugin.",
-            default="on",
-        ),
-    ),
-    "evals: LatticeFlow": (
-        Option(
-            "latticeflow-config",
-            "KEY=VALUE",
-            "Value of a parameter that LatticeFlow tasks or evaluations declare (may be"
-            " repeated).",
-            kind="list",
-        ),
-        Option(
-            "latticeflow-csv-text",
-            "",
-            "Read all cells of LatticeFlow CSV datasets as text.",
-            kind="flag",
-        ),
-        Option(
-            "latticeflow-allow-code",
-            "PATH",
-            "Folder outside of the rootdir whose LatticeFlow files may run their Python"
-            " code (may be repeated).",
-            kind="list",
-        ),
-        Option(
-            "latticeflow-snippet-timeout",
-            "SECONDS",
-            "Time limit of one call of Python code in a LatticeFlow file; 0 for none.",
-            default="30",
-        ),
-    ),
+    f"evals: {group}": tuple(one for one in FIELDS.values() if one.group == group)
+    for group in dict.fromkeys(one.group for one in FIELDS.values())
 }
 """Group in ``--help`` → its options."""
 
-TABLE = tuple(option for options in GROUPS.values() for option in options)
+TABLE = tuple(one for options in GROUPS.values() for one in options)

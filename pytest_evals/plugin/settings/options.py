@@ -1,4 +1,4 @@
-"""The options of a session, read and checked once.
+"""Read and check the options of a session.
 
 Standard library and pytest only: this is imported in every pytest run.
 """
@@ -6,208 +6,92 @@ Standard library and pytest only: this is imported in every pytest run.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_evals.plugin.settings.ini import ini_value
 from pytest_evals.plugin.settings.option_checks import (
+    apply_profile,
     check_encoding,
     check_together,
     usage_errors,
     with_place,
 )
-from pytest_evals.plugin.settings.option_table import TABLE, Option
-from pytest_evals.plugin.settings.profile import apply_profile
-from pytest_evals.plugin.settings.values import (
-    at_least,
-    mapping,
-    one_of,
-    percent,
-    seconds,
-    share,
-    statuses,
-    tag_pairs,
-)
+from pytest_evals.plugin.settings.option_table import FIELDS, TABLE, Option, Options
 
 if TYPE_CHECKING:
-    from pytest_evals.core.gate import Gate, Policy
-    from pytest_evals.run.cached_model import Cache
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """All options of a session, read and checked once."""
-
-    model: str
-    judge: str
-    tasks: tuple[str, ...]
-    python_files: tuple[str, ...]
-    include_path: tuple[Path, ...]
-    limit: float | None
-    sample: float | None
-    num_fewshot: int | None
-    seed: int
-    apply_chat_template: bool
-    exclude_own_shots: bool
-    bootstrap_iters: int
-    fewshot_as_multiturn: bool
-    system_instruction: str
-    choices: str
-    gen_kwargs: Mapping[str, Any]
-    reasoning_tags: tuple[tuple[str, str], ...] | None
-    metadata: Mapping[str, Any]
-    device: str
-    batch_tokens: str
-    ray: str
-    dir: Path
-    cache: Cache
-    cache_info: str
-    only: tuple[str, ...]
-    save_baseline: str
-    save_failed: bool
-    compare: str
-    json: Path | None
-    html: Path | None
-    markdown: Path | None
-    junit: Literal["gates", "docs"]
-    gates: tuple[Gate, ...]
-    inconclusive: Policy
-    min_overlap: float
-    profile: str
-    plan: bool
-    repeatability: int
-    stop: Literal["off", "curtail", "auto"]
-    stop_error: float
-    order_seed: int | None
-    max_errors: float
-    strict: bool
-    latticeflow_config: Mapping[str, Any]
-    latticeflow_csv_text: bool
-    latticeflow_allow_code: tuple[Path, ...]
-    latticeflow_snippet_timeout: float
-    allow_unsafe_code: bool
-    validate: bool
-    write_out: int
-    fast_path: bool
-
-    @classmethod
-    def from_config(cls, config: pytest.Config) -> Options:
-        """Read the options.
-
-        Raises:
-            pytest.UsageError: A value means nothing, or two contradict each other.
-        """
-        try:
-            return cls._read(config)
-        except pytest.UsageError as error:
-            raise with_place(config, error) from None
-
-    @classmethod
-    def _read(cls, config: pytest.Config) -> Options:
-        raw = {option.name: _raw(config, option) for option in TABLE}
-        check_encoding(raw)
-        _learn(raw)
-        check_together(raw)
-        apply_profile(config, raw)
-        base = config.invocation_params.dir
-        include = _folders(config, raw["include-path"])
-        folder = suite_root(config, include) / raw["dir"]
-        return cls(
-            include_path=include,
-            **_inputs(raw, base),
-            **_outputs(config, raw, folder),
-            **_run_settings(config, raw),
-        )
-
+    from pytest_evals.core.gate import Gate
 
 OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
 """Key of the options in ``config.stash``."""
 
 
-_NATURAL = at_least(0, "0 or a positive whole number")
+def read_options(config: pytest.Config) -> Options:
+    """Read the options.
+
+    Raises:
+        pytest.UsageError: A value means nothing, or two contradict each other.
+    """
+    try:
+        return _read(config)
+    except pytest.UsageError as error:
+        raise with_place(config, error) from None
 
 
-def _inputs(raw: Mapping[str, Any], base: Path) -> dict[str, Any]:
-    """Return the fields for the model, the tasks and their prompts."""
-    return {
-        "model": raw["model"],
-        "judge": raw["judge"],
-        "tasks": _names(raw["tasks"], base),
-        "python_files": tuple(raw["python-files"].split()),
-        "limit": _checked("limit", raw, share),
-        "sample": _checked("sample", raw, share),
-        "num_fewshot": _checked("num-fewshot", raw, _NATURAL),
-        "seed": _checked("seed", raw, int),
-        "apply_chat_template": raw["apply-chat-template"],
-        "exclude_own_shots": raw["exclude-own-shots"],
-        "bootstrap_iters": _checked("bootstrap-iters", raw, _NATURAL),
-        "fewshot_as_multiturn": not raw["fewshot-as-one-turn"],
-        "system_instruction": raw["system-instruction"],
-        "choices": _checked("choices", raw, one_of("generate", "loglikelihood")) or "",
-        "gen_kwargs": _generation(_checked("gen-kwargs", raw, mapping)),
-        "reasoning_tags": _checked("reasoning-tags", raw, tag_pairs),
-        "metadata": _checked("metadata", raw, mapping) or {},
-        "device": raw["device"],
-        "batch_tokens": raw["batch-tokens"],
-        "ray": _cluster(raw),
-    }
-
-
-def _outputs(
-    config: pytest.Config, raw: Mapping[str, Any], folder: Path
-) -> dict[str, Any]:
-    """Return the fields for stored responses, baselines, reports and gates."""
+def _read(config: pytest.Config) -> Options:
+    raw = {option.name: _raw(config, option) for option in TABLE}
+    check_encoding(raw)
+    _learn(raw)
+    check_together(raw)
+    apply_profile(config, raw)
+    values = {name: _value(one, raw[one.name]) for name, one in FIELDS.items()}
     base = config.invocation_params.dir
-    return {
-        "dir": folder,
-        "cache": _checked("cache", raw, one_of("use", "refresh", "off", "only")),
-        "cache_info": raw["cache-info"],
-        "only": _statuses(raw),
-        "save_baseline": _checked("save-baseline", raw, _baseline_name) or "",
-        "save_failed": raw["save-failed"],
-        "compare": _baseline(raw["compare"], folder, base),
-        "json": base / raw["json"] if raw["json"] else None,
-        "html": _file(config, raw, "html"),
-        "markdown": _file(config, raw, "markdown"),
-        "junit": _checked("junit", raw, one_of("gates", "docs")),
-        "gates": tuple(map(_gate, raw["gate"])),
-        "inconclusive": _checked("inconclusive", raw, one_of("warn", "fail", "pass")),
-        "min_overlap": _checked("min-overlap", raw, percent),
-    }
+    include = _folders(config, raw["include-path"])
+    folder = suite_root(config, include) / raw["dir"]
+    roots = raw["latticeflow-allow-code"]
+    return Options(
+        **values
+        | {
+            "tasks": _names(raw["tasks"], base),
+            "include_path": include,
+            "fewshot_as_multiturn": not raw["fewshot-as-one-turn"],
+            "ray": _cluster(raw),
+            "dir": folder,
+            "only": _statuses(values["only"], raw["compare"]),
+            "compare": _baseline(raw["compare"], folder, base),
+            "json": base / raw["json"] if raw["json"] else None,
+            "html": _file(config, raw, "html"),
+            "markdown": _file(config, raw, "markdown"),
+            "gates": tuple(map(_gate, raw["gate"])),
+            "order_seed": _typed_seed(config, values["seed"]),
+            "latticeflow_config": _parameters(raw["latticeflow-config"]),
+            "latticeflow_allow_code": tuple(_code_root(base / one) for one in roots),
+            # Without a model only prompts can be shown.
+            "validate": raw["validate"] or bool(raw["write-out"] and not raw["model"]),
+        }
+    )
 
 
-def _run_settings(config: pytest.Config, raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields for the mode and the limits of the run, and for dialects."""
-    base = config.invocation_params.dir
-    return {
-        "profile": raw["profile"],
-        "plan": raw["plan"],
-        "repeatability": _checked("repeatability", raw, at_least(2, "2 or more runs"))
-        or 0,
-        "stop": _checked("stop", raw, one_of("off", "curtail", "auto")),
-        "stop_error": _checked("stop-error", raw, percent),
-        "order_seed": _typed_seed(config, raw),
-        "max_errors": _checked("max-errors", raw, percent),
-        "strict": raw["strict"],
-        "latticeflow_config": _parameters(raw["latticeflow-config"]),
-        "latticeflow_csv_text": raw["latticeflow-csv-text"],
-        "latticeflow_allow_code": tuple(
-            _code_root(base / path) for path in raw["latticeflow-allow-code"]
-        ),
-        "latticeflow_snippet_timeout": _checked(
-            "latticeflow-snippet-timeout", raw, seconds
-        ),
-        "allow_unsafe_code": raw["allow-unsafe-code"],
-        # Without a model only prompts can be shown.
-        "validate": raw["validate"] or bool(raw["write-out"] and not raw["model"]),
-        "write_out": _checked("write-out", raw, at_least(1, "a positive whole number"))
-        or 0,
-        "fast_path": _checked("fast-path", raw, one_of("on", "off")) == "on",
-    }
+def _value(option: Option, raw: Any) -> Any:
+    """The value of an option whose text needs no other option."""
+    if option.kind != "text":
+        return raw
+    if raw == "":
+        return option.empty
+    try:
+        with usage_errors():
+            return option.read(raw)
+    except ValueError as error:
+        detail = str(error)
+        if detail.startswith("invalid literal"):
+            detail = "expected a whole number"
+        from pytest_evals.masking.values import masked_text
+
+        shown = masked_text(raw)
+        raise pytest.UsageError(f"{option.flag}={shown}: {detail}") from None
 
 
 def _raw(config: pytest.Config, option: Option) -> Any:
@@ -251,16 +135,15 @@ def _lines(path: Path) -> list[str]:
         raise pytest.UsageError(f"--evals-tasks: {error}") from None
 
 
-def _typed_seed(config: pytest.Config, raw: Mapping[str, Any]) -> int | None:
+def _typed_seed(config: pytest.Config, seed: int) -> int | None:
     """``--evals-seed`` if somebody has typed it."""
-    option = next(one for one in TABLE if one.name == "seed")
+    option = FIELDS["seed"]
     typed = config.getoption(option.dest), ini_value(config, option)
-    return _checked("seed", raw, int) if any(typed) else None
+    return seed if any(typed) else None
 
 
-def _statuses(raw: Mapping[str, Any]) -> tuple[str, ...]:
-    words: tuple[str, ...] = _checked("only", raw, statuses) or ()
-    if "regressed" in words and not raw["compare"]:
+def _statuses(words: tuple[str, ...], compare: str) -> tuple[str, ...]:
+    if "regressed" in words and not compare:
         raise pytest.UsageError(
             "--evals-only=regressed needs a baseline: give --evals-compare too"
         )
@@ -282,12 +165,6 @@ def _cluster(raw: Mapping[str, Any]) -> str:
         if not raw["model"]:
             raise pytest.UsageError("--evals-ray needs a model, as in --model=hf:gpt2")
     return text
-
-
-def _baseline_name(text: str) -> str:
-    from pytest_evals.store.baselines import check_name
-
-    return check_name(text)
 
 
 def _baseline(name: str, folder: Path, here: Path) -> str:
@@ -353,21 +230,6 @@ def _paths(text: str) -> list[str]:
     return [text] if os.path.isdir(Path(text)) else text.split(os.pathsep)
 
 
-def _checked(name: str, raw: Mapping[str, Any], read: Callable[[str], Any]) -> Any:
-    if raw[name] == "":
-        return None
-    try:
-        return read(raw[name])
-    except ValueError as error:
-        detail = str(error)
-        if detail.startswith("invalid literal"):
-            detail = "expected a whole number"
-        from pytest_evals.masking.values import masked_text
-
-        shown = masked_text(raw[name])
-        raise pytest.UsageError(f"--evals-{name}={shown}: {detail}") from None
-
-
 def _learn(raw: Mapping[str, Any]) -> None:
     """Register the secrets in options and environment before any message contains
     them."""
@@ -405,16 +267,6 @@ def _parameters(given: Sequence[str]) -> Mapping[str, Any]:
             )
         found[key.strip()] = cli_value(value.strip())
     return found
-
-
-def _generation(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    if given is None:
-        return {}
-    from pytest_evals.prompts.generation import check_overrides
-
-    with usage_errors():
-        check_overrides(given)
-    return given
 
 
 def _gate(text: str) -> Gate:

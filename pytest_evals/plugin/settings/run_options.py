@@ -3,6 +3,7 @@ files; and what can only be checked when an eval file was found."""
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from pytest_evals.core.task import SuiteFiles, TaskOptions
 from pytest_evals.errors import StoreError
 from pytest_evals.models.registry import ModelHook
 from pytest_evals.plugin.settings.option_checks import usage_errors, with_place
-from pytest_evals.plugin.settings.options import OPTIONS, Options, suite_root
+from pytest_evals.plugin.settings.option_table import Options
+from pytest_evals.plugin.settings.options import OPTIONS, suite_root
 from pytest_evals.plugin.settings.process import STARTED
 from pytest_evals.reports.files.model import model_arguments
 from pytest_evals.run.cached_model import CachedModels
@@ -91,29 +93,29 @@ def run_config(config: pytest.Config, *, is_worker: bool) -> RunConfig:
     process is a worker of pytest-xdist."""
     options = config.stash[OPTIONS]
     return RunConfig(
-        dir=options.dir,
         here=config.invocation_params.dir,
         root=config.rootpath,
         started=config.stash[STARTED],
         name=options.model,
         spec=options.model,
         full_spec=full_spec(options, options.model),
-        judge=options.judge,
-        compare=options.compare,
         save=options.save_baseline,
-        save_failed=options.save_failed,
         consent="--evals-save-failed",
-        inconclusive=options.inconclusive,
-        min_overlap=options.min_overlap,
-        stop=options.stop,
-        max_errors=options.max_errors,
-        stop_error=options.stop_error,
-        order_seed=options.order_seed,
         chat=options.apply_chat_template,
         fills=bool(options.only),
         judges=not is_worker,
         options=public(options),
+        **_shared(options, RunConfig),
     )
+
+
+def _shared(options: Options, kind: Any) -> dict[str, Any]:
+    """The options that a configuration has under the same name."""
+    return {
+        one.name: getattr(options, one.name)
+        for one in fields(kind)
+        if one.name in options.__slots__
+    }
 
 
 def task_options(
@@ -129,20 +131,8 @@ def task_options(
         takes=selection.takes,
         variants=selection.variants,
         library=library,
-        limit=options.limit,
-        sample=options.sample,
-        num_fewshot=options.num_fewshot,
-        seed=options.seed,
         typed_seed=options.order_seed,
         chat=options.apply_chat_template,
-        exclude_own_shots=options.exclude_own_shots,
-        bootstrap_iters=options.bootstrap_iters,
-        fewshot_as_multiturn=options.fewshot_as_multiturn,
-        system_instruction=options.system_instruction,
-        choices=options.choices,
-        gen_kwargs=options.gen_kwargs,
-        reasoning_tags=options.reasoning_tags,
-        metadata=options.metadata,
         model_arguments=model_arguments(options.model),
         parameters=options.latticeflow_config,
         has_model=bool(options.model),
@@ -156,10 +146,10 @@ def task_options(
             str(path.resolve()) for path in (root, *options.include_path)
         ),
         root=str(root),
-        allow_unsafe_code=options.allow_unsafe_code,
         base=str(config.invocation_params.dir),
         metrics=_registered(config),
         files=files,
+        **_shared(options, TaskOptions),
     )
 
 

@@ -125,6 +125,26 @@ def mapping(text: str) -> dict[str, Any]:
     return _encodable(found, text)
 
 
+def generation(text: str) -> dict[str, Any]:
+    """Generation arguments, as :func:`mapping`.
+
+    Raises:
+        OptionError: One of them is not possible.
+    """
+    from pytest_evals.prompts.generation import check_overrides
+
+    found = mapping(text)
+    check_overrides(found)
+    return found
+
+
+def baseline_name(text: str) -> str:
+    """A valid name of a baseline."""
+    from pytest_evals.store.baselines import check_name
+
+    return check_name(text)
+
+
 def _encodable(value: T, text: str) -> T:
     if "\\" not in text:
         return value
