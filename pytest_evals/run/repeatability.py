@@ -4,22 +4,62 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from pytest_evals.core.finite import is_finite
 from pytest_evals.core.metric import Metric
-from pytest_evals.core.repeatability import Bar, MetricRepeatability
 from pytest_evals.stats.averages import mean, mean_stderr
 from pytest_evals.stats.power import chance_below
-from pytest_evals.stats.repeatability import Repeatability, repeatability
+from pytest_evals.stats.repeatability import repeatability
 
 AWAY = (2, 3)
 """Standard deviations from the mean to the proposed thresholds."""
-DROPS = (0.01, 0.02, 0.03)
-FURTHER = (2, 4, 6)
-"""Drops in standard deviations, for values that are not between 0 and 1."""
 _STEPS = 1000
 """Thresholds of shares are rounded to multiples of 1 / this; others to a tenth of the
 standard deviation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricRepeatability:
+    """Repeatability of one metric over several runs."""
+
+    task: str
+    key: str
+    n_runs: int
+    n: int  # number of documents with a value in each run
+    mean: float
+    stderr: float  # standard deviation of the metric between runs
+    flip_rate: float
+    """Mean square of a document's change between two runs; for correct and wrong
+    answers, the flip rate."""
+    sampling: float  # standard error over other documents
+    thresholds: Mapping[float, float]
+    """Threshold → probability that an unchanged model fails it; the tightest first,
+    none without variation."""
+    is_share: bool  # whether documents are correct or wrong
+
+    def lines(self) -> list[str]:
+        """Return the flip rate, and the thresholds that it allows, as text."""
+        changes = f"documents change by {math.sqrt(self.flip_rate):.3g}"
+        flips = f"{100 * self.flip_rate:.1f}% of answers flip"
+        lines = [
+            f"{self.task}: {self.key}, {self.n_runs} runs of {self.n:,} documents: "
+            f"mean {self.mean:.4f}, run-to-run sd {self.stderr:.4f}, "
+            f"{flips if self.is_share else changes}",
+            f"  sampling error of the documents themselves: {self.sampling:.4f} "
+            "(matters only beyond these)",
+        ]
+        if not self.flip_rate:
+            lines.append(
+                "  no answer flipped: this model is repeatable on this machine"
+            )
+        for value, chance in self.thresholds.items():
+            if 0 < value < 1 or not self.is_share:  # otherwise no run can miss it
+                lines.append(
+                    f"  threshold {value:.4g}: this model fails it in "
+                    f"{100 * chance:.2g}% of runs"
+                )
+        return lines
 
 
 def measure_repeatability(
@@ -28,85 +68,54 @@ def measure_repeatability(
     runs: Sequence[Mapping[int, object]],
     metric: Metric | None = None,
 ) -> MetricRepeatability | None:
-    """Repeatability of a mean over documents, from runs on the same documents.
-
-    Args:
-        runs: Position of a document to its value, for each run; at least two.
-        metric: The metric; ``None`` if unknown, and then only a share of correct
-            answers is a mean.
+    """Repeatability of a mean over documents, from two or more runs (position of a
+    document → its value).
 
     Returns:
         ``None`` if it is not a mean of finite numbers, or no document has a value in
-        each run.
+        each run. If the metric is unknown, only a share of correct answers is a mean.
     """
     shared = sorted(set(runs[0]).intersection(*runs[1:]))
-    table = [[_number(run[index]) for index in shared] for run in runs]
-    values = [value for row in table for value in row if value is not None]
-    if not shared or len(values) < len(shared) * len(runs):
+    table = [[run[index] for index in shared] for run in runs]
+    if not shared or not all(
+        isinstance(one, bool) or is_finite(one) for row in table for one in row
+    ):
         return None
-    is_share = all(value in (0, 1) for value in values)
+    numbers = [[float(value) for value in row] for row in table]  # type: ignore[arg-type]
+    is_share = all(value in (0, 1) for row in numbers for value in row)
     if not (is_share if metric is None else metric.is_mean):
         return None
-    numbers = [[float(value or 0.0) for value in row] for row in table]
-    result = repeatability(numbers)
-    is_bounded = all(0 <= value <= 1 for value in values)
-    is_lower_better = metric is not None and metric.higher_is_better is False
-    sign = -1 if is_lower_better else 1
+    found = repeatability(numbers)
+    is_bounded = all(0 <= value <= 1 for row in numbers for value in row)
+    by_document = [mean(column) for column in zip(*numbers, strict=True)]
+    binomial = math.sqrt(found.mean * (1 - found.mean) / len(shared)) if is_share else 0
     return MetricRepeatability(
         task=task,
         key=key,
         n_runs=len(runs),
         n=len(shared),
-        mean=result.mean,
-        stderr=result.stderr,
-        flip_rate=result.rate,
-        sampling=_sampling(numbers, result.mean, is_share=is_share),
-        bars=_bars(result, len(runs), sign, is_bounded=is_bounded),
+        mean=found.mean,
+        stderr=found.stderr,
+        flip_rate=found.rate,
+        sampling=binomial if is_share else mean_stderr(by_document) or 0.0,
+        thresholds=_thresholds(
+            # The mean of K runs varies too: so much does a further run differ from it.
+            found.stderr * math.sqrt(1 + 1 / len(runs)),
+            found.mean,
+            -1 if metric is not None and metric.higher_is_better is False else 1,
+            is_bounded=is_bounded,
+        ),
         is_share=is_share,
-        is_bounded=is_bounded,
-        is_lower_better=is_lower_better,
     )
 
 
-def _number(value: object) -> float | None:
-    """A finite number, or ``None``."""
-    if isinstance(value, bool) or is_finite(value):
-        return float(value)
-    return None
-
-
-def _sampling(
-    runs: Sequence[Sequence[float]], value: float, *, is_share: bool
-) -> float:
-    """Standard error over other documents."""
-    n = len(runs[0])
-    if is_share:
-        return math.sqrt(value * (1 - value) / n)
-    return mean_stderr([mean(column) for column in zip(*runs, strict=True)]) or 0.0
-
-
-def _bars(
-    repeatability: Repeatability, n_runs: int, sign: int, *, is_bounded: bool
-) -> tuple[Bar, ...]:
-    """Thresholds below the mean, or above it if ``sign`` is -1.
-
-    The mean of K runs varies too: the difference of a further run from it has the
-    standard deviation sd * sqrt(1 + 1/K).
-    """
-    if not repeatability.stderr:  # without variation, all thresholds are equivalent
-        return ()
-    middle, sd = (
-        sign * repeatability.mean,
-        repeatability.stderr * math.sqrt(1 + 1 / n_runs),
-    )
+def _thresholds(
+    sd: float, value: float, sign: int, *, is_bounded: bool
+) -> dict[float, float]:
+    """Thresholds below a value, or above it if ``sign`` is -1."""
+    if not sd:
+        return {}
     steps = _STEPS if is_bounded else 10.0 ** (1 - math.floor(math.log10(sd)))
-    values = {math.floor(round((middle - k * sd) * steps, 6)) / steps for k in AWAY}
-    drops = DROPS if is_bounded else tuple(k * sd for k in FURTHER)
-    return tuple(
-        Bar(
-            value=sign * value,
-            false_alarm=chance_below(value, middle, sd),
-            catches=tuple((d, chance_below(value, middle - d, sd)) for d in drops),
-        )
-        for value in sorted(values, reverse=True)
-    )
+    middle = sign * value
+    bars = [math.floor(round((middle - k * sd) * steps, 6)) / steps for k in AWAY]
+    return {sign * bar: chance_below(bar, middle, sd) for bar in dict.fromkeys(bars)}

@@ -23,16 +23,14 @@ def test_bars_lie_two_and_three_deviations_below_and_know_their_risk():
     assert found.stderr == pytest.approx(stderr)
     assert found.sampling == pytest.approx((0.09 / 1000) ** 0.5)
     # the mean of two runs varies too: 2 and 3 times sd * sqrt(1 + 1/2) below it
-    assert [bar.value for bar in found.bars] == [0.889, 0.883]
-    tight, sd = found.bars[0], stderr * 1.5**0.5
-    assert tight.false_alarm == pytest.approx(norm.cdf((0.889 - 0.9) / sd))
-    assert tight.catches[1][0] == 0.02
-    assert tight.catches[1][1] == pytest.approx(norm.cdf((0.889 - 0.88) / sd))
+    assert [*found.thresholds] == [0.889, 0.883]
+    sd = stderr * 1.5**0.5
+    assert found.thresholds[0.889] == pytest.approx(norm.cdf((0.889 - 0.9) / sd))
 
 
 def test_no_threshold_is_proposed_if_no_answer_has_flipped():
     found = measure_repeatability("arc", "acc", [{0: 1, 1: 0}, {0: 1, 1: 0}])
-    assert (found.flip_rate, found.stderr, found.bars) == (0, 0, ())
+    assert (found.flip_rate, found.stderr, found.thresholds) == (0, 0, {})
 
 
 def test_documents_without_a_value_in_each_run_are_left_out():
@@ -59,9 +57,9 @@ def test_means_of_other_numbers_vary_between_runs_too():
     assert found.stderr == pytest.approx((np.mean(pairs) / 800) ** 0.5)
     middle = np.mean(runs, axis=0)
     assert found.sampling == pytest.approx(middle.std(ddof=1) / 20)
-    assert (found.is_share, found.is_bounded) == (False, True)
+    assert not found.is_share
     low = found.mean - 2 * found.stderr * (4 / 3) ** 0.5
-    assert low - 0.001 < found.bars[0].value <= low
+    assert low - 0.001 < next(iter(found.thresholds)) <= low
 
 
 def test_limits_are_above_the_mean_if_lower_is_better():
@@ -70,14 +68,16 @@ def test_limits_are_above_the_mean_if_lower_is_better():
         "mt", "edits", runs, mean_of("edits", higher_is_better=False)
     )
     sd = found.stderr * 1.5**0.5
-    assert found.is_lower_better
-    assert not found.is_bounded
-    for bar, k in zip(found.bars, (2, 3), strict=True):
-        assert found.mean + k * sd <= bar.value < found.mean + (k + 0.1) * sd
-        assert bar.false_alarm == pytest.approx(norm.sf((bar.value - found.mean) / sd))
-        drop, chance = bar.catches[1]
-        assert drop == pytest.approx(4 * sd)
-        assert chance == pytest.approx(norm.sf((bar.value - found.mean - drop) / sd))
+    for (bar, chance), k in zip(found.thresholds.items(), (2, 3), strict=True):
+        assert found.mean + k * sd <= bar < found.mean + (k + 0.1) * sd
+        assert chance == pytest.approx(norm.sf((bar - found.mean) / sd))
+
+
+def test_a_limit_that_no_run_can_miss_is_omitted():
+    runs = [dict.fromkeys(range(9), 0) | {9: i} for i in (0, 1)]
+    found = measure_repeatability("quiz", "acc,none", runs)
+    assert min(found.thresholds) < 0
+    assert not any("threshold" in line for line in found.lines())
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), None, "x", (1, 2)])

@@ -1,7 +1,6 @@
 """``--evals-repeatability K``: measure how much numbers vary over K runs.
 
-The session's own run is the first; the others follow it, without items
-(:mod:`pytest_evals.plugin.modes.repeatability`).
+The session's own run is the first; the others follow it, without items.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import pytest
 from pytest_evals.core.metric import Metric
 from pytest_evals.core.model import Model
 from pytest_evals.core.record import Record
-from pytest_evals.core.repeatability import MetricRepeatability
 from pytest_evals.core.request import Generate, Request, Response
 from pytest_evals.errors import StoreError
 from pytest_evals.plugin.messages import write_text
@@ -24,10 +22,9 @@ from pytest_evals.plugin.models.definitions import DocumentItem
 from pytest_evals.plugin.nodes import DocItem
 from pytest_evals.plugin.rerun_scores import RerunScores, scores_of
 from pytest_evals.reports.escape import near
-from pytest_evals.reports.terminal.repeatability import repeatability_lines
 from pytest_evals.run.error_budget import unsent
 from pytest_evals.run.flow import score
-from pytest_evals.run.repeatability import measure_repeatability
+from pytest_evals.run.repeatability import MetricRepeatability, measure_repeatability
 from pytest_evals.store.flip_rates import save_flip_rates
 from pytest_evals.store.model import StoredModel
 
@@ -132,10 +129,8 @@ class RepeatabilityMode:
         """Show the variation, the thresholds that it allows, and the file."""
         if self._found or self._lines:
             terminalreporter.write_sep("=", "repeatability")
-        width = terminalreporter._tw.fullwidth
         for one in self._found:
-            for line in repeatability_lines(one, width):
-                terminalreporter.write_line(line.text, **line.markup)
+            write_text(terminalreporter, "\n".join(one.lines()))
         for text, is_bad in self._lines:
             write_text(terminalreporter, text, red=is_bad, bold=is_bad)
 
