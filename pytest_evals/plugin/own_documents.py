@@ -55,11 +55,7 @@ def has_pending(items: Sequence[pytest.Item]) -> bool:
 
 
 def is_observed(config: pytest.Config, ours: object) -> bool:
-    """Whether another plugin may change the items of the session.
-
-    Args:
-        ours: The plugin of ours that may get them.
-    """
+    """Whether another plugin may change the items of the session."""
     # pytest 8 wraps hooks with paths in functions, as attributes of config.hook.
     hooks = config.pluginmanager.hook
     return any(
@@ -89,11 +85,7 @@ def _created(item: pytest.Item) -> Iterator[pytest.Item]:
 
 
 def make_lazy(items: list[pytest.Item]) -> None:
-    """Replace pending documents by lazy ones.
-
-    Args:
-        items: Items in the order they run; the list changes.
-    """
+    """Replace pending documents by lazy ones."""
     lazy: list[Any] = []
     for item in items:
         if isinstance(item, PendingDocuments):
@@ -105,12 +97,7 @@ def make_lazy(items: list[pytest.Item]) -> None:
 
 
 def create_own(items: list[pytest.Item], own: Sequence[int]) -> list[pytest.Item]:
-    """Return the items of this worker, and create those that are lazy.
-
-    Args:
-        items: All items of the session; the list changes.
-        own: The positions of the items of this worker.
-    """
+    """Return the items of this worker, and create those that are lazy."""
     by_task: dict[PendingDocuments, list[int]] = {}
     for position in own:
         item: Any = items[position]

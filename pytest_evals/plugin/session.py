@@ -82,10 +82,6 @@ class EvalSession:
     ) -> None:
         """Read the options.
 
-        Args:
-            document_lines: Returns the lines that the terminal shows of a document;
-                ``None`` if it shows none.
-
         Raises:
             StoreError: The run to compare with cannot be read.
         """

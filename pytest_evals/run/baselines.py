@@ -88,13 +88,7 @@ def stored_run(base: Path, name: str, here: Path) -> EarlierRun | str:
 def reference(
     name: str, run: EarlierRun | str, task: str, now: Side, *, is_replaced: bool = False
 ) -> Reference:
-    """A task in a baseline, paired with the task in this run.
-
-    Args:
-        run: The baseline, or why it cannot be read.
-        now: The same task in this run.
-        is_replaced: Whether this run replaces the baseline.
-    """
+    """A task in a baseline, paired with the task in this run."""
     if isinstance(run, str):
         why = "no readable run exists yet" if is_replaced else run
         return Reference(baseline=name, fault=why, is_replaced=is_replaced)
@@ -173,12 +167,7 @@ def side_of(
     hashes: TaskHashes,
     settings: Mapping[str, Any],
 ) -> Side:
-    """A task in memory, as one of two runs to pair.
-
-    Args:
-        hashes: Hashes of the documents, and the fields that scoring reads.
-        settings: The result of :func:`settings_of`, and the model's description.
-    """
+    """A task in memory, as one of two runs to pair."""
     known, reads = hashes.of(task.name), hashes.reads(task.name)
     rows = [
         {

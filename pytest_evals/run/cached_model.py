@@ -168,9 +168,6 @@ class CachedModels:
         """A model that was opened elsewhere, with the cache in front of it if it has a
         fingerprint.
 
-        Args:
-            source: Its origin, for messages.
-
         Raises:
             OptionError: The model has no fingerprint, and only stored responses may be
                 used.

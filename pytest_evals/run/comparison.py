@@ -113,11 +113,7 @@ def failure_of(result: RunResult, is_missing: Callable[[str], bool]) -> str:
     gates; empty if it did not.
 
     Gates on a baseline that does not exist yet are ignored, so that two baselines that
-    refer to each other can be created.
-
-    Args:
-        is_missing: Whether there is no baseline of a name.
-    """
+    refer to each other can be created."""
     lacking = sum(task.n_errored + task.n_unscored for task in result.tasks)
     if lacking:
         return f"{lacking} document{'s' * (lacking != 1)} could not be scored"
@@ -172,17 +168,7 @@ def compare(
     *,
     min_overlap: float = MIN_OVERLAP,
 ) -> Comparison:
-    """Compare a run with a baseline.
-
-    Args:
-        name: Name of the baseline.
-        before: The baseline.
-        now: This run.
-        methods: The definitions of its metrics; of others, means and metrics of
-            built-in names are known.
-        min_overlap: Smallest share of a task's documents in the baseline that this run
-            must have with equal content.
-    """
+    """Compare a run with a baseline."""
     new = [task for task in now.rows if task not in before.rows]
     found = {
         task: _compared_task(task, before, now, methods or {}, min_overlap)

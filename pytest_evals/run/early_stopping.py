@@ -92,12 +92,7 @@ class EarlyStopping:
         baselines: Baselines,
         compared: EarlierRun | None,
     ) -> None:
-        """Create the early stopping of a run; no task is watched yet.
-
-        Args:
-            config: Its configuration; ``stop`` is not "off".
-            compared: The stored run that this one is compared with, if any.
-        """
+        """Create the early stopping of a run; no task is watched yet."""
         self._suite, self._baselines, self._compared = suite, baselines, compared
         self._error = 0.0 if config.stop == "curtail" else config.stop_error
         self._promise = 1 - config.stop_error

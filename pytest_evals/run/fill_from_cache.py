@@ -34,9 +34,6 @@ def fill_from_cache(
     scores, no task is: hooks belong to the folder of an item, and these documents have
     no item.
 
-    Args:
-        finish: Scores and keeps a record.
-
     Returns:
         Task → number of documents that were filled.
     """

@@ -58,11 +58,7 @@ class Inference:
         answers: CachedModels,
         on_answer: Callable[[], None] | None = None,
     ) -> None:
-        """Create a run's inference; nothing is opened.
-
-        Args:
-            on_answer: Called after each response, and for each document of a worker.
-        """
+        """Create a run's inference; nothing is opened."""
         self.answers = answers
         self.plans: dict[Hashable, Plan] = {}
         """Key → the documents of a tested model."""
@@ -94,14 +90,7 @@ class Inference:
         window: int | None = None,
         ends: Collection[int] = (),
     ) -> None:
-        """Plan documents of one tested model.
-
-        Args:
-            jobs: The documents in the order in which they will be requested.
-            prepare: Returns the records to send.
-            window: Maximum number of documents in a window, if not the default.
-            ends: Numbers of documents before which a batch must end.
-        """
+        """Plan documents of one tested model."""
         auxiliary = partial(self._auxiliary, key)
         size = window or WINDOW
         self.plans[key] = Plan(jobs, prepare, size, ends, auxiliary)

@@ -21,12 +21,7 @@ Show = Callable[[str], None]
 
 
 def progress(n_documents: int, show: Show | None = None) -> Callable[[], None] | None:
-    """Return a function to call after each response; ``None`` outside of notebooks.
-
-    Args:
-        n_documents: Number of documents of the run.
-        show: Replaces the text that was shown before; by default in the notebook.
-    """
+    """Return a function to call after each response; ``None`` outside of notebooks."""
     replace_text = show or _notebook_line()
     if replace_text is None:
         return None

@@ -361,9 +361,6 @@ def answered(
     A record with an error, or without requests, is yielded unchanged. A request without
     a response is an error of its document.
 
-    Args:
-        places: The distinct requests, see :func:`places_of`; equal ones are sent once.
-
     Yields:
         Position in ``records``, and the record with its responses.
 

@@ -30,13 +30,7 @@ def policy_of(profile: str) -> Policy:
 def conflict(
     profile: str, limit: float | None, sample: float | None, policy: object = None
 ) -> Conflict | None:
-    """The first of these settings that contradicts the profile.
-
-    Args:
-        limit: The limit of documents, if any.
-        sample: The sample of documents, if any.
-        policy: Meaning of inconclusive verdicts; empty if not set.
-    """
+    """The first of these settings that contradicts the profile."""
     if profile != RELEASE:
         return None
     for setting, value in (("limit", limit), ("sample", sample)):

@@ -130,10 +130,6 @@ def answered_by(
 ) -> dict[str, ReferenceRun]:
     """Gate's baseline → results of its model.
 
-    Args:
-        judge: The judge; empty for none.
-        no_judge: Error message if there is no judge.
-
     Raises:
         OptionError: A spec is invalid, or a library or key is missing.
         ModelError: A model cannot be opened, or failed.

@@ -74,11 +74,7 @@ class RunWriter:
     def add(
         self, task: str, index: int, sample: Sample, *, replaces: bool = False
     ) -> None:
-        """Write the sample of a finished document with the next batch.
-
-        Args:
-            replaces: Whether it replaces an earlier one of this document.
-        """
+        """Write the sample of a finished document with the next batch."""
         if replaces:
             self._replaced.setdefault(task, {})[index] = len(sample.lines)
         self.hashes.add(task, index, sample)
@@ -120,12 +116,7 @@ class RunWriter:
         exit_code: int | None = None,
         node_ids: Mapping[str, str] | None = None,
     ) -> None:
-        """Write ``results.json``.
-
-        Args:
-            exit_code: pytest's exit code, if it is known.
-            node_ids: Name of a task or group → its node id.
-        """
+        """Write ``results.json``."""
         self._results = results_json(
             result,
             environment=environment(),
@@ -197,12 +188,7 @@ class TaskHashes:
         self._reads: dict[str, set[str]] = {}
 
     def add(self, task: str, index: int, sample: Sample) -> None:
-        """Add a document.
-
-        Args:
-            index: Its position in the dataset.
-            sample: Its entry in results files.
-        """
+        """Add a document."""
         self._seen[task].add(index, bytes.fromhex(sample.hashes))
         self._filters[task] = len(sample.lines)
         if sample.reads is not None:

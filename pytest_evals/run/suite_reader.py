@@ -45,12 +45,6 @@ def read_suite(
 ) -> Suite:
     """Read all sources, and check them before any request is sent.
 
-    Args:
-        sources: Files, folders, tasks and groups.
-        gates: Gates outside of the files of tasks and groups.
-        load: A user's hook that gets each file first, if there is one.
-        adds_metrics: Whether hooks of users may add metrics or change scores.
-
     Raises:
         TaskFileError: A file, a dataset or a gate in a file cannot be used.
         OptionError: A gate is invalid, or belongs to no task.

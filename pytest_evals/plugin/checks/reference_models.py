@@ -30,12 +30,7 @@ _HOOKS = b"pytest_evals_"
 def reference_models(
     session: EvalSession, ids: Iterable[str] | None, hook_of: Callable[[Path], Any]
 ) -> list[ReferenceModel]:
-    """The reference models of gates whose documents are all selected.
-
-    Args:
-        ids: Node ids of what will run; ``None`` for everything.
-        hook_of: The path of a file to what calls the hooks of its folder.
-    """
+    """The reference models of gates whose documents are all selected."""
     # What was not selected is taken from the store.
     selected = None if ids is None or session.options.only else {*ids}
 
@@ -105,9 +100,6 @@ def run_reference_models(
     session: EvalSession, ids: Iterable[str], hook_of: Callable[[Path], Any]
 ) -> None:
     """Let the reference models answer.
-
-    Args:
-        hook_of: The path of a file to what calls the hooks of its folder.
 
     Raises:
         pytest.UsageError: A model cannot be opened, or broke; nothing was sent to the

@@ -32,10 +32,6 @@ def check_session(
 ) -> None:
     """Check tasks, gates and models.
 
-    Args:
-        ids: Node ids of the items that will run; ``None`` for all.
-        is_broken: Whether something could not be collected, which is reported already.
-
     Raises:
         pytest.UsageError: A gate names nothing, or a model cannot exist.
     """
@@ -73,12 +69,7 @@ def check_parameters(session: EvalSession) -> None:
 
 def check_gates(session: EvalSession, *, is_broken: bool) -> None:
     """Check the gates of the session's tasks and groups, those that no task answers
-    for, and those of groups next to them. What is only odd becomes a warning.
-
-    Args:
-        is_broken: Whether something could not be collected: then it is not known which
-            names there are.
-    """
+    for, and those of groups next to them. What is only odd becomes a warning."""
     found = GateFaults([*session.suite.gate_faults], [])
     if not is_broken:
         found.add(_of_groups_near(session))

@@ -43,13 +43,7 @@ class EvalScheduling:
     """Assigns shards if there are eval documents; otherwise uses xdist's scheduler."""
 
     def __init__(self, config: pytest.Config, default: Any, folder: Path) -> None:
-        """Wrap a scheduler.
-
-        Args:
-            config: pytest's configuration.
-            default: xdist's own scheduler.
-            folder: Of the files that workers read.
-        """
+        """Wrap a scheduler."""
         self.config = config
         self._folder = folder
         self._default = default

@@ -42,9 +42,6 @@ def check_models(
 ) -> None:
     """Refuse unsuitable models, unless a hook opens them.
 
-    Args:
-        spec: Of the tested model, empty if a fixture opens it.
-
     Raises: pytest.UsageError: A spec is invalid, a model does not support a task, or a
         judge is missing.
     """
@@ -117,13 +114,7 @@ def check_ready(
     config: pytest.Config, spec: str, models: Models, items: Sequence[DocumentItem]
 ) -> None:
     """Refuse models that cannot be opened on this machine, if our fixtures open them
-    and a response is not stored.
-
-    Args:
-        spec: Of the tested model, or empty.
-        models: The models of the session; nothing of them is opened.
-        items: Documents that will run, here or in other workers.
-    """
+    and a response is not stored."""
     options = config.stash[OPTIONS]
     for definition, members in by_definition(items).items():
         tested = spec if definition.has_own_model else None
@@ -196,12 +187,7 @@ def _check_scoring(answers: CachedModels, text: str, tasks: Iterable[Task]) -> N
 def _check_judges(
     answers: CachedModels, text: str, tasks: Iterable[Task], *, may_lack: bool
 ) -> None:
-    """Refuse judges that are invalid or cannot generate, unless a hook opens them.
-
-    Args:
-        text: The spec of the session's judge, or empty.
-        may_lack: Whether no requests are sent, so that a judge may be missing.
-    """
+    """Refuse judges that are invalid or cannot generate, unless a hook opens them."""
     for task in tasks:
         for source in task.models.values():
             if callable(source) or (may_lack and not (source or text)):

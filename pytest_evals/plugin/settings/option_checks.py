@@ -38,9 +38,6 @@ _TOGETHER = (
 def check_encoding(raw: Mapping[str, Any]) -> None:
     """Refuse text that results files cannot contain.
 
-    Args:
-        raw: Name of an option → what was given.
-
     Raises:
         pytest.UsageError: A text cannot be encoded as UTF-8.
     """
@@ -58,9 +55,6 @@ def check_encoding(raw: Mapping[str, Any]) -> None:
 
 def check_together(raw: Mapping[str, Any]) -> None:
     """Refuse options that contradict each other.
-
-    Args:
-        raw: Name of an option → what was given, false if nothing was.
 
     Raises:
         pytest.UsageError: With the first two.
@@ -114,9 +108,6 @@ def _place(config: pytest.Config, option: Option) -> str:
 
 def apply_profile(config: pytest.Config, raw: dict[str, Any]) -> None:
     """Set the options of the profile.
-
-    Args:
-        raw: Name of an option → its value; changed in place.
 
     Raises:
         pytest.UsageError: The profile is unknown, or another option contradicts it.

@@ -76,12 +76,7 @@ VARIABLES = (NVIDIA, AMD, "ROCR_VISIBLE_DEVICES", INTEL)
 
 
 class VisibleDevices(NamedTuple):
-    """The devices that workers share.
-
-    Args:
-        names: Their names; none without a GPU.
-        variable: Environment variable that selects one of them.
-    """
+    """The devices that workers share."""
 
     names: list[str]
     variable: str = NVIDIA
@@ -160,10 +155,6 @@ def is_one_per_session(spec: str) -> bool:
 
 def refuse_replicas(config: pytest.Config, models: dict[str, str]) -> None:
     """Refuse several workers with a model that only one process can open.
-
-    Args:
-        config: Of a controller of workers.
-        models: Option → spec, or an empty string.
 
     Raises:
         pytest.UsageError: With the option.

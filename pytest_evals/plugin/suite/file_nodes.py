@@ -22,10 +22,6 @@ def node_of(
     bound to that very node. Public functions cannot collect a folder out of turn, so
     the one that pytest itself uses is called; it remembers what it has collected.
 
-    Args:
-        near: A node; its folders are used again.
-        made: Folders outside of these, by path; those that are made here are added.
-
     Raises:
         pytest.Collector.CollectError: The folder cannot be collected.
     """

@@ -16,11 +16,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def replaced_evals(names: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield a problem for each eval of a module that nothing refers to any more.
-
-    Args:
-        names: Names of the module and their values.
-    """
+    """Yield a problem for each eval of a module that nothing refers to any more."""
     for one in names.get(DEFINED, ()):
         if one.eval() is not None:
             continue
@@ -48,12 +44,7 @@ def unnamed_evals(names: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def nested_evals(path: Path, names: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield a problem for each eval that is defined in a function and not used there.
-
-    Args:
-        path: The module.
-        names: Names of the module and their values.
-    """
+    """Yield a problem for each eval that a function defines and does not use."""
     for outer in ast.walk(ast.parse(path.read_bytes())):
         if not isinstance(outer, _Function):
             continue

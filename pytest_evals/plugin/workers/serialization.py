@@ -71,12 +71,6 @@ def pack(
 ) -> bytes:
     """Return a record as bytes, complete or as ``slim`` returned it.
 
-    Args:
-        record: After scoring.
-        sample: Its row of the samples file.
-        report: The worker's collection report.
-        secrets: New secrets of the worker.
-
     Raises:
         DocumentError: A score holds a value that is not plain Python.
     """

@@ -58,16 +58,7 @@ def results_json(
     sample_files: Mapping[str, str] | None = None,
     node_ids: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Return the run as strict JSON.
-
-    Args:
-        exit_code: The process's exit code, if it is known.
-        environment: Versions and the like, for the top level: ``git_hash``,
-            ``transformers_version``, ``pretty_env_info`` and others.
-        task_hashes: One a task, over its documents and prompts.
-        sample_files: Task → name of the file with its documents.
-        node_ids: Task or group → its node id in pytest.
-    """
+    """Return the run as strict JSON."""
     notes: list[str] = []
     by_name = {task.task.name: task for task in result.tasks}
     known = {**_NO_ENVIRONMENT, **(environment or {})}

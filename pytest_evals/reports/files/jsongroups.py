@@ -28,12 +28,7 @@ def metric_values(metrics: Sequence[MetricResult]) -> dict[str, Any]:
 def group_results(
     tasks: Mapping[str, Any], groups: Groups, overall: Groups
 ) -> dict[str, Any]:
-    """``results`` of tasks and groups, and ``groups`` if any group has numbers.
-
-    Args:
-        tasks: ``results`` of the tasks.
-        overall: Averages that are in ``results`` only.
-    """
+    """``results`` of tasks and groups, and ``groups`` if any group has numbers."""
     mine = {one.group.name: _numbers(one) for one in groups}
     averages = {one.group.name: _numbers(one) for one in overall}
     everything: dict[str, Any] = {"results": {**tasks, **mine, **averages}}

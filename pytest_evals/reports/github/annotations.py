@@ -52,12 +52,7 @@ def of_problems(problems: Sequence[Problem]) -> Iterator[Annotation]:
 
 def annotation_lines(found: Sequence[Annotation], root: Path) -> Iterator[str]:
     """Yield the commands, at most ten of a kind; the last reports how many were
-    omitted.
-
-    Args:
-        found: The annotations.
-        root: The repository folder; files outside it are not named.
-    """
+    omitted."""
     for kind in ("error", "warning"):
         mine = [one for one in found if one.kind == kind]
         n_shown = MOST if len(mine) <= MOST else MOST - 1

@@ -56,13 +56,7 @@ def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def details(summary: str, body: str, *, is_open: bool = False) -> str:
-    """Return a collapsible block.
-
-    Args:
-        summary: Its heading, by :func:`plain`.
-        body: Markdown.
-        is_open: Whether it is initially open.
-    """
+    """Return a collapsible block."""
     tag = "<details open>" if is_open else "<details>"
     return f"{tag}\n<summary>{summary}</summary>\n\n{body}\n\n</details>"
 

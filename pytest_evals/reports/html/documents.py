@@ -64,13 +64,6 @@ def documents_of(
 ) -> Iterator[DocumentEntry]:
     """Yield the documents of a task in the order of its samples file.
 
-    Args:
-        run: The stored run.
-        task: Name of the task.
-        shots: The few-shot format of its prompts.
-        before: Baseline results of its documents.
-        others: Results of its documents in other runs.
-
     Raises:
         StoreError: The file cannot be read.
     """

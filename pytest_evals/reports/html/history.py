@@ -32,12 +32,7 @@ def history_of(run: EarlierRun, earlier: Sequence[EarlierRun]) -> Points:
 
     Each point has ``date`` (Unix time), ``value``, ``stderr`` or ``None``, ``model``,
     ``same``: whether the requests were the same, and ``baseline``: the name that its
-    run was saved under. Only metrics with earlier values are included.
-
-    Args:
-        run: The run of the page.
-        earlier: The stored runs before it, newest first.
-    """
+    run was saved under. Only metrics with earlier values are included."""
     now = run.results
     if not is_number(now.get("date")):
         return {}

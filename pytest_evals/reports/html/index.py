@@ -27,14 +27,7 @@ Series = dict[str, list[float | None]]
 def task_index(
     task: str, entries: Iterable[DocumentEntry], chunks: Chunks, n_others: int
 ) -> dict[str, Any]:
-    """Return the list entries of a task, and add its documents to the chunks.
-
-    Args:
-        task: Name of the task.
-        entries: Its documents.
-        chunks: The documents of the page.
-        n_others: Number of other runs.
-    """
+    """Return the list entries of a task, and add its documents to the chunks."""
     names = ("id", "question", "answer", "target", "flags")
     columns: dict[str, list[Any]] = {name: [] for name in names}
     states: list[str] = []

@@ -18,12 +18,7 @@ Request = Mapping[str, Any]
 
 
 def numbers_of(row: Mapping[str, Any], requests: Sequence[Request]) -> dict[str, float]:
-    """Return the known numbers of a document.
-
-    Args:
-        row: Its row of the samples file.
-        requests: Its requests, as the page has them.
-    """
+    """Return the known numbers of a document."""
     tokens = mapping(row.get("tokens"))
     texts = [*_generated(row)]
     known: dict[str, Any] = {

@@ -35,13 +35,7 @@ def related_runs(
     """Return the newest earlier runs with the same requests of a task, oldest first.
 
     The baseline's own run is left out. Large runs get fewer, since all their documents
-    are read.
-
-    Args:
-        run: The run of the page.
-        earlier: The stored runs before it, newest first.
-        before: The baseline.
-    """
+    are read."""
     hashes = section(run.results, "task_hashes")
     counts = [mapping(one) for one in section(run.results, "counts").values()]
     n = sum(one["selected"] for one in counts if is_number(one.get("selected")))

@@ -44,14 +44,7 @@ def page_html(
     index: Mapping[str, object],
     rows: Sequence[str],
 ) -> str:
-    """Return the complete page.
-
-    Args:
-        facts: Data of the run.
-        index: Entries of the list of documents.
-        rows: Chunks of documents embedded in the page; empty if they are in separate
-            files.
-    """
+    """Return the complete page."""
     style, script = _style(), _script()
     title = escape(f"{facts.get('model_name') or 'evals'} · evals")
     blocks = {"facts": packed(facts), "index": packed(index)}

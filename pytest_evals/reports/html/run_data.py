@@ -56,11 +56,7 @@ _SHOWN = (
 
 
 def run_data(results: Results) -> dict[str, Any]:
-    """Return the report's data without documents, comparison and history.
-
-    Args:
-        results: Content of ``results.json``.
-    """
+    """Return the report's data without documents, comparison and history."""
     copied = {name: results.get(name) for name in _COPIED}
     listed = list(_listed(results))
     return {

@@ -41,13 +41,6 @@ def write_html(
 ) -> None:
     """Write the report of a run atomically.
 
-    Args:
-        run: The stored run.
-        path: The file. Many rows are written to a folder of the same name next to it.
-        others: The runs that are shown next to it.
-        option: The option that sets the path, for messages.
-        largest: Maximum characters of rows embedded in the page.
-
     Raises:
         StoreError: The run cannot be read or the report cannot be written; an existing
             report is left unchanged.

@@ -15,13 +15,7 @@ def has_speed(model: str) -> bool:
 def progress_line(
     n_answered: int, n_documents: int, n_tokens: int, elapsed_s: float, model_s: float
 ) -> str:
-    """Return documents, percentage, speed and remaining time.
-
-    Args:
-        n_tokens: Number of tokens of their prompts and answers.
-        elapsed_s: Seconds since the first request.
-        model_s: Seconds of these spent in the model.
-    """
+    """Return documents, percentage, speed and remaining time."""
     parts = [f"evals: {n_answered}/{n_documents} documents"]
     if n_documents:
         # Rounded down: 100 % only when all are there.
