@@ -32,7 +32,7 @@ MAX_COUNT = 2**53
 _COUNTS = ("n_prompt_tokens", "n_tokens", "n_truncated")
 _FINISH = get_args(Finish)
 _FIX = "  fix: yield (position in requests, Response) once for each request"
-_SHOWN = 60
+_SHOWN = 61
 """Length of an invalid value, or of a refusal, in messages."""
 _PLAIN = {
     (str, logprob, greedy, int, int, int, str, elapsed, latency, cost, str)
@@ -158,7 +158,7 @@ def checked_response(request: Request, given: object, model: Model) -> Response:
             return _invalid(model, str(error))
     why = "" if given.error else _misfit(request, given)
     if given.finish == "refused" and not (given.error or why):
-        said = f": {abbreviated(given.text)!r}" if given.text else ""
+        said = f": {abbreviated(given.text, _SHOWN)!r}" if given.text else ""
         given = replace(given, error=f"{model.name}: the model refused{said}")
     return _invalid(model, why) if why else _without_secrets(given)
 
@@ -312,7 +312,8 @@ def described(value: object) -> str:
     except Exception:  # noqa: BLE001 - somebody else's __repr__
         text = "?"
     kind = type(value).__name__
-    text = abbreviated(hidden(text) if len(text) > _SHOWN else text)
+    if len(text) > _SHOWN:
+        text = abbreviated(hidden(text), _SHOWN)
     return text if isinstance(value, NoneType | bool | float) else f"{text} ({kind})"
 
 
