@@ -102,6 +102,20 @@ def pytest_runtest_logreport(report):
         time.sleep(0.3)
         raise KeyboardInterrupt
 """
+IGNORED = """
+import time
+import weakref
+
+
+def interrupted(reference):
+    raise KeyboardInterrupt
+
+
+def pytest_runtest_logreport(report):
+    if report.when == "call":
+        callback = weakref.ref(lambda: None, interrupted)  # Python ignores exceptions
+        time.sleep(0.3)
+"""
 SCORING = """
 import time
 
@@ -138,12 +152,18 @@ def held(pytester):
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), pytest.param(("-n2",), marks=pytest.mark.slow)]
+    ("conftest", "arguments"),
+    [
+        (HOLDING, ()),
+        pytest.param(HOLDING, ("-n2",), marks=pytest.mark.slow),
+        (IGNORED, ()),
+    ],
+    ids=["alone", "workers", "in a callback"],
 )
 def test_answers_that_arrive_while_a_hook_holds_the_main_thread_are_stored(
-    held, arguments
+    held, conftest, arguments
 ):
-    n_answered, n_stored = held(HOLDING, *arguments)
+    n_answered, n_stored = held(conftest, *arguments)
     assert n_answered == n_stored
     assert 4 < n_answered < 60
 
