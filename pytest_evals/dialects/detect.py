@@ -7,6 +7,7 @@ are considered.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -81,10 +82,10 @@ def dialect_of(path: Path, read: Callable[[Path], bytes] = Path.read_bytes) -> s
     return ""
 
 
-def raw_of(path: Path) -> bytes:
+def raw_of(path: Path, most: int = _LARGEST) -> bytes:
     """Return the bytes of a file; empty if unreadable or too large for a task."""
     try:
-        return b"" if path.stat().st_size > _LARGEST else path.read_bytes()
+        return b"" if path.stat().st_size > most else path.read_bytes()
     except OSError:
         return b""
 
@@ -176,24 +177,45 @@ _TOP_SIGN = re.compile(
 )
 
 
-def may_look_alike(raw: bytes) -> bool:
-    """Return whether a file without dialect resembles an eval file: parse it."""
-    raw = _lines(raw)
-    return bool(_SIGN.search(raw) or _TOP_SIGN.search(raw))
-
-
+_ANY_SIGN = re.compile(
+    rb"""\b(?:rows|dataset|gates|%s)["']?\s*[:=\]]""" % "|".join(OWN_KEYS).encode()
+)
+"""A key of ours in any format, in lower case."""
 _GATES_NAME = re.compile(r"(?<![a-z])gates?(?![a-z])", re.IGNORECASE)
-_YAML_NAME = re.compile(r"(.+\.ya?ml)(?![a-z])", re.IGNORECASE)
+YAML_NAME = re.compile(r"(.+\.ya?ml)(?![a-z])", re.IGNORECASE)
+"""A name that was that of a YAML file."""
+_OTHER_SUFFIXES = (".json", ".toml", ".txt")
+_LARGEST_OTHER = 256 * 1024
+"""Maximum bytes of a file with such a suffix; a larger file is data."""
 
 
-def may_be_misnamed(path: Path) -> bool:
-    """Return whether the name of a file is nearly that of a gates file or of a YAML
-    file, unless it is a copy next to that file, as editors make it."""
-    name = _YAML_NAME.match(path.name)
-    if name and name[1] != path.name:
-        return not path.with_name(name[1]).exists()
-    is_module = path.suffix == ".py"
-    return bool(name or (not is_module and _GATES_NAME.search(path.stem)))
+def lookalike_bytes(path: Path) -> bytes:
+    """Return the bytes of a file that is not an eval file and may resemble one, by its
+    name and single keys: parse it. Empty for any other file."""
+    if path.suffix in YAML_SUFFIXES:
+        raw = raw_of(path)
+        text = _lines(as_utf8(raw))
+        has_sign = _SIGN.search(text) or _TOP_SIGN.search(text)
+        return raw if has_sign and dialect(raw) is None else b""
+    name = YAML_NAME.match(path.name)
+    if name and name[1] != path.name and path.with_name(name[1]).exists():
+        return b""  # a copy, as editors make it
+    is_other = path.suffix.lower() in _OTHER_SUFFIXES
+    is_gates = path.suffix != ".py" and _GATES_NAME.search(path.stem)
+    if not (name or is_gates or is_other):
+        return b""
+    raw = raw_of(path, _LARGEST_OTHER if is_other else _LARGEST)
+    if is_other and not is_gates and raw.lstrip().startswith(b"["):
+        return b""  # rows of data
+    has_sign = _ANY_SIGN.search(as_utf8(raw).lower())
+    return raw if has_sign or (name and dialect(raw)) else b""
+
+
+def as_utf8(raw: bytes) -> bytes:
+    """Return a text as UTF-8."""
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return raw.decode("utf-16", "replace").encode()
+    return raw.replace(b"\0", b"")
 
 
 def is_group(raw: bytes) -> bool:

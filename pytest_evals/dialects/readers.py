@@ -13,7 +13,7 @@ from pytest_evals.core.group import Group
 from pytest_evals.core.guests import DIALECTS
 from pytest_evals.core.registry import Registry
 from pytest_evals.core.task import SuiteFiles, Task, TaskOptions
-from pytest_evals.dialects.detect import GATES_FILES, dialect_of, raw_of
+from pytest_evals.dialects.detect import GATES_FILES, dialect_of
 from pytest_evals.errors import Place, Problem, TaskFileError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _refusal(path: Path) -> Problem:
     """Return why a file cannot be read."""
     from pytest_evals.dialects.lookalikes import lookalike
 
-    if path.is_file() and (ignored := lookalike(path, raw_of(path))):
+    if path.is_file() and (ignored := lookalike(path)):
         return ignored.problem
     what = "file not found" if not path.is_file() else "this is not an eval file"
     fix = "name files with tasks or groups, or folders that contain some"
@@ -67,7 +67,7 @@ def ignored_files(folder: Path) -> Iterator[Lookalike]:
     from pytest_evals.dialects.lookalikes import is_included, lookalike
 
     for path in _files(folder):
-        ignored = None if path.name in GATES_FILES else lookalike(path, raw_of(path))
+        ignored = None if path.name in GATES_FILES else lookalike(path)
         if ignored is not None and not is_included(path, _files(folder)):
             yield ignored
 

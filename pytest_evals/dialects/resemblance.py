@@ -8,7 +8,7 @@ misspelt or gates would be lost. Weaker resemblance is a warning.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,110 +19,135 @@ from pytest_evals.gates.read.keys import KEYS
 _Test = Callable[[Any], bool]
 
 
-def _text(pattern: str = "") -> _Test:
+def _text(pattern: str = ".") -> _Test:
     """Return a test for a text that contains a pattern."""
     return lambda value: isinstance(value, str) and bool(re.search(pattern, value))
 
 
-def _list(*keys: str) -> _Test:
-    """Return a test for a list of mappings that have one of these keys, or any."""
+def _mapping(*keys: str) -> _Test:
+    """Return a test for a mapping with one of these keys, or any."""
     return lambda value: (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(one, dict) for one in value)
-        and (not keys or any({*keys} & one.keys() for one in value))
+        isinstance(value, dict) and (not keys or bool({*keys} & value.keys()))
     )
 
 
-def _mapping(*keys: str) -> _Test:
-    """Return a test for a mapping with one of these keys."""
-    return lambda value: isinstance(value, dict) and bool({*keys} & value.keys())
+def _list(*keys: str) -> _Test:
+    """Return a test for a list of mappings, one of them with one of these keys."""
+    is_any, has_key = _mapping(), _mapping(*keys)
+    return lambda value: (
+        isinstance(value, list) and all(map(is_any, value)) and any(map(has_key, value))
+    )
 
 
 def _any(*tests: _Test) -> _Test:
     return lambda value: any(test(value) for test in tests)
 
 
-_NAMED = _any(_text("."), lambda value: isinstance(value, list) and bool(value))
+def _always(value: Any) -> bool:
+    return True
+
+
+_NAMED = _any(_text(), lambda value: isinstance(value, list) and bool(value))
 """A name or a list."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileKind:
-    """A kind of file: the keys that make one, one of each group, with an example of the
-    first; and tests of values, of keys that are rare in other programs' files, and of
-    further ones."""
+    """A kind of file, with tests of the values of its keys."""
 
     label: str
     needs: Mapping[tuple[str, ...], str]
-    rare: Mapping[str, _Test]
+    """The keys that make one, one of each group, with an example of the first."""
+    rare: Mapping[str, _Test]  # keys that are rare in other programs' files
     common: Mapping[str, _Test]
+    known: Collection[str] = ()  # all its keys
+    names: tuple[str, ...] = ()
+    """With one of these and a key of ``pairs``, a file without unknown keys is one."""
+    pairs: Collection[str] = ()
+    enough: int = 1
+    """Number of keys with the right values, one of them rare, for a warning."""
 
 
 EVAL = FileKind(
-    "an eval",
-    {
+    label="an eval",
+    needs={
         ("prompt",): 'prompt: "{{{{question}}}}"',
         ("rows", "dataset"): 'rows: [{{question: "2 + 2", target: "4"}}]',
     },
-    {"prompt": _any(_text(r"\{\{"), _list("role")), "rows": _list()},
-    {
-        "prompt": _text("."),
+    rare={"prompt": _any(_text(r"\{\{"), _list("role")), "rows": _list()},
+    common={
+        "prompt": _text(),
         "dataset": _any(_text(r"\.(jsonl?|[ct]sv|parquet|arrow)$"), _mapping("path")),
-        "score": _any(
-            _NAMED, lambda value: isinstance(value, dict) and len(value) == 1
+        "score": lambda value: (
+            _NAMED(value) or (isinstance(value, dict) and len(value) == 1)
         ),
-        "choices_by": _text("."),
+        "choices_by": _text(),
     },
+    known=EVAL_KEYS,
+    names=("prompt", "score"),
+    pairs=("prompt", "rows", "dataset", "score"),
+    enough=3,
 )
+_COMMON = (
+    dict.fromkeys([key for key in TASK_KEYS if "_" in key], _always)
+    | dict.fromkeys(("task", "dataset_path"), _text())
+    | {
+        "output_type": _text("^(generate_until|loglikelihood|multiple_choice)"),
+        "include": lambda value: ".y" in str(value),
+    }
+)
+_LM_EVAL = {*TASK_KEYS, *OWN_KEYS, *_COMMON, "tasks", "group", "group_alias", "gates"}
 TASK = FileKind(
-    "a task file of lm-eval",
-    {
+    label="a task file of lm-eval",
+    needs={
         ("task",): "task: {}",
         (
             *("dataset_path", "custom_dataset", "include", "output_type", "class"),
         ): "dataset_path: json",
     },
-    dict.fromkeys(OWN_KEYS, lambda _: True)
+    rare=dict.fromkeys(OWN_KEYS, _always)
     | dict.fromkeys(("metric_list", "aggregate_metric_list"), _list("metric")),
-    dict.fromkeys([key for key in TASK_KEYS if "_" in key], lambda _: True)
-    | dict.fromkeys(("task", "dataset_path"), _text("."))
-    | {
-        "output_type": _text("^(generate_until|loglikelihood|multiple_choice)"),
-        "include": lambda value: ".y" in str(value),
-    },
+    common=_COMMON,
+    known=_LM_EVAL,
+    names=("task",),
+    pairs=_LM_EVAL - {"description", "metadata"},
+    enough=2,
 )
 GROUP = FileKind(
-    "a group file of lm-eval",
-    {("group",): "group: {}", ("task",): "task: [first_task, second_task]"},
-    {"aggregate_metric_list": _list("metric")},
-    {"group": _text("."), "task": _NAMED, "group_alias": _text(".")},
+    label="a group file of lm-eval",
+    needs={("group",): "group: {}", ("task",): "task: [first_task, second_task]"},
+    rare={"aggregate_metric_list": _list("metric")},
+    common={"group": _NAMED, "task": _NAMED, "group_alias": _text()},
+    known=_LM_EVAL,
+    names=("group",),
+    pairs=("group", "task", "tasks", "group_alias", *OWN_KEYS),
 )
 _LATTICEFLOW = FileKind(
-    "a file of LatticeFlow",
-    {
+    label="a file of LatticeFlow",
+    needs={
         ("definition", "evaluation"): "definition: {{solver: …, scorers: […]}}",
         ("key", "display_name"): "key: {}",
     },
-    {
+    rare={
         "definition": _mapping("solver", "scorers"),
         "evaluation": _mapping("task_specifications"),
     },
-    dict.fromkeys(("key", "display_name", "description"), _text(".")),
+    common=dict.fromkeys(("key", "display_name", "description"), _text()),
 )
-_KINDS = (EVAL, TASK, GROUP, _LATTICEFLOW)
 UNKNOWN, _MISSING = object(), object()
 """The value of a key in a file that cannot be parsed; of a key that is not there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resemblance:
-    """A resemblance: the kind of file, ``None`` for a gates file, and misspelt keys by
-    the key that is missing."""
+    """A resemblance."""
 
-    kind: FileKind | None
-    misspelt: Mapping[str, str]
+    kind: FileKind | None  # None for a gates file
     is_error: bool
+    n_keys: int
+    missing: Mapping[tuple[str, ...], tuple[str, str]]
+    """Group of keys, one of which is missing → that key and its misspelt form, or the
+    first key and an empty text."""
 
     def __str__(self) -> str:
         return self.kind.label if self.kind else "a gates file"
@@ -130,102 +155,67 @@ class Resemblance:
 
 def resemblance(values: Mapping[Any, Any]) -> Resemblance | None:
     """Return the kind of file that the keys resemble, or ``None``."""
-    found = [(n, one) for kind in _KINDS for n, one in _errors(kind, values)]
-    if found:
-        return max(found, key=lambda one: one[0])[1]
-    kind = _weak_resemblance(values)
-    if kind is None and not are_gates(value_of(values, "gates")):
-        return None
-    return Resemblance(kind, _misspelt(kind, values) if kind else {}, is_error=False)
+    kinds = (_to(kind, values) for kind in (EVAL, TASK, GROUP, _LATTICEFLOW))
+    if found := [*filter(None, kinds)]:
+        return max(found, key=lambda one: (one.is_error, one.n_keys))
+    is_gates = are_gates(value_of(values, "gates"))
+    return Resemblance(None, is_error=False, n_keys=1, missing={}) if is_gates else None
 
 
-def _errors(
-    kind: FileKind, values: Mapping[Any, Any]
-) -> Iterator[tuple[int, Resemblance]]:
-    """Yield the resemblance to a kind of file, with the number of its keys, if the file
-    cannot be another program's."""
-    misspelt = _misspelt(kind, values)
-    rare, common = _evidence(kind, values)
-    gates = has_gates(values)
-    n = len(rare | common) + gates
-    is_ours = rare or (gates and kind is not _LATTICEFLOW)
-    is_whole = all(any(key in values for key in group) for group in kind.needs)
-    if n > 1 and is_ours and (gates or is_whole or misspelt.keys() & (rare | common)):
-        yield n, Resemblance(kind, misspelt, is_error=True)
-
-
-def _evidence(kind: FileKind, values: Mapping[Any, Any]) -> tuple[set[str], set[str]]:
-    """Return the keys of this kind whose values fit: rare and common ones."""
-    misspelt = _misspelt(kind, values)
+def _to(kind: FileKind, values: Mapping[Any, Any]) -> Resemblance | None:
+    """Return the resemblance to a kind of file."""
+    gates, missing = has_gates(values), _missing(kind, values)
+    misspelt = {key: near for key, near in missing.values() if near}
 
     def fitting(tests: Mapping[str, _Test]) -> set[str]:
-        return {
-            k for k, test in tests.items() if _fits(values, misspelt.get(k, k), test)
-        }
+        found = {k: value_of(values, misspelt.get(k, k), _MISSING) for k in tests}
+        there = {k: value for k, value in found.items() if value is not _MISSING}
+        return {k for k, one in there.items() if one is UNKNOWN or tests[k](one)}
 
-    return fitting(kind.rare), fitting(kind.common)
+    rare = fitting(kind.rare)
+    fits = rare | fitting(kind.common)
+    is_ours = rare or (gates and kind is not _LATTICEFLOW)
+    is_lost = gates or not missing or misspelt.keys() & fits
+    n_keys = len(fits) + gates
+    is_error = bool(n_keys > 1 and is_ours and is_lost)
+    keys = {str(key).casefold() for key in values} | misspelt.keys()
+    is_named = fits & {*kind.names} and len(keys & {*kind.pairs}) > 1
+    if not (
+        is_error
+        or (rare and len(fits) >= kind.enough)
+        or (is_named and all(nearest(key, kind.known) for key in keys))
+    ):
+        return None
+    return Resemblance(kind, is_error, n_keys, missing)
 
 
-def _fits(values: Mapping[Any, Any], key: str, test: _Test) -> bool:
-    value = value_of(values, key, _MISSING)
-    return value is not _MISSING and (value is UNKNOWN or test(value))
-
-
-def _misspelt(kind: FileKind, values: Mapping[Any, Any]) -> dict[str, str]:
-    """Return the key that is written in place of each missing one."""
-    known = {*EVAL_KEYS} if kind is EVAL else {*TASK_KEYS, *kind.rare, *kind.common}
+def _missing(
+    kind: FileKind, values: Mapping[Any, Any]
+) -> dict[tuple[str, ...], tuple[str, str]]:
+    known = EVAL_KEYS if kind is EVAL else (*TASK_KEYS, *kind.rare, *kind.common)
     others = [str(key) for key in values if key not in known]
     found = {}
     for group in kind.needs:
-        if any(key in values for key in group):
-            continue
-        for key in group:
-            same = [one for one in others if one.casefold().strip() == key]
-            if near := (same or [nearest(key, others, _LEAST)])[0]:
-                found[key] = near
-                break
+        if not any(key in values for key in group):
+            near = {
+                key: next((one for one in others if one.casefold().strip() == key), "")
+                or nearest(key, others, _LEAST)
+                for key in group
+            }
+            written = ((key, one) for key, one in near.items() if one)
+            found[group] = next(written, (group[0], ""))
     return found
 
 
 _LEAST = 0.7
 """Least similarity of a misspelt key."""
-_GENERAL = {"task", "description", "metadata"}
-"""Keys that are not sufficient, because other programs' files have them too."""
-
-
-def _weak_resemblance(values: Mapping[Any, Any]) -> FileKind | None:
-    """Return the kind of an incomplete file, which may be another program's."""
-    keys = {str(key).casefold() for key in values}
-    rare, common = _evidence(TASK, values)
-    known = {*TASK_KEYS, *TASK.common, *GROUP.common, "tasks", "gates"}
-    is_lm_eval = all(nearest(key, known) for key in keys)
-    if "aggregate_metric_list" in keys or ("group" in keys and rare):
-        return GROUP
-    if "group" in keys and keys & {"task", "tasks", "group_alias"} and is_lm_eval:
-        return GROUP
-    if rare and len(rare | common) > 1:
-        return TASK
-    if _fits(values, "task", _text(".")) and keys & known - _GENERAL and is_lm_eval:
-        return TASK
-    near = {nearest(key, EVAL_KEYS) for key in keys}
-    main = near & {"prompt", "rows", "dataset", "score"}
-    fits = any(_evidence(EVAL, values))
-    if len(main) > 1 and main & {"prompt", "score"} and "" not in near and fits:
-        return EVAL
-    return _LATTICEFLOW if _evidence(_LATTICEFLOW, values)[0] else None
-
-
-def listed(value: Any) -> list[Any]:
-    """A list, or a list of the value."""
-    return value if isinstance(value, list) else [value]
 
 
 def value_of(values: object, name: str, default: Any = None) -> Any:
     """Return the value of a key, ignoring case."""
-    pairs = values.items() if isinstance(values, Mapping) else ()
-    exact = [value for key, value in pairs if key == name]
-    alike = (v for key, v in pairs if str(key).casefold() == name.casefold())
-    return exact[0] if exact else next(alike, default)
+    pairs = values if isinstance(values, Mapping) else {}
+    alike = (pairs[key] for key in pairs if str(key).casefold() == name.casefold())
+    return pairs[name] if name in pairs else next(alike, default)
 
 
 def are_gates(value: object) -> bool:
@@ -235,7 +225,7 @@ def are_gates(value: object) -> bool:
         or ("metric" in one and bool(one.keys() & (KEYS.keys() - _NAMES)))
         if isinstance(one, dict)
         else isinstance(one, str) and _GATE.search(one) is not None
-        for one in listed(value)
+        for one in (value if isinstance(value, list) else [value])
     )
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_evals.dialects.detect import dialect, may_look_alike
+from pytest_evals.dialects.detect import dialect, lookalike_bytes
 from pytest_evals.dialects.lookalikes import is_included, lookalike
 
 REST = """\
@@ -23,7 +23,7 @@ def message_about(tmp_path, monkeypatch):
     def look(text, name="quiz.yaml"):
         path = tmp_path / name
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        found = lookalike(path, path.read_bytes())
+        found = lookalike(path)
         return "" if found is None else str(found.problem)
 
     return look
@@ -145,15 +145,22 @@ def test_files_of_other_programs_are_left_alone(message_about, text):
     assert message_about(text) == ""
 
 
-def test_files_of_other_programs_are_not_even_parsed():
-    for text in (b"name: CI\non: push\n", b"tasks:\n- a\n", b"services: {db: {}}\n"):
-        assert not may_look_alike(text)
+def test_files_of_other_programs_are_not_even_parsed(tmp_path):
+    for name, text in (
+        ("ci.yaml", "name: CI\non: push\n"),
+        ("tasks.yaml", "tasks:\n- a\n"),
+        ("compose.yml", "services: {db: {}}\n"),
+        ("package.json", '{"name": "app", "scripts": {"test": "jest"}}'),
+        ("large.json", f'{{"prompt": "{"x" * 300_000}", "gates": ["a >= 1"]}}'),
+    ):
+        (tmp_path / name).write_text(text)
+        assert not lookalike_bytes(tmp_path / name)
 
 
 def test_a_file_that_others_include_needs_no_name(message_about, tmp_path):
     message_about(REST, "_base.yaml")
     base, user = tmp_path / "_base.yaml", tmp_path / "user.yaml"
-    assert lookalike(base, base.read_bytes()) is not None
+    assert lookalike(base) is not None
     for text in ("my_base.yaml", "_base.yaml.old", "# no _base.yaml"):
         user.write_text(f"task: user\ninclude: {text}\n" if text[0] != "#" else text)
         assert not is_included(base, tmp_path.iterdir())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from pytest_evals import evaluate
@@ -108,6 +110,52 @@ def test_a_file_that_can_only_be_an_eval_is_an_error(lost, text, line):
     result = lost.run("evals", SHOWN)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines([f"evals/bot.yaml:{line}: looks like *"])
+
+
+WHOLE = {
+    "prompt": "Say {{q}}",
+    "rows": [{"q": "a", "target": "b"}],
+    "gates": ["exact >= 0.5"],
+}
+NO_YAML = "looks like an eval, but its name does not end in .yaml"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line", "fix"),
+    [
+        ("bot.json", json.dumps(WHOLE, indent=1), 9, "write it as YAML in bot.yaml"),
+        ("bot.json", json.dumps(WHOLE), 1, "write it as YAML in bot.yaml"),
+        ("bot.txt", EVAL, 1, "rename it to bot.yaml"),
+        ("bot.toml", 'prompt = "{{q}}"\n[[rows]]\nq = "a"\n', 1, "write it as YAML *"),
+        ("bot.txt", "gates: [quiz/exact_match >= 0.5]\n", 1, "rename it to gates.yaml"),
+    ],
+)
+def test_an_eval_with_a_name_that_is_not_collected_is_a_warning(
+    suite, name, text, line, fix
+):
+    (suite.evals / name).write_text(text)
+    result = suite.run("evals", SHOWN)
+    assert result.ret == 0
+    what = "looks like a gates file, but *" if "gates.yaml" in fix else NO_YAML
+    result.stdout.fnmatch_lines([f"*evals/{name}:{line}: {what}", f"*fix: {fix}"])
+
+
+def test_json_and_text_files_of_other_programs_are_not_reported(suite):
+    texts = {
+        "package.json": '{"name": "app", "gates": {"a": 1}, "scripts": {"test": "x"}}',
+        "rows.json": json.dumps([WHOLE, {"prompt": "a", "score": 1}]),
+        "results.json": json.dumps({"task": "x", "results": {"a": WHOLE}}),
+        "chat.json": '{"prompt": "Say {{q}}", "model": "m", "task": "chat"}',
+        "broken.json": '{"prompt": "{{q}}", "rows": [',
+        "deep.json": '{"prompt":' + "[" * 100_000,
+        "notes.txt": "The prompt: say {{q}}\nrows: 3\nscore: 4\ngates: open\n",
+        "setup.toml": '[tool.x]\nprompt = "a"\nrows = 3\n',
+        "large.json": json.dumps(WHOLE | {"x": "y" * 300_000}),
+    }
+    for name, text in texts.items():
+        (suite.evals / name).write_text(text)
+    result = suite.run("evals", SHOWN)
+    assert (result.ret, result.parseoutcomes()) == (0, {"passed": 10})
 
 
 def test_validation_counts_a_lookalike_file_as_a_problem(lost):

@@ -17,9 +17,7 @@ import pytest
 from pytest_evals.dialects.detect import (
     GATES_FILES,
     YAML_SUFFIXES,
-    may_be_misnamed,
-    may_look_alike,
-    raw_of,
+    lookalike_bytes,
 )
 from pytest_evals.errors import Problem, TaskFileError
 from pytest_evals.plugin.settings.options import OPTIONS, suite_root
@@ -111,15 +109,11 @@ def unused_gates_files(config: pytest.Config, gates: SuiteGates) -> Iterator[Pro
 
 
 def _lookalike(path: Path) -> Lookalike | None:
-    if path.suffix in YAML_SUFFIXES:
-        raw = raw_of(path)
-        if not may_look_alike(raw) and b"\0" not in raw:
-            return None
-    elif not may_be_misnamed(path):
+    if not lookalike_bytes(path):
         return None
     from pytest_evals.dialects.lookalikes import lookalike
 
-    return lookalike(path, raw_of(path))
+    return lookalike(path)
 
 
 def _is_base(path: Path, config: pytest.Config) -> bool:

@@ -308,7 +308,7 @@ def test_a_file_that_resembles_an_eval_is_reported(
 ) -> None:
     path = tmp_path / "eval.yaml"
     path.write_text(text, "utf-8")
-    found = lookalike(path, path.read_bytes())
+    found = lookalike(path)
     assert found is not None
     problem = found.problem
     assert found.is_error
@@ -322,4 +322,4 @@ def test_a_file_that_resembles_an_eval_is_reported(
 def test_other_yaml_files_are_not_reported(tmp_path: Path, text: str) -> None:
     path = tmp_path / "other.yaml"
     path.write_text(text, "utf-8")
-    assert lookalike(path, path.read_bytes()) is None
+    assert lookalike(path) is None
