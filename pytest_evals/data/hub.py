@@ -24,17 +24,10 @@ MOST_AWAY_S = 1920.0
 PROBE_S = 10.0
 """Time limit of the request that finds out whether a server replies."""
 
-_NETWORK = frozenset(
-    {
-        "ClientConnectionError",
-        "ConnectionError",
-        "gaierror",
-        "LocalEntryNotFoundError",
-        "OfflineModeIsEnabled",
-        "TimeoutError",
-        "TransportError",
-    }
-)
+_NETWORK = frozenset((
+    "ClientConnectionError", "ConnectionError", "gaierror", "LocalEntryNotFoundError",
+    "OfflineModeIsEnabled", "TimeoutError", "TransportError",
+))  # fmt: skip
 """Errors of Python, requests, httpx, aiohttp and huggingface_hub."""
 _RIGHTS = frozenset({"GatedRepoError"})
 _UNREACHABLE = (

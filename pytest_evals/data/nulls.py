@@ -23,31 +23,11 @@ from pytest_evals.errors import unknown_name
 SPOT = "evals_spot_null"
 """Name of the filter: ``(value, name)`` → value. Environments with instrumented trees
 define it."""
-_TEXT_FILTERS = frozenset(
-    {
-        "capitalize",
-        "center",
-        "e",
-        "escape",
-        "forceescape",
-        "format",
-        "indent",
-        "join",
-        "lower",
-        "regex_replace",
-        "replace",
-        "safe",
-        "string",
-        "striptags",
-        "title",
-        "trim",
-        "truncate",
-        "upper",
-        "urlize",
-        "wordcount",
-        "wordwrap",
-    }
-)
+_TEXT_FILTERS = (
+    "capitalize", "center", "e", "escape", "forceescape", "format", "indent", "join",
+    "lower", "regex_replace", "replace", "safe", "string", "striptags", "title", "trim",
+    "truncate", "upper", "urlize", "wordcount", "wordwrap",
+)  # fmt: skip
 """Filters that convert their input to text."""
 
 

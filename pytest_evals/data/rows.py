@@ -33,21 +33,9 @@ read at random. Rows are read once or twice in order."""
 _BLOCK_OF_IMAGES = 16
 """Rows with images that are converted at once; only one such block is kept."""
 _ID_COLUMNS = (
-    "id",
-    "ID",
-    "Id",
-    "_id",
-    "doc_id",
-    "question_id",
-    "questionId",
-    "qid",
-    "example_id",
-    "sample_id",
-    "task_id",
-    "uid",
-    "uuid",
-    "guid",
-)
+    "id", "ID", "Id", "_id", "doc_id", "question_id", "questionId", "qid", "example_id",
+    "sample_id", "task_id", "uid", "uuid", "guid",
+)  # fmt: skip
 
 
 class EncodingError(DocumentError):

@@ -24,15 +24,9 @@ from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
 from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
 
 GROUP_KEYS = (
-    "group",
-    "group_alias",
-    "task",
-    "aggregate_metric_list",
-    "metadata",
-    "gates",
-    "tag",
+    "group", "group_alias", "task", "aggregate_metric_list", "metadata", "gates", "tag",
     "task_list",
-)
+)  # fmt: skip
 """Keys of a group that its tasks do not inherit."""
 _DROPPED = ("group", "tag", "task_list")
 """Keys that lm-eval removes before it builds a task."""

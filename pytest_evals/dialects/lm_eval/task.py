@@ -272,13 +272,9 @@ def _check_unsafe_code(top: Section, options: TaskOptions) -> None:
 
 
 _FUNCTION_KEYS = (
-    "custom_dataset",
-    "doc_to_text",
-    "doc_to_target",
-    "doc_to_choice",
-    "process_docs",
+    "custom_dataset", "doc_to_text", "doc_to_target", "doc_to_choice", "process_docs",
     "process_results",
-)
+)  # fmt: skip
 """Keys whose ``!function`` must be callable."""
 
 

@@ -35,18 +35,11 @@ from pytest_evals.scorers.metrics import MetricSpec, metric
 
 _LM_EVAL = "0.4.13"
 """The release whose behaviour is reproduced."""
-_NEWER_NAMES = frozenset(
-    {
-        *NEWER,
-        "from_config",
-        "get_docs",
-        "is_multimodal",
-        "process_doc",
-        "set_num_fewshot",
-        "set_repeats",
-        "task",
-    }
-)
+_NEWER_NAMES = frozenset((
+    *NEWER,
+    "from_config", "get_docs", "is_multimodal", "process_doc", "set_num_fewshot",
+    "set_repeats", "task",
+))  # fmt: skip
 """Names of task classes that an installed lm-eval 0.4.13 does not have."""
 _FIX_NEWER = "this name is newer than the installed lm-eval 0.4.13; remove it"
 _NEVER_CALLED = frozenset({"build_all_requests", "doc_iterator"})

@@ -22,14 +22,9 @@ _DEFAULTS: Mapping[str, Any] = {
 }
 """Keys whose default is not ``None``."""
 _INHERITED = (
-    "process_docs",
-    "doc_to_text",
-    "doc_to_choice",
-    "doc_to_target",
-    "gen_prefix",
-    "fewshot_delimiter",
-    "target_delimiter",
-)
+    "process_docs", "doc_to_text", "doc_to_choice", "doc_to_target", "gen_prefix",
+    "fewshot_delimiter", "target_delimiter",
+)  # fmt: skip
 """Keys of few-shot examples that default to the task's."""
 
 

@@ -6,21 +6,11 @@ from collections.abc import Mapping
 
 INSTALL = "pip install lm-eval==0.4.13"
 
-UNSUPPORTED = frozenset(
-    {
-        "_aggregation_list",
-        "_higher_is_better",
-        "_metric_fn_kwargs",
-        "_metric_fn_list",
-        "build_all_requests",
-        "build_qa_turn",
-        "doc_iterator",
-        "instances",
-        "multiple_input_context",
-        "override_metric",
-        "prompt",
-    }
-)
+UNSUPPORTED = frozenset((
+    "_aggregation_list", "_higher_is_better", "_metric_fn_kwargs", "_metric_fn_list",
+    "build_all_requests", "build_qa_turn", "doc_iterator", "instances",
+    "multiple_input_context", "override_metric", "prompt",
+))  # fmt: skip
 """Methods and attributes of lm-eval's task classes."""
 
 NEWER: Mapping[str, str] = {
