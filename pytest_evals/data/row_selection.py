@@ -15,7 +15,6 @@ class SelectedRows(ABC):
     they are first needed. Subclasses load them."""
 
     def __init__(self, options: TaskOptions) -> None:
-        """Keep limit, sample and seed of the session."""
         self._options = options
 
     @property

@@ -82,15 +82,12 @@ class Table(Sequence[Mapping[str, Any]]):
         return self._dataset is None
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return self._length
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Iterate over all rows."""
         return (self._row(i) for i in range(self._length))
 
     def __getitem__(self, index: Any) -> Any:
-        """Return the row at a position, or a list of rows."""
         if isinstance(index, slice):
             return [self._row(i) for i in range(*index.indices(self._length))]
         if not -self._length <= index < self._length:

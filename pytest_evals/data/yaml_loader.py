@@ -24,11 +24,6 @@ class BoundedLoader(_Base):  # type: ignore[misc]  # built with libyaml or witho
     """``yaml.CSafeLoader``, or ``yaml.SafeLoader`` without libyaml."""
 
     def __init__(self, stream: bytes | str) -> None:
-        """Load from text, or from bytes in UTF-8 or UTF-16.
-
-        Raises:
-            yaml.constructor.ConstructorError: It is nested too deeply.
-        """
         _check_depth(stream)
         super().__init__(stream)
 

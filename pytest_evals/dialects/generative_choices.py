@@ -133,7 +133,6 @@ class GeneratedChoices:
     """Requests and scores of one task whose choices are answered by generation."""
 
     def __init__(self, options: TaskOptions) -> None:
-        """Read the sampling parameters of the command line."""
         stop = [] if options.chat else [QUESTION.strip()]
         generation = {"until": stop, "max_gen_toks": MAX_TOKENS}
         self._options = options
@@ -172,7 +171,6 @@ class GeneratedChoices:
         """The document with the request for its answer.
 
         Args:
-            index: Its position.
             context: Messages before the question, in a chat without few-shot examples;
                 by default the prompt depends on the options.
 

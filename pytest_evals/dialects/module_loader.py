@@ -87,7 +87,6 @@ class StandIn(ModuleType):
         vars(self)["_lacking"] = lacking
 
     def __getattr__(self, name: str) -> Any:
-        """Return another name of the real module."""
         if name.startswith("__"):
             raise AttributeError(name)
         return vars(self)["_lacking"](self.__name__, name)

@@ -38,7 +38,6 @@ class BoundedPattern:
     """A regular expression with limits.
 
     Args:
-        regex: The pattern as compiled by ``re``.
         longest: Maximum length of a string whose results cannot be too long together.
     """
 

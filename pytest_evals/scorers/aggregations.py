@@ -40,11 +40,9 @@ class Aggregation:
     """Functions that compute an aggregation.
 
     Args:
-        takes: Type of the values.
         read: Converts all values to the argument of the functions below; called once.
         several: Computes a number or several by name, for user functions that may
             return either.
-        stderr: Computes the standard error by a formula.
         statistic: Builds the argument of :func:`bootstrap.bootstrap_stderr`.
         totals: Computes the sums for the interval estimates of gates.
         ratio: Positions of a ratio of counts in the totals, if the number is one.

@@ -39,13 +39,11 @@ class AnswerScorer:
     """A scorer with its name and settings.
 
     Args:
-        name: Name of the metric.
         score: Answer and case → score. Raises ``DocumentError`` for a case that cannot
             be scored.
         reads_response: Whether ``score`` gets the whole response instead of its text.
         settings: JSON values that determine the scores; part of the task's hash.
         limits: Smallest and largest value; ``None`` if unknown.
-        templates: Its texts that are rendered for each case.
     """
 
     name: str
@@ -178,7 +176,6 @@ def regex(
         pattern: A Python regular expression.
         group: Compare this group of the last match with the target; 0 is the whole
             match. Without it, any match is correct.
-        name: Name of the metric.
 
     Raises:
         EvalsError: The pattern is invalid, or has no such group.
@@ -217,7 +214,6 @@ def json(
 
     Args:
         schema: The schema, or the path of a JSON file with it.
-        name: Name of the metric.
 
     Raises:
         MissingExtraError: A schema is given and jsonschema is not installed.

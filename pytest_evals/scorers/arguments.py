@@ -18,7 +18,6 @@ class _Kind(NamedTuple):
     """Values that an argument accepts.
 
     Args:
-        meaning: Their description.
         read: Returns the value to use; raises ``TypeError`` for another one.
     """
 

@@ -23,7 +23,6 @@ class SelectedChoice(NamedTuple):
 
     Args:
         choice: Its position; ``None`` if the answer is unparsable.
-        fault: Why the answer is unparsable.
     """
 
     choice: int | None

@@ -25,7 +25,6 @@ class ChoiceScores:
     """A document's choices and their log-probabilities.
 
     Args:
-        choices: Their texts, without delimiter.
         gold: Index of the correct choice; a list in tasks with several correct choices.
             ``NO_CHOICE`` if the correct answer is not a choice.
         logprobs: Log-probability of each choice in nats.

@@ -48,7 +48,6 @@ class Regex:
         group_select: int = 0,
         fallback: str = "[invalid]",
     ) -> None:
-        """Validate the arguments and compile the pattern."""
         if not isinstance(group_select, int):
             raise EvalsError(f"group_select must be an integer, not {group_select!r}")
         self._regex = compiled(regex_pattern)

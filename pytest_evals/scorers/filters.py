@@ -141,7 +141,6 @@ class OnText:
     """Applies a string function to each response."""
 
     def __init__(self, function: Callable[[str], str]) -> None:
-        """``function`` maps a string."""
         self._function = function
 
     def apply(self, responses: Sequence[Any], rows: Sequence[Any]) -> list[list[str]]:

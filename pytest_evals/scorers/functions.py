@@ -50,7 +50,6 @@ class FunctionScorer:
     """A custom scorer.
 
     Args:
-        name: Name of the metric.
         function: Returns a bool, a finite number, a :class:`Score`, or an awaitable.
         passed: Names of :data:`ARGUMENTS`, in the order of the parameters that get
             them; by position if ``by_name`` is false.
@@ -107,7 +106,6 @@ class FunctionScorer:
         """Return the score of an answer.
 
         Args:
-            response: The response with the answer.
             started: The function's result, if :meth:`start` started it.
 
         Raises:

@@ -29,7 +29,6 @@ class JudgeLabel:
 
     Args:
         value: The label as the task spells it, or the grade.
-        metadata: Reasoning, confidence and the reply itself.
     """
 
     value: Any

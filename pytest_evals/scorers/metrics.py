@@ -36,7 +36,6 @@ class MetricSpec:
     """A metric of a task file.
 
     Args:
-        name: Its name; for a function, the function's name.
         aggregation: Name or function; ``None`` for the metric's default, or the mean.
         higher_is_better: Direction; ``None`` for the metric's default.
         is_directed: Whether the metric has a direction.
@@ -64,7 +63,6 @@ class KnownMetric:
     """A built-in metric.
 
     Args:
-        higher_is_better: Its direction.
         numbers_in: Output types for which a document's value is a number.
         pairs_in: Output types for which it is a pair, which has no mean.
         accuracy: Whether 1 means correct and 0 wrong.

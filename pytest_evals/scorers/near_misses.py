@@ -142,7 +142,6 @@ def near_misses(
     """Return the likely causes of wrong answers, the most frequent first, with counts.
 
     Args:
-        answers: The answers to all documents of a task.
         remedies: Cause → how the task file removes it, in its own dialect; empty if
             its metric ignores the difference.
     """

@@ -95,11 +95,6 @@ class RubricScorer:
     labels: HumanLabels | None = None
 
     def __post_init__(self) -> None:
-        """Check the syntax of the templates.
-
-        Raises:
-            EvalsError: One is invalid.
-        """
         _ = self.templates
 
     @property

@@ -72,11 +72,6 @@ class ScorerTemplate:
     has_items: bool = True
 
     def __post_init__(self) -> None:
-        """Check the syntax.
-
-        Raises:
-            EvalsError: It is invalid.
-        """
         if self.is_template:
             try:
                 compile_template(self.text)

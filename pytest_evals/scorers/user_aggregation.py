@@ -40,7 +40,6 @@ class PrefersOnes:
         self._result: bool | None = None
 
     def __bool__(self) -> bool:
-        """Call the function on first use."""
         if self._result is None:
             with _quiet():
                 ones, zeros = (

@@ -57,7 +57,6 @@ def own_gates(
     """Return the gates of a file; errors are added to its problems.
 
     Args:
-        metadata: The result of :func:`metadata_of`.
         noun: Placeholder for a missing name.
     """
     gates: list[Gate] = []

@@ -32,10 +32,6 @@ def nearby_group_faults(
     tasks whose gates are not evaluated.
 
     Args:
-        tasks: Name → task of the session.
-        read: Files that are part of the session.
-        gates: Gates outside the files of tasks and groups.
-        load: Reads a file.
         hooked: Whether hooks may add metrics to tasks of a folder, or change scores.
         is_chosen: Whether single tasks or documents are selected: then groups without
             an error are not mentioned.

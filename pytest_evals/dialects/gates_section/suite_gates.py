@@ -41,11 +41,9 @@ class SuiteGates:
 
         Args:
             root: Folder above which no files are searched.
-            given: Gates of the command line.
             measured: Returns the measured flip rate of a gate's answers between two
                 runs, or ``None``.
             is_release: Whether a threshold without ``over`` applies to the population.
-            min_overlap: ``min_overlap`` of baseline gates without one.
         """
         self._is_release, self._min_overlap = is_release, min_overlap
         self._root, self._measured = root, measured
@@ -63,7 +61,6 @@ class SuiteGates:
         """Return all gates of a task or group, with unique ids.
 
         Args:
-            own: The gates in the file.
             folder: Folder whose gates files are read, with those of all folders above
                 it.
             metrics: Metrics to which a gate without a task can apply.

@@ -55,7 +55,6 @@ def read_prompt(top: Section, delimiter: str, base: Path) -> Prompt | None:
     """Read the prompt that a task file names; errors go to the section's problems.
 
     Args:
-        top: The task file.
         delimiter: ``fewshot_delimiter``; used for the parts that a prompt lacks.
         base: Second folder for relative paths, after the task file's own folder.
     """

@@ -40,7 +40,6 @@ def read_group(
     """Read the group of a file.
 
     Args:
-        file: Its keys, including those of included files.
         build: Builds a task from its keys and the name of the group that defines it.
     """
     name = file.values.get("group")

@@ -78,7 +78,6 @@ class Members:
     """Members of one group, in order.
 
     Args:
-        source: Builds tasks and groups.
         over: Keys that override those of its tasks.
     """
 

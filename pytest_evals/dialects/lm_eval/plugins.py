@@ -37,7 +37,6 @@ class PluginMetric(NamedTuple):
     """A metric of a distribution.
 
     Args:
-        function: Called as lm-eval calls it.
         aggregation: Its default, ``None`` if ``register_metric`` sets none.
         higher_is_better: Its direction, ``None`` if ``register_metric`` sets none.
     """

@@ -66,7 +66,6 @@ class ListedCases:
         self._cases = cases
 
     def __len__(self) -> int:
-        """Number of cases."""
         return len(self._cases)
 
     def ids(self) -> Ids:
@@ -99,14 +98,11 @@ class RowCases:
         """Keep the rows.
 
         Args:
-            table: The rows.
-            build: Position and row → case. Raises ``DocumentError``.
             id_column: Column with ids; by default one of the usual names.
         """
         self._table, self._build, self._id_column = table, build, id_column
 
     def __len__(self) -> int:
-        """Number of rows."""
         return len(self._table)
 
     def ids(self) -> Ids:

@@ -41,7 +41,6 @@ def bind_choices(given: Any, place: Place) -> Reader:
 
     Args:
         given: A column, a template that renders a list, or a list of templates.
-        place: Where it is defined.
 
     Raises:
         FieldError: It is something else, or a template is invalid.
@@ -76,7 +75,6 @@ def check_choices(cases: Sequence[Case], way: str, used: Sequence[str]) -> None:
     fit.
 
     Args:
-        cases: All cases.
         way: ``choices_by``.
         used: Arguments that are set.
 
@@ -105,7 +103,6 @@ class EvalChoices:
 
         Args:
             way: One of :data:`WAYS`, or empty for log-probabilities.
-            options: Options of the session, which override it.
         """
         self._generated = (
             GeneratedChoices(options) if is_generated(options, way) else None

@@ -30,7 +30,6 @@ def with_labels(scorer: RubricScorer, place: Place) -> RubricScorer:
     """The judge with its labels; the same one if it names no file.
 
     Args:
-        scorer: The judge.
         place: Where it is defined; its file is next to the eval.
 
     Raises:

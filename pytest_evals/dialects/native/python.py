@@ -70,14 +70,7 @@ class Eval:
         place: Place,
         settings: EvalSettings,
     ) -> None:
-        """Use :func:`eval`.
-
-        Args:
-            cases: Returns or yields cases.
-            name: Unique in the session.
-            place: Where it is defined.
-            settings: The arguments of the decorator.
-        """
+        """Use :func:`eval`."""
         self.cases, self.name, self.place = cases, name, place
         self.settings = settings
         self.scorers: list[Any] = []
@@ -88,7 +81,6 @@ class Eval:
         self.pytestmark = [*getattr(cases, "pytestmark", ())]
 
     def __repr__(self) -> str:
-        """Name and place."""
         return f"<Eval {self.name} at {self.place}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -154,7 +146,6 @@ class Eval:
         """The parts of the eval; the function is not called yet.
 
         Args:
-            options: Options of the run.
             values: Values of the fixtures that the function requests.
             calls: The function is called once for each, and all cases are the eval's.
 

@@ -32,8 +32,6 @@ def rows_eval(
     """Return an eval of rows.
 
     Args:
-        rows: Cases, or mappings of names to values.
-        settings: Scorers, gates and other settings of the eval.
         prompt: Template over a row's values; by default its value ``prompt``.
         target: Template or column; by default the column ``target``.
         choices: Column, template or list of templates: texts of which the target is

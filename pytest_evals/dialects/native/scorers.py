@@ -56,7 +56,6 @@ def scorers_of(
     """Return the scorers of an eval; ``exact()`` if missing.
 
     Args:
-        given: Scorer values and functions.
         added: Names, functions and ranges that were added later; a name may be empty.
 
     Raises:
@@ -146,7 +145,6 @@ def scorer_of_entry(given: Any, folder: Path, written: Written) -> Scorer:
     arguments.
 
     Args:
-        given: The entry.
         folder: Folder of the file, for paths of schemas.
         written: Values of the file; those of arguments that are text are used as
             they are written.

@@ -51,8 +51,6 @@ class EvalParts:
     """What an eval consists of.
 
     Args:
-        name: Its name, unique in the session.
-        source: Where it is defined.
         load: Returns its cases. Raises ``TaskFileError``.
         scorers: At least one, but none for choices; names are unique. The first decides
             whether a case is correct.
@@ -63,11 +61,7 @@ class EvalParts:
         refusals: See :class:`Task`.
         system: System message before each prompt.
         model: Source of the model if the session has none.
-        gates: Its gates.
-        tags: Its tags.
-        version: Its version.
         config: JSON values for results files and the task's hash.
-        warnings: Warnings about the eval.
         begins_early: Whether async scorers may run before their case's turn.
         is_text: Whether all values of rows are text, but for nested ones.
         places: Name of a scorer → where it is defined, if not in ``source``.

@@ -52,7 +52,6 @@ class Scanner:
         """Return the index of a tree.
 
         Args:
-            root: Its folder.
             everything: Whether folders that ``skips`` excludes are entered too.
         """
         entered = (lambda path: False) if everything else self.skips
@@ -112,11 +111,9 @@ class TaskIndex:
         return index if valid else None
 
     def __contains__(self, name: str) -> bool:
-        """Return whether a task, group or tag has this name."""
         return name in self._paths or name in self._tags
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over all names."""
         yield from self._paths
         yield from self._tags
 

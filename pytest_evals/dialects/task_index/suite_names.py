@@ -45,8 +45,6 @@ class SuiteNames:
         """Create the lookup.
 
         Args:
-            library: The names of lm-eval files.
-            skips: Returns whether a folder is not entered.
             has_hooks: Whether a hook reads further kinds of files.
         """
         self._library, self._skips, self._has_hooks = library, skips, has_hooks
@@ -58,7 +56,6 @@ class SuiteNames:
         its names.
 
         Args:
-            name: Name of a task or group.
             read: Files whose tasks are known.
         """
         folder, library = file.parent, self._library

@@ -28,13 +28,6 @@ class Section:
         values: dict[Any, Any] | None = None,
         steps: tuple[Step, ...] = (),
     ) -> None:
-        """Create a section.
-
-        Args:
-            file: The file that contains it.
-            values: The mapping; the whole file if omitted.
-            steps: Path of the mapping in the file.
-        """
         self.file, self.problems, self.steps = file, problems, steps
         self.values = file.values if values is None else values
         self._read_keys: list[str] = []
@@ -61,8 +54,6 @@ class Section:
         """Add a problem.
 
         Args:
-            key: The key to which it refers.
-            fix: How to fix it.
             required: Keys of which one is required, if that is the problem and it is
                 reported at another key.
         """
@@ -160,7 +151,6 @@ class Section:
         """Return a list of mappings as sections.
 
         Args:
-            key: The key of the list.
             first: Key of an entry for which a string may be meant.
         """
         sections = []

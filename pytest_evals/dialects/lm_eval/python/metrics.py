@@ -98,7 +98,6 @@ class ExternalMetrics:
     _accuracies: Mapping[str, Decides] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Look up once which values count as correct."""
         accuracies: dict[str, Decides] = {}
         for metric in self.metrics:
             accuracies |= metric.accuracies()

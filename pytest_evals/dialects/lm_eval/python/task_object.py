@@ -50,11 +50,6 @@ class PythonObject:
     """The object of a task class."""
 
     def __init__(self, cls: type[Any], config: dict[str, Any], place: Place) -> None:
-        """Create the object, which reads its dataset.
-
-        Raises:
-            TaskFileError: Creating it fails.
-        """
         self._class, self._place = cls, place
         self.warnings: list[str] = []
         self._bootstrap_iters = BOOTSTRAP_ITERS

@@ -23,7 +23,6 @@ class Repeats:
     _once: Scorer = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Create the scorer of a single answer once."""
         object.__setattr__(self, "_once", replace(self.scorer, repeats=1))
 
     def __call__(self, record: Record) -> tuple[Score, ...]:

@@ -39,11 +39,6 @@ class FewshotConfig(SimpleNamespace):
         samples: Any = None,
         **given: Any,
     ) -> None:
-        """Accept the keys of ``fewshot_config``.
-
-        Raises:
-            TypeError: A key is unknown.
-        """
         own = {"sampler": sampler, "split": split, "fewshot_indices": fewshot_indices}
         _check(given, _INHERITED, "fewshot_config")
         super().__init__(**own, samples=samples, **dict.fromkeys(_INHERITED) | given)
@@ -53,11 +48,6 @@ class TaskConfig(SimpleNamespace):
     """The keys of a task, with lm-eval's defaults."""
 
     def __init__(self, task: Any = None, **given: Any) -> None:
-        """Accept the keys of a task file; ``task`` is its name.
-
-        Raises:
-            TypeError: A key is unknown.
-        """
         _check(given, TASK_KEYS, "the task config")
         empty: dict[str, Any] = dict.fromkeys(TASK_KEYS)
         values = {**empty, **_DEFAULTS, **given, "task": task}
@@ -70,11 +60,9 @@ class TaskConfig(SimpleNamespace):
         super().__init__(**values)
 
     def __getitem__(self, item: str) -> Any:
-        """Return the value of a key."""
         return getattr(self, item)
 
     def __setitem__(self, item: str, value: Any) -> None:
-        """Set a key."""
         setattr(self, item, value)
 
     def to_dict(self, keep_callable: bool = False) -> dict[str, Any]:

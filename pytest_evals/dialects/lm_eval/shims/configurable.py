@@ -46,12 +46,6 @@ class ConfigurableTask(Task):
         download_mode: Any = None,
         config: Mapping[str, Any] | None = None,
     ) -> None:
-        """Load the dataset and inspect the first document; only ``config`` is used.
-
-        Raises:
-            ValueError: The output type is unknown.
-            TypeError: A key is unknown.
-        """
         self._config = self.CONFIG or TaskConfig(**(config or {}))
         if self.CONFIG is not None:
             vars(self._config).update(config or {})

@@ -30,7 +30,6 @@ class RegexFilter(Filter):
         group_select: int = 0,
         fallback: str = "[invalid]",
     ) -> None:
-        """Accept the arguments of the filter ``regex``."""
         self.regex_pattern = regex_pattern
         self.regex = re.compile(regex_pattern)
         self.group_select = group_select
@@ -54,7 +53,6 @@ class MultiChoiceRegexFilter(RegexFilter):
         ignore_punctuation: bool = False,
         regexes_to_ignore: list[str] | None = None,
     ) -> None:
-        """Accept the arguments of the filter ``multi_choice_regex``."""
         super().__init__(regex_pattern, group_select, fallback)
         self.ignore_case = ignore_case
         self.ignore_punctuation = ignore_punctuation

@@ -22,7 +22,6 @@ class Instance:
     repeats: int | None = None
 
     def __post_init__(self) -> None:
-        """Unpack the metadata."""
         self.task_name, self.doc_id, self.repeats = self.metadata
 
     @property
