@@ -51,8 +51,9 @@ class Regex:
         if not isinstance(group_select, int):
             raise EvalsError(f"group_select must be an integer, not {group_select!r}")
         self._regex = compiled(regex_pattern)
-        self._select = group_select
-        self._fallback = fallback
+        # lm-eval's names, which subclasses in task modules read.
+        self.regex_pattern, self.regex = regex_pattern, self._regex.regex
+        self.group_select, self.fallback = group_select, fallback
 
     def apply(self, responses: Responses, rows: Rows) -> list[list[str]]:
         """Extract a string from each response."""
@@ -61,9 +62,9 @@ class Regex:
     def _extract(self, response: Any) -> str:
         match = self._match(self._regex, response)
         if match is None:
-            return self._fallback
+            return self.fallback
         if isinstance(match, tuple):
-            match = next((group for group in match if group), self._fallback)
+            match = next((group for group in match if group), self.fallback)
         return match.strip()
 
     def _match(
@@ -75,12 +76,12 @@ class Regex:
         )
         if not matches:
             return None
-        if not -len(matches) <= self._select < len(matches):
+        if not -len(matches) <= self.group_select < len(matches):
             raise DocumentError(
-                f"group_select {self._select} is out of range: "
+                f"group_select {self.group_select} is out of range: "
                 f"{regex.pattern!r} matches {len(matches)} times"
             )
-        match: str | tuple[str, ...] = matches[self._select]
+        match: str | tuple[str, ...] = matches[self.group_select]
         return match
 
 
@@ -99,8 +100,8 @@ class MultiChoiceRegex(Regex):
     ) -> None:
         """The last three arguments normalize response and choices before comparison."""
         super().__init__(regex_pattern, group_select, fallback)
-        self._ignore_case = ignore_case
-        self._ignore_punctuation = ignore_punctuation
+        self.ignore_case, self.ignore_punctuation = ignore_case, ignore_punctuation
+        self.regexes_to_ignore = regexes_to_ignore
         if isinstance(regexes_to_ignore, str):
             raise EvalsError(
                 f"regexes_to_ignore must be a list, not {regexes_to_ignore!r}"
@@ -123,7 +124,7 @@ class MultiChoiceRegex(Regex):
         return (
             self._by_text(text, choices)
             or self._by_letter(text, len(choices))
-            or self._fallback
+            or self.fallback
         )
 
     def _by_text(self, response: str, choices: Sequence[str]) -> str:
@@ -154,9 +155,9 @@ class MultiChoiceRegex(Regex):
     def _normalize(self, text: str) -> str:
         for regex in self._ignored:
             text = regex.sub("", text)
-        if self._ignore_case:
+        if self.ignore_case:
             text = text.lower()
-        if self._ignore_punctuation:
+        if self.ignore_punctuation:
             text = text.translate(_punctuation())
         return text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from pytest_evals.core.case import Case
 from pytest_evals.core.task import TaskOptions
@@ -31,76 +31,24 @@ class ParameterSet(NamedTuple):
 ONE_CALL = (ParameterSet("", NO_VALUES),)
 
 
-class CaseSource(Protocol):
-    """Cases by position."""
-
-    def __len__(self) -> int:
-        """Number of cases."""
-        ...
-
-    def ids(self) -> Ids:
-        """An id for each case."""
-        ...
-
-    def case(self, index: int) -> Case:
-        """The case at a position.
-
-        Raises:
-            DocumentError: It cannot be built.
-        """
-        ...
-
-    def sizes(self, indices: Sequence[int]) -> Sequence[int]:
-        """Bytes of text of cases."""
-        ...
-
-    def rows(self) -> Sequence[Mapping[str, Any]]:
-        """The rows of the first cases: all that are in memory, at least one."""
-        ...
-
-
-class ListedCases:
-    """Cases that exist already, as those of Python functions do."""
-
-    def __init__(self, cases: Sequence[Case]) -> None:
-        self._cases = cases
-
-    def __len__(self) -> int:
-        return len(self._cases)
-
-    def ids(self) -> Ids:
-        """The given ids; a case without one is called by its position."""
-        named = [one.id or str(n) for n, one in enumerate(self._cases)]
-        return document_ids(Table([{"id": one} for one in named]))
-
-    def case(self, index: int) -> Case:
-        """The case at a position."""
-        return self._cases[index]
-
-    def sizes(self, indices: Sequence[int]) -> Sequence[int]:
-        """Bytes of text of cases."""
-        return row_sizes([{"prompt": self._cases[n].prompt} for n in indices])
-
-    def rows(self) -> Sequence[Mapping[str, Any]]:
-        """All rows."""
-        return [one.row for one in self._cases]
-
-
-class RowCases:
-    """Cases from the rows of a dataset or of a file."""
+class Cases:
+    """Cases by position, built from rows."""
 
     def __init__(
         self,
         table: Table,
         build: Callable[[int, Mapping[str, Any]], Case],
         id_column: str = "",
+        rows: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
         """Keep the rows.
 
         Args:
             id_column: Column with ids; by default one of the usual names.
+            rows: Rows of the cases, if not those of the table.
         """
         self._table, self._build, self._id_column = table, build, id_column
+        self._rows = rows
 
     def __len__(self) -> int:
         return len(self._table)
@@ -113,7 +61,11 @@ class RowCases:
         return document_ids(Table([{"id": one} for one in column]))
 
     def case(self, index: int) -> Case:
-        """The case of a row."""
+        """The case at a position.
+
+        Raises:
+            DocumentError: It cannot be built.
+        """
         return self._build(index, self._table[index])
 
     def sizes(self, indices: Sequence[int]) -> Sequence[int]:
@@ -121,19 +73,30 @@ class RowCases:
         return row_sizes([self._table[n] for n in indices])
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
-        """All rows, or the first of a dataset on disk."""
+        """The rows of the first cases: all that are in memory, at least one."""
+        if self._rows is not None:
+            return self._rows
         return self._table if self._table.in_memory else self._table[:1]
+
+
+def listed_cases(cases: Sequence[Case]) -> Cases:
+    """Cases that exist already; one without an id is called by its position."""
+    table = [
+        {"id": one.id or str(n), "prompt": one.prompt} for n, one in enumerate(cases)
+    ]
+    rows = [one.row for one in cases]
+    return Cases(Table(table), lambda index, _row: cases[index], "id", rows)
 
 
 class CaseRows(SelectedRows):
     """The cases to run."""
 
-    def __init__(self, load: Callable[[], CaseSource], options: TaskOptions) -> None:
+    def __init__(self, load: Callable[[], Cases], options: TaskOptions) -> None:
         super().__init__(options)
         self._load = load
 
     @cached_property
-    def cases(self) -> CaseSource:
+    def cases(self) -> Cases:
         """All cases."""
         return self._load()
 
@@ -149,7 +112,7 @@ class CaseRows(SelectedRows):
         return self.cases.sizes(indices)
 
 
-def checked_first(cases: CaseSource, where: Any, n: int = 1) -> CaseSource:
+def checked_first(cases: Cases, where: Any, n: int = 1) -> Cases:
     """Return the cases if the first ``n`` can be built.
 
     Raises:

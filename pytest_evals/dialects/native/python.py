@@ -20,9 +20,10 @@ from pytest_evals.dialects.metadata_keys import REFUSALS, refusals_fault
 from pytest_evals.dialects.native.cases import (
     NO_VALUES,
     ONE_CALL,
-    ListedCases,
+    Cases,
     ParameterSet,
     checked_first,
+    listed_cases,
 )
 from pytest_evals.dialects.native.choices import check_choices
 from pytest_evals.dialects.native.labels import with_labels
@@ -176,7 +177,7 @@ class Eval:
         shown = settings.model if isinstance(settings.model, str) else None
 
         @cache
-        def load() -> ListedCases:
+        def load() -> Cases:
             return self._cases(values, calls)
 
         is_open = settings.score or self.scorers or load().case(0).choices is None
@@ -226,12 +227,10 @@ class Eval:
             found.append(read_gate(entry, task=self.name, source=self.place))
         return with_unique_ids(found)
 
-    def _cases(
-        self, values: Mapping[str, Any], calls: Sequence[ParameterSet]
-    ) -> ListedCases:
+    def _cases(self, values: Mapping[str, Any], calls: Sequence[ParameterSet]) -> Cases:
         """All cases, if there are any, their ids differ and their choices fit."""
         cases = [one for call in calls for one in self._call(values, call)]
-        listed, seen = ListedCases(cases), dict[str, int]()
+        listed, seen = listed_cases(cases), dict[str, int]()
         checked_first(listed, self.place)
         for number, one in enumerate(cases):
             first = seen.setdefault(one.id or str(number), number)

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from pytest_evals.scorers.extraction import MultiChoiceRegex, Regex
@@ -21,54 +20,12 @@ class Filter:
         return resps
 
 
-class RegexFilter(Filter):
+class RegexFilter(Regex, Filter):
     """The filter ``regex``, with the attributes that subclasses read."""
 
-    def __init__(
-        self,
-        regex_pattern: str = r"#### (\-?[0-9\.\,]+)",
-        group_select: int = 0,
-        fallback: str = "[invalid]",
-    ) -> None:
-        self.regex_pattern = regex_pattern
-        self.regex = re.compile(regex_pattern)
-        self.group_select = group_select
-        self.fallback = fallback
 
-    def apply(self, resps: Iterable[Sequence[Any]], docs: Any) -> list[list[str]]:
-        """Extract one string from each response."""
-        ours = Regex(self.regex_pattern, self.group_select, self.fallback)
-        return ours.apply(list(resps), docs)
-
-
-class MultiChoiceRegexFilter(RegexFilter):
+class MultiChoiceRegexFilter(MultiChoiceRegex, RegexFilter):
     """The filter ``multi_choice_regex``, with the attributes that subclasses read."""
-
-    def __init__(
-        self,
-        regex_pattern: str = r"#### (\-?[0-9\.\,]+)",
-        group_select: int = 0,
-        fallback: str = "[invalid]",
-        ignore_case: bool = False,
-        ignore_punctuation: bool = False,
-        regexes_to_ignore: list[str] | None = None,
-    ) -> None:
-        super().__init__(regex_pattern, group_select, fallback)
-        self.ignore_case = ignore_case
-        self.ignore_punctuation = ignore_punctuation
-        self.regexes_to_ignore = regexes_to_ignore
-
-    def apply(self, resps: Iterable[Sequence[Any]], docs: Any) -> list[list[str]]:
-        """Extract a letter or string from each response."""
-        ours = MultiChoiceRegex(
-            self.regex_pattern,
-            self.group_select,
-            self.fallback,
-            self.ignore_case,
-            self.ignore_punctuation,
-            self.regexes_to_ignore,
-        )
-        return ours.apply(list(resps), docs)
 
 
 registered_filters: dict[str, Any] = {}
