@@ -49,39 +49,21 @@ _Kind = tuple[Callable[[Any], bool], str]
 
 
 def _number(minimum: float, maximum: float, expected: str) -> _Kind:
-    def fits(value: Any) -> bool:
-        return is_finite(value) and minimum <= value <= maximum
-
-    return fits, expected
+    return lambda value: is_finite(value) and minimum <= value <= maximum, expected
 
 
 def _integer(minimum: int) -> _Kind:
-    fits_number, _ = _number(minimum, math.inf, "")
     return (
-        lambda value: fits_number(value) and value == int(value),
+        lambda value: is_finite(value) and minimum <= value == int(value),
         f"an integer from {minimum}",
     )
 
 
 def _is_length(value: Any) -> bool:
     """Accept digit strings too, as lm-eval does."""
-    fits, _ = _integer(1)
     digits = isinstance(value, str) and value.isascii() and value.isdigit()
-    return fits(int(value) if digits else value)
-
-
-def _is_switch(value: Any) -> bool:
-    """Accept 1 and 0 as true and false, as lm-eval does."""
-    return isinstance(value, int | float) and value in (0, 1)
-
-
-def _stops_early(value: Any) -> bool:
-    return isinstance(value, bool) or value == "never"
-
-
-def _is_positive(value: Any) -> bool:
-    fits, _ = _number(0, math.inf, "")
-    return fits(value) and value > 0
+    value = int(value) if digits else value
+    return is_finite(value) and 1 <= value == int(value)
 
 
 def _is_temperature(value: Any) -> bool:
@@ -92,11 +74,7 @@ def _is_temperature(value: Any) -> bool:
         return False
 
 
-def _anything(_value: Any) -> bool:
-    return True
-
-
-_ANY = _anything, "anything"
+_ANY: _Kind = (lambda _value: True), "anything"
 _SHARE = _number(0, 1, "a number from 0 to 1")
 _REAL = _number(-math.inf, math.inf, "a number")
 
@@ -125,7 +103,8 @@ _KNOWN: Mapping[str, _Kind] = {
         ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens"),
         (_is_length, "an integer from 1"),
     ),
-    "do_sample": (_is_switch, "true or false"),
+    # lm-eval accepts 1 and 0 as true and false.
+    "do_sample": (lambda value: value in (0, 1), "true or false"),
     "temperature": (_is_temperature, "a number from 0"),
     "top_p": _SHARE,
     "min_p": _SHARE,
@@ -143,14 +122,20 @@ _KNOWN: Mapping[str, _Kind] = {
     "min_length": _integer(0),
     "max_length": _integer(1),
     "max_time": _number(0, math.inf, "a number from 0"),
-    "repetition_penalty": (_is_positive, "a number above 0"),
+    "repetition_penalty": (
+        lambda value: is_finite(value) and value > 0,
+        "a number above 0",
+    ),
     "length_penalty": _REAL,
     "presence_penalty": _REAL,
     "frequency_penalty": _REAL,
     "diversity_penalty": _REAL,
     "penalty_alpha": _REAL,
     "guidance_scale": _REAL,
-    "early_stopping": (_stops_early, "true, false or 'never'"),
+    "early_stopping": (
+        lambda value: isinstance(value, bool) or value == "never",
+        "true, false or 'never'",
+    ),
     **dict.fromkeys(_ENGINE_NAMES, _ANY),
 }
 """Names that common engines support, so that none of them is reported as a typo."""

@@ -66,6 +66,9 @@ class ChoiceScores:
         )
 
 
+_Measure = Callable[[ChoiceScores], MetricValue]
+
+
 def choice_scores(doc: Doc, results: Sequence[Any]) -> ChoiceScores:
     """Validate the results of a document.
 
@@ -152,18 +155,12 @@ def _per(logprob: float, length: int) -> float:
     return math.inf if logprob == 0 else -math.inf
 
 
-def _acc(one: ChoiceScores) -> MetricValue:
-    return one.score_of("acc", one.logprobs)
+def _normalized(metric: str, length: Callable[[str], int]) -> _Measure:
+    def measure(one: ChoiceScores) -> MetricValue:
+        per = map(_per, one.logprobs, map(length, one.choices))
+        return one.score_of(metric, list(per))
 
-
-def _acc_norm(one: ChoiceScores) -> MetricValue:
-    lengths = map(len, one.choices)
-    return one.score_of("acc_norm", list(map(_per, one.logprobs, lengths)))
-
-
-def _acc_bytes(one: ChoiceScores) -> MetricValue:
-    lengths = (len(choice.encode()) for choice in one.choices)
-    return one.score_of("acc_bytes", list(map(_per, one.logprobs, lengths)))
+    return measure
 
 
 def _acc_mutual_info(one: ChoiceScores) -> MetricValue:
@@ -191,7 +188,7 @@ def _exact_match(one: ChoiceScores) -> MetricValue:
     return MetricValue("exact_match", int(hit), answer)
 
 
-def _labels(metric: str) -> Callable[[ChoiceScores], MetricValue]:
+def _labels(metric: str) -> _Measure:
     def measure(one: ChoiceScores) -> MetricValue:
         best = one.best()
         tied = one.is_tied(one.logprobs)
@@ -214,18 +211,16 @@ def _brier_score(one: ChoiceScores) -> MetricValue:
     )
 
 
-def _likelihood(one: ChoiceScores) -> MetricValue:
-    return MetricValue("likelihood", (one.gold, one.logprobs), one.choices[one.best()])
-
-
-CHOICE_METRICS: Mapping[str, Callable[[ChoiceScores], MetricValue]] = {
-    "acc": _acc,
-    "acc_bytes": _acc_bytes,
+CHOICE_METRICS: Mapping[str, _Measure] = {
+    "acc": lambda one: one.score_of("acc", one.logprobs),
+    "acc_bytes": _normalized("acc_bytes", lambda choice: len(choice.encode())),
     "acc_mutual_info": _acc_mutual_info,
-    "acc_norm": _acc_norm,
+    "acc_norm": _normalized("acc_norm", len),
     "brier_score": _brier_score,
     "exact_match": _exact_match,
     "f1": _labels("f1"),
-    "likelihood": _likelihood,
+    "likelihood": lambda one: MetricValue(
+        "likelihood", (one.gold, one.logprobs), one.choices[one.best()]
+    ),
     "mcc": _labels("mcc"),
 }

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
 from pytest_evals.core.registry import Registry
@@ -101,78 +102,55 @@ class Pipeline:
         return tuple(current)
 
 
-class TakeFirst:
-    """The first response of each request."""
+class _Each:
+    """Applies a function to the responses of each request."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self._function = function
 
     def apply(self, responses: Sequence[Any], rows: Sequence[Any]) -> list[Any]:
         """One value for each request."""
-        return [group[0] for group in responses]
+        return [self._function(group) for group in responses]
 
 
-class TakeFirstK:
+def _take_first_k(k: int, **ignored: Any) -> _Each:
     """The first ``k`` responses of each request, as a list."""
+    if not isinstance(k, int) or k < 1:
+        raise EvalsError(f"k must be an integer from 1, not {k!r}")
 
-    def __init__(self, k: int, **ignored: Any) -> None:
-        """``k`` counts from 1. Other arguments have no effect, as in lm-eval."""
-        if not isinstance(k, int) or k < 1:
-            raise EvalsError(f"k must be an integer from 1, not {k!r}")
-        self._k = k
-
-    def apply(self, responses: Sequence[Any], rows: Sequence[Any]) -> list[Any]:
-        """One list for each request."""
-        for group in responses:
-            if len(group) < self._k:
-                raise DocumentError(
-                    f"take_first_k needs {self._k} responses to each request, but "
-                    f"there are {len(group)}; increase repeats"
-                )
-        return [group[: self._k] for group in responses]
-
-
-class MajorityVote:
-    """The most frequent response of each request, the first of ties, in a list."""
-
-    def apply(self, responses: Sequence[Any], rows: Sequence[Any]) -> list[list[Any]]:
-        """One list for each request."""
-        return [[Counter(group).most_common(1)[0][0]] for group in responses]
-
-
-class OnText:
-    """Applies a string function to each response."""
-
-    def __init__(self, function: Callable[[str], str]) -> None:
-        self._function = function
-
-    def apply(self, responses: Sequence[Any], rows: Sequence[Any]) -> list[list[str]]:
-        """One list of strings for each request."""
-        return [[self._one(text) for text in group] for group in responses]
-
-    def _one(self, text: Any) -> str:
-        if not isinstance(text, str):
+    def first(group: Sequence[Any]) -> Sequence[Any]:
+        if len(group) < k:
             raise DocumentError(
-                f"{self._function.__name__}() needs a string, got {text!r}"
+                f"take_first_k needs {k} responses to each request, but there are "
+                f"{len(group)}; increase repeats"
             )
-        return self._function(text)
+        return group[:k]
+
+    return _Each(first)
 
 
-class Map:
+def _majority(group: Sequence[Any]) -> list[Any]:
+    """The most frequent response, the first of ties, in a list."""
+    return [Counter(group).most_common(1)[0][0]]
+
+
+def _on_text(function: Callable[[str], str]) -> _Each:
+    def applied(text: Any) -> str:
+        if not isinstance(text, str):
+            raise DocumentError(f"{function.__name__}() needs a string, got {text!r}")
+        return function(text)
+
+    return _Each(lambda group: [*map(applied, group)])
+
+
+def _map(
+    mapping_dict: Mapping[Any, Any] | None = None, default_value: Any = None
+) -> _Each:
     """Looks up each response in a dictionary."""
-
-    def __init__(
-        self, mapping_dict: Mapping[Any, Any] | None = None, default_value: Any = None
-    ) -> None:
-        """``default_value`` replaces responses that are not a key."""
-        if mapping_dict is not None and not isinstance(mapping_dict, Mapping):
-            raise EvalsError(f"mapping_dict must be a mapping, not {mapping_dict!r}")
-        self._entries = dict(mapping_dict or {})
-        self._default = default_value
-
-    def apply(self, responses: Sequence[Any], rows: Sequence[Any]) -> list[list[Any]]:
-        """One list of entries for each request."""
-        return [
-            [self._entries.get(text, self._default) for text in group]
-            for group in responses
-        ]
+    if mapping_dict is not None and not isinstance(mapping_dict, Mapping):
+        raise EvalsError(f"mapping_dict must be a mapping, not {mapping_dict!r}")
+    entries = dict(mapping_dict or {})
+    return _Each(lambda group: [entries.get(text, default_value) for text in group])
 
 
 class Custom:
@@ -192,21 +170,23 @@ class Custom:
         return self._function(responses, rows)
 
 
+_FIRST = _Each(itemgetter(0))
+
 FILTERS: Registry[Callable[..., Any]] = Registry(
     "filter",
     {
         "custom": Custom,
         "format_span": FormatSpan,
-        "lowercase": lambda: OnText(str.lower),
-        "majority_vote": MajorityVote,
-        "map": Map,
+        "lowercase": lambda: _on_text(str.lower),
+        "majority_vote": lambda: _Each(_majority),
+        "map": _map,
         "multi_choice_regex": MultiChoiceRegex,
         "regex": Regex,
         "regex_pos": RegexPos,
-        "remove_whitespace": lambda **ignored: OnText(str.strip),
-        "take_first": TakeFirst,
-        "take_first_k": TakeFirstK,
-        "uppercase": lambda: OnText(str.upper),
+        "remove_whitespace": lambda **ignored: _on_text(str.strip),
+        "take_first": lambda: _FIRST,
+        "take_first_k": _take_first_k,
+        "uppercase": lambda: _on_text(str.upper),
     },
 )
 """Name → factory of a filter from its arguments."""
@@ -265,5 +245,5 @@ def _check_arguments(make: Callable[..., Any], arguments: Mapping[str, Any]) -> 
         raise EvalsError(f"{error}; it accepts {accepted}") from error
 
 
-TAKE_FIRST = Pipeline(name="none", steps=(_Built("take_first", TakeFirst()),))
+TAKE_FIRST = Pipeline(name="none", steps=(_Built("take_first", _FIRST),))
 """The pipeline of tasks without ``filter_list``."""
