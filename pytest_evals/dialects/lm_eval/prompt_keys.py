@@ -50,7 +50,7 @@ def read_recipe(
         "output_type", "output_type", sorted(BUILDERS), "generate_until"
     )
     prompt = read_prompt(
-        top, _string(top, "fewshot_delimiter", "\n\n"), _base_folder(options)
+        top, top.text("fewshot_delimiter", "\n\n"), _base_folder(options)
     )
     fields = _fields(top, output_type, prompt)
     process_docs = _function_field(top, "process_docs")
@@ -154,8 +154,8 @@ def _fields(top: Section, output_type: str, prompt: Prompt | None) -> Fields:
         target=target or nothing,
         choices=choices,
         prefix=_field(top, "gen_prefix", (str,)),
-        target_delimiter=_string(top, "target_delimiter", " "),
-        fewshot_delimiter=_string(top, "fewshot_delimiter", "\n\n"),
+        target_delimiter=top.text("target_delimiter", " "),
+        fewshot_delimiter=top.text("fewshot_delimiter", "\n\n"),
     )
 
 
@@ -177,10 +177,6 @@ def _field(section: Section, key: str, kinds: Any, owner: str = "") -> Field | N
         except EvalsError as error:
             section.problem(key, f"{owner}{key} is not a valid template: {error}")
     return Field(key=f"{owner}{key}", spec=value, place=section.place(key))
-
-
-def _string(section: Section, key: str, default: str) -> str:
-    return section.take(key, str, default)
 
 
 def _function_field(section: Section, key: str, owner: str = "") -> Field | None:
@@ -292,10 +288,8 @@ def _shot_fields(config: Section, fields: Fields) -> Fields:
         target=target or fields.target,
         choices=choices if "doc_to_choice" in config else fields.choices,
         prefix=prefix if "gen_prefix" in config else fields.prefix,
-        target_delimiter=_string(config, "target_delimiter", fields.target_delimiter),
-        fewshot_delimiter=_string(
-            config, "fewshot_delimiter", fields.fewshot_delimiter
-        ),
+        target_delimiter=config.text("target_delimiter", fields.target_delimiter),
+        fewshot_delimiter=config.text("fewshot_delimiter", fields.fewshot_delimiter),
     )
 
 

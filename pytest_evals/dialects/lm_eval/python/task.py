@@ -8,7 +8,6 @@ dataset.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -24,7 +23,6 @@ from pytest_evals.dialects.generative_choices import choices_of, is_generated
 from pytest_evals.dialects.lm_eval.functions import unresolved_function
 from pytest_evals.dialects.lm_eval.python.documents import PythonDocuments
 from pytest_evals.dialects.lm_eval.python.metrics import (
-    ExternalMetrics,
     build_metrics,
     split_entries,
 )
@@ -35,7 +33,7 @@ from pytest_evals.dialects.metadata_keys import (
     without_own,
 )
 from pytest_evals.dialects.yaml_reader.section import Section
-from pytest_evals.errors import Place, TaskFileError
+from pytest_evals.errors import TaskFileError
 from pytest_evals.prompts.generation import check_overrides
 from pytest_evals.prompts.identical_prompts import are_allowed, warning_text
 from pytest_evals.scorers.metrics import MetricSpec
@@ -67,10 +65,10 @@ def python_task(top: Section, names: TaskNames, options: TaskOptions) -> Task:
     warnings = (*top.file.warnings, *metadata_warnings(top))
     cls = _class_of(top)
     entries, others = split_entries(top, options)
-    config = _config(top, names, metadata, options)
+    keys = _config(top, names, metadata, options)
     if others is not None:
-        config["metric_list"] = others
-    task_object = PythonObject(cls, config, top.place("class"))
+        keys["metric_list"] = others
+    task_object = PythonObject(cls, keys, top.place("class"))
     task_object.set_up(names.name, options)
     repeats = task_object.task.config.repeats
     metrics = build_metrics(entries, task_object.output_type, repeats, options)
@@ -81,16 +79,17 @@ def python_task(top: Section, names: TaskNames, options: TaskOptions) -> Task:
     documents.generates_choices = (
         is_generated(options, choices) and task_object.output_type == "multiple_choice"
     )
-    task = _build_task(names, top.place("task"), task_object, documents, metrics)
-    return replace(
-        task,
-        refusals=refusals,
-        reasoning_tags=options.reasoning_tags,
-        config={
-            **task.config,
-            **({CHOICES: choices} if choices else {}),
-            **({REFUSALS: refusals} if REFUSALS in metadata else {}),
-        },
+    config = task_object.task.config
+    return Task(
+        name=names.name,
+        source=top.place("task"),
+        alias=names.alias,
+        tags=names.tags,
+        rows=documents,
+        ask=documents.ask,
+        follow_up=documents.follow_up if metrics.judges else None,
+        models=metrics.judges,
+        score=documents.score,
         metrics=(
             *task_object.metrics(specs),
             *metrics.core_metrics(task_object.pipelines),
@@ -99,6 +98,18 @@ def python_task(top: Section, names: TaskNames, options: TaskOptions) -> Task:
             specs.get(name) or MetricSpec(name=name, aggregation="mean"), pipeline
         ),
         gates=gates,
+        output_type=task_object.output_type,
+        shows_images=bool(getattr(config, "doc_to_image", None)),
+        version=task_object.version,
+        n_shots=config.num_fewshot or 0,
+        repeats=config.repeats,
+        refusals=refusals,
+        reasoning_tags=options.reasoning_tags,
+        config={
+            **task_object.config(),
+            **({CHOICES: choices} if choices else {}),
+            **({REFUSALS: refusals} if REFUSALS in metadata else {}),
+        },
         warnings=lambda: (
             *warnings,
             *task_object.warnings,
@@ -140,35 +151,6 @@ def _config(
         "config_source": str(top.file.path),
     }
     return config
-
-
-def _build_task(
-    names: TaskNames,
-    place: Place,
-    task_object: PythonObject,
-    documents: PythonDocuments,
-    metrics: ExternalMetrics,
-) -> Task:
-    """The task as its object describes it, without aggregation."""
-    config = task_object.task.config
-    return Task(
-        name=names.name,
-        source=place,
-        alias=names.alias,
-        tags=names.tags,
-        rows=documents,
-        ask=documents.ask,
-        follow_up=documents.follow_up if metrics.judges else None,
-        models=metrics.judges,
-        score=documents.score,
-        metrics=(),
-        output_type=task_object.output_type,
-        shows_images=bool(getattr(config, "doc_to_image", None)),
-        version=task_object.version,
-        n_shots=config.num_fewshot or 0,
-        repeats=config.repeats,
-        config=task_object.config(),
-    )
 
 
 def _dataset_arguments(top: Section, options: TaskOptions) -> dict[str, Any]:
