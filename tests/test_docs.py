@@ -15,7 +15,7 @@ import yaml
 from pytest_evals import evaluate, hookspecs
 from pytest_evals.core.model import Model
 from pytest_evals.core.task import TaskOptions
-from pytest_evals.dialects.lm_eval.members import GROUP_KEYS
+from pytest_evals.dialects.lm_eval.group import GROUP_KEYS
 from pytest_evals.dialects.lm_eval.prompts.question import BUILDERS
 from pytest_evals.dialects.lm_eval.schema import schema_text
 from pytest_evals.dialects.lm_eval.task import load_tasks

@@ -1,18 +1,21 @@
 """lm-eval's groups (0.4.13): a mapping with ``group`` → a group with all its tasks.
 
-Reads the keys of the group itself; :mod:`pytest_evals.dialects.lm_eval.members` reads
-its members.
+A member is a name (of a task, group or tag), a name with keys that override those of
+its tasks, or an inline task or group. The keys of a member override those of the
+enclosing groups, and an outer group overrides an inner one (``tasks/_factory.py``).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from pytest_evals.core.group import Aggregate, Group
 from pytest_evals.core.name_index import IndexEntry
+from pytest_evals.core.node_names import is_node_name
 from pytest_evals.core.task import Task, TaskOptions
 from pytest_evals.dialects.detect import TASK_KEYS
 from pytest_evals.dialects.gates_section.entries import (
@@ -20,18 +23,42 @@ from pytest_evals.dialects.gates_section.entries import (
     metadata_warnings,
     own_gates,
 )
-from pytest_evals.dialects.lm_eval.members import (
-    GROUP_KEYS,
-    Members,
-    Overrides,
-    is_name,
-    select_keys,
-)
 from pytest_evals.dialects.task_index.lookup import TaskLookup
-from pytest_evals.dialects.yaml_reader.includes import override, read_with_includes
+from pytest_evals.dialects.yaml_reader.includes import (
+    override,
+    read_with_includes,
+    subsection,
+)
 from pytest_evals.dialects.yaml_reader.section import Section
 from pytest_evals.dialects.yaml_reader.yaml_file import YamlFile
-from pytest_evals.errors import Problem, TaskFileError, did_you_mean
+from pytest_evals.errors import Place, Problem, TaskFileError, did_you_mean
+
+GROUP_KEYS = (
+    "group", "group_alias", "task", "aggregate_metric_list", "metadata", "gates", "tag",
+    "task_list",
+)  # fmt: skip
+"""Keys of a group that its tasks do not inherit."""
+_DROPPED = ("group", "tag", "task_list")
+"""Keys that lm-eval removes before it builds a task."""
+_GROUP_ONLY = ("group_alias", "aggregate_metric_list", "gates")
+"""Keys of a member that apply to a group defined in another file."""
+_TASK_DEFINING = ("dataset_path", "custom_dataset", "class")
+"""Any of these keys makes a mapping an inline task."""
+
+
+class _Overrides(NamedTuple):
+    """Keys that override those of tasks.
+
+    ``origin`` is the place of the member in another file that introduced them; tasks
+    that they change are reported there.
+    """
+
+    keys: YamlFile
+    origin: Place | None = None
+
+    def with_member(self, part: YamlFile) -> _Overrides:
+        """Add the keys of a member, which override these."""
+        return self._replace(keys=override(self.keys, part))
 
 
 def read_group(
@@ -43,11 +70,11 @@ def read_group(
         build: Builds a task from its keys and the name of the group that defines it.
     """
     name = file.values.get("group")
-    if not is_name(name):
+    if not _is_name(name):
         what = f"group: expected a name without '::', '[' and ']', not {name!r}"
         raise TaskFileError([Problem(what, file.place("group"), "group: my_group")])
     reader = _Reader(options, build, file.path)
-    group = reader.group(file, str(name), Overrides(select_keys(file, ())))
+    group = reader.group(file, str(name), _Overrides(_select_keys(file, ())))
     problems = [*reader.problems, *_conflicting_definitions(group)]
     if problems:
         raise TaskFileError(dict.fromkeys(problems))
@@ -75,27 +102,23 @@ class _Reader:
     ) -> None:
         self.library = options.library or TaskLookup(path.parent)
         self.problems: list[Problem] = []
-        self._build = build
+        self.build = build
         self._options = options
         self._from_files: dict[Path, Task | Group] = {}
         self._open_groups: list[str] = []
-
-    def task(self, file: YamlFile, group: str = "") -> Task:
-        return self._build(file, group)
 
     def from_file(self, entry: IndexEntry) -> Task | Group:
         assert entry.path is not None, "tags have been expanded"
         if entry.path not in self._from_files:
             file = read_with_includes(entry.path)
-            if entry.kind == "group":
-                member: Task | Group
-                member = self.group(file, entry.name, Overrides(select_keys(file, ())))
-            else:
-                member = self.task(file)
-            self._from_files[entry.path] = member
+            self._from_files[entry.path] = (
+                self.group(file, entry.name, _Overrides(_select_keys(file, ())))
+                if entry.kind == "group"
+                else self.build(file, "")
+            )
         return self._from_files[entry.path]
 
-    def group(self, file: YamlFile, name: str, over: Overrides) -> Group:
+    def group(self, file: YamlFile, name: str, over: _Overrides) -> Group:
         """Build a group; the keys of ``over`` override those of its tasks."""
         top = Section(file, self.problems)
         alias = top.text("group_alias")
@@ -113,8 +136,8 @@ class _Reader:
         misspelled = _misspelled_keys(file)
         self.problems += misspelled.values()
         keys = file.values.keys() - misspelled.keys() - {*GROUP_KEYS}
-        inherited = over._replace(keys=override(select_keys(file, keys), over.keys))
-        members = Members(self, file, name, inherited, self.problems, warnings)
+        inherited = over._replace(keys=override(_select_keys(file, keys), over.keys))
+        members = _Members(self, file, name, inherited, self.problems, warnings)
         if name in self._open_groups:
             path = " → ".join((*self._open_groups, name))
             what = f"the group contains itself: {path}"
@@ -135,6 +158,174 @@ class _Reader:
         for entry, rule in zip(entries, aggregates, strict=True):
             _check_direction(entry, rule, group)
         return group
+
+
+@dataclass(slots=True)
+class _Members:
+    """Members of one group, in order.
+
+    Args:
+        over: Keys that override those of its tasks.
+    """
+
+    reader: _Reader
+    file: YamlFile
+    name: str
+    over: _Overrides
+    problems: list[Problem]
+    warnings: list[str] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[Task | Group]:
+        """All tasks and groups; invalid members become problems."""
+        members = self.file.values.get("task")
+        if isinstance(members, str) and not any(
+            k in self.file.values for k in _TASK_DEFINING
+        ):
+            members = [members]
+        if not isinstance(members, list):
+            self.problems.append(_invalid_member_list(self.file, self.name, members))
+            return
+        for number, member in enumerate(members):
+            try:
+                yield from self._member(number, member)
+            except TaskFileError as error:
+                self.problems += error.problems
+
+    def _member(self, number: int, member: Any) -> Iterator[Task | Group]:
+        place = self.file.place("task", number)
+        if isinstance(member, str):
+            yield from self._by_name(member, place, self.over)
+            return
+        if not isinstance(member, dict) or not ("task" in member or "group" in member):
+            shown = list(member) if isinstance(member, dict) else member
+            what = (
+                "a member must be a name or a mapping with 'task' or 'group', "
+                f"not {shown!r}"
+            )
+            raise TaskFileError([Problem(what, place, "- task: arc_easy")])
+        part = subsection(self.file, "task", number)
+        key = "group" if "group" in member else "task"
+        name = member[key]
+        if not _is_name(name):
+            what = f"{key}: expected a name without '::', '[' and ']', not {name!r}"
+            raise TaskFileError([Problem(what, place)])
+        if key == "group" and "task" in member:
+            yield self._inline_group(part, name, place)
+        else:
+            yield from self._by_name(name, place, self.over, part)
+
+    def _inline_group(self, part: YamlFile, name: str, place: Place) -> Group:
+        known = self.reader.library.find(name, self.file.path)
+        if known is not None:
+            self.warnings.append(
+                f"{place}: the inline group {name!r} is different from the "
+                f"{known.kind} of that name"
+            )
+        return self.reader.group(part, f"{self.name}::{name}", self.over)
+
+    def _by_name(
+        self, name: str, place: Place, over: _Overrides, part: YamlFile | None = None
+    ) -> Iterator[Task | Group]:
+        """The task, group or tag with a name, with overrides applied.
+
+        Args:
+            over: Keys of the enclosing groups.
+            part: The member's own keys, if it has any.
+        """
+        library = self.reader.library
+        entry = library.find(name, self.file.path)
+        if entry is None:
+            yield self._inline_task(name, place, part)
+            return
+        clash = library.clash(name, self.file.path)
+        self.warnings += [f"{place}: {clash}"] if clash else []
+        own = None
+        if part is not None:
+            if entry.kind == "group":
+                own = _select_keys(part, [k for k in _GROUP_ONLY if k in part.values])
+            dropped = (*_DROPPED, "task", *(own.values if own else ()))
+            keys = [key for key in part.values if key not in dropped]
+            over = over.with_member(_select_keys(part, keys))
+        changed = bool(over.keys.values or (own and own.values))
+        if changed and over.origin is None:
+            over = over._replace(origin=place)
+        if entry.kind != "task" and part is not None and "task" in part.values:
+            self.warnings.append(
+                f"{place}: {name!r} is a {entry.kind}, so these keys apply to all its "
+                "tasks; lm-eval 0.4.13 runs only one of them"
+            )
+        for one in self._expand_tag(entry):
+            if changed:
+                yield self._with_overrides(one, over, own)
+            else:
+                yield self.reader.from_file(one)
+
+    def _expand_tag(self, entry: IndexEntry) -> Iterator[IndexEntry]:
+        """The tasks of a tag; any other entry itself."""
+        if entry.kind != "tag":
+            yield entry
+        for name in entry.members:
+            task = self.reader.library.find(name, self.file.path)
+            if task is not None and task.kind == "task":
+                yield task
+
+    def _with_overrides(
+        self, entry: IndexEntry, over: _Overrides, own: YamlFile | None
+    ) -> Task | Group:
+        """A task or group of another file with overrides applied."""
+        assert entry.path is not None and over.origin is not None
+        base = read_with_includes(entry.path)
+        if entry.kind == "group":
+            file = override(base, own) if own else base
+            return self.reader.group(file, entry.name, over)
+        file = override(base, over.keys)
+        return replace(self.reader.build(file, ""), source=over.origin)
+
+    def _inline_task(self, name: str, place: Place, part: YamlFile | None) -> Task:
+        """A task defined inside the group, with a unique name."""
+        keys = part or YamlFile(path=self.file.path, values={})
+        keys = override(self.over.keys, keys)
+        keys = _select_keys(keys, [k for k in keys.values if k not in _DROPPED])
+        if not any(key in keys.values for key in _TASK_DEFINING):
+            raise TaskFileError([self._unknown_name(name, place)])
+        named = YamlFile(
+            path=self.file.path, values={"task": name}, lines={("task",): place}
+        )
+        task = self.reader.build(override(keys, named), self.name)
+        return replace(task, source=self.over.origin or place)
+
+    def _unknown_name(self, name: str, place: Place) -> Problem:
+        known = sorted(set(self.reader.library.names(self.file.path)))
+        hint = did_you_mean(name, known)
+        return Problem(
+            f"unknown task, group or tag {name!r}{hint}",
+            place,
+            "put its file in this folder, below it or in a parent folder, or pass its "
+            "folder: --evals-include-path DIR",
+        )
+
+
+def _is_name(name: object) -> bool:
+    """Whether a group or task can have this name."""
+    return isinstance(name, str) and is_node_name(name)
+
+
+def _select_keys(file: YamlFile, keys: Any) -> YamlFile:
+    """The file with only the given keys."""
+    kept = set(keys)
+    return YamlFile(
+        path=file.path,
+        values={key: file.values[key] for key in file.values if key in kept},
+        lines={way: at for way, at in file.lines.items() if way[0] in kept},
+    )
+
+
+def _invalid_member_list(file: YamlFile, name: str, members: object) -> Problem:
+    if isinstance(members, str):
+        what = f"group: this file defines the task {members!r}, not a group"
+        return Problem(what, file.place("group"), f"tag: {name}")
+    what = f"task must be a list of the group's members, not {members!r}"
+    return Problem(what, file.place("task"), "task: [arc_easy, hellaswag]")
 
 
 def _check_direction(entry: Section, rule: Aggregate, group: Group) -> None:

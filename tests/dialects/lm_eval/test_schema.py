@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from pytest_evals.dialects.detect import TASK_KEYS, dialect
-from pytest_evals.dialects.lm_eval.members import GROUP_KEYS
+from pytest_evals.dialects.lm_eval.group import GROUP_KEYS
 from pytest_evals.dialects.lm_eval.schema import schema, schema_text
 from pytest_evals.gates.read.keys import KEYS
 
