@@ -6,46 +6,28 @@ import json
 import os
 
 import pytest
-import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pytest_evals.dialects.task_index import scan as task_scan
 from pytest_evals.dialects.task_index.index import LEAST, Scanner
 from pytest_evals.dialects.task_index.lookup import TaskLookup
-
-LINES = r"""
-task: a~tag: [x, y]~tag:~- one~  - 'two'~include: ../b.yaml~group: g~task:~  - task: c
-    x: 1~doc: "a~task: b"~z: |~  text~class: !function m.f~tag: no~tag: "q r"~# note~---
-description: it's~list: [a,~task: z]~task: null~? x~"task": q~doc: 'b~x: 'c' # d~\ty: 1
-  more~- m: 1
-""".strip("\n").replace("\n", "~")
-"""Lines of plain YAML, or truncated by each other; between tildes."""
+from pytest_evals.dialects.task_index.scan import scan
 
 
-@given(st.lists(st.sampled_from(LINES.split("~")), max_size=8).map("\n".join))
-def test_patterns_agree_with_the_yaml_reader_or_skip_the_file(text):
-    """Files that are not plain YAML are left to the full reader."""
-    try:
-        scanned = task_scan._scan_text(text)
-    except task_scan._UnusualError:
-        return
-    try:
-        values = yaml.load(text, Loader=_Loader) or {}
-    except yaml.YAMLError:
-        return
-    expected = {k: task_scan._summary(values[k]) for k in _KEYS if k in values}
-    assert scanned == expected
-
-
-_KEYS = ("task", "group", "tag", "include", "class")
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML with the ``!function`` tag."""
-
-
-_Loader.add_constructor("!function", lambda loader, node: len)
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("task: a\ntag: [x, y]\ndoc: 'b", None),
+        ("task: a\nx: 1\ntag: [x, y]\n", {"task": "a", "tag": ["x", "y"]}),
+        ("group: 'g'\ntask:\n- task: c\n  x: 1\n", {"group": "g", "task": True}),
+        ("class: !function m.f\ntag: no\n", {"class": True, "tag": True}),
+        ("base: &b {tag: t}\n<<: *b\ntask: null\n", {"tag": "t", "task": None}),
+        ('# note\n---\n"task": q\ntask: r\n', {"task": "r"}),
+        ("- task: a\n", None),
+        ("", {}),
+    ],
+)
+def test_the_keys_of_a_file_are_those_of_yaml(tmp_path, text, keys):
+    (tmp_path / "a.yaml").write_text(text)
+    assert scan(tmp_path / "a.yaml") == keys
 
 
 def write(folder, **files):
