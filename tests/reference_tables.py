@@ -9,17 +9,20 @@ Options are those of the command line, keys those of the JSON Schema. A table is
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_evals.dialects.lm_eval.schema import schema
-from pytest_evals.dialects.native.schema import schema as eval_schema
 from pytest_evals.dialects.native.scorers import SCORERS
 from pytest_evals.plugin.settings.option_table import TABLE, Option
 
 PAGES = Path(__file__).parent.parent / "docs"
+TASK_SCHEMA, EVAL_SCHEMA = (
+    json.loads((PAGES / f"{name}.schema.json").read_text("utf-8"))
+    for name in ("task", "eval")
+)
 MARKED = re.compile(
     r"(?P<begin><!-- table: (?P<name>[^\n]+) -->\n\n).*?"
     r"(?P<end>\n<!-- end of table -->)",
@@ -136,7 +139,7 @@ def keys_of(name: str) -> Callable[[], str]:
 
 
 def key_rows(name: str) -> list[list[str]]:
-    kinds = schema()["$defs"]
+    kinds = TASK_SCHEMA["$defs"]
     task = kinds["task"]["properties"]
     group = kinds["group"]["properties"]
     found: Mapping[str, Any] = {
@@ -145,7 +148,7 @@ def key_rows(name: str) -> list[list[str]]:
         "metric": task["metric_list"]["items"]["properties"],
         "group": {k: one for k, one in group.items() if task.get(k) != one},
         "gate": kinds["gate"]["anyOf"][1]["properties"],
-        "eval": eval_schema()["properties"],
+        "eval": EVAL_SCHEMA["properties"],
     }[name]
     return [[f"`{key}`", kind(one), text(one)] for key, one in found.items()]
 

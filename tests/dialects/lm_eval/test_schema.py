@@ -9,8 +9,9 @@ import yaml
 
 from pytest_evals.dialects.detect import TASK_KEYS, dialect
 from pytest_evals.dialects.lm_eval.group import GROUP_KEYS
-from pytest_evals.dialects.lm_eval.schema import schema, schema_text
 from pytest_evals.gates.read.keys import KEYS
+from tests.json_schemas import FILES as SCHEMAS
+from tests.json_schemas import task_schema, text_of
 
 ROOT = Path(__file__).parents[3]
 FILES = ROOT / "tests" / "task_files"
@@ -46,17 +47,17 @@ Loader.add_constructor("!function", lambda loader, node: f"!function {node.value
 
 
 def faults(path: Path) -> list[str]:
-    checker = jsonschema.Draft202012Validator(schema())
+    checker = jsonschema.Draft202012Validator(task_schema())
     found = checker.iter_errors(yaml.load(path.read_text("utf-8"), Loader))
     return [error.message for error in found]
 
 
-def test_it_is_a_schema_and_the_file_is_its_text():
-    jsonschema.Draft202012Validator.check_schema(schema())
-    path = ROOT / "pytest_evals" / "dialects" / "lm_eval" / "task.schema.json"
-    assert path.read_text("utf-8") == schema_text(), (
-        f"python -m pytest_evals.dialects.lm_eval.schema > {path.relative_to(ROOT)}"
-    )
+@pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.stem)
+def test_each_is_a_schema_and_its_file_is_current(path):
+    schema = SCHEMAS[path]()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert path.read_text("utf-8") == text_of(schema), "python tests/json_schemas.py"
+    assert (ROOT / "docs" / path.name).samefile(path)
 
 
 @pytest.mark.parametrize("path", SOUND, ids=lambda path: path.stem)
@@ -73,7 +74,7 @@ def test_faulty_files_are_refused_as_far_as_one_file_can_tell(path):
 
 
 def test_all_keys_are_there():
-    known = schema()["$defs"]
+    known = task_schema()["$defs"]
     ours = {"include", "class", "gates", "task_list"}
     assert set(known["task"]["properties"]) == {*TASK_KEYS, *ours}
     assert set(known["group"]["properties"]) == {*TASK_KEYS, *ours, *GROUP_KEYS}

@@ -21,7 +21,7 @@ from pytest_evals import (
     evaluate,
 )
 from pytest_evals.dialects.native.eval_file import load_tasks
-from pytest_evals.dialects.native.schema import schema
+from tests.json_schemas import eval_schema
 
 LOGPROBS = {"London": -1.0, "Paris": -2.0, "Rome": -3.0, "New York City": -3.0}
 """London has the highest log-probability; per character, -1/6, -2/5, -3/4 and -3/13."""
@@ -98,7 +98,7 @@ def test_choices_are_scored_by_log_probabilities_as_in_lm_eval(
         found, other = result.tasks[0].records, expected.tasks[0].records
         assert [one.requests for one in found] == [one.requests for one in other]
         assert [one.correct for one in found] == [True, False, False]
-        jsonschema.validate(yaml.safe_load(text), schema())
+        jsonschema.validate(yaml.safe_load(text), eval_schema())
 
 
 def test_choices_can_be_a_list_of_templates(tmp_path: Path, model: str) -> None:
